@@ -1,0 +1,41 @@
+"""What every test may count on: a quiet matplotlib, repeatable random examples, and skips that say their reason."""
+
+import os
+import shutil
+import sys
+
+import pytest
+from hypothesis import settings
+
+os.environ["MPLBACKEND"] = "agg"  # also for the kernels of notebooks, which inherit it
+
+# A failing example must fail again on another machine; compiling makes any time limit on one example meaningless.
+settings.register_profile("metalnb", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("metalnb")
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def find_browser() -> str | None:
+    """The headless browser that ``browser`` tests drive, or None."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    missing = {}
+    if sys.platform != "darwin":
+        missing["macos"] = pytest.mark.skip(reason="needs a Mac with Metal")
+    if not find_browser():
+        missing["browser"] = pytest.mark.skip(reason="needs Chromium: apt-get install chromium")
+    for item in items:
+        for name in missing.keys() & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(missing[name])
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """The path of a Chromium."""
+    found = find_browser()
+    if not found:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    return found

@@ -1,0 +1,145 @@
+"""The import graph runs one way: a module imports from its own layer and from those below it, never from above.
+
+The graph is read from the source with `ast`, so that an import inside a function counts like any other. What is
+imported by name at run time (the lazy names of ``metalnb/__init__.py``) stands at the top and cannot break the order.
+"""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# From the bottom up. A package's name stands for all its modules; a new module must be given its place here.
+LAYERS = (
+    ("errors", "dtypes"),
+    ("msl",),
+    ("engines",),
+    ("program", "kernel", "launch"),
+    ("library_kernels", "array"),
+    ("timing", "limits"),
+    ("display", "widgets"),
+    ("magics",),
+    ("__init__", "__main__"),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """Every module below `package` by its dotted name within it; the rooms are met through their links."""
+    found = {}
+    for folder, _, files in os.walk(package, followlinks=True):
+        for file in files:
+            if file.endswith(".py"):
+                path = Path(folder, file)
+                found[".".join(path.relative_to(package).with_suffix("").parts)] = path
+    return found
+
+
+def resolve(dotted: str, known: dict[str, Path]) -> str:
+    """The module that `dotted` (relative to the package) lives in: itself, a package, or the one that defines it."""
+    parts = dotted.split(".") if dotted else []
+    while parts:
+        for name in (".".join(parts), ".".join([*parts, "__init__"])):
+            if name in known:
+                return name
+        parts.pop()
+    return "__init__"
+
+
+def imported(module: str, tree: ast.Module, known: dict[str, Path]) -> set[str]:
+    """The package's own modules that `module` imports anywhere in its text."""
+    found = set()
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = module.split(".")[: -node.level]
+                base = ".".join(["metalnb", *package, *filter(None, [base])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        found |= {resolve(n.removeprefix("metalnb").removeprefix("."), known) for n in names if is_own(n)}
+    return found - {module}
+
+
+def is_own(name: str) -> bool:
+    return name == "metalnb" or name.startswith("metalnb.")
+
+
+def upward(known: dict[str, Path]) -> list[str]:
+    """Every import that climbs, as a line to read."""
+    edges = (
+        (module, target)
+        for module, path in known.items()
+        for target in sorted(imported(module, ast.parse(path.read_text("utf-8")), known))
+    )
+    return [f"{module} imports {target}, which stands above it" for module, target in edges if rank(module) < rank(target)]
+
+
+def rank(module: str) -> int:
+    return RANK.get(module.split(".")[0], -1)
+
+
+def write_package(root: Path, **sources: str) -> dict[str, Path]:
+    for name, text in {"__init__": "", **sources}.items():
+        path = root.joinpath(*name.split("__", 1) if not name.startswith("__") else [name]).with_suffix(".py")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return modules(root)
+
+
+def test_no_import_climbs() -> None:
+    assert upward(modules(ROOT / "metalnb")) == []
+
+
+def test_every_module_has_a_layer() -> None:
+    """Add a new module to LAYERS, at the lowest place from which it can reach what it imports."""
+    assert {name.split(".")[0] for name in modules(ROOT / "metalnb")} <= RANK.keys()
+
+
+def test_the_rooms_are_part_of_the_graph() -> None:
+    known = modules(ROOT / "metalnb")
+    assert {"magics.__init__", "library_kernels.__init__"} <= known.keys()
+
+
+@pytest.mark.parametrize("room", ["magics", "library_kernels"])
+def test_a_room_imports_its_neighbours_relatively(room: str) -> None:
+    """An absolute import would let the folder be imported at the root, as a second copy under another name."""
+    for path in (ROOT / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                assert not [a.name for a in node.names if is_own(a.name) or a.name.split(".")[0] == room], path
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                assert not is_own(node.module or ""), f"{path}:{node.lineno}"
+                assert (node.module or "").split(".")[0] != room, f"{path}:{node.lineno}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from .display import show",
+        "from . import display",
+        "import metalnb.display",
+        "from metalnb import display",
+        "from metalnb.display import show",
+        "def f():\n    from .display import show",
+        "from . import __version__",
+    ],
+)
+def test_every_spelling_of_a_climbing_import_is_seen(tmp_path: Path, line: str) -> None:
+    assert len(upward(write_package(tmp_path, errors=line, display=""))) == 1
+
+
+def test_a_climbing_import_is_seen_from_a_folder(tmp_path: Path) -> None:
+    known = write_package(tmp_path, msl__scan="from ..kernel import Kernel", msl____init__="", kernel="")
+    assert upward(known) == ["msl.scan imports kernel, which stands above it"]
+
+
+def test_imports_along_a_layer_and_downward_are_fine(tmp_path: Path) -> None:
+    below = "from .errors import E\nimport numpy"
+    known = write_package(tmp_path, dtypes=below, errors="", magics="from . import dtypes")
+    assert upward(known) == []

@@ -1,0 +1,144 @@
+"""What is shipped: a wheel and a source archive that hold the package whole, both rooms inside it, and import cleanly.
+
+Nothing here needs the network: the build backend and the dependencies are those of the running environment.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "metalnb"
+HEAVY = ("clang", "IPython", "ipywidgets", "matplotlib", "metalcompute", "pyopencl", "ziglang")
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    # The caller's own path would hide what is installed.
+    environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def build(source: Path, kind: str, into: Path) -> Path:
+    run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", into, cwd=source)
+    (archive,) = into.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return archive
+
+
+def members(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {n for n in archive.namelist() if PurePosixPath(n).parts[0] == "metalnb"}
+
+
+def package_files() -> set[str]:
+    """Every file of the package in the tree, the rooms met through their links."""
+    found = set()
+    for folder, folders, files in os.walk(PACKAGE, followlinks=True):
+        folders[:] = [f for f in folders if f not in {"__pycache__", ".ipynb_checkpoints"}]
+        found |= {Path(folder, f).relative_to(ROOT).as_posix() for f in files}
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, "wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, "sdist", tmp_path_factory.mktemp("sdist"))
+
+
+def new_environment(folder: Path, *requirement: str | Path) -> Path:
+    """Make a virtual environment with `requirement` installed, borrowing this one's dependencies; return its Python."""
+    venv.create(folder, with_pip=False, symlinks=os.name != "nt")
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    (site,) = folder.rglob("site-packages")
+    # A path added by a .pth file comes last and has its own .pth files ignored: an editable metalnb there stays unseen.
+    site.joinpath("borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n", "utf-8")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", python]
+    run(*pip, "install", "--no-deps", "--no-index", "--no-build-isolation", *requirement, cwd=folder)
+    return python
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return new_environment(tmp_path_factory.mktemp("installed"), wheel)
+
+
+def test_the_wheel_holds_the_package_whole(wheel: Path) -> None:
+    assert members(wheel) == package_files()
+
+
+def test_the_wheel_holds_what_is_not_python(wheel: Path) -> None:
+    """Spelled out, since a rule that drops a kind of file would drop it from no list that it made itself."""
+    held = members(wheel)
+    assert "metalnb/py.typed" in held
+    assert "metalnb/msl/include/metal_stdlib" in held  # no extension, as Metal spells it
+    assert any(n.startswith("metalnb/msl/target/") for n in held)
+    sources = {f"metalnb/{p.relative_to(ROOT).as_posix()}" for p in ROOT.glob("library_kernels/**/*.metal")}
+    assert sources <= held
+
+
+def test_a_wheel_from_the_source_archive_is_the_same(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    again = build(source, "wheel", tmp_path / "again")
+    assert members(again) == members(wheel)
+
+
+PLACES = """
+import json, metalnb, metalnb.magics, metalnb.library_kernels
+print(json.dumps([m.__file__ for m in (metalnb, metalnb.magics, metalnb.library_kernels)]))
+"""
+
+
+def test_the_installed_rooms_are_imported_from_elsewhere(python: Path, tmp_path: Path) -> None:
+    places = json.loads(run(python, "-c", PLACES, cwd=tmp_path))
+    assert all("site-packages" in place for place in places), places
+
+
+def test_the_tree_itself_is_imported_at_the_root(python: Path) -> None:
+    places = [Path(place).resolve() for place in json.loads(run(python, "-c", PLACES, cwd=ROOT))]
+    assert places == [ROOT / room / "__init__.py" for room in ("metalnb", "magics", "library_kernels")]
+
+
+def test_an_editable_install_finds_the_rooms(tmp_path: Path) -> None:
+    python = new_environment(tmp_path / "editable", "--editable", ROOT)
+    places = [Path(place).resolve() for place in json.loads(run(python, "-c", PLACES, cwd=tmp_path))]
+    assert places == [ROOT / room / "__init__.py" for room in ("metalnb", "magics", "library_kernels")]
+
+
+@pytest.mark.parametrize("room", ["magics", "library_kernels"])
+def test_a_room_is_refused_under_its_bare_name(room: str, tmp_path: Path) -> None:
+    """At the root Python would find the folder: it must say where it belongs, not become a second copy."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {room}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert f"ImportError: the folder {room}/ is the package metalnb.{room}" in done.stderr
+
+
+def test_importing_loads_nothing_heavy(python: Path, tmp_path: Path) -> None:
+    code = f"import metalnb, sys; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    assert run(python, "-c", code, cwd=tmp_path).strip() == "[]"
+
+
+def test_the_command_is_installed(python: Path) -> None:
+    command = python.with_name("metalnb" + python.suffix)
+    assert "doctor" in run(command, "--help", cwd=python.parent)
+
+
+def test_the_version_is_stated_once(python: Path, tmp_path: Path) -> None:
+    code = "import importlib.metadata as m, metalnb; print(metalnb.__version__ == m.version('metalnb'))"
+    assert run(python, "-c", code, cwd=tmp_path).strip() == "True"
