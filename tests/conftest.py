@@ -1,13 +1,10 @@
-"""What every test may count on: a quiet matplotlib, repeatable random examples, and skips that say their reason."""
+"""What every test may count on: repeatable random examples, and skips that say their reason."""
 
-import os
 import shutil
 import sys
 
 import pytest
 from hypothesis import settings
-
-os.environ["MPLBACKEND"] = "agg"  # also for the kernels of notebooks, which inherit it
 
 # A failing example must fail again on another machine; compiling makes any time limit on one example meaningless.
 settings.register_profile("metalnb", deadline=None, derandomize=True, print_blob=True)

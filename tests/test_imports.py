@@ -77,11 +77,11 @@ def upward(known: dict[str, Path]) -> list[str]:
         for module, path in known.items()
         for target in sorted(imported(module, ast.parse(path.read_text("utf-8")), known))
     )
-    return [f"{module} imports {target}, which stands above it" for module, target in edges if rank(module) < rank(target)]
+    return [f"{m} imports {target}, which stands above it" for m, target in edges if rank(m) < rank(target)]
 
 
 def rank(module: str) -> int:
-    return RANK.get(module.split(".")[0], -1)
+    return RANK.get(module.split(".", maxsplit=1)[0], -1)
 
 
 def write_package(root: Path, **sources: str) -> dict[str, Path]:

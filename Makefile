@@ -1,0 +1,51 @@
+# metalnb: `make demo` runs the first notebook, `make test` the tests. Python 3.11+ with venv, and make, are enough.
+
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+
+BIN       := $(VENV)/bin
+NOTEBOOKS := $(sort $(wildcard notebooks/[0-9][0-9]_*.ipynb))
+PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint lab notebooks bench clean
+.DELETE_ON_ERROR:
+
+help: ## say what can be made
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+
+demo: $(VENV)/has-notebooks ## run the first notebook and print what it computed
+	@$(BIN)/python notebooks/run.py --into build/notebooks notebooks/01_first_kernel.ipynb
+
+test: $(VENV)/has-test ## run the tests; ARGS="-k saxpy" hands options to pytest
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/has-dev ## check style (ruff) and types (mypy)
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+lab: $(VENV)/has-lab ## open the notebooks in JupyterLab
+	@$(BIN)/jupyter lab --notebook-dir notebooks $(ARGS)
+
+notebooks: $(VENV)/has-notebooks ## run every notebook and keep its outputs in the tree
+	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
+
+bench: $(VENV)/has-notebooks ## measure; prints tables
+	@for script in benchmarks/*.py; do $(BIN)/python "$$script" $(ARGS) || exit 1; done
+
+clean: ## remove what make made
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+# A stamp for each extra: installing happens once, and again when the requirements change.
+$(VENV)/has-%: pyproject.toml | $(VENV)/made
+	@echo "Installing metalnb[$*] into $(VENV), once …"
+	@$(PIP) install --editable '.[$*]'
+	@touch $@
+
+# The interpreter is checked before anything is written, and a half-made environment is taken away again.
+$(VENV)/made:
+	@command -v "$(PYTHON)" >/dev/null || { echo "make: there is no $(PYTHON) here: name one, make PYTHON=python3.12 …" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"metalnb needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Name another: make PYTHON=python3.12 …")'
+	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@touch $@
