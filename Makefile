@@ -11,6 +11,7 @@ PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint lab notebooks bench clean
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
