@@ -1,10 +1,17 @@
-"""What every test may count on: repeatable random examples, and skips that say their reason."""
+"""What every test may count on: a cache of its own, repeatable random examples, and skips that say their reason."""
 
+import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Apart from the user's cache, and kept from one run to the next; the tests' own processes inherit it.
+os.environ.setdefault("METALNB_CACHE", str(ROOT / "build" / "test-cache"))
 
 # A failing example must fail again on another machine; compiling makes any time limit on one example meaningless.
 settings.register_profile("metalnb", deadline=None, derandomize=True, print_blob=True)
@@ -27,6 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in missing.keys() & {mark.name for mark in item.iter_markers()}:
             item.add_marker(missing[name])
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path) -> dict[str, str]:
+    """Give the environment of a process that has compiled nothing yet."""
+    return {**os.environ, "METALNB_CACHE": str(tmp_path / "cache")}
 
 
 @pytest.fixture(scope="session")
