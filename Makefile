@@ -27,7 +27,7 @@ lint: $(VENV)/has-dev ## check style (ruff) and types (mypy)
 	@$(BIN)/mypy
 
 lab: $(VENV)/has-lab ## open the notebooks in JupyterLab
-	@$(BIN)/jupyter lab --notebook-dir notebooks $(ARGS)
+	@$(BIN)/jupyter lab --notebook-dir notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 notebooks: $(VENV)/has-notebooks ## run every notebook and keep its outputs in the tree
 	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
