@@ -46,7 +46,7 @@ $(VENV)/has-%: pyproject.toml | $(VENV)/made
 
 # The interpreter is checked before anything is written, and a half-made environment is taken away again.
 $(VENV)/made:
-	@command -v "$(PYTHON)" >/dev/null || { echo "make: there is no $(PYTHON) here: name one, make PYTHON=python3.12 …" >&2; exit 1; }
-	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"metalnb needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Name another: make PYTHON=python3.12 …")'
+	@command -v "$(PYTHON)" >/dev/null || { echo "make: there is no $(PYTHON) here: name one, make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("metalnb needs Python 3.11 or newer; $(PYTHON) is %d.%d. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" % v[:2])'
 	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 	@touch $@
