@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "dtypes", "cache"),
     ("msl",),
-    ("engines",),
+    ("engine",),
     ("program", "kernel", "launch"),
     ("library_kernels", "array"),
     ("timing", "limits"),

@@ -1,0 +1,110 @@
+"""A content-addressed store on disk, shared by every process of the user.
+
+An entry is written to a file of its own and moved into place, so that a reader sees all of it or nothing; its
+own digest stands before it, so that a damaged one is told and made again. The folder is the user's alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+__all__ = ["Store", "digest", "fingerprint", "folder", "store"]
+
+_DIGEST = 16
+
+
+def digest(*parts: str | bytes) -> str:
+    """Name contents: a hexadecimal BLAKE2b of all parts, each with its length."""
+    h = hashlib.blake2b(digest_size=20)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        h.update(len(data).to_bytes(8, "little"))
+        h.update(data)
+    return h.hexdigest()
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    """Name the state of files by their names, sizes and times, without reading them."""
+    parts = []
+    for path in sorted(files):
+        status = path.stat()
+        parts.append(f"{path.name}:{status.st_size}:{status.st_mtime_ns}")
+    return digest(*parts)
+
+
+def folder() -> Path:
+    """Give the cache's folder: ``METALNB_CACHE``, else the user's own cache folder."""
+    chosen = os.environ.get("METALNB_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("metalnb", appauthor=False))
+
+
+class Store:
+    """Entries under one folder.
+
+    Parameters
+    ----------
+    root : Path
+        Made on first use, with mode 0700. When it cannot be made or written, nothing is kept and all still works.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, key: str, kind: str) -> Path:
+        """Give the file of an entry."""
+        return self.root / kind / key[:2] / key[2:]
+
+    def get(self, key: str, kind: str) -> bytes | None:
+        """Read an entry; None when there is none or it is damaged."""
+        try:
+            data = self.path(key, kind).read_bytes()
+        except OSError:
+            return None
+        body = data[_DIGEST:]
+        if data[:_DIGEST] != hashlib.blake2b(body, digest_size=_DIGEST).digest():
+            return None
+        return body
+
+    def put(self, key: str, kind: str, body: bytes) -> None:
+        """Write an entry, whole or not at all."""
+        path = self.path(key, kind)
+        data = hashlib.blake2b(body, digest_size=_DIGEST).digest() + body
+        with contextlib.suppress(OSError):
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                Path(name).replace(path)
+            except OSError:
+                Path(name).unlink(missing_ok=True)
+                raise
+
+    def make(self, key: str, kind: str, build: Callable[[], bytes]) -> bytes:
+        """Read an entry, or build and write it."""
+        body = self.get(key, kind)
+        if body is None:
+            body = build()
+            self.put(key, kind, body)
+        return body
+
+
+@functools.cache
+def _store(root: Path) -> Store:
+    return Store(root)
+
+
+def store() -> Store:
+    """Give the user's store."""
+    return _store(folder())

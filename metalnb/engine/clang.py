@@ -1,0 +1,186 @@
+"""The compiler driver: one text in, SPIR-V out, kept on disk by content.
+
+clang comes in the wheel ``ziglang``; ``METALNB_CLANG`` names another (clang 22 or later, with the SPIR-V target).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from metalnb import cache
+from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
+from metalnb.msl.hints import hint_for, reword
+from metalnb.msl.lower import Unit
+from metalnb.msl.parse import TARGET
+from metalnb.msl.scan import INCLUDE, Cell
+
+__all__ = ["clang", "expand", "spirv", "version"]
+
+# NaN and infinities stay honoured in fast math: a kernel's own tests for them must work.
+_FAST = (
+    "-ffp-contract=fast", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math",
+    "-fno-math-errno", "-D$FAST_MATH=1",
+)  # fmt: skip
+_MATH = {"fast": _FAST, "precise": ("-ffp-contract=on", "-D$FAST_MATH=0")}
+_LANGUAGE = (
+    "-x", "clcpp", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant", "-fdeclspec",
+    "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
+    "-D$REFLECT=0",
+)  # fmt: skip
+_PRELUDE = TARGET / "prelude.h"
+
+
+@functools.cache
+def clang() -> tuple[str, ...]:
+    """Give the command that starts clang.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is none.
+    """
+    named = os.environ.get("METALNB_CLANG")
+    if named:
+        return (named,)
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        message = "no compiler: the package ziglang, which brings clang, is missing: pip install ziglang"
+        raise EngineUnavailable(message)
+    binary = Path(spec.submodule_search_locations[0]) / ("zig.exe" if os.name == "nt" else "zig")
+    return (str(binary), "clang")
+
+
+@functools.cache
+def version() -> str:
+    """Name the compiler's state for the cache, without starting it."""
+    command = clang()
+    path = Path(command[0])
+    return cache.fingerprint([path]) if path.is_file() else " ".join(command)
+
+
+@functools.cache
+def _headers() -> str:
+    files = [f for f in (*INCLUDE.rglob("*"), *TARGET.glob("*.h")) if f.is_file()]
+    return cache.fingerprint(files)
+
+
+def spirv(unit: Unit, text: str) -> bytes:
+    """Compile a lowered text to SPIR-V.
+
+    Raises
+    ------
+    CompileError
+        With the places mapped back to the author's text.
+    """
+    flags = ("--target=spirv64-unknown-unknown", *_LANGUAGE, "-O2", *_MATH[unit.math])
+    authored = [part for name, h in sorted(unit.headers.items()) for part in (name, h.edited.text)]
+    key = cache.digest(text, *authored, _headers(), version(), *flags)
+
+    def build() -> bytes:
+        with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
+            folder = Path(name)
+            _write(folder, unit.cell.name, text, unit.headers)
+            prelude = _precompiled(flags)
+            start = ("-include-pch", str(prelude)) if prelude else ("-include", str(_PRELUDE))
+            _run([*clang(), *flags, *_paths(folder), *start, "-c", unit.cell.name, "-o", "out.spv"], folder, unit)
+            return (folder / "out.spv").read_bytes()
+
+    return cache.store().make(key, "spirv", build)
+
+
+def expand(cell: Cell, headers: dict[str, Cell]) -> str:
+    """Run the preprocessor alone over the author's own text; metalnb's headers are left out."""
+    with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
+        folder = Path(name)
+        plain = re.sub(r"^([ \t]*#[ \t]*include[ \t]*<)", r"//\1", cell.edited.original, flags=re.MULTILINE)
+        for header, other in headers.items():
+            path = folder / header
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(other.edited.original, encoding="utf-8")
+        (folder / cell.name).write_text(plain, encoding="utf-8")
+        command = [*clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
+                   f"-I{folder}", cell.name]  # fmt: skip
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())
+        return done.stdout.decode(errors="replace")
+
+
+def _paths(folder: Path) -> list[str]:
+    return [f"-I{INCLUDE}", f"-I{TARGET.parent}", f"-I{folder}"]
+
+
+def _write(folder: Path, name: str, text: str, headers: object) -> None:
+    assert hasattr(headers, "items")
+    (folder / name).write_text(text, encoding="utf-8")
+    for header, cell in headers.items():
+        path = folder / header
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(cell.edited.text, encoding="utf-8")
+
+
+def _precompiled(flags: tuple[str, ...]) -> Path | None:
+    """Give the MSL headers precompiled for these flags, made once for each state of headers and compiler."""
+    kept = cache.store()
+    key = cache.digest(_headers(), version(), str(_PRELUDE), *flags)
+    path = kept.path(key, "headers").with_suffix(".pch")
+    if path.exists():
+        return path
+    try:
+        kept.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
+            folder = Path(name)
+            command = [*clang(), *flags, f"-I{INCLUDE}", f"-I{TARGET.parent}", "-Xclang", "-emit-pch", "-c", str(_PRELUDE), "-o", "out.pch"]  # fmt: skip
+            done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())
+            if done.returncode:
+                return None
+            (folder / "out.pch").replace(path)
+    except OSError:
+        return None
+    return path
+
+
+def _timeout() -> float:
+    return float(os.environ.get("METALNB_COMPILE_TIMEOUT", "120"))
+
+
+def _run(command: list[str], folder: Path, unit: Unit) -> None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())
+    except subprocess.TimeoutExpired:
+        line = unit.signature.line
+        found = Diagnostic(
+            line, 1, f"'{unit.signature.name}': the compiler gave no answer in {_timeout():.0f} s",
+            unit.cell.edited.line(line), unit.cell.name, "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds",
+        )  # fmt: skip
+        raise CompileError([found]) from None
+    if done.returncode:
+        raise CompileError(_diagnostics(done.stderr.decode(errors="replace"), unit))
+
+
+_LINE = re.compile(r"^(?:\./)?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?:fatal )?(?P<kind>error|note): (?P<text>.*)$", re.MULTILINE)
+
+
+def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
+    """Read clang's own report: each error at the author's place, or at the note that leads there."""
+    cells = {unit.cell.name: unit.cell, **unit.headers}
+    found: list[Diagnostic] = []
+    pending: str | None = None
+    for match in _LINE.finditer(output):
+        name = match["file"].split("/")[-1] if match["file"] not in cells else match["file"]
+        cell = cells.get(name)
+        if match["kind"] == "error":
+            pending = match["text"]
+        if pending is not None and cell is not None:
+            found.append(cell.diagnostic(int(match["line"]), int(match["column"]), reword(pending), hint_for(pending)))
+            pending = None
+    if not found:
+        line = unit.signature.line
+        text = pending or output.strip()[-2000:] or "the compiler failed"
+        found.append(Diagnostic(line, 1, reword(text), unit.cell.edited.line(line), unit.cell.name))
+    return found

@@ -1,0 +1,244 @@
+"""The CPU engine: SPIR-V on an OpenCL CPU device, on NumPy's own memory.
+
+The device is Intel's CPU runtime from PyPI (``intel-opencl-rt``), or any other OpenCL CPU device that takes SPIR-V
+and shares the process's memory (fine-grain system SVM).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import os
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from metalnb import cache
+from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault
+from metalnb.msl.lower import ENTRY, Unit, opencl
+
+from . import clang
+from .base import Caps, Grid
+
+__all__ = ["CpuEngine", "open_engine"]
+
+_SIMD = 32
+
+
+def open_engine() -> CpuEngine:
+    """Open the engine.
+
+    Raises
+    ------
+    EngineUnavailable
+        When this machine has no OpenCL CPU device that will do.
+    """
+    clang.clang()
+    _find_runtime()
+    try:
+        import pyopencl as cl
+    except ImportError as error:
+        message = "engine 'cpu' needs pyopencl: pip install pyopencl intel-opencl-rt intel-cmplr-lib-rt"
+        raise EngineUnavailable(message) from error
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:
+        platforms = []
+    devices = [d for p in platforms for d in p.get_devices() if d.type & cl.device_type.CPU and _takes_spirv(d)]
+    if not devices:
+        message = (
+            "engine 'cpu' found no OpenCL CPU device that takes SPIR-V and shares memory: "
+            "pip install intel-opencl-rt intel-cmplr-lib-rt (x86-64)"
+        )
+        raise EngineUnavailable(message)
+    return CpuEngine(devices[0])
+
+
+def _find_runtime() -> None:
+    """Point OpenCL's loader at Intel's runtime: the wheel's own .icd file names a path that does not exist."""
+    if "OCL_ICD_VENDORS" in os.environ:
+        return
+    try:
+        files = importlib.metadata.files("intel-opencl-rt") or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    library = next((Path(str(f.locate())).resolve() for f in files if f.name == "libintelocl.so"), None)
+    if library is None or not library.exists():
+        return
+    vendors = cache.folder() / "vendors"
+    entry = vendors / "intel.icd"
+    try:
+        if not entry.exists() or entry.read_text(encoding="utf-8").strip() != str(library):
+            vendors.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh = vendors / f".intel.{os.getpid()}"
+            fresh.write_text(f"{library}\n", encoding="utf-8")
+            fresh.replace(entry)
+    except OSError as error:
+        message = f"engine 'cpu' needs a folder it can write: {vendors}: set METALNB_CACHE to one"
+        raise EngineUnavailable(message) from error
+    os.environ["OCL_ICD_VENDORS"] = str(vendors)
+
+
+def _takes_spirv(device: Any) -> bool:
+    import pyopencl as cl
+
+    try:
+        shared = device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM
+        return bool(shared) and "SPIR-V" in device.il_version
+    except (cl.Error, AttributeError):
+        return False
+
+
+@dataclass(slots=True)
+class CpuBinary:
+    """A compiled kernel, and its flat form once it is wanted."""
+
+    unit: Unit
+    kernel: Any
+    threadgroup_bytes: int
+    max_threads: int
+    flat: Any = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class CpuTicket:
+    """A dispatch under way on the CPU."""
+
+    __slots__ = ("_events", "_held")
+
+    def __init__(self, events: Sequence[Any], held: Any) -> None:
+        self._events = events
+        self._held = held
+
+    def wait(self) -> float | None:
+        """Wait, with the GIL released. The seconds are not told: the queue keeps no device clock."""
+        import pyopencl as cl
+
+        try:
+            for event in self._events:
+                event.wait()
+        except cl.Error as error:
+            message = f"the kernel failed on the device: {error}"
+            raise KernelFault(message) from error
+        self._events = ()
+        self._held = None
+        return None
+
+
+class CpuEngine:
+    """Runs kernels on an OpenCL CPU device."""
+
+    name = "cpu"
+
+    def __init__(self, device: Any) -> None:
+        import pyopencl as cl
+
+        self._cl = cl
+        self._device = device
+        self._context = cl.Context([device])
+        self._queue = cl.CommandQueue(self._context)
+        self._identity = f"{device.name}|{device.driver_version}|{device.version}"
+        self.caps = Caps(
+            device=str(device.name).strip(),
+            versions={"OpenCL": device.version, "driver": device.driver_version, "pyopencl": cl.VERSION_TEXT},
+        )
+
+    def compile(self, unit: Unit) -> CpuBinary:
+        """Compile one kernel: text to SPIR-V to the device's code, each kept on disk."""
+        kernel = self._kernel(unit, flat=False)
+        info = self._cl.kernel_work_group_info
+        return CpuBinary(
+            unit,
+            kernel,
+            kernel.get_work_group_info(info.LOCAL_MEM_SIZE, self._device),
+            kernel.get_work_group_info(info.WORK_GROUP_SIZE, self._device),
+        )
+
+    def alloc(self, nbytes: int) -> Any:
+        """Give plain memory: the device shares all of the process's."""
+        import numpy as np
+
+        return np.empty(nbytes, np.uint8)
+
+    def launch(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CpuTicket:
+        """Start a dispatch."""
+        cl = self._cl
+        bound = [
+            cl.LocalMemory(a) if type(a) is int else (None if a is None else cl.SVM(a)) for a in arguments
+        ]
+        if binary.unit.simd and threadgroup[1] * threadgroup[2] > 1:
+            return self._launch_flat(binary, bound, grid, threadgroup, arguments)
+        kernel = binary.kernel
+        with binary.lock:
+            kernel.set_args(*bound)
+            if threadgroup[1] == grid[1] == 1 and threadgroup[2] == grid[2] == 1:
+                event = cl.enqueue_nd_range_kernel(self._queue, kernel, (grid[0],), (threadgroup[0],))
+            else:
+                event = cl.enqueue_nd_range_kernel(self._queue, kernel, grid, threadgroup)
+        return CpuTicket((event,), arguments)
+
+    def _launch_flat(
+        self, binary: CpuBinary, bound: list[Any], grid: Grid, threadgroup: Grid, held: Any,
+    ) -> CpuTicket:  # fmt: skip
+        """Start a dispatch whose threadgroups are rows: OpenCL cuts sub-groups along x only, Metal across the group."""
+        cl = self._cl
+        events = []
+        regions = []
+        with binary.lock:
+            if binary.flat is None:
+                binary.flat = self._kernel(binary.unit, flat=True)
+            for first, count, size in _regions(grid, threadgroup):
+                groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
+                region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))
+                regions.append(region)
+                row = size[0] * size[1] * size[2]
+                binary.flat.set_args(*bound, cl.SVM(region))
+                events.append(cl.enqueue_nd_range_kernel(self._queue, binary.flat, (count[0] * row, count[1], count[2]), (row, 1, 1)))
+        return CpuTicket(events, (held, regions))
+
+    def _kernel(self, unit: Unit, *, flat: bool) -> Any:
+        cl = self._cl
+        code = clang.spirv(unit, opencl(unit, flat=flat))
+        key = cache.digest(code, self._identity)
+        kept = cache.store()
+        binary = kept.get(key, "device")
+        program = None
+        if binary is not None:
+            try:
+                program = cl.Program(self._context, [self._device], [binary])
+                program.build()
+            except cl.Error:  # from another build of the runtime, or damaged: made again
+                program = None
+        if program is None:
+            program = cl.Program(self._context, code)
+            try:
+                program.build(cache_dir=False)
+            except cl.Error as error:
+                raise CompileError([_refused(unit, error)]) from error
+            kept.put(key, "device", program.get_info(cl.program_info.BINARIES)[0])
+        return cl.Kernel(program, ENTRY)
+
+
+def _refused(unit: Unit, error: Exception) -> Diagnostic:
+    text = str(error)
+    message = "the device's compiler refused the kernel: " + text.strip().splitlines()[-1]
+    hint = ""
+    if "Undefined" in text or "undefined" in text or "unresolved" in text.lower():
+        hint = "a function is declared but never defined"
+    line = unit.signature.line
+    return Diagnostic(line, 1, f"{unit.signature.name}: {message}", unit.cell.edited.line(line), unit.cell.name, hint)
+
+
+def _regions(grid: Grid, threadgroup: Grid) -> Iterator[tuple[Grid, Grid, Grid]]:
+    """Cut a grid into at most eight boxes of equal threadgroups: (first group, groups, threads of each)."""
+    axes = []
+    for threads, group in zip(grid, threadgroup, strict=True):
+        whole, rest = divmod(threads, group)
+        parts = [(0, whole, group)] if whole else []
+        axes.append(parts + ([(whole, 1, rest)] if rest else []))
+    for box in itertools.product(*axes):
+        first, count, size = zip(*box, strict=True)
+        yield first, count, size

@@ -1,0 +1,279 @@
+"""A kernel as a Python callable."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .binding import Binder
+from .errors import ArgumentError, LaunchError
+from .launch import check_grid, check_threadgroup, grid_of_shape
+from .msl.lower import Unit
+from .msl.signature import Reflection, Signature
+
+if TYPE_CHECKING:
+    from .engine.base import Binary, Engine, Grid, Ticket
+    from .program import Recipe
+
+__all__ = ["Dispatch", "Kernel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A call made ready: everything checked and bound, nothing run yet. It can be run again and again.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    arguments : list
+        In the order of the signature's params, as an engine takes them.
+    grid, threadgroup : tuple of 3 int
+        Threads, x first.
+    outputs : list of numpy.ndarray
+        The buffers that the caller left out.
+    """
+
+    kernel: Kernel
+    arguments: list[Any]
+    grid: Grid
+    threadgroup: Grid
+    outputs: list[Any]
+
+    def launch(self) -> Ticket | None:
+        """Start it; None when the grid is empty."""
+        if 0 in self.grid:
+            return None
+        return self.kernel.engine.launch(self.kernel.binary, self.arguments, self.grid, self.threadgroup)
+
+    def run(self) -> Any:
+        """Run it to its end; give the outputs that the caller left out."""
+        ticket = self.launch()
+        if ticket is not None:
+            ticket.wait()
+        outputs = self.outputs
+        if not outputs:
+            return None
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+class Kernel:
+    """One kernel of a program.
+
+    Call it with NumPy arrays and Python scalars, by position (in buffer order) or by name.
+
+    Parameters of a call
+    --------------------
+    *args, **named
+        One for each buffer parameter. ``device const T*`` and ``constant T*`` take arrays; ``constant T&`` takes a
+        scalar, a sequence of components, or for a struct a dict, a dataclass or a NumPy record. Arrays are never
+        copied. A buffer that the kernel may write can be left out: it is then made and returned.
+    grid : int or tuple of int, optional
+        Threads in all, x first (Metal's ``dispatchThreads``). By default the shape of the first writable array
+        given, else of the first array; the last axis is x.
+    threadgroup : int or tuple of int, optional
+        Threads in a threadgroup, at most 1024.
+    shapes : mapping of str to tuple of int, optional
+        Shapes, in elements, of buffers left out; by default the grid's.
+    threadgroup_memory : mapping of str to int, optional
+        Bytes for each ``threadgroup`` parameter; by default one element for each thread of the group.
+
+    Returns
+    -------
+    None, numpy.ndarray or tuple of numpy.ndarray
+        The buffers that were left out.
+
+    Raises
+    ------
+    ArgumentError, LaunchError
+        Before anything runs.
+    KernelFault
+        When the kernel failed.
+    """
+
+    def __init__(self, unit: Unit, engine: Engine, reflection: Reflection, recipe: Recipe) -> None:
+        self.unit = unit
+        self.engine = engine
+        self.reflection = reflection
+        self._recipe = recipe
+        signature = unit.signature
+        self.signature = signature
+        self.__name__ = self.__qualname__ = signature.name
+        self.__doc__ = _docstring(signature)
+        present = tuple(p for p in signature.buffers if not unit.absent(p))
+        self._binder = Binder(signature, present, reflection)
+        self._places = tuple(signature.params.index(p) for p in present)
+        self._simple = len(present) == len(signature.params)
+        self._binary: Binary | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def source(self) -> str:
+        """The text of the cell that the kernel was compiled from."""
+        return self._recipe.source
+
+    @property
+    def program(self) -> Any:
+        """The program that the kernel is one of."""
+        from .program import _from_recipe
+
+        return _from_recipe(self._recipe)
+
+    @property
+    def binary(self) -> Any:
+        """The kernel compiled for the device: made when it is first asked for."""
+        if self._binary is None:
+            with self._lock:
+                if self._binary is None:
+                    self._binary = self.engine.compile(self.unit)
+        return self._binary
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.prepare(*args, **named).run()
+
+    def prepare(
+        self,
+        *args: Any,
+        grid: Any = None,
+        threadgroup: Any = None,
+        shapes: Mapping[str, Any] | None = None,
+        threadgroup_memory: Mapping[str, int] | None = None,
+        **named: Any,
+    ) -> Dispatch:
+        """Check and bind a call without running it; parameters as for the call itself."""
+        bound = self._binder.bind(args, named)
+        sizes, shape = self._grid(bound, grid, shapes)
+        group = check_threadgroup(self.signature, threadgroup, sizes)
+        outputs = []
+        if any(b is None for b in bound):
+            outputs = self._allocate(bound, shape, shapes)
+        elif shapes:
+            self._unused_shapes(shapes, frozenset())
+        arguments: list[Any] = bound if self._simple else self._arguments(bound, group, threadgroup_memory)
+        if threadgroup_memory and not self.signature.threadgroup:
+            self._check_memory_names(threadgroup_memory)
+        if 0 not in sizes:
+            self._check_buffers(bound)
+            self._check_memory(arguments)
+        return Dispatch(self, arguments, sizes, group, outputs)
+
+    def _grid(self, bound: list[Any], grid: Any, shapes: Mapping[str, Any] | None) -> tuple[Grid, tuple[int, ...]]:
+        """Give the grid, and the shape in elements that stands for it."""
+        if grid is not None:
+            sizes = check_grid(self.signature, grid)
+            rank = len(grid) if hasattr(grid, "__len__") else 1
+            return sizes, tuple(reversed(sizes[:rank]))
+        slots = self._binder.slots
+        arrays = [(s, b) for s, b in zip(slots, bound, strict=True) if b is not None and not s.param.reference]
+        chosen = next(((s, b) for s, b in arrays if s.param.writable), arrays[0] if arrays else None)
+        if chosen is not None:
+            shape = chosen[0].elements(chosen[1])
+        else:
+            missing = next((s for s, b in zip(slots, bound, strict=True) if b is None and not s.param.reference), None)
+            if missing is None or not shapes or missing.param.name not in shapes:
+                message = f"{self.signature.name}: no array tells the grid. Pass grid=(…), threads, x first."
+                raise LaunchError(message)
+            shape = self._shape(missing.param.name, shapes[missing.param.name])
+        return grid_of_shape(self.signature, shape), shape
+
+    def _shape(self, name: str, given: Any) -> tuple[int, ...]:
+        try:
+            shape = tuple(int(n) for n in given) if hasattr(given, "__iter__") else (int(given),)
+        except (TypeError, ValueError):
+            shape = (-1,)
+        if any(n < 0 for n in shape):
+            message = f"{self.signature.name}: shapes[{name!r}] is a tuple of whole numbers; got {given!r}."
+            raise ArgumentError(message)
+        return shape
+
+    def _allocate(self, bound: list[Any], shape: tuple[int, ...], shapes: Mapping[str, Any] | None) -> list[Any]:
+        outputs = []
+        left_out = set()
+        for i, slot in enumerate(self._binder.slots):
+            if bound[i] is None:
+                name = slot.param.name
+                left_out.add(name)
+                own = self._shape(name, shapes[name]) if shapes and name in shapes else shape
+                bound[i] = slot.allocate(own)
+                outputs.append(bound[i])
+        if shapes:
+            self._unused_shapes(shapes, frozenset(left_out))
+        return outputs
+
+    def _unused_shapes(self, shapes: Mapping[str, Any], left_out: frozenset[str]) -> None:
+        for name in shapes:
+            if name not in left_out:
+                names = ", ".join(sorted(left_out)) or "none"
+                message = f"{self.signature.name}: shapes[{name!r}] names no buffer that was left out (left out: {names})."
+                raise ArgumentError(message)
+
+    def _arguments(self, bound: list[Any], group: Grid, memory: Mapping[str, int] | None) -> list[Any]:
+        """Put threadgroup memory and absent parameters among the buffers."""
+        arguments: list[Any] = [None] * len(self.signature.params)
+        for place, value in zip(self._places, bound, strict=True):
+            arguments[place] = value
+        given = dict(memory or {})
+        for i, param in enumerate(self.signature.params):
+            if param.space != "threadgroup":
+                continue
+            nbytes = given.pop(param.name, None)
+            if nbytes is None:
+                nbytes = param.type.size * (1 if param.reference else math.prod(group))
+            if not isinstance(nbytes, int) or nbytes < param.type.size:
+                message = (
+                    f"{self.signature.name}: threadgroup_memory[{param.name!r}] is a number of bytes, at least "
+                    f"{param.type.size}; got {nbytes!r}."
+                )
+                raise LaunchError(message)
+            arguments[i] = -(-nbytes // 16) * 16  # Metal takes multiples of 16 bytes
+        if given:
+            self._check_memory_names(given)
+        return arguments
+
+    def _check_memory_names(self, given: Mapping[str, int]) -> None:
+        names = ", ".join(p.name for p in self.signature.threadgroup) or "none"
+        message = f"{self.signature.name}: has no threadgroup parameter {next(iter(given))!r}; it has: {names}."
+        raise LaunchError(message)
+
+    def _check_buffers(self, bound: list[Any]) -> None:
+        for slot, array in zip(self._binder.slots, bound, strict=True):
+            if array.size == 0:
+                message = f"{slot.label}; got an empty array, but the grid is not empty. Pass at least one element."
+                raise ArgumentError(message)
+
+    def _check_memory(self, arguments: list[Any]) -> None:
+        declared = self.binary.threadgroup_bytes
+        passed = sum(a for a in arguments if type(a) is int)
+        most = self.engine.caps.threadgroup_memory
+        if declared + passed > most:
+            message = (
+                f"{self.signature.name}: needs {declared + passed:,} bytes of threadgroup memory "
+                f"({declared:,} declared, {passed:,} by arguments); Metal allows {most:,}."
+            )
+            raise LaunchError(message)
+
+    def __repr__(self) -> str:
+        return f"<metalnb.Kernel {self.signature} on {self.engine.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _kernel_of, (self._recipe, self.signature.name)
+
+
+def _kernel_of(recipe: Recipe, name: str) -> Kernel:
+    from .program import _from_recipe
+
+    return _from_recipe(recipe)[name]
+
+
+def _docstring(signature: Signature) -> str:
+    lines = [signature.doc or f"Metal kernel {signature.name}.", ""]
+    if signature.params:
+        lines += ["Parameters", "----------"]
+        lines += [f"{p.name} : {p.spelling} {p.attribute}" for p in signature.params]
+    if signature.inputs:
+        lines += ["", "Kernel inputs", "-------------"]
+        lines += [f"{i.name} : {i.type} [[{i.attribute}]]" for i in signature.inputs]
+    return "\n".join(lines).rstrip() + "\n"
+

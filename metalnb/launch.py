@@ -1,0 +1,115 @@
+"""The grid and the threadgroup: defaults, and the checks that stand before every dispatch."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+from .engine.base import Grid
+from .errors import LaunchError
+from .msl.signature import Signature
+
+__all__ = ["check_grid", "check_threadgroup", "default_threadgroup", "grid_of_shape", "position_width"]
+
+MAX_THREADS = 1024
+_SIMD = 32
+_DEFAULT = 256
+_DIMENSIONS = 3
+_LIMIT = 2**32 - 1
+
+
+def position_width(signature: Signature) -> int:
+    """Number of dimensions that the kernel's own position inputs can tell apart; 3 when it has none."""
+    widths = [i.width for i in signature.inputs if "position_in" in i.attribute]
+    return max(widths, default=_DIMENSIONS)
+
+
+def check_grid(signature: Signature, grid: Any) -> Grid:
+    """Check a caller's grid, and fill it up to three dimensions.
+
+    Raises
+    ------
+    LaunchError
+    """
+    sizes = _triple(signature, "grid", grid, least=0)
+    width = position_width(signature)
+    if any(n > 1 for n in sizes[width:]) and all(sizes):
+        given = next(i for i in signature.inputs if "position_in" in i.attribute and i.width == width)
+        used = tuple(grid)
+        message = (
+            f"{signature.name}: grid {used} has {sum(1 for _ in used)} dimensions, but the kernel tells only {width}: "
+            f"'{given.name}' [[{given.attribute}]] is {given.type}. Declare it {given.type.rstrip('23')}{len(used)}, "
+            f"or pass a grid of {width}."
+        )
+        raise LaunchError(message)
+    return sizes
+
+
+def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
+    """Turn an array's shape, in elements, into a grid: the last axis is x.
+
+    Raises
+    ------
+    LaunchError
+        When the kernel's positions cannot tell the shape's axes apart and it cannot be taken as one long row.
+    """
+    width = position_width(signature)
+    if width == 1:
+        return (math.prod(shape), 1, 1)
+    if len(shape) > width:
+        message = (
+            f"{signature.name}: an array of shape {shape} has {len(shape)} axes, but the kernel's positions have {width}. "
+            f"Pass grid=(…), x first."
+        )
+        raise LaunchError(message)
+    sizes = [*reversed(shape), 1, 1, 1]
+    return (sizes[0], sizes[1], sizes[2])
+
+
+def default_threadgroup(signature: Signature, grid: Grid) -> Grid:
+    """Choose a threadgroup: 256 threads (or the kernel's own maximum), 32 wide where there is more than one row."""
+    budget = signature.max_threads or _DEFAULT
+    flat = grid[1] == grid[2] == 1
+    x = max(1, min(grid[0], budget if flat else _SIMD, budget))
+    y = max(1, min(grid[1], budget // x))
+    z = max(1, min(grid[2], budget // (x * y)))
+    return (x, y, z)
+
+
+def check_threadgroup(signature: Signature, threadgroup: Any, grid: Grid, most: int = MAX_THREADS) -> Grid:
+    """Check a caller's threadgroup, or choose one.
+
+    Raises
+    ------
+    LaunchError
+    """
+    if threadgroup is None:
+        return default_threadgroup(signature, grid)
+    sizes = _triple(signature, "threadgroup", threadgroup, least=1)
+    threads = math.prod(sizes)
+    shown = tuple(threadgroup) if isinstance(threadgroup, Iterable) else (threadgroup,)
+    if threads > MAX_THREADS:
+        message = f"{signature.name}: threadgroup {shown} is {threads} threads; Metal allows {MAX_THREADS}."
+        raise LaunchError(message)
+    limit = min(signature.max_threads or most, most)
+    if threads > limit:
+        why = "[[max_total_threads_per_threadgroup]]" if signature.max_threads else "what the engine can run"
+        message = f"{signature.name}: threadgroup {shown} is {threads} threads; this kernel allows {limit} ({why})."
+        raise LaunchError(message)
+    return sizes
+
+
+def _triple(signature: Signature, what: str, given: Any, least: int) -> Grid:
+    values = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    try:
+        sizes = [operator.index(v) for v in values]
+    except TypeError:
+        sizes = []
+    if not 1 <= len(sizes) <= _DIMENSIONS or any(not least <= n <= _LIMIT for n in sizes):
+        rule = f"1 to 3 whole numbers of threads, x first, each {'at least 1' if least else 'not negative'} and below 2^32"
+        message = f"{signature.name}: {what} is {rule}; got {given!r}."
+        raise LaunchError(message)
+    sizes += [1] * (_DIMENSIONS - len(sizes))
+    return (sizes[0], sizes[1], sizes[2])

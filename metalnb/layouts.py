@@ -1,0 +1,192 @@
+"""Between Python's values and MSL's memory: dtypes of structs, and scalars, vectors and structs packed into bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .dtypes import numpy_dtype
+from .errors import ArgumentError
+from .msl.signature import Constant, Reflection, Struct, Type
+
+__all__ = ["check_constant", "pack", "scalar", "struct_dtype", "type_dtype"]
+
+
+def type_dtype(kind: Type, reflection: Reflection, *, single: bool = False) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Give the component dtype of a type and the shape that one value of it has in NumPy.
+
+    A 3-component vector keeps its fourth, unused component unless it is ``single`` (a struct's field, whose
+    padding the offsets hold).
+    """
+    layout = kind.layout
+    if layout is not None:
+        loose = single and not kind.extents and len(layout.shape) == 1
+        return layout.dtype, kind.extents + (layout.shape if loose else layout.stride)
+    record = reflection.struct(kind.name)
+    if record is None:
+        return np.dtype(np.uint64 if kind.name == "pointer" else np.uint8), kind.extents
+    return struct_dtype(record, reflection), kind.extents
+
+
+def struct_dtype(record: Struct, reflection: Reflection) -> np.dtype[np.void]:
+    """Give the structured dtype of a struct, with the compiler's own offsets and size."""
+    formats = []
+    for field in record.fields:
+        dtype, shape = type_dtype(field.type, reflection, single=True)
+        formats.append((dtype, shape) if shape else dtype)
+    return np.dtype({
+        "names": [f.name for f in record.fields],
+        "formats": formats,
+        "offsets": [f.offset for f in record.fields],
+        "itemsize": record.size,
+    })  # fmt: skip
+
+
+def check_constant(constant: Constant, value: Any) -> Any:
+    """Check a function constant's value against its type."""
+    label = f"constants: {constant.name!r} [[function_constant({constant.index})]] is {constant.type}"
+    return scalar(constant.type, value, label)[()].item()
+
+
+def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """Turn a Python or NumPy scalar into an array of one MSL scalar, exactly or not at all.
+
+    Raises
+    ------
+    ArgumentError
+        When it is no number, has a fraction that an integer cannot hold, or is out of range.
+    """
+    dtype = numpy_dtype(kind)
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            message = f"{label}; got an array of shape {value.shape}. Pass one number."
+            raise ArgumentError(message)
+        value = value[()]
+    if not isinstance(value, (bool, int, float, np.bool_, np.number)) or isinstance(value, (complex, np.complexfloating)):
+        message = f"{label}; got {_described(value)}. Pass one number."
+        raise ArgumentError(message)
+    if kind == "bool":
+        if value not in (0, 1):
+            message = f"{label}; got {value!r}. Pass True or False."
+            raise ArgumentError(message)
+        return np.array(bool(value))
+    if dtype.kind in "iu":
+        return _integer(dtype, value, label)
+    number = float(value)
+    with np.errstate(over="ignore"):
+        result = np.array(number).astype(dtype)
+    if math.isfinite(number) and not np.isfinite(result.astype(np.float64)):
+        message = f"{label}; {value!r} does not fit it."
+        raise ArgumentError(message)
+    return result
+
+
+def _integer(dtype: np.dtype[Any], value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
+    if isinstance(value, (float, np.floating)) and not float(value).is_integer():
+        message = f"{label}; got {value!r}, which is no integer."
+        raise ArgumentError(message)
+    number = int(value)
+    info = np.iinfo(dtype)
+    if not info.min <= number <= info.max:
+        message = f"{label}; {value!r} does not fit it: {info.min} to {info.max}."
+        raise ArgumentError(message)
+    return np.array(number, dtype)
+
+
+def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarray[Any, np.dtype[Any]]:
+    """Pack one value of a type (what ``constant T&`` takes) into memory as the kernel sees it.
+
+    Raises
+    ------
+    ArgumentError
+        With ``label`` first: the kernel, the argument and what it is.
+    """
+    layout = kind.layout
+    if layout is not None and not layout.shape and not kind.extents:
+        return scalar(layout.scalar, value, label)
+    if layout is not None:
+        return _components(kind, value, label)
+    record = reflection.struct(kind.name)
+    if record is None:
+        message = f"{label}: metalnb cannot make a '{kind}' from Python."
+        raise ArgumentError(message)
+    result = np.zeros((), struct_dtype(record, reflection))
+    if kind.extents:
+        message = f"{label}: pass an array of dtype program.dtype({record.name!r}) and shape {kind.extents}."
+        if not isinstance(value, np.ndarray) or value.dtype != result.dtype or value.shape != kind.extents:
+            raise ArgumentError(message)
+        return np.ascontiguousarray(value)
+    _fill(result, record, value, label, reflection)
+    return result
+
+
+def _components(kind: Type, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """Pack a vector, a matrix or an array of them from a sequence of components."""
+    layout = kind.layout
+    assert layout is not None
+    wanted = kind.extents + layout.shape
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        given = np.asarray(None)
+    if given.shape != wanted or given.dtype.kind not in "biuf":
+        shape = "×".join(map(str, wanted))
+        message = f"{label}; pass {shape} numbers; got {_described(value)}."
+        raise ArgumentError(message)
+    flat = [scalar(layout.scalar, v, label)[()] for v in given.ravel().tolist()]
+    result = np.zeros(kind.extents + layout.stride, layout.dtype)
+    result[tuple(slice(n) for n in wanted)] = np.array(flat, layout.dtype).reshape(wanted)
+    return result
+
+
+def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Reflection) -> None:
+    """Fill a record from a dict, a dataclass, or a NumPy record."""
+    names = [f.name for f in record.fields]
+    given = _as_mapping(value)
+    if given is None:
+        example = ", ".join(f"'{n}': …" for n in names)
+        message = f"{label}; got {_described(value)}. Pass a dict {{{example}}}, a dataclass or a NumPy record."
+        raise ArgumentError(message)
+    missing = [n for n in names if n not in given]
+    unknown = [str(n) for n in given if n not in names]
+    if missing or unknown:
+        parts = [f"field {', '.join(map(repr, missing))} is missing"] if missing else []
+        parts += [f"there is no field {', '.join(map(repr, unknown))}"] if unknown else []
+        message = f"{label}; {' and '.join(parts)}; its fields are {', '.join(names)}."
+        raise ArgumentError(message)
+    for field in record.fields:
+        inner = f"{label}: field '{field.name}' is {field.type}"
+        nested = reflection.struct(field.type.name)
+        if nested is not None and not field.type.extents:
+            _fill(target[field.name], nested, given[field.name], inner, reflection)
+            continue
+        if field.type.name == "pointer":
+            message = f"{inner}: a pointer in a struct cannot be given from Python."
+            raise ArgumentError(message)
+        packed = pack(field.type, given[field.name], inner, reflection)
+        slot = target.dtype.fields[field.name][0].shape
+        target[field.name] = packed[tuple(slice(n) for n in slot)] if slot else packed
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, Mapping):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray) and value.dtype.names and value.size == 1:
+        value = value.reshape(())[()]
+    if isinstance(value, np.void) and value.dtype.names:
+        return {n: value[n] for n in value.dtype.names}
+    return None
+
+
+def _described(value: Any) -> str:
+    """Name what was given, shortly."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}, shape {value.shape}"
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '…'}"  # noqa: PLR2004

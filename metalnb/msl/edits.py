@@ -1,0 +1,84 @@
+"""A text with recorded edits, so that every place in the edited text leads back to the author's own.
+
+An edit never adds or removes a line end: lines stay true by themselves, and only columns are mapped.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+__all__ = ["Edit", "EditedText"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replace ``original[start:end]`` by ``text``."""
+
+    start: int
+    end: int
+    text: str
+
+
+class EditedText:
+    """A text and what it became.
+
+    Parameters
+    ----------
+    original : str
+        The author's text, with ``\\n`` line ends.
+    edits : list of Edit
+        Must not overlap.
+    """
+
+    def __init__(self, original: str, edits: list[Edit]) -> None:
+        self.original = original
+        self._edits = sorted(edits)
+        pieces: list[str] = []
+        at = 0
+        for edit in self._edits:
+            pieces += [original[at : edit.start], _keep_lines(original[edit.start : edit.end], edit.text)]
+            at = edit.end
+        self.text = "".join([*pieces, original[at:]])
+        self._line_starts = [0, *(i + 1 for i, c in enumerate(original) if c == "\n")]
+
+    def line(self, number: int) -> str:
+        """Give the author's line, counted from 1, without its end."""
+        lines = self._line_starts
+        if not 1 <= number <= len(lines):
+            return ""
+        end = lines[number] - 1 if number < len(lines) else len(self.original)
+        return self.original[lines[number - 1] : end]
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Turn an offset in the author's text into line and column, both from 1."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def offset(self, line: int, column: int) -> int:
+        """Turn line and column in the author's text into an offset."""
+        return self._line_starts[line - 1] + column - 1
+
+    def original_column(self, line: int, column: int) -> int:
+        """Map a column (from 1, in characters) of the edited text's line to the author's."""
+        if not 1 <= line <= len(self._line_starts):
+            return column
+        start = self._line_starts[line - 1]
+        end = self._line_starts[line] if line < len(self._line_starts) else len(self.original) + 1
+        shift = 0
+        for edit in self._edits:
+            if edit.start < start or edit.start >= end:
+                continue
+            if "\n" in self.original[edit.start : edit.end]:
+                break
+            here = edit.start - start + 1 + shift
+            if column < here:
+                break
+            if column < here + len(edit.text):  # inside what we wrote: the start of what it replaced
+                return edit.start - start + 1
+            shift += len(edit.text) - (edit.end - edit.start)
+        return max(1, column - shift)
+
+
+def _keep_lines(old: str, new: str) -> str:
+    return new + "\n" * (old.count("\n") - new.count("\n"))

@@ -1,0 +1,155 @@
+"""Write one source text for a target: the cell behind the MSL headers, and an entry point for one kernel.
+
+A kernel becomes an ordinary function. The entry point takes every buffer as an untyped pointer, gives each
+the type that the kernel asks for, computes the kernel's inputs, and calls it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .scan import Cell
+from .signature import Constant, Input, Param, Signature
+
+__all__ = ["ENTRY", "Unit", "literal", "opencl"]
+
+ENTRY = "metalnb_entry"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One kernel to compile: what an engine is given.
+
+    Attributes
+    ----------
+    signature : Signature
+    cell : Cell
+    headers : mapping of str to Cell
+    constants : mapping of Constant to value
+        The function constants that have a value.
+    undefined : tuple of Constant
+        Those that have none.
+    math : {"fast", "precise"}
+    """
+
+    signature: Signature
+    cell: Cell
+    headers: Mapping[str, Cell] = field(default_factory=dict)
+    constants: Mapping[Constant, Any] = field(default_factory=dict)
+    undefined: tuple[Constant, ...] = ()
+    math: str = "fast"
+
+    @property
+    def simd(self) -> bool:
+        """True when the kernel may tell the lanes of a threadgroup apart."""
+        return self.cell.simd or any(h.simd for h in self.headers.values())
+
+    def absent(self, param: Param) -> bool:
+        """Tell whether a function constant removes a parameter (MSL 5.8.1)."""
+        return bool(param.gate) and not any(c.name == param.gate and v for c, v in self.constants.items())
+
+
+def opencl(unit: Unit, *, flat: bool = False) -> str:
+    """Write the text for a target that speaks C++ for OpenCL.
+
+    Parameters
+    ----------
+    unit : Unit
+    flat : bool
+        True for threadgroups dispatched as one row (``$region`` in ``target/entry.h``); the region is then the
+        entry point's last argument.
+    """
+    text = unit.cell.edited.text
+    return "\n".join([
+        *_constants(unit),
+        f'#line 1 "{unit.cell.name}"',
+        text,
+        '#line 1 "entry point"',
+        _entry(unit.signature, flat=flat),
+        "",
+    ])  # fmt: skip
+
+
+def _constants(unit: Unit) -> list[str]:
+    lines = []
+    for constant, value in unit.constants.items():
+        lines += [f"#define $value_{constant.name} {literal(constant.type, value)}", f"#define $defined_{constant.name} true"]
+    for constant in unit.undefined:
+        lines += [f"#define $value_{constant.name} {{}}", f"#define $defined_{constant.name} false"]
+    return lines
+
+
+def literal(kind: str, value: Any) -> str:
+    """Write a scalar as MSL: ``literal("float", 0.5)`` -> ``as_type<float>(0x3f000000u)``'s portable form."""
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind in {"float", "half", "bfloat"}:
+        value = struct.unpack("f", struct.pack("f", value))[0]
+        if value != value:  # noqa: PLR0124  (NaN)
+            return f"({kind})__builtin_nanf(\"\")"
+        if value in {float("inf"), float("-inf")}:
+            return f"({kind})({'-' if value < 0 else ''}__builtin_inff())"
+        return f"({kind}){value.hex()}f"
+    number = int(value)
+    suffix = ("u" if kind.startswith("u") else "") + ("l" if kind.endswith("long") else "")
+    if number == -(2**63):
+        return "(-0x7fffffffffffffffl - 1)"
+    return f"(({kind}){number}{suffix})" if kind in {"int", "uint"} else f"{number}{suffix}"
+
+
+_PLACE = {
+    "thread_position_in_grid": "position_in_grid",
+    "thread_position_in_threadgroup": "position_in_threadgroup",
+    "threadgroup_position_in_grid": "threadgroup_position",
+    "threads_per_grid": "threads_per_grid",
+    "grid_size": "threads_per_grid",
+    "threads_per_threadgroup": "threads_per_threadgroup",
+    "dispatch_threads_per_threadgroup": "dispatch_threads_per_threadgroup",
+    "threadgroups_per_grid": "threadgroups_per_grid",
+    "thread_index_in_threadgroup": "index_in_threadgroup",
+}
+_NOMINAL = "here.dispatch_threads_per_threadgroup.x * here.dispatch_threads_per_threadgroup.y * here.dispatch_threads_per_threadgroup.z"
+_INPUT = {
+    **{name: f"here.{member}" for name, member in _PLACE.items()},
+    "grid_origin": "$uint3{0, 0, 0}",
+    "thread_index_in_simdgroup": "get_sub_group_local_id()",
+    "simdgroup_index_in_threadgroup": "get_sub_group_id()",
+    "threads_per_simdgroup": "32u",
+    "thread_execution_width": "32u",
+    "simdgroups_per_threadgroup": "(here.threads + 31) / 32",
+    "dispatch_simdgroups_per_threadgroup": f"({_NOMINAL} + 31) / 32",
+    "thread_index_in_quadgroup": "here.index_in_threadgroup % 4",
+    "quadgroup_index_in_threadgroup": "here.index_in_threadgroup / 4",
+    "quadgroups_per_threadgroup": "(here.threads + 3) / 4",
+    "dispatch_quadgroups_per_threadgroup": f"({_NOMINAL} + 3) / 4",
+}
+
+
+def _entry(signature: Signature, *, flat: bool) -> str:
+    function = signature.function
+    arguments = [""] * signature.arity
+    formals = []
+    for i, param in enumerate(signature.params):
+        space = "__local" if param.space == "threadgroup" else "__global"
+        formals.append(f"{space} void* b{i}")
+        kind = f"$parameter<{param.position}, decltype({function})>::type"
+        arguments[param.position] = f"*($pointer<{kind}>::type)b{i}" if param.reference else f"({kind})b{i}"
+    for given in signature.inputs:
+        arguments[given.position] = _input(given, function)
+    if flat:
+        formals.append("const __global $region* region")
+    here = "$here(region)" if flat else "$here()"
+    return (
+        f"__attribute__((intel_reqd_sub_group_size(32))) __kernel void {ENTRY}({', '.join(formals)}) {{\n"
+        f"  $place here = {here};\n"
+        f"  {function}({', '.join(arguments)});\n"
+        "}"
+    )
+
+
+def _input(given: Input, function: str) -> str:
+    kind = f"$parameter<{given.position}, decltype({function})>::type"
+    return f"$input<{kind}>::from({_INPUT[given.attribute]})"

@@ -1,0 +1,117 @@
+"""libclang, in process: one parsed translation unit for a cell, and its diagnostics in the author's own text."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metalnb.errors import CompileError, Diagnostic
+
+from .hints import hint_for, reword
+from .scan import INCLUDE, Cell
+
+if TYPE_CHECKING:
+    from clang import cindex
+
+__all__ = ["Parsed", "parse"]
+
+TARGET = Path(__file__).parent / "target"
+_FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only in memory
+_LOCK = threading.Lock()
+
+
+def flags(version: int = 310) -> list[str]:
+    """Give libclang's flags: C++ for OpenCL 2021 with the vendor's extensions that MSL needs."""
+    return [
+        "-x", "cl", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant",
+        "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-ferror-limit=64", "-ftemplate-depth=512",
+        "-Wno-everything", f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
+        f"-I{INCLUDE}", f"-I{_FOLDER}", f"-I{TARGET.parent}",
+        "-include", str(TARGET / "words.h"), "-include", str(TARGET / "cpu.h"),
+    ]  # fmt: skip
+
+
+class Parsed:
+    """A parsed cell.
+
+    Attributes
+    ----------
+    unit : clang.cindex.TranslationUnit
+    cell : Cell
+    headers : mapping of str to Cell
+    """
+
+    def __init__(self, unit: cindex.TranslationUnit, cell: Cell, headers: Mapping[str, Cell]) -> None:
+        self.unit = unit
+        self.cell = cell
+        self.headers = headers
+        self._cells = {f"{_FOLDER}/{name}": header for name, header in headers.items()}
+        self._cells[f"{_FOLDER}/{cell.name}"] = cell
+
+    def owner(self, location: cindex.SourceLocation) -> Cell | None:
+        """Give the author's cell that a location lies in; None for metalnb's own headers."""
+        return self._cells.get(location.file.name) if location.file else None
+
+    def diagnostic(self, location: Any, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
+        """Word a finding at a location of the author's text."""
+        cell = self.owner(location)
+        if cell is None:
+            return Diagnostic(1, 1, message, file=self.cell.name, hint=hint, severity=severity)
+        return cell.diagnostic(location.line, location.column, message, hint, severity)
+
+    def errors(self) -> Iterator[Diagnostic]:
+        """Yield the parser's errors, each at a place of the author's."""
+        for found in self.unit.diagnostics:
+            if found.severity < 3:  # noqa: PLR2004  (CXDiagnostic_Error)
+                continue
+            location = found.location
+            if self.owner(location) is None:  # inside a header: where the author asked for it
+                location = next((n.location for n in found.children if self.owner(n.location)), location)
+            notes = [n.spelling for n in found.children]
+            yield self.diagnostic(location, reword(found.spelling), hint_for(found.spelling, notes))
+
+
+@functools.cache
+def _cindex() -> Any:
+    from clang import cindex
+
+    return cindex
+
+
+def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
+    """Parse a scanned cell.
+
+    Parameters
+    ----------
+    cell : Cell
+    headers : mapping of str to Cell
+        The header cells it may include, scanned.
+    tail : str
+        Declarations of ours, put after the cell's own text.
+
+    Raises
+    ------
+    CompileError
+        When the cell does not parse; it holds every error that was found.
+    """
+    cindex = _cindex()
+    main = f"{_FOLDER}/{cell.name}"
+    files = [(f"{_FOLDER}/{name}", header.edited.text) for name, header in headers.items()]
+    text = cell.edited.text
+    files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
+    if tail:
+        files[-1] = (main, files[-1][1] + tail)
+    with _LOCK:
+        unit = cindex.Index.create().parse(main, args=flags(), unsaved_files=files)
+    parsed = Parsed(unit, cell, headers)
+    errors = list(parsed.errors())
+    if errors:
+        raise CompileError(_unique(errors))
+    return parsed
+
+
+def _unique(errors: list[Diagnostic]) -> list[Diagnostic]:
+    return list(dict.fromkeys(errors))

@@ -1,0 +1,306 @@
+"""Ask the parser what a cell declares: kernels, their parameters and inputs, structs, function constants."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from metalnb.dtypes import layout_of, spell
+from metalnb.errors import CompileError, Diagnostic
+
+from . import rules
+from .parse import Parsed, parse
+from .signature import Constant, Field, Input, Param, Reflection, Signature, Struct, Type
+
+if TYPE_CHECKING:
+    from .scan import Cell, Instantiation
+
+__all__ = ["reflect"]
+
+
+def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, ...] | None = None) -> Reflection:
+    """Reflect a scanned cell.
+
+    Parameters
+    ----------
+    cell : Cell
+    headers : mapping of str to Cell
+        The header cells, scanned.
+    made : tuple of Instantiation, optional
+        The instantiations; by default those that the scan saw.
+
+    Raises
+    ------
+    CompileError
+        When the cell does not parse, breaks a rule of the language, or holds no kernel.
+    """
+    made = cell.instantiations if made is None else made
+    tail = "".join(f"typedef decltype({m.function}) $kernel_{i};\n" for i, m in enumerate(made))
+    parsed = parse(cell, headers, tail)
+    reader = _Reader(parsed)
+    kernels = reader.kernels(made)
+    problems = [*reader.problems, *rules.check(parsed, kernels)]
+    if not kernels and not problems:
+        problems.append(rules.no_kernel(cell))
+    if problems:
+        problems.sort(key=lambda d: (d.file != cell.name, d.line, d.column))
+        raise CompileError(problems)
+    optional = frozenset[str]().union(cell.optional, *(h.optional for h in headers.values()))
+    constants = tuple(reader.constants(optional))
+    return Reflection(tuple(kernels), tuple(reader.structs.values()), constants)
+
+
+class _Reader:
+    """Walks one parsed cell."""
+
+    def __init__(self, parsed: Parsed) -> None:
+        self.parsed = parsed
+        self.problems: list[Diagnostic] = []
+        self.structs: dict[str, Struct] = {}
+        self.decls = list(_declarations(parsed, parsed.unit.cursor))
+
+    def problem(self, cursor: Any, message: str, hint: str = "") -> None:
+        self.problems.append(self.parsed.diagnostic(cursor.location, message, hint))
+
+    def kernels(self, made: tuple[Instantiation, ...]) -> list[Signature]:
+        """Read every kernel of the cell, and every instantiation of one."""
+        found = []
+        templates: dict[str, Any] = {}
+        tails: dict[str, Any] = {}
+        for cursor in self.decls:
+            kind = cursor.kind.name
+            if kind == "TYPEDEF_DECL" and cursor.spelling.startswith("$kernel_"):
+                tails[cursor.spelling] = cursor
+            if kind not in {"FUNCTION_DECL", "FUNCTION_TEMPLATE"} or "kernel" not in _annotations(cursor):
+                continue
+            if kind == "FUNCTION_TEMPLATE":
+                templates.setdefault(cursor.spelling, cursor)
+            elif cursor.is_definition():
+                name = _host_name(cursor) or cursor.spelling
+                found.append(self.signature(cursor, name, _qualified(cursor), cursor.type))
+        for i, instance in enumerate(made):
+            base = re.sub(r"<.*", "", instance.function, flags=re.DOTALL).split("::")[-1].strip()
+            template = templates.get(base)
+            tail = tails.get(f"$kernel_{i}")
+            if template is None or tail is None:
+                line = self.parsed.cell.edited.line(instance.line)
+                self.problems.append(Diagnostic(
+                    instance.line, 1, f"host_name \"{instance.name}\": '{base}' is not a kernel template", line,
+                    self.parsed.cell.name, "mark the template [[kernel]] or kernel",
+                ))  # fmt: skip
+                continue
+            proto = tail.underlying_typedef_type.get_canonical()
+            found.append(self.signature(template, instance.name, instance.function, proto))
+        return found
+
+    def signature(self, cursor: Any, name: str, function: str, proto: Any) -> Signature:
+        """Read one kernel; ``proto`` has its parameters' types."""
+        notes = _annotations(cursor)
+        declared = [c for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
+        types = list(proto.get_canonical().argument_types())
+        params: list[Param] = []
+        inputs: list[Input] = []
+        for position, (param, kind) in enumerate(zip(declared, types, strict=False)):
+            marks = _annotations(param)
+            attribute = next((a for a in marks if rules.is_input(a)), None)
+            if attribute is not None:
+                inputs.append(Input(param.spelling, attribute, spell(kind.get_canonical().spelling), position))
+                continue
+            read = self.param(param, kind.get_canonical(), marks, position)
+            if read is not None:
+                params.append(read)
+        limit = notes.get("max_total_threads_per_threadgroup")
+        return Signature(
+            name, function, self.indexed(params, declared), tuple(inputs), len(types), _doc(cursor),
+            self.parsed.diagnostic(cursor.location, "").line,
+            (self.integer(limit) or 0) if limit is not None else 0,
+        )  # fmt: skip
+
+    def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
+        """Read one bound parameter; None, with a problem noted, when MSL has no such parameter."""
+        reference = kind.kind.name == "LVALUEREFERENCE"
+        if not reference and kind.kind.name != "POINTER":
+            rules.unbound(self.parsed, self.problems, cursor, kind)
+            return None
+        pointee = kind.get_pointee()
+        space = rules.space_of(pointee)
+        if space is None:
+            rules.no_space(self.parsed, self.problems, cursor)
+            return None
+        which = "threadgroup" if space == "threadgroup" else "buffer"
+        index = self.integer(marks[which]) if which in marks else -1
+        gate = marks.get("function_constant")
+        const = space == "constant" or pointee.is_const_qualified()
+        named = self.type(pointee, cursor)
+        if named is None or index is None:
+            return None
+        gate_name = _string(gate) if gate is not None else ""
+        return Param(cursor.spelling, index, position, space, named, const, reference, gate_name)
+
+    def indexed(self, params: list[Param], declared: list[Any]) -> tuple[Param, ...]:
+        """Give implicit indices the lowest free numbers, and sort by index."""
+        result: list[Param] = []
+        for spaces in ({"device", "constant"}, {"threadgroup"}):
+            group = [p for p in params if p.space in spaces]
+            taken: dict[int, Param] = {}
+            for p in (p for p in group if p.index >= 0):
+                if p.index in taken:
+                    self.problem(declared[p.position], f"{p.attribute} is given to both '{taken[p.index].name}' and '{p.name}'",
+                                 "give each buffer an index of its own")  # fmt: skip
+                taken[p.index] = p
+            for p in (p for p in group if p.index < 0):
+                index = next(i for i in range(len(group) + len(taken) + 1) if i not in taken)
+                taken[index] = Param(p.name, index, p.position, p.space, p.type, p.const, p.reference, p.gate)
+            for p in taken.values():
+                if p.index >= rules.MAX_BUFFERS:
+                    self.problem(declared[p.position], f"'{p.name}' {p.attribute}: Metal has buffers 0 to 30")
+            result += [taken[i] for i in sorted(taken)]
+        return tuple(result)
+
+    def type(self, kind: Any, cursor: Any) -> Type | None:
+        """Read a host-visible type; None, with a problem noted, when there is none."""
+        kind = kind.get_canonical()
+        extents = []
+        while kind.kind.name == "CONSTANTARRAY":
+            extents.append(kind.element_count)
+            kind = kind.element_type.get_canonical()
+        count = 1
+        for n in extents:
+            count *= n
+        name = _plain(spell(kind.spelling))
+        if kind.kind.name == "VOID":
+            return Type("void", 0, 1, tuple(extents))
+        layout = layout_of(name)
+        if layout is not None:
+            return Type(layout.name, layout.size * count, layout.alignment, tuple(extents))
+        if kind.kind.name == "ENUM":
+            return self.type(kind.get_declaration().enum_type, cursor)
+        if kind.kind.name == "RECORD":
+            record = self.record(kind, name, cursor)
+            return Type(name, record.size * count, record.alignment, tuple(extents)) if record else None
+        if kind.kind.name == "DOUBLE":
+            self.problem(cursor, "'double' is not supported in Metal", "use float (MSL 2.1)")
+        else:
+            self.problem(cursor, f"a kernel parameter cannot point to '{rules.reword(kind.spelling)}'",
+                         "point to a scalar, a vector, a matrix or a struct")  # fmt: skip
+        return None
+
+    def record(self, kind: Any, name: str, cursor: Any) -> Struct | None:
+        """Read a struct's layout."""
+        if name in self.structs:
+            return self.structs[name]
+        size = kind.get_size()
+        if size < 0:
+            self.problem(cursor, f"'{name}' is incomplete: its size is not known", f"define struct {name} before the kernel")
+            return None
+        fields = []
+        self.structs[name] = Struct(name, (), size, kind.get_align())
+        for member in kind.get_fields():
+            member_type = member.type.get_canonical()
+            read = Type("pointer", 8, 8) if member_type.kind.name == "POINTER" else self.type(member_type, member)
+            if read is not None:
+                fields.append(Field(member.spelling, read, member.get_field_offsetof() // 8))
+        self.structs[name] = Struct(name, tuple(fields), size, kind.get_align())
+        return self.structs[name]
+
+    def constants(self, optional: frozenset[str]) -> Iterator[Constant]:
+        """Read the function constants."""
+        for cursor in self.decls:
+            if cursor.kind.name != "VAR_DECL":
+                continue
+            mark = _annotations(cursor).get("function_constant")
+            if mark is not None:
+                index = self.integer(mark)
+                named = spell(cursor.type.get_canonical().spelling)
+                yield Constant(cursor.spelling, -1 if index is None else index, named, cursor.spelling in optional)
+
+    def integer(self, mark: Any) -> int | None:
+        """Evaluate an attribute's argument."""
+        value = _evaluate(next(iter(mark.get_children()), None))
+        if value is None or value < 0:
+            self.problem(mark, f"'{mark.spelling}' needs a constant integer that is not negative")
+            return None
+        return value
+
+
+_SKIPPED = {"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"}
+
+
+def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
+    """Yield the author's declarations at namespace scope."""
+    for child in cursor.get_children():
+        if parsed.owner(child.location) is None:
+            continue
+        if child.kind.name in _SKIPPED:
+            yield from _declarations(parsed, child)
+        else:
+            yield child
+
+
+def _annotations(cursor: Any) -> dict[str, Any]:
+    return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
+
+
+def _host_name(cursor: Any) -> str | None:
+    mark = _annotations(cursor).get("host_name")
+    return None if mark is None else _string(mark)
+
+
+def _string(mark: Any) -> str:
+    """Read an annotation's string argument."""
+    for child in mark.walk_preorder():
+        if child.kind.name == "STRING_LITERAL":
+            return str(child.spelling).strip('"')
+    return ""
+
+
+def _qualified(cursor: Any) -> str:
+    names = [cursor.spelling]
+    parent = cursor.semantic_parent
+    while parent is not None and parent.kind.name == "NAMESPACE":
+        names.insert(0, parent.spelling)
+        parent = parent.semantic_parent
+    return "::" + "::".join(n for n in names if n)
+
+
+_ATOMIC = re.compile(r"^\$?_?atomic<(.+)>$")
+
+
+def _plain(name: str) -> str:
+    """See through an atomic to what it holds."""
+    found = _ATOMIC.match(name)
+    return spell(found[1]) if found else name
+
+
+def _doc(cursor: Any) -> str:
+    """Clean the comment above a kernel."""
+    raw = cursor.raw_comment
+    if not raw:
+        return ""
+    raw = re.sub(r"^/\*+!?|\*+/$", "", raw.strip())
+    lines = [re.sub(r"^\s*(?:///?!?<?|\*(?!\*))?\s?", "", line).rstrip() for line in raw.splitlines()]
+    return "\n".join(lines).strip()
+
+
+def _evaluate(cursor: Any) -> int | None:
+    """Evaluate a constant integer expression; libclang's Python binding lacks the call."""
+    if cursor is None:
+        return None
+    from clang import cindex
+
+    lib = cindex.conf.lib
+    lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
+    lib.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
+    result = lib.clang_Cursor_Evaluate(cursor)
+    if not result:
+        return None
+    lib.clang_EvalResult_getKind.argtypes = lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+    try:
+        is_integer = lib.clang_EvalResult_getKind(result) == 1
+        return int(lib.clang_EvalResult_getAsLongLong(result)) if is_integer else None
+    finally:
+        lib.clang_EvalResult_dispose(result)

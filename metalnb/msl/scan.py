@@ -1,0 +1,417 @@
+"""Read a cell's tokens, and edit what only Apple's compiler can parse into what clang can.
+
+What is edited (every edit is recorded, so that diagnostics lead back to the author's text):
+
+===========================================  ====================================================
+``[[buffer(0)]]``                            ``[[$attribute("buffer", 0)]]``: an annotation for `reflect`
+``template [[host_name("x")]] [[kernel]] …`` the attributes go (clang takes none there), the name is kept
+``constant int N [[function_constant(0)]];`` ``… [[$attribute(…)]] $initial(N);``
+``threadgroup T tile[N];``                   ``threadgroup T (&tile)[N] = $threadgroup_storage<…>();``
+``T get() const device``                     ``T get() const __global``
+===========================================  ====================================================
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+from metalnb.errors import CompileError, Diagnostic
+
+from .attributes import ATTRIBUTES, STANDARD
+from .edits import Edit, EditedText
+from .tokens import Directive, Stream, Token, close, tokenize
+
+__all__ = ["INCLUDE", "Cell", "Instantiation", "instantiations", "scan"]
+
+INCLUDE = Path(__file__).parent / "include"
+
+
+@dataclass(frozen=True, slots=True)
+class Instantiation:
+    """``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;``: ``f<T>`` is bound as ``x``."""
+
+    name: str
+    function: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A scanned text.
+
+    Attributes
+    ----------
+    name : str
+        "cell", or the name of a header cell.
+    edited : EditedText
+    instantiations : tuple of Instantiation
+    expands : bool
+        True when a macro makes instantiations, so that only the preprocessor can tell which there are.
+    includes : tuple of str
+        The header cells it includes.
+    optional : frozenset of str
+        The function constants that it asks ``is_function_constant_defined`` of.
+    simd : bool
+        True when it speaks of SIMD- or quad-groups, so that the lanes of a threadgroup can be told apart.
+    """
+
+    name: str
+    edited: EditedText
+    instantiations: tuple[Instantiation, ...]
+    expands: bool
+    includes: tuple[str, ...]
+    optional: frozenset[str]
+    simd: bool
+
+    def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
+        """Word a finding at a place of the edited text (from 1, the column in bytes of UTF-8)."""
+        edited, original = self.edited.text.split("\n"), self.edited.original
+        line = max(1, min(line, original.count("\n") + 1))
+        written = edited[line - 1] if line <= len(edited) else ""
+        character = len(written.encode()[: column - 1].decode(errors="ignore")) + 1
+        text = self.edited.line(line)
+        character = min(self.edited.original_column(line, character), len(text) + 1)
+        return Diagnostic(line, character, message, text, self.name, hint, severity)
+
+
+def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset()) -> Cell:
+    """Scan a cell.
+
+    Parameters
+    ----------
+    source : str
+        The author's text.
+    name : str
+        How diagnostics name it.
+    headers : frozenset of str
+        The names of the author's header cells, which ``#include`` may name.
+
+    Raises
+    ------
+    CompileError
+        For an unknown attribute, or an ``#include`` of anything but MSL's headers and the author's own cells.
+    """
+    source = source.replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
+    stream = tokenize(source)
+    scanner = _Scanner(source, name)
+    includes = [scanner.include(d, headers) for d in stream.directives if d.name in _INCLUDES]
+    found: list[Instantiation] = []
+    scanner.stray_semicolons(stream)
+    for tokens in (stream.program, *stream.macros):
+        made = scanner.tokens(tokens)
+        if tokens is stream.program:
+            found = made
+        elif made:
+            scanner.expands = True
+    if scanner.problems:
+        raise CompileError(scanner.problems)
+    words = {t.text for tokens in (stream.program, *stream.macros) for t in tokens if t.kind == "word"}
+    return Cell(
+        name,
+        EditedText(source, scanner.edits),
+        tuple(found),
+        scanner.expands,
+        tuple(i for i in includes if i),
+        frozenset(scanner.optional),
+        any(w.startswith(("simd", "quad")) or "_simdgroup" in w for w in words),
+    )
+
+
+def instantiations(expanded: str) -> tuple[Instantiation, ...]:
+    """Find the instantiations in a text that went through the preprocessor, with ``# line`` marks."""
+    stream = tokenize(expanded)
+    scanner = _Scanner(expanded, "cell")
+    marks = [(d.start, int(d.name)) for d in stream.directives if d.name.isdigit()]
+    found = []
+    for made in scanner.instantiations(stream.program):
+        offset = scanner.places[made.name]
+        line = made.line
+        for start, number in marks:
+            if start <= offset:
+                line = number + expanded.count("\n", start, offset) - 1
+        found.append(Instantiation(made.name, made.function, line))
+    return tuple(found)
+
+
+_INCLUDES = ("include", "include_next", "import", "embed", "__include_macros")
+_SPACES = {"device": "__global", "constant": "__constant", "threadgroup": "__local", "thread": ""}
+_BUILTIN_TYPES = frozenset({"unsigned", "signed", "long", "short", "int", "char"})
+_SPECIFIERS = frozenset({"const", "volatile", "struct", "class", "union", "enum", "typename", "static"})
+
+
+class _Scanner:
+    """Collects the edits of one text."""
+
+    def __init__(self, source: str, name: str) -> None:
+        self.source = source
+        self.name = name
+        self.plain = EditedText(source, [])
+        self.edits: list[Edit] = []
+        self.problems: list[Diagnostic] = []
+        self.expands = False
+        self.optional: set[str] = set()
+        self.places: dict[str, int] = {}
+
+    def problem(self, offset: int, message: str, hint: str = "") -> None:
+        line, column = self.plain.place(offset)
+        self.problems.append(Diagnostic(line, column, message, self.plain.line(line), self.name, hint))
+
+    def tokens(self, tokens: list[Token]) -> list[Instantiation]:
+        """Edit one stream of tokens; give the instantiations in it."""
+        blank: set[int] = set()
+        found = self.instantiations(tokens, blank)
+        depth = 0
+        for i, token in enumerate(tokens):
+            text = token.text
+            if text == "(":
+                depth += 1
+            elif text == ")":
+                depth -= 1
+            elif text == "[" and i + 1 < len(tokens) and tokens[i + 1].text == "[" and i not in blank:
+                self.attributes(tokens, i, depth)
+            elif token.kind != "word":
+                continue
+            elif text == "kernel" and i + 1 < len(tokens) and tokens[i + 1].text == "[":
+                # clang takes GNU's attribute, which `kernel` becomes, only after a list in brackets.
+                self.edits.append(Edit(token.start, token.end, '[[$attribute("kernel")]]'))
+            elif text in _SPACES:
+                self.qualifier(tokens, i)
+                if text == "threadgroup":
+                    self.storage(tokens, i)
+            elif text == "is_function_constant_defined" and i + 2 < len(tokens):
+                self.optional.add(tokens[i + 2].text)
+        return found
+
+    # Attributes ------------------------------------------------------------------------------
+
+    def attributes(self, tokens: list[Token], at: int, depth: int) -> None:
+        """Edit the attribute list that starts at ``at``."""
+        end = close(tokens, at)
+        if end < 0:
+            return
+        inner = tokens[at + 2 : end - 1]
+        i = 0
+        while i < len(inner):
+            token = inner[i]
+            after = i + 1
+            if after < len(inner) and inner[after].text == "::":  # clang::…: the compiler's own
+                i += 3
+                after = i
+            stop = close(inner, after) if after < len(inner) and inner[after].text == "(" else i
+            if token.kind == "word" and i + 1 == after:
+                self.attribute(token, inner[after : stop + 1] if stop > i else [], tokens, at, end, depth)
+            i = max(stop, i) + 1
+            while i < len(inner) and inner[i].text == ",":
+                i += 1
+
+    def attribute(
+        self, word: Token, argument: list[Token], tokens: list[Token], at: int, end: int, depth: int,
+    ) -> None:  # fmt: skip
+        """Edit one attribute; ``argument`` has its parentheses."""
+        name = word.text
+        if name in STANDARD:
+            return
+        known = ATTRIBUTES.get(name)
+        if known is None:
+            close_names = difflib.get_close_matches(name, ATTRIBUTES, n=1)
+            hint = f"did you mean [[{close_names[0]}]]?" if close_names else "see section 5.2 of the MSL specification"
+            self.problem(word.start, f"unknown attribute '{name}'", hint)
+            return
+        if known.argument != bool(argument):
+            need = f"needs an argument: [[{name}(…)]]" if known.argument else "takes no argument"
+            self.problem(word.start, f"attribute '{name}' {need}")
+            return
+        inner = self.source[argument[0].end : argument[-1].start].strip() if argument else ""
+        if known.argument and not inner:
+            self.problem(word.start, f"attribute '{name}' needs an argument: [[{name}(…)]]")
+            return
+        last = argument[-1].end if argument else word.end
+        if name == "function_constant":
+            if depth > 0:
+                inner = f'"{inner}"'  # a parameter names the constant that gates it
+            else:
+                constant = tokens[at - 1]
+                self.edits.append(Edit(tokens[end].end, tokens[end].end, f" $initial({constant.text})"))
+        text = f'$attribute("{name}"{", " + " ".join(inner.split()) if inner else ""})'
+        self.edits.append(Edit(word.start, last, text))
+
+    # Instantiations --------------------------------------------------------------------------
+
+    def instantiations(self, tokens: list[Token], blank: set[int] | None = None) -> list[Instantiation]:
+        """Find explicit instantiations with a host_name, and blank their attributes."""
+        found = []
+        spaces: list[tuple[str, int]] = []
+        braces = 0
+        for i, token in enumerate(tokens):
+            if token.text == "{":
+                braces += 1
+            elif token.text == "}":
+                braces -= 1
+                while spaces and spaces[-1][1] > braces:
+                    spaces.pop()
+            elif token.text == "namespace" and i + 2 < len(tokens) and tokens[i + 2].text == "{":
+                spaces.append((tokens[i + 1].text, braces + 1))
+            if token.text != "template" or i + 1 >= len(tokens) or tokens[i + 1].text == "<":
+                continue
+            made = self.instantiation(tokens, i, blank)
+            if made:
+                prefix = "".join(f"{name}::" for name, _ in spaces)
+                found.append(Instantiation(made[0], prefix + made[1], self.plain.place(token.start)[0]))
+                self.places[made[0]] = token.start
+        return found
+
+    def instantiation(self, tokens: list[Token], at: int, blank: set[int] | None) -> tuple[str, str] | None:
+        """Read ``template [[…]] … f<T>…;`` at ``at``; give the host name and ``f<T>``."""
+        stop = next((k for k in range(at, len(tokens)) if tokens[k].text in {";", "{"}), len(tokens))
+        name = None
+        i = at + 1
+        body = i
+        while i < stop:
+            if tokens[i].text == "[" and i + 1 < stop and tokens[i + 1].text == "[":
+                end = close(tokens, i)
+                if end < 0:
+                    return None
+                name = _host_name(tokens[i:end]) or name
+                if blank is not None:
+                    blank.add(i)
+                    self.edits.append(Edit(tokens[i].start, tokens[end].end, ""))
+                i = end
+                body = i + 1 if name is None or body <= at + 1 else body
+            i += 1
+        if name is None:
+            return None
+        function = _template_id(self.source, tokens[at + 1 : stop])
+        if function is None:
+            self.problem(tokens[at].start, f"host_name \"{name}\": cannot tell which template is instantiated",
+                         f'write: template [[host_name("{name}")]] [[kernel]] decltype(f<T>) f<T>;')  # fmt: skip
+            return None
+        return name, function
+
+    # Address spaces --------------------------------------------------------------------------
+
+    def qualifier(self, tokens: list[Token], at: int) -> None:
+        """Edit an address space that qualifies a member function."""
+        before = at - 1
+        while before >= 0 and tokens[before].text in {"const", "volatile"}:
+            before -= 1
+        after = at + 1
+        while after < len(tokens) and tokens[after].text in {"const", "volatile", "noexcept", "override", "final"}:
+            after += 1
+        if before < 0 or tokens[before].text != ")" or after >= len(tokens):
+            return
+        if tokens[after].text in {"{", ";", "=", "->"}:
+            self.edits.append(Edit(tokens[at].start, tokens[at].end, _SPACES[tokens[at].text]))
+
+    def storage(self, tokens: list[Token], at: int) -> None:
+        """Edit ``threadgroup T a[N], b;`` in a function's body into references to storage."""
+        if at > 0 and tokens[at - 1].text not in {";", "{", "}", ")", ":"}:
+            return
+        i = _skip_type(tokens, at + 1)
+        if i is None:
+            return
+        edits: list[Edit] = []
+        while i < len(tokens) and tokens[i].kind == "word":
+            name = tokens[i]
+            i += 1
+            while i < len(tokens) and tokens[i].text == "[":
+                end = close(tokens, i)
+                if end < 0:
+                    return
+                i = end + 1
+            last = tokens[i - 1].end
+            if i >= len(tokens) or tokens[i].text not in {",", ";"}:
+                return  # an initialiser, or no declaration at all: the compiler's parser will say
+            edits.append(Edit(name.start, name.end, f"(&{name.text})"))
+            edits.append(Edit(last, last, " = $threadgroup_storage<__COUNTER__>()"))
+            if tokens[i].text == ";":
+                self.edits += edits
+                return
+            i += 1
+
+    # Directives ------------------------------------------------------------------------------
+
+    def include(self, directive: Directive, headers: frozenset[str]) -> str | None:
+        """Check an ``#include``; give the header cell's name if it is one."""
+        text = "".join(t.text for t in directive.tokens).rstrip(";")
+        name = text[1:-1]
+        quoted = text[:1] + text[-1:] in {"<>", '""'}
+        if directive.name == "include" and quoted:
+            if name in headers:
+                return name
+            if "$" not in name and ".." not in name and not name.startswith("/") and (INCLUDE / name).is_file():
+                return None
+        near = difflib.get_close_matches(name, [*headers, "metal_stdlib"], n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint += "MSL's own headers and your header cells (%%metal --header NAME) can be included"
+        self.problem(directive.start, f"#{directive.name} {text or '…'}: a cell reads no files", hint)
+        return None
+
+    def stray_semicolons(self, stream: Stream) -> None:
+        """Drop the semicolon of ``#include <metal_stdlib>;``."""
+        for directive in stream.directives:
+            if directive.name == "include" and directive.tokens and directive.tokens[-1].text == ";":
+                last = directive.tokens[-1]
+                self.edits.append(Edit(last.start, last.end, ""))
+
+
+def _host_name(attribute: list[Token]) -> str | None:
+    for i, token in enumerate(attribute):
+        if token.text == "host_name":
+            strings = [t.text.strip('"') for t in attribute[i:] if t.kind == "string"]
+            return "".join(strings)
+    return None
+
+
+def _template_id(source: str, tokens: list[Token]) -> str | None:
+    """Find ``f<…>`` at the end of an explicit instantiation, before the parameters if they are restated."""
+    i = 0
+    best = None
+    while i < len(tokens):
+        text = tokens[i].text
+        if text in {"[", "("}:
+            end = close(tokens, i)
+            if end < 0:
+                return None
+            if text == "(" and best is not None:
+                break  # the parameter list
+            i = end
+        elif tokens[i].kind == "word" and i + 1 < len(tokens) and tokens[i + 1].text == "<":
+            end = close(tokens, i + 1)
+            if end < 0:
+                return None
+            start = i
+            while start >= 2 and tokens[start - 1].text == "::" and tokens[start - 2].kind == "word":
+                start -= 2
+            best = source[tokens[start].start : tokens[end].end]
+            i = end
+        i += 1
+    return " ".join(best.split()) if best else None
+
+
+def _skip_type(tokens: list[Token], i: int) -> int | None:
+    """Index after a type that starts at ``i``; None if there is none."""
+    count = len(tokens)
+    while i < count and tokens[i].text in _SPECIFIERS:
+        i += 1
+    if i >= count or tokens[i].kind != "word":
+        return None
+    if tokens[i].text in _BUILTIN_TYPES:
+        while i < count and tokens[i].text in _BUILTIN_TYPES:
+            i += 1
+        return i
+    if tokens[i].text == "decltype":
+        end = close(tokens, i + 1) if i + 1 < count else -1
+        return end + 1 if end > 0 else None
+    while True:
+        i += 1
+        if i < count and tokens[i].text == "<":
+            end = close(tokens, i)
+            if end < 0:
+                return None
+            i = end + 1
+        if i + 1 < count and tokens[i].text == "::":
+            i += 1
+            continue
+        return i

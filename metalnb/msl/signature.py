@@ -1,0 +1,236 @@
+"""What the rest of metalnb knows of a kernel: frozen records, and their form in JSON.
+
+The nouns are Metal's: a kernel has *parameters* (buffers and threadgroup memory, bound by the caller)
+and *inputs* (thread_position_in_grid and its kin, given by the dispatch).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from metalnb.dtypes import Layout, layout_of
+
+__all__ = ["Constant", "Field", "Input", "Param", "Reflection", "Signature", "Struct", "Type"]
+
+Space = Literal["device", "constant", "threadgroup"]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A host-visible type: a scalar, vector, matrix or struct, or an array of one.
+
+    Attributes
+    ----------
+    name : str
+        MSL's spelling, without array extents: ``float4``, ``Particle``.
+    size, alignment : int
+        Of one value, all array extents included, in bytes. A size of 0 is an opaque type (``void``).
+    extents : tuple of int
+        Array extents, outermost first; empty for a single value.
+    """
+
+    name: str
+    size: int
+    alignment: int
+    extents: tuple[int, ...] = ()
+
+    @property
+    def layout(self) -> Layout | None:
+        """The scalar, vector or matrix layout; None for a struct or an opaque type."""
+        return layout_of(self.name)
+
+    def __str__(self) -> str:
+        return self.name + "".join(f"[{n}]" for n in self.extents)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A member of a struct: its name, type and byte offset."""
+
+    name: str
+    type: Type
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct's memory layout, as the compiler laid it out."""
+
+    name: str
+    fields: tuple[Field, ...]
+    size: int
+    alignment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A kernel parameter that the caller binds.
+
+    Attributes
+    ----------
+    name : str
+    index : int
+        Of ``[[buffer(n)]]`` or ``[[threadgroup(n)]]``, given or counted up.
+    position : int
+        Place in the kernel's parameter list, from 0.
+    space : {"device", "constant", "threadgroup"}
+    type : Type
+        What is pointed at or referred to.
+    const : bool
+        True when the kernel can only read it.
+    reference : bool
+        True for ``T&`` (one value), False for ``T*`` (an array of them).
+    gate : str
+        The function constant that decides whether it exists, or an empty string.
+    """
+
+    name: str
+    index: int
+    position: int
+    space: Space
+    type: Type
+    const: bool
+    reference: bool = False
+    gate: str = ""
+
+    @property
+    def spelling(self) -> str:
+        """MSL's words for it: ``device const float*``."""
+        const = "const " if self.const and self.space == "device" else ""
+        return f"{self.space} {const}{self.type}{'&' if self.reference else '*'}"
+
+    @property
+    def attribute(self) -> str:
+        """``[[buffer(n)]]`` or ``[[threadgroup(n)]]``."""
+        return f"[[{'threadgroup' if self.space == 'threadgroup' else 'buffer'}({self.index})]]"
+
+    @property
+    def writable(self) -> bool:
+        """True when the kernel may write to it."""
+        return self.space == "device" and not self.const
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A kernel input that the dispatch gives: ``uint2 gid [[thread_position_in_grid]]``."""
+
+    name: str
+    attribute: str
+    type: str
+    position: int
+
+    @property
+    def width(self) -> int:
+        """Number of components, 1 to 3."""
+        return int(self.type[-1]) if self.type[-1].isdigit() else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A function constant: ``constant int N [[function_constant(0)]];``.
+
+    Attributes
+    ----------
+    optional : bool
+        True when the cell asks ``is_function_constant_defined`` of it, and so can do without.
+    """
+
+    name: str
+    index: int
+    type: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A kernel as its caller sees it.
+
+    Attributes
+    ----------
+    name : str
+        The name it is bound under (``host_name`` for an instantiation).
+    function : str
+        How the cell's own text names it: ``saxpy``, ``copy<float, 4>``.
+    params : tuple of Param
+        Buffers in index order, then threadgroup memory in index order.
+    inputs : tuple of Input
+    arity : int
+        Parameters of the function in all.
+    doc : str
+        The comment above the kernel, cleaned.
+    line : int
+        Where it is defined in the cell, from 1.
+    max_threads : int
+        ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
+    """
+
+    name: str
+    function: str
+    params: tuple[Param, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    arity: int = 0
+    doc: str = ""
+    line: int = 1
+    max_threads: int = 0
+
+    @property
+    def buffers(self) -> tuple[Param, ...]:
+        """The parameters bound to buffers."""
+        return tuple(p for p in self.params if p.space != "threadgroup")
+
+    @property
+    def threadgroup(self) -> tuple[Param, ...]:
+        """The parameters that are threadgroup memory."""
+        return tuple(p for p in self.params if p.space == "threadgroup")
+
+    def __str__(self) -> str:
+        words = [f"{p.spelling} {p.name}" for p in self.params]
+        return f"{self.name}({', '.join(words)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """All that was learnt of one cell."""
+
+    kernels: tuple[Signature, ...]
+    structs: tuple[Struct, ...] = ()
+    constants: tuple[Constant, ...] = ()
+
+    def struct(self, name: str) -> Struct | None:
+        """Find a struct by name."""
+        return next((s for s in self.structs if s.name == name), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the plain form that `from_json` reads."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Reflection:
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        KeyError, TypeError
+            When it is something else.
+        """
+        return cls(
+            tuple(_signature(k) for k in data["kernels"]),
+            tuple(_struct(s) for s in data["structs"]),
+            tuple(Constant(**c) for c in data["constants"]),
+        )
+
+
+def _type(data: dict[str, Any]) -> Type:
+    return Type(**{**data, "extents": tuple(data["extents"])})
+
+
+def _struct(data: dict[str, Any]) -> Struct:
+    fields = tuple(Field(f["name"], _type(f["type"]), f["offset"]) for f in data["fields"])
+    return Struct(**{**data, "fields": fields})
+
+
+def _signature(data: dict[str, Any]) -> Signature:
+    params = tuple(Param(**{**p, "type": _type(p["type"])}) for p in data["params"])
+    return Signature(**{**data, "params": params, "inputs": tuple(Input(**i) for i in data["inputs"])})

@@ -1,0 +1,35 @@
+// MSL's own words in C++ for OpenCL. Included before everything else, for every reader of a cell:
+// $REFLECT is 1 for libclang, which looks for annotations, and 0 for the compiler, which wants none.
+#pragma once
+
+// A function may be a template's argument (MSL allows that; other pointers to functions the front end refuses).
+#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
+
+// MSL 4: address spaces. `thread` is the generic space, so that references to members through `this` convert.
+#define device __attribute__((opencl_global_device))
+#define constant const __global
+#define threadgroup __local
+#define thread
+
+// MSL 5.1, 5.2, 5.8
+#if $REFLECT
+#define kernel __attribute__((annotate("kernel")))
+#define $attribute clang::annotate
+#define is_function_constant_defined(name) true
+struct $undetermined { template <class T> operator T() const; };
+#define $initial(name) = $undetermined()
+#else
+#define kernel
+#define $attribute(...)
+#define is_function_constant_defined(name) $defined_##name
+#define $initial(name) = $value_##name
+#endif
+
+// OpenCL's words that MSL leaves to the author.
+#define global $global
+#define local $local
+#define generic $generic
+#define read_only $read_only
+#define write_only $write_only
+#define read_write $read_write
+#define pipe $pipe
