@@ -17,7 +17,7 @@ LAYERS = (
     ("errors", "dtypes", "cache"),
     ("msl",),
     ("engine",),
-    ("program", "kernel", "launch"),
+    ("layouts", "launch", "binding", "program", "kernel", "metalcompute"),
     ("library_kernels", "array"),
     ("timing", "limits"),
     ("display", "widgets"),
