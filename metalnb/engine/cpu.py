@@ -11,6 +11,7 @@ import itertools
 import os
 import struct
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,8 @@ def open_engine() -> CpuEngine:
     except ImportError as error:
         message = "engine 'cpu' needs pyopencl: pip install pyopencl intel-opencl-rt intel-cmplr-lib-rt"
         raise EngineUnavailable(message) from error
+    # The build log says how a kernel was vectorised, at every build; pyopencl makes a warning of any log.
+    warnings.filterwarnings("ignore", category=cl.CompilerWarning)
     try:
         platforms = cl.get_platforms()
     except cl.Error:
