@@ -23,6 +23,9 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from metalnb.engine import current
+from metalnb.errors import EngineUnavailable
+
 WIDTH = 100  # characters of a summary's line
 LINES = 4  # of each output
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -82,6 +85,15 @@ def summary(notebook: nbformat.NotebookNode) -> Iterator[str]:
             yield f"  {'':5} … {len(lines) - LINES} more lines"
 
 
+def engine() -> str:
+    """Name the engine that a notebook gets when it does not choose, and its device."""
+    try:
+        chosen = current()
+    except EngineUnavailable as error:
+        return f"no engine ({error})"
+    return f"engine '{chosen.name}' ({chosen.caps.device})"
+
+
 def run(path: Path, target: Path) -> bool:
     """Execute the notebook at `path` into `target`, print its summary and return whether it went through."""
     notebook = nbformat.read(path, as_version=4)
@@ -97,7 +109,7 @@ def run(path: Path, target: Path) -> bool:
     nbformat.write(notebook, target)
 
     cells = sum(cell.cell_type == "code" for cell in notebook.cells)
-    print(f"{title(notebook)}: {cells} code cells in {seconds:.1f} s")
+    print(f"{title(notebook)}: {cells} code cells in {seconds:.1f} s on {engine()}")
     print(*summary(notebook), sep="\n")
     if problem:
         print(f"A cell failed:\n{problem}", file=sys.stderr)
