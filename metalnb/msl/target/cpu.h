@@ -1,0 +1,90 @@
+// What the MSL headers need of a target, on an OpenCL CPU device. Another target is another file with these names.
+//
+// The names that begin with __spirv_ are known to the SPIR-V back end, and no cell can take them.
+#pragma once
+#include "$scalars"
+
+#define $pure __attribute__((overloadable, const))
+#define $together __attribute__((overloadable, convergent))
+
+// ---- Mathematics. OpenCL's own functions: accurate to a few ulp, and the device vectorises them over threads. (Its
+// native_ and half_ kin are no faster there and miss even the bounds of MSL's fast math: exp by 3,800 ulp.)
+#define $math(name) __spirv_ocl_##name
+#define $MATH1(name) float __spirv_ocl_##name(float) $pure;
+#define $MATH2(name) float __spirv_ocl_##name(float, float) $pure;
+$MATH1(acos) $MATH1(acosh) $MATH1(asin) $MATH1(asinh) $MATH1(atan) $MATH1(atanh) $MATH1(cos) $MATH1(cosh)
+$MATH1(cospi) $MATH1(exp) $MATH1(exp10) $MATH1(exp2) $MATH1(log) $MATH1(log10) $MATH1(log2) $MATH1(rsqrt)
+$MATH1(sin) $MATH1(sinh) $MATH1(sinpi) $MATH1(tan) $MATH1(tanh) $MATH1(tanpi)
+$MATH2(atan2) $MATH2(fmod) $MATH2(nextafter) $MATH2(pow) $MATH2(powr)
+#undef $MATH1
+#undef $MATH2
+float __spirv_ocl_ldexp(float, int) $pure;
+
+// Correctly rounded, by way of a wider type; over every float it was seen to be.
+inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sqrt(double(x))); }
+inline half $fma(half x, half y, half z) { return half(__builtin_elementwise_fma(double(x), double(y), double(z))); }
+
+// ---- Integers.
+long __spirv_ocl_s_mul_hi(long, long) $pure;
+metal::ulong __spirv_ocl_u_mul_hi(metal::ulong, metal::ulong) $pure;
+inline long $mul_high(long x, long y) { return __spirv_ocl_s_mul_hi(x, y); }
+inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) { return __spirv_ocl_u_mul_hi(x, y); }
+
+// ---- Where a thread stands.
+#define $INDEX(name) metal::size_t name(metal::uint) $pure;
+$INDEX(get_global_id) $INDEX(get_local_id) $INDEX(get_group_id) $INDEX(get_global_size) $INDEX(get_local_size)
+$INDEX(get_enqueued_local_size) $INDEX(get_num_groups)
+#undef $INDEX
+metal::size_t get_local_linear_id() $pure;
+metal::uint get_sub_group_local_id() $pure;
+metal::uint get_sub_group_id() $pure;
+inline metal::uint $simd_lane() { return get_sub_group_local_id(); }
+
+// ---- Threadgroup memory. C++ for OpenCL lets a `__local` variable stand only in a kernel, or in a lambda at namespace
+// scope: so every threadgroup variable of a cell is a reference to storage of its own, by number.
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wreturn-stack-address"
+template <int id, metal::size_t size, metal::size_t alignment> constexpr auto $storage = [] {
+    __local __attribute__((aligned(alignment))) char bytes[size];
+    return (__local void*)bytes;
+};
+template <int id> struct $threadgroup_storage {
+    template <class T> operator __local T&() const { return *(__local T*)$storage<id, sizeof(T), alignof(T)>(); }
+};
+#pragma clang diagnostic pop
+
+// ---- Barriers: SPIR-V's scopes and memory semantics.
+void __spirv_ControlBarrier(metal::uint execution, metal::uint memory, metal::uint semantics) $together;
+void __spirv_MemoryBarrier(metal::uint memory, metal::uint semantics) $together;
+enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
+enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
+
+// ---- SIMD-groups: sub-groups of 32. Only active threads take part, so that these are right in branches and loops.
+#define $SHUFFLE(T) T sub_group_shuffle(T, metal::uint) $together; T sub_group_non_uniform_broadcast(T, metal::uint) $together; \
+    T sub_group_rotate(T, int) $together;
+#define $REDUCE(T, op) T sub_group_non_uniform_reduce_##op(T) $together;
+#define $NUMBER(T) $SHUFFLE(T) $REDUCE(T, add) $REDUCE(T, min) $REDUCE(T, max) \
+    T sub_group_non_uniform_scan_inclusive_add(T) $together; T sub_group_non_uniform_scan_exclusive_add(T) $together;
+#define $INTEGER(T) $NUMBER(T) $REDUCE(T, and) $REDUCE(T, or) $REDUCE(T, xor)
+$NUMBER(float) $INTEGER(int) $INTEGER(metal::uint) $INTEGER(long) $INTEGER(metal::ulong)
+#undef $INTEGER
+#undef $NUMBER
+#undef $REDUCE
+#undef $SHUFFLE
+typedef metal::uint $ballot __attribute__((ext_vector_type(4)));
+$ballot sub_group_ballot(int) $together;
+
+inline metal::uint $simd_ballot(bool x) { return sub_group_ballot(x).x; }
+template <class T> T $simd_shuffle(T x, metal::uint lane) { return sub_group_shuffle(x, lane); }
+/// From one lane, the same for all threads; far cheaper than a shuffle.
+template <class T> T $simd_broadcast(T x, metal::uint lane) { return sub_group_non_uniform_broadcast(x, lane); }
+/// From `distance` lanes on, around the active end, the same distance for all threads; far cheaper than a shuffle.
+template <class T> T $simd_rotate(T x, int distance) { return sub_group_rotate(x, distance); }
+template <class T> T $simd_add(T x) { return sub_group_non_uniform_reduce_add(x); }
+template <class T> T $simd_min(T x) { return sub_group_non_uniform_reduce_min(x); }
+template <class T> T $simd_max(T x) { return sub_group_non_uniform_reduce_max(x); }
+template <class T> T $simd_and(T x) { return sub_group_non_uniform_reduce_and(x); }
+template <class T> T $simd_or(T x) { return sub_group_non_uniform_reduce_or(x); }
+template <class T> T $simd_xor(T x) { return sub_group_non_uniform_reduce_xor(x); }
+template <class T> T $simd_add_through(T x) { return sub_group_non_uniform_scan_inclusive_add(x); }
+template <class T> T $simd_add_before(T x) { return sub_group_non_uniform_scan_exclusive_add(x); }
