@@ -22,10 +22,16 @@ from metalnb.msl.scan import INCLUDE, Cell
 
 __all__ = ["clang", "expand", "spirv", "version"]
 
-# NaN and infinities stay honoured in fast math: a kernel's own tests for them must work.
+# NaN and infinities stay honoured in fast math: a kernel's own tests for them must work. -fassociative-math is left out
+# for that: with it the CPU runtime divides by an approximation in which 1/0 and 1/inf are NaN.
 _FAST = (
-    "-ffp-contract=fast", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math",
-    "-fno-math-errno", "-D$FAST_MATH=1",
+    "-ffp-contract=fast", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno",
+    "-D$FAST_MATH=1",
+)  # fmt: skip
+# What the MSL headers use of SPIR-V beyond its core.
+_SPIRV = (
+    "--target=spirv64-unknown-unknown",
+    "-mllvm", "-spirv-ext=+SPV_KHR_subgroup_rotate,+SPV_EXT_shader_atomic_float_add",
 )  # fmt: skip
 _MATH = {"fast": _FAST, "precise": ("-ffp-contract=on", "-D$FAST_MATH=0")}
 _LANGUAGE = (
@@ -78,7 +84,7 @@ def spirv(unit: Unit, text: str) -> bytes:
     CompileError
         With the places mapped back to the author's text.
     """
-    flags = ("--target=spirv64-unknown-unknown", *_LANGUAGE, "-O2", *_MATH[unit.math])
+    flags = (*_SPIRV, *_LANGUAGE, "-O2", *_MATH[unit.math])
     authored = [part for name, h in sorted(unit.headers.items()) for part in (name, h.edited.text)]
     key = cache.digest(text, *authored, _headers(), version(), *flags)
 

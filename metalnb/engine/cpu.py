@@ -6,11 +6,14 @@ and shares the process's memory (fine-grain system SVM).
 
 from __future__ import annotations
 
-import importlib.metadata
+import functools
+import importlib.util
 import itertools
 import os
 import struct
+import sys
 import threading
+import warnings
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,11 +29,11 @@ from .base import Caps, Grid
 
 __all__ = ["CpuEngine", "open_engine"]
 
-_SIMD = 32
+_INSTALL = "pip install pyopencl intel-opencl-rt intel-cmplr-lib-rt"
 
 
 def open_engine() -> CpuEngine:
-    """Open the engine.
+    """Open the engine. The device itself is reached for when it is first needed.
 
     Raises
     ------
@@ -38,51 +41,61 @@ def open_engine() -> CpuEngine:
         When this machine has no OpenCL CPU device that will do.
     """
     clang.clang()
-    _find_runtime()
-    try:
-        import pyopencl as cl
-    except ImportError as error:
-        message = "engine 'cpu' needs pyopencl: pip install pyopencl intel-opencl-rt intel-cmplr-lib-rt"
-        raise EngineUnavailable(message) from error
-    # The build log says how a kernel was vectorised, at every build; pyopencl makes a warning of any log.
-    warnings.filterwarnings("ignore", category=cl.CompilerWarning)
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error:
-        platforms = []
-    devices = [d for p in platforms for d in p.get_devices() if d.type & cl.device_type.CPU and _takes_spirv(d)]
-    if not devices:
-        message = (
-            "engine 'cpu' found no OpenCL CPU device that takes SPIR-V and shares memory: "
-            "pip install intel-opencl-rt intel-cmplr-lib-rt (x86-64)"
-        )
+    if importlib.util.find_spec("pyopencl") is None:
+        message = f"engine 'cpu' needs pyopencl: {_INSTALL}"
         raise EngineUnavailable(message)
-    return CpuEngine(devices[0])
+    opened = CpuEngine()
+    if not _find_runtime():  # somebody else's OpenCL, or none: found out now rather than at the first call
+        opened.connect()
+    return opened
 
 
-def _find_runtime() -> None:
+def _find_runtime() -> bool:
     """Point OpenCL's loader at Intel's runtime: the wheel's own .icd file names a path that does not exist."""
     if "OCL_ICD_VENDORS" in os.environ:
-        return
-    try:
-        files = importlib.metadata.files("intel-opencl-rt") or []
-    except importlib.metadata.PackageNotFoundError:
-        return
-    library = next((Path(str(f.locate())).resolve() for f in files if f.name == "libintelocl.so"), None)
-    if library is None or not library.exists():
-        return
-    vendors = cache.folder() / "vendors"
+        return False
+    vendors = cache.folder() / "vendors" / cache.digest(sys.prefix)[:12]
     entry = vendors / "intel.icd"
     try:
-        if not entry.exists() or entry.read_text(encoding="utf-8").strip() != str(library):
+        if not (entry.exists() and Path(entry.read_text(encoding="utf-8").strip()).exists()):
+            library = _intel_library()
+            if library is None:
+                return False
             vendors.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh = vendors / f".intel.{os.getpid()}"
+            fresh = vendors / f".intel.{os.getpid()}.{threading.get_ident()}"
             fresh.write_text(f"{library}\n", encoding="utf-8")
             fresh.replace(entry)
     except OSError as error:
         message = f"engine 'cpu' needs a folder it can write: {vendors}: set METALNB_CACHE to one"
         raise EngineUnavailable(message) from error
     os.environ["OCL_ICD_VENDORS"] = str(vendors)
+    return True
+
+
+def _intel_library() -> Path | None:
+    import importlib.metadata
+
+    try:
+        files = importlib.metadata.files("intel-opencl-rt") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    library = next((Path(str(f.locate())).resolve() for f in files if f.name == "libintelocl.so"), None)
+    return library if library is not None and library.exists() else None
+
+
+def _connect() -> Any:
+    """Find the device."""
+    import pyopencl as cl
+
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:
+        platforms = []
+    devices = [d for p in platforms for d in p.get_devices() if d.type & cl.device_type.CPU and _takes_spirv(d)]
+    if not devices:
+        message = f"engine 'cpu' found no OpenCL CPU device that takes SPIR-V and shares memory: {_INSTALL} (x86-64)"
+        raise EngineUnavailable(message)
+    return devices[0]
 
 
 def _takes_spirv(device: Any) -> bool:
@@ -131,33 +144,84 @@ class CpuTicket:
         return None
 
 
-class CpuEngine:
-    """Runs kernels on an OpenCL CPU device."""
-
-    name = "cpu"
+class _Device:
+    """The OpenCL device, its context and its queue."""
 
     def __init__(self, device: Any) -> None:
         import pyopencl as cl
 
-        self._cl = cl
-        self._device = device
-        self._context = cl.Context([device])
-        self._queue = cl.CommandQueue(self._context)
-        self._identity = f"{device.name}|{device.driver_version}|{device.version}"
+        self.cl = cl
+        self.device = device
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(self.context)
+        self.identity = f"{device.name}|{device.driver_version}|{device.version}"
         self.caps = Caps(
             device=str(device.name).strip(),
             versions={"OpenCL": device.version, "driver": device.driver_version, "pyopencl": cl.VERSION_TEXT},
         )
 
+    def build(self, code: bytes) -> Any:
+        """Build a module, from the cache if its device code is there."""
+        cl, kept = self.cl, cache.store()
+        key = cache.digest(code, self.identity)
+        binary = kept.get(key, "device")
+        if binary is not None:
+            try:
+                return _build(cl.Program(self.context, [self.device], [binary]))
+            except cl.Error:  # from another build of the runtime: made again
+                pass
+        program = _build(cl.Program(self.context, code))
+        kept.put(key, "device", program.get_info(cl.program_info.BINARIES)[0])
+        return program
+
+
+_quiet = threading.Lock()
+
+
+def _build(program: Any) -> Any:
+    """Build without pyopencl's warning that the compiler said something: it always says how well it vectorised."""
+    with _quiet, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return program.build(cache_dir=False)
+
+
+class CpuEngine:
+    """Runs kernels on an OpenCL CPU device."""
+
+    name = "cpu"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def connect(self) -> _Device:
+        """Reach for the device: loads the OpenCL runtime, once.
+
+        Raises
+        ------
+        EngineUnavailable
+        """
+        with self._lock:
+            return self._device
+
+    @functools.cached_property
+    def _device(self) -> _Device:
+        return _Device(_connect())
+
+    @property
+    def caps(self) -> Caps:
+        """What the device can do."""
+        return self.connect().caps
+
     def compile(self, unit: Unit) -> CpuBinary:
         """Compile one kernel: text to SPIR-V to the device's code, each kept on disk."""
+        device = self.connect()
         kernel = self._kernel(unit, flat=False)
-        info = self._cl.kernel_work_group_info
+        info = device.cl.kernel_work_group_info
         return CpuBinary(
             unit,
             kernel,
-            kernel.get_work_group_info(info.LOCAL_MEM_SIZE, self._device),
-            kernel.get_work_group_info(info.WORK_GROUP_SIZE, self._device),
+            kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device.device),
+            kernel.get_work_group_info(info.WORK_GROUP_SIZE, device.device),
         )
 
     def alloc(self, nbytes: int) -> Any:
@@ -168,7 +232,8 @@ class CpuEngine:
 
     def launch(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CpuTicket:
         """Start a dispatch."""
-        cl = self._cl
+        device = self._device
+        cl = device.cl
         bound = [
             cl.LocalMemory(a) if type(a) is int else (None if a is None else cl.SVM(a)) for a in arguments
         ]
@@ -178,16 +243,17 @@ class CpuEngine:
         with binary.lock:
             kernel.set_args(*bound)
             if threadgroup[1] == grid[1] == 1 and threadgroup[2] == grid[2] == 1:
-                event = cl.enqueue_nd_range_kernel(self._queue, kernel, (grid[0],), (threadgroup[0],))
+                event = cl.enqueue_nd_range_kernel(device.queue, kernel, (grid[0],), (threadgroup[0],))
             else:
-                event = cl.enqueue_nd_range_kernel(self._queue, kernel, grid, threadgroup)
+                event = cl.enqueue_nd_range_kernel(device.queue, kernel, grid, threadgroup)
         return CpuTicket((event,), arguments)
 
     def _launch_flat(
         self, binary: CpuBinary, bound: list[Any], grid: Grid, threadgroup: Grid, held: Any,
     ) -> CpuTicket:  # fmt: skip
         """Start a dispatch whose threadgroups are rows: OpenCL cuts sub-groups along x only, Metal across the group."""
-        cl = self._cl
+        device = self._device
+        cl = device.cl
         events = []
         regions = []
         with binary.lock:
@@ -199,30 +265,16 @@ class CpuEngine:
                 regions.append(region)
                 row = size[0] * size[1] * size[2]
                 binary.flat.set_args(*bound, cl.SVM(region))
-                events.append(cl.enqueue_nd_range_kernel(self._queue, binary.flat, (count[0] * row, count[1], count[2]), (row, 1, 1)))
+                events.append(cl.enqueue_nd_range_kernel(device.queue, binary.flat, (count[0] * row, count[1], count[2]), (row, 1, 1)))
         return CpuTicket(events, (held, regions))
 
     def _kernel(self, unit: Unit, *, flat: bool) -> Any:
-        cl = self._cl
+        device = self.connect()
         code = clang.spirv(unit, opencl(unit, flat=flat))
-        key = cache.digest(code, self._identity)
-        kept = cache.store()
-        binary = kept.get(key, "device")
-        program = None
-        if binary is not None:
-            try:
-                program = cl.Program(self._context, [self._device], [binary])
-                program.build()
-            except cl.Error:  # from another build of the runtime, or damaged: made again
-                program = None
-        if program is None:
-            program = cl.Program(self._context, code)
-            try:
-                program.build(cache_dir=False)
-            except cl.Error as error:
-                raise CompileError([_refused(unit, error)]) from error
-            kept.put(key, "device", program.get_info(cl.program_info.BINARIES)[0])
-        return cl.Kernel(program, ENTRY)
+        try:
+            return device.cl.Kernel(device.build(code), ENTRY)
+        except device.cl.Error as error:
+            raise CompileError([_refused(unit, error)]) from error
 
 
 def _refused(unit: Unit, error: Exception) -> Diagnostic:
