@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from struct import Struct as Packer
+from struct import error as PackError
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,11 @@ from .msl.signature import Param, Reflection, Signature
 __all__ = ["Binder", "Slot"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Memory = Array | bytearray
+
+# Scalars that need no more than the standard library to be packed: this is the hot path of a small dispatch.
+_PLAIN = "bBhHiIlLqQefd"
+_EXACT = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
 class Slot:
@@ -31,7 +38,7 @@ class Slot:
         True for ``void*``: any dtype will do.
     """
 
-    __slots__ = ("_dtypes", "_reflection", "dtype", "kernel", "opaque", "param", "takes_array", "value_shape")
+    __slots__ = ("_pack", "_reflection", "dtype", "kernel", "opaque", "param", "takes_array", "value_shape")
 
     def __init__(self, kernel: str, param: Param, reflection: Reflection) -> None:
         self.kernel = kernel
@@ -40,13 +47,15 @@ class Slot:
         self.dtype, self.value_shape = type_dtype(param.type, reflection)
         self.takes_array = not param.reference or param.writable
         self._reflection = reflection
+        plain = not self.takes_array and not self.value_shape and self.dtype.char in _PLAIN
+        self._pack = Packer(self.dtype.char).pack if plain else None
 
     @property
     def label(self) -> str:
         """``saxpy: argument 'y' [[buffer(1)]] is device const float*``."""
         return f"{self.kernel}: argument '{self.param.name}' {self.param.attribute} is {self.param.spelling}"
 
-    def bind(self, value: Any) -> Array:
+    def bind(self, value: Any) -> Memory:
         """Check an argument; give the memory to bind.
 
         Raises
@@ -54,6 +63,11 @@ class Slot:
         ArgumentError
         """
         if not self.takes_array:
+            if self._pack is not None and type(value) in _EXACT:
+                try:
+                    return bytearray(self._pack(value))
+                except (PackError, OverflowError):
+                    pass  # does not fit: worded below
             if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
                 return np.ascontiguousarray(value)
             return pack(self.param.type, value, self.label, self._reflection)
@@ -118,7 +132,7 @@ class Binder:
         self.slots = tuple(Slot(signature.name, p, reflection) for p in params)
         self._places = {slot.param.name: i for i, slot in enumerate(self.slots)}
 
-    def bind(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Array | None]:
+    def bind(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Memory | None]:
         """Bind a call; None stands for a writable buffer that was left out.
 
         Raises
@@ -129,7 +143,7 @@ class Binder:
         if len(args) > len(slots):
             message = f"{self.signature.name}: takes {self._count()}; got {len(args)} by position. {self._usage()}"
             raise ArgumentError(message)
-        bound: list[Array | None] = [slot.bind(a) for slot, a in zip(slots, args, strict=False)]
+        bound: list[Memory | None] = [slot.bind(a) for slot, a in zip(slots, args, strict=False)]
         if len(bound) < len(slots):
             bound += [None] * (len(slots) - len(bound))
         for name, value in named.items():

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .binding import Binder
 from .errors import ArgumentError, LaunchError
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Dispatch", "Kernel"]
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(NamedTuple):
     """A call made ready: everything checked and bound, nothing run yet. It can be run again and again.
 
     Attributes
@@ -239,7 +237,7 @@ class Kernel:
 
     def _check_buffers(self, bound: list[Any]) -> None:
         for slot, array in zip(self._binder.slots, bound, strict=True):
-            if array.size == 0:
+            if slot.takes_array and array.size == 0:
                 message = f"{slot.label}; got an empty array, but the grid is not empty. Pass at least one element."
                 raise ArgumentError(message)
 
