@@ -6,6 +6,7 @@ ARGS   ?=
 
 BIN       := $(VENV)/bin
 NOTEBOOKS := $(sort $(wildcard notebooks/[0-9][0-9]_*.ipynb))
+BENCHES    = $(shell grep -ls __main__ benchmarks/*.py)
 PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -33,7 +34,7 @@ notebooks: $(VENV)/has-notebooks ## run every notebook and keep its outputs in t
 	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
 
 bench: $(VENV)/has-notebooks ## measure; prints tables
-	@for script in benchmarks/*.py; do $(BIN)/python "$$script" $(ARGS) || exit 1; done
+	@for script in $(BENCHES); do $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

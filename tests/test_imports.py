@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A package's name stands for all its modules; a new module must be given its place here.
 LAYERS = (
-    ("errors", "dtypes", "cache"),
+    ("errors", "tracebacks", "dtypes", "cache"),
     ("msl",),
     ("engine",),
     ("layouts", "launch", "binding", "program", "kernel", "metalcompute"),
