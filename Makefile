@@ -17,32 +17,32 @@ PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 
-demo: $(VENV)/has-notebooks ## run the first notebook and print what it computed
+demo: $(VENV)/ready ## run the first notebook and print what it computed
 	@$(BIN)/python notebooks/run.py --into build/notebooks notebooks/01_first_kernel.ipynb
 
-test: $(VENV)/has-test ## run the tests; ARGS="-k saxpy" hands options to pytest
+test: $(VENV)/ready ## run the tests; ARGS="-k saxpy" hands options to pytest
 	@$(BIN)/python -m pytest $(ARGS)
 
-lint: $(VENV)/has-dev ## check style (ruff) and types (mypy)
+lint: $(VENV)/ready ## check style (ruff) and types (mypy)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
-lab: $(VENV)/has-lab ## open the notebooks in JupyterLab
+lab: $(VENV)/ready ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab --notebook-dir notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
-notebooks: $(VENV)/has-notebooks ## run every notebook and keep its outputs in the tree
+notebooks: $(VENV)/ready ## run every notebook and keep its outputs in the tree
 	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
 
-bench: $(VENV)/has-notebooks ## measure; prints tables
+bench: $(VENV)/ready ## measure; prints tables
 	@for script in $(BENCHES); do $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-# A stamp for each extra: installing happens once, and again when the requirements change.
-$(VENV)/has-%: pyproject.toml | $(VENV)/made
-	@echo "Installing metalnb[$*] into $(VENV), once …"
-	@$(PIP) install --editable '.[$*]'
+# Everything at once, so that whatever has been made once, the rest can be made without a network.
+$(VENV)/ready: pyproject.toml | $(VENV)/made
+	@echo "Installing metalnb and its dependencies into $(VENV), once …"
+	@$(PIP) install --editable '.[dev]'
 	@touch $@
 
 # The interpreter is checked before anything is written, and a half-made environment is taken away again.
