@@ -45,9 +45,9 @@ $(VENV)/ready: pyproject.toml | $(VENV)/made
 	@$(PIP) install --editable '.[dev]'
 	@touch $@
 
-# The interpreter is checked before anything is written, and a half-made environment is taken away again.
+# The interpreter is checked before anything is written; an environment that could not be finished is made again.
 $(VENV)/made:
 	@command -v "$(PYTHON)" >/dev/null || { echo "make: there is no $(PYTHON) here: name one, make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("metalnb needs Python 3.11 or newer; $(PYTHON) is %d.%d. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" % v[:2])'
-	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@"$(PYTHON)" -m venv $(VENV)
 	@touch $@
