@@ -10,13 +10,16 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Store", "digest", "fingerprint", "folder", "store"]
+__all__ = ["Store", "Usage", "digest", "fingerprint", "folder", "store"]
 
 _DIGEST = 16
+_ENTRY = re.compile(r"[0-9a-f]{40}(\.pch)?")  # `digest`, and what is kept beside it under the compiler's own suffix
 
 
 def digest(*parts: str | bytes) -> str:
@@ -98,6 +101,35 @@ class Store:
             body = build()
             self.put(key, kind, body)
         return body
+
+    def usage(self) -> dict[str, Usage]:
+        """Tell for each kind of entry how many there are and what room they take."""
+        found: dict[str, Usage] = {}
+        for path in self._entries():
+            with contextlib.suppress(OSError):
+                kind = path.parent.parent.name
+                before = found.get(kind, Usage(0, 0))
+                found[kind] = Usage(before.entries + 1, before.nbytes + path.stat().st_size)
+        return dict(sorted(found.items()))
+
+    def clear(self) -> dict[str, Usage]:
+        """Remove every entry, and nothing else that may lie in the folder; tell what there was."""
+        found = self.usage()
+        for path in self._entries():
+            with contextlib.suppress(OSError):
+                path.unlink()
+        return found
+
+    def _entries(self) -> list[Path]:
+        return [p for p in self.root.glob("*/??/*") if _ENTRY.fullmatch(p.parent.name + p.name) and p.is_file()]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the entries of one kind come to: their number and their bytes."""
+
+    entries: int
+    nbytes: int
 
 
 @functools.cache

@@ -5,6 +5,7 @@ Every message says which kernel and argument, what is required, (got …), and w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 __all__ = [
@@ -18,8 +19,26 @@ __all__ = [
 ]
 
 
+Paint = Callable[[str, str], str]
+
+
+def _plain(_part: str, text: str) -> str:
+    return text
+
+
 class MetalnbError(Exception):
     """Base class of every error that metalnb raises on purpose."""
+
+    def report(self, paint: Paint = _plain) -> str:
+        """Give the message; ``paint(part, text)`` may colour its parts (see `Diagnostic.report`)."""
+        del paint
+        return str(self)
+
+    def _render_traceback_(self) -> list[str]:
+        """Give what IPython shows: the author's own frames and the message (IPython's protocol)."""
+        from .tracebacks import render
+
+        return render(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +69,29 @@ class Diagnostic:
     severity: str = "error"
 
     def __str__(self) -> str:
-        head = f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message}"
+        return self.report()
+
+    def report(self, paint: Paint = _plain) -> str:
+        """Write the finding as a compiler does: place and message, the line, a caret, the cure.
+
+        Parameters
+        ----------
+        paint : callable, optional
+            ``paint(part, text)`` gives the text of a part in its colour; the parts are "place", "error", "warning",
+            "note", "message", "margin", "caret" and "hint".
+        """
+        place = f"{self.file}:{self.line}:{self.column}:"
+        head = f"{paint('place', place)} {paint(self.severity, self.severity + ':')} {paint('message', self.message)}"
         if not self.text:
-            return head + (f"\n  hint: {self.hint}" if self.hint else "")
+            return head + (f"\n  {paint('hint', 'hint: ' + self.hint)}" if self.hint else "")
         number = str(self.line)
+        blank = " " * len(number)
         # Tabs stay tabs before the caret, so that both lines are indented alike by any viewer.
         indent = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
-        parts = [head, f"  {number} | {self.text}", f"  {' ' * len(number)} | {indent}^"]
+        parts = [head, f"  {paint('margin', number + ' |')} {self.text}"]
+        parts.append(f"  {paint('margin', blank + ' |')} {indent}{paint('caret', '^')}")
         if self.hint:
-            parts.append(f"  {' ' * len(number)} = hint: {self.hint}")
+            parts.append(f"  {paint('margin', blank + ' =')} {paint('hint', 'hint: ' + self.hint)}")
         return "\n".join(parts)
 
 
@@ -86,7 +119,11 @@ class CompileError(MetalnbError, ValueError):
         super().__init__(self.diagnostics)
 
     def __str__(self) -> str:
-        shown = [str(d) for d in self.diagnostics[: self.shown]]
+        return self.report()
+
+    def report(self, paint: Paint = _plain) -> str:
+        """Write the first diagnostics one under the other, and how many more there are."""
+        shown = [d.report(paint) for d in self.diagnostics[: self.shown]]
         rest = len(self.diagnostics) - len(shown)
         if rest > 0:
             shown.append(f"… and {rest} more")

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .binding import Binder
-from .errors import ArgumentError, LaunchError
+from .display import Card, bundle, cards_html
+from .errors import ArgumentError, LaunchError, MetalnbError
 from .launch import check_grid, check_threadgroup, grid_of_shape
 from .msl.lower import Unit
 from .msl.signature import Reflection, Signature
@@ -254,6 +255,36 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<metalnb.Kernel {self.signature} on {self.engine.name}>"
+
+    @property
+    def card(self) -> Card:
+        """What a notebook shows of the kernel."""
+        caps = self.engine.caps
+        return Card(
+            self.signature, self.reflection, self.engine.name, caps.device, self.unit.math,
+            constants={c.name: v for c, v in self.unit.constants.items()},
+            absent=frozenset(p.name for p in self.signature.params if self.unit.absent(p)),
+            threadgroup_bytes=self._declared_bytes(),
+            threadgroup_limit=caps.threadgroup_memory,
+            source=self.source,
+        )  # fmt: skip
+
+    def _declared_bytes(self) -> int:
+        """Tell what threadgroup memory is declared; only the device's compiler knows, so it is asked if need be."""
+        cells = (self.unit.cell, *self.unit.headers.values())
+        if self._binary is None and not any("$threadgroup_storage" in c.edited.text for c in cells):
+            return 0
+        try:
+            declared: int = self.binary.threadgroup_bytes
+        except MetalnbError:  # it is for the call to raise it, not for the display
+            return 0
+        return declared
+
+    def _repr_html_(self) -> str:
+        return cards_html([self.card])
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        return bundle([self.card])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _kernel_of, (self._recipe, self.signature.name)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import cache, engine as engines
+from .display import bundle, cards_html
 from .errors import ArgumentError, CompileError, Diagnostic
 from .kernel import Kernel
 from .layouts import check_constant, struct_dtype
@@ -103,6 +104,12 @@ class Program(Mapping[str, Kernel]):
 
     def __repr__(self) -> str:
         return f"<metalnb.Program {', '.join(self.kernels)} on {self.engine.name}>"
+
+    def _repr_html_(self) -> str:
+        return cards_html([k.card for k in self.kernels.values()])
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        return bundle([k.card for k in self.kernels.values()])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _from_recipe, (self.recipe,)

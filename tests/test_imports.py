@@ -16,11 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "tracebacks", "dtypes", "cache"),
     ("msl",),
+    ("display", "highlight"),  # a function of the records below; what those above add to it are records too
     ("engine",),
     ("layouts", "launch", "binding", "program", "kernel", "metalcompute"),
     ("library_kernels", "array"),
     ("timing", "limits"),
-    ("display", "widgets"),
+    ("widgets", "doctor"),
     ("magics",),
     ("__init__", "__main__"),
 )

@@ -8,11 +8,12 @@ import os
 import threading
 from dataclasses import dataclass
 
+from metalnb.display import Listing, Table
 from metalnb.errors import EngineUnavailable
 
 from .base import Engine
 
-__all__ = ["REGISTRY", "EngineStatus", "current", "engines", "named", "use"]
+__all__ = ["REGISTRY", "Engine", "EngineStatus", "current", "engines", "named", "use"]
 
 # name -> module with open_engine(), in the order in which a default is sought.
 REGISTRY = {
@@ -124,8 +125,8 @@ def use(name: str | None) -> Engine:
     return opened
 
 
-def engines() -> dict[str, EngineStatus]:
-    """Tell of every engine whether it can run here, on what device, and why not."""
+def engines() -> Listing[EngineStatus]:
+    """Tell of every engine whether it can run here, on what device, and why not; a notebook shows it as a table."""
     found = {}
     for name in REGISTRY:
         try:
@@ -135,4 +136,17 @@ def engines() -> dict[str, EngineStatus]:
         else:
             caps = opened.caps
             found[name] = EngineStatus(name, available=True, device=caps.device, versions=tuple(caps.versions.items()))
-    return found
+    return Listing(found, _table(found))
+
+
+def _table(found: dict[str, EngineStatus]) -> Table:
+    try:
+        chosen = current().name
+    except EngineUnavailable:
+        chosen = ""
+    rows = []
+    for name, status in found.items():
+        state = "in use" if name == chosen else "ready" if status.available else "not here"
+        told = ", ".join(v if v.startswith(what) else f"{what} {v}" for what, v in status.versions)
+        rows.append((name, state, status.device or "–", told or status.reason))
+    return Table(("engine", "", "device", "versions, or what is missing"), tuple(rows), code=frozenset({0}))

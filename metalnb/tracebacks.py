@@ -1,0 +1,96 @@
+"""How an error of metalnb looks in IPython: the author's own frames, and the message in colours.
+
+A frame of metalnb's or of IPython's says nothing about a kernel, so none is shown. What a magic raises has no frame
+of the author's at all: there the message is everything.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from .errors import MetalnbError
+
+__all__ = ["ansi", "render"]
+
+_HERE = str(Path(__file__).parent)
+_ROOMS = tuple(str(Path(_HERE, room).resolve()) for room in ("magics", "library_kernels"))
+_MAGIC_CALLS = frozenset({"run_cell_magic", "run_line_magic"})
+
+# The sixteen colours every viewer of a notebook maps to its own theme.
+_COLOURS = {
+    "place": "1", "message": "1", "error": "1;31", "warning": "1;35", "note": "36", "margin": "34", "caret": "1;31",
+    "hint": "36",
+}  # fmt: skip
+
+
+def ansi(part: str, text: str) -> str:
+    """Paint a part of a report (`Diagnostic.report`) for a terminal or a notebook."""
+    return f"\x1b[{_COLOURS[part]}m{text}\x1b[0m"
+
+
+def render(error: MetalnbError) -> list[str]:
+    """Give the lines that IPython shows for an error.
+
+    Parameters
+    ----------
+    error : MetalnbError
+
+    Returns
+    -------
+    list of str
+        The frames of the author's code in IPython's own style, if there are any, and the message.
+    """
+    shell = _shell()
+    coloured = shell is None or str(shell.colors).lower() != "nocolor"
+    message = _message(error, coloured=coloured)
+    frames = _authored(error.__traceback__)
+    if shell is None or frames is None:
+        return [message]
+    # A bare twin, so that IPython shows no chain of causes: those are ours, and the message has said what matters.
+    twin = type(error).__new__(type(error), *error.args)
+    twin.__dict__.update(error.__dict__)
+    lines: list[str] = shell.InteractiveTB.structured_traceback(type(twin), twin, frames, tb_offset=0)
+    return [*lines[:-1], message]
+
+
+def _message(error: MetalnbError, *, coloured: bool) -> str:
+    name = type(error).__name__
+    text = error.report(ansi) if coloured else error.report()
+    return f"{ansi('error', name) if coloured else name}: {text}"
+
+
+def _shell() -> Any:
+    """Give the running IPython, without importing it."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def _authored(trace: TracebackType | None) -> TracebackType | None:
+    """Keep the author's part of a traceback; None when there is none."""
+    links = []
+    while trace is not None:
+        links.append(trace)
+        trace = trace.tb_next
+    kept: TracebackType | None = None
+    follower: TracebackType | None = None
+    for link in reversed(links):
+        if not _ours(link.tb_frame) and not (follower is not None and _is_magic_call(follower.tb_frame)):
+            kept = TracebackType(kept, link.tb_frame, link.tb_lasti, link.tb_lineno)
+        follower = link
+    return kept
+
+
+def _ours(frame: FrameType) -> bool:
+    """Tell whether a frame is of metalnb's or of IPython's own code."""
+    path = frame.f_code.co_filename
+    if path.startswith((_HERE, *_ROOMS)):
+        return True
+    return str(frame.f_globals.get("__name__", "")).split(".", maxsplit=1)[0] in {"IPython", "ipykernel"}
+
+
+def _is_magic_call(frame: FrameType) -> bool:
+    """Tell whether a frame is IPython's call of a magic: the frame above it is only the cell that spells ``%%``."""
+    return frame.f_code.co_name in _MAGIC_CALLS and _ours(frame)
