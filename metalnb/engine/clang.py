@@ -104,12 +104,11 @@ def expand(cell: Cell, headers: dict[str, Cell]) -> str:
     """Run the preprocessor alone over the author's own text; metalnb's headers are left out."""
     with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
         folder = Path(name)
-        plain = re.sub(r"^([ \t]*#[ \t]*include[ \t]*<)", r"//\1", cell.edited.original, flags=re.MULTILINE)
         for header, other in headers.items():
             path = folder / header
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(other.edited.original, encoding="utf-8")
-        (folder / cell.name).write_text(plain, encoding="utf-8")
+            path.write_text(other.bare, encoding="utf-8")
+        (folder / cell.name).write_text(cell.bare, encoding="utf-8")
         command = [*clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
                    f"-I{folder}", cell.name]  # fmt: skip
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())

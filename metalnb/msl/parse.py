@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -67,11 +68,27 @@ class Parsed:
         for found in self.unit.diagnostics:
             if found.severity < 3:  # noqa: PLR2004  (CXDiagnostic_Error)
                 continue
+            refused = self._refused(found.spelling)
+            if refused is not None:
+                yield refused
+                continue
             location = found.location
             if self.owner(location) is None:  # inside a header: where the author asked for it
                 location = next((n.location for n in found.children if self.owner(n.location)), location)
             notes = [n.spelling for n in found.children]
             yield self.diagnostic(location, reword(found.spelling), hint_for(found.spelling, notes))
+
+    def _refused(self, message: str) -> Diagnostic | None:
+        """Find what the scan refused, when it is that which the parser met."""
+        mark = re.search(r"\$refused_\w+", message)
+        return next((c.refused[mark[0]] for c in self._cells.values() if mark[0] in c.refused), None) if mark else None
+
+    def strangers(self) -> bool:
+        """Tell whether a file was read that is neither a cell nor a header of metalnb's."""
+        ours = (f"{INCLUDE}/", f"{TARGET}/")
+        return any(
+            i.include.name not in self._cells and not i.include.name.startswith(ours) for i in self.unit.get_includes()
+        )
 
 
 @functools.cache
@@ -107,11 +124,16 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
     with _LOCK:
         unit = cindex.Index.create().parse(main, args=flags(), unsaved_files=files)
     parsed = Parsed(unit, cell, headers)
+    if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
+        raise CompileError([Diagnostic(1, 1, "the cell includes a file: a cell reads no files", file=cell.name)])
     errors = list(parsed.errors())
     if errors:
-        raise CompileError(_unique(errors))
+        raise CompileError(_first(errors, parsed))
     return parsed
 
 
-def _unique(errors: list[Diagnostic]) -> list[Diagnostic]:
-    return list(dict.fromkeys(errors))
+def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:
+    """Drop what is said twice, and what else the parser says of a line where it met something refused."""
+    refused = [r for c in (parsed.cell, *parsed.headers.values()) for r in c.refused.values()]
+    lines = {(d.file, d.line) for d in errors if d in refused}
+    return [d for d in dict.fromkeys(errors) if d in refused or (d.file, d.line) not in lines]

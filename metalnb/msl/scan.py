@@ -8,24 +8,27 @@ What is edited (every edit is recorded, so that diagnostics lead back to the aut
 ``constant int N [[function_constant(0)]];`` ``… [[$attribute(…)]] $initial(N);``
 ``threadgroup T tile[N];``                   ``threadgroup T (&tile)[N] = $threadgroup_storage<…>();``
 ``T get() const device``                     ``T get() const __global``
+``template <void (*f)(int)>``                ``template <auto f>``
+``[[bogus]]``, ``#include "/etc/passwd"``    an error, unless ``#if 0`` hides it
 ===========================================  ====================================================
 """
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
-from pathlib import Path
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from metalnb.errors import CompileError, Diagnostic
 
 from .attributes import ATTRIBUTES, STANDARD
 from .edits import Edit, EditedText
-from .tokens import Directive, Stream, Token, close, tokenize
+from .includes import INCLUDE, read_includes
+from .storage import body, function_parameters, storage, threadgroup_words
+from .tokens import Token, close, tokenize
 
 __all__ = ["INCLUDE", "Cell", "Instantiation", "instantiations", "scan"]
-
-INCLUDE = Path(__file__).parent / "include"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class Cell:
         The function constants that it asks ``is_function_constant_defined`` of.
     simd : bool
         True when it speaks of SIMD- or quad-groups, so that the lanes of a threadgroup can be told apart.
+    bare : str
+        The author's text without the ``#include`` of MSL's headers: for the preprocessor alone.
+    refused : mapping of str to Diagnostic
+        What must not be compiled, by the name that stands for it in the edited text: only the preprocessor can tell
+        whether the text is skipped.
     """
 
     name: str
@@ -64,6 +72,8 @@ class Cell:
     includes: tuple[str, ...]
     optional: frozenset[str]
     simd: bool
+    bare: str = ""
+    refused: Mapping[str, Diagnostic] = field(default_factory=dict)
 
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Word a finding at a place of the edited text (from 1, the column in bytes of UTF-8)."""
@@ -91,20 +101,16 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     Raises
     ------
     CompileError
-        For an unknown attribute, or an ``#include`` of anything but MSL's headers and the author's own cells.
+        For a ``host_name`` whose template cannot be told.
     """
-    source = source.replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
+    source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
     stream = tokenize(source)
     scanner = _Scanner(source, name)
-    includes = [scanner.include(d, headers) for d in stream.directives if d.name in _INCLUDES]
-    found: list[Instantiation] = []
-    scanner.stray_semicolons(stream)
-    for tokens in (stream.program, *stream.macros):
-        made = scanner.tokens(tokens)
-        if tokens is stream.program:
-            found = made
-        elif made:
-            scanner.expands = True
+    included = read_includes(stream.directives, headers, scanner.refuse)
+    scanner.edits += included.edits
+    scanner.threadgroup = threadgroup_words(stream.macros)
+    found = scanner.tokens(stream.program)
+    expands = [bool(scanner.tokens(tokens, macro=True)) for tokens in stream.macros]
     if scanner.problems:
         raise CompileError(scanner.problems)
     words = {t.text for tokens in (stream.program, *stream.macros) for t in tokens if t.kind == "word"}
@@ -112,10 +118,12 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         name,
         EditedText(source, scanner.edits),
         tuple(found),
-        scanner.expands,
-        tuple(i for i in includes if i),
+        any(expands),
+        tuple(included.cells),
         frozenset(scanner.optional),
         any(w.startswith(("simd", "quad")) or "_simdgroup" in w for w in words),
+        EditedText(source, included.bare).text,
+        scanner.refused,
     )
 
 
@@ -135,10 +143,7 @@ def instantiations(expanded: str) -> tuple[Instantiation, ...]:
     return tuple(found)
 
 
-_INCLUDES = ("include", "include_next", "import", "embed", "__include_macros")
 _SPACES = {"device": "__global", "constant": "__constant", "threadgroup": "__local", "thread": ""}
-_BUILTIN_TYPES = frozenset({"unsigned", "signed", "long", "short", "int", "char"})
-_SPECIFIERS = frozenset({"const", "volatile", "struct", "class", "union", "enum", "typename", "static"})
 
 
 class _Scanner:
@@ -150,20 +155,28 @@ class _Scanner:
         self.plain = EditedText(source, [])
         self.edits: list[Edit] = []
         self.problems: list[Diagnostic] = []
-        self.expands = False
+        self.refused: dict[str, Diagnostic] = {}
         self.optional: set[str] = set()
+        self.threadgroup: Mapping[str, bool] = {"threadgroup": False}
         self.places: dict[str, int] = {}
 
     def problem(self, offset: int, message: str, hint: str = "") -> None:
         line, column = self.plain.place(offset)
         self.problems.append(Diagnostic(line, column, message, self.plain.line(line), self.name, hint))
 
-    def tokens(self, tokens: list[Token]) -> list[Instantiation]:
+    def refuse(self, offset: int, message: str, hint: str = "") -> str:
+        """Note what must not be compiled; give the name that stands for it, and that no compiler knows."""
+        line, column = self.plain.place(offset)
+        mark = f"$refused_{zlib.crc32(self.name.encode()):08x}_{len(self.refused)}"
+        self.refused[mark] = Diagnostic(line, column, message, self.plain.line(line), self.name, hint)
+        return mark
+
+    def tokens(self, tokens: list[Token], *, macro: bool = False) -> list[Instantiation]:
         """Edit one stream of tokens; give the instantiations in it."""
         blank: set[int] = set()
         found = self.instantiations(tokens, blank)
         depth = 0
-        for i, token in enumerate(tokens):
+        for i, token in enumerate(tokens[body(tokens) :] if macro else tokens, body(tokens) if macro else 0):
             text = token.text
             if text == "(":
                 depth += 1
@@ -176,13 +189,25 @@ class _Scanner:
             elif text == "kernel" and i + 1 < len(tokens) and tokens[i + 1].text == "[":
                 # clang takes GNU's attribute, which `kernel` becomes, only after a list in brackets.
                 self.edits.append(Edit(token.start, token.end, '[[$attribute("kernel")]]'))
+            elif text == "double":
+                self.double(tokens, i)
             elif text in _SPACES:
                 self.qualifier(tokens, i)
-                if text == "threadgroup":
-                    self.storage(tokens, i)
+            elif text == "template" and i + 1 < len(tokens) and tokens[i + 1].text == "<":
+                self.edits += function_parameters(tokens, i)
             elif text == "is_function_constant_defined" and i + 2 < len(tokens):
                 self.optional.add(tokens[i + 2].text)
+            if text in self.threadgroup:
+                self.edits += storage(tokens, i, self.threadgroup, macro=macro)
         return found
+
+    def double(self, tokens: list[Token], at: int) -> None:
+        """Refuse ``double`` and ``long double``, which the compiler knows and MSL does not (MSL 2.1)."""
+        token = tokens[at]
+        mark = self.refuse(token.start, "'double' is not supported in Metal", "write float (MSL 2.1)")
+        self.edits.append(Edit(token.start, token.end, mark))
+        if at and tokens[at - 1].text == "long":
+            self.edits.append(Edit(tokens[at - 1].start, tokens[at - 1].end, ""))
 
     # Attributes ------------------------------------------------------------------------------
 
@@ -213,21 +238,13 @@ class _Scanner:
         name = word.text
         if name in STANDARD:
             return
-        known = ATTRIBUTES.get(name)
-        if known is None:
-            close_names = difflib.get_close_matches(name, ATTRIBUTES, n=1)
-            hint = f"did you mean [[{close_names[0]}]]?" if close_names else "see section 5.2 of the MSL specification"
-            self.problem(word.start, f"unknown attribute '{name}'", hint)
-            return
-        if known.argument != bool(argument):
-            need = f"needs an argument: [[{name}(…)]]" if known.argument else "takes no argument"
-            self.problem(word.start, f"attribute '{name}' {need}")
-            return
-        inner = self.source[argument[0].end : argument[-1].start].strip() if argument else ""
-        if known.argument and not inner:
-            self.problem(word.start, f"attribute '{name}' needs an argument: [[{name}(…)]]")
-            return
         last = argument[-1].end if argument else word.end
+        inner = self.source[argument[0].end : argument[-1].start].strip() if argument else ""
+        known = ATTRIBUTES.get(name)
+        if known is None or known.argument != bool(inner) or known.argument != bool(argument):
+            mark = self.refuse(word.start, *_misuse(name))
+            self.edits.append(Edit(word.start, last, f'$attribute("refused", {mark})'))
+            return
         if name == "function_constant":
             if depth > 0:
                 inner = f'"{inner}"'  # a parameter names the constant that gates it
@@ -304,56 +321,15 @@ class _Scanner:
         if tokens[after].text in {"{", ";", "=", "->"}:
             self.edits.append(Edit(tokens[at].start, tokens[at].end, _SPACES[tokens[at].text]))
 
-    def storage(self, tokens: list[Token], at: int) -> None:
-        """Edit ``threadgroup T a[N], b;`` in a function's body into references to storage."""
-        if at > 0 and tokens[at - 1].text not in {";", "{", "}", ")", ":"}:
-            return
-        i = _skip_type(tokens, at + 1)
-        if i is None:
-            return
-        edits: list[Edit] = []
-        while i < len(tokens) and tokens[i].kind == "word":
-            name = tokens[i]
-            i += 1
-            while i < len(tokens) and tokens[i].text == "[":
-                end = close(tokens, i)
-                if end < 0:
-                    return
-                i = end + 1
-            last = tokens[i - 1].end
-            if i >= len(tokens) or tokens[i].text not in {",", ";"}:
-                return  # an initialiser, or no declaration at all: the compiler's parser will say
-            edits.append(Edit(name.start, name.end, f"(&{name.text})"))
-            edits.append(Edit(last, last, " = $threadgroup_storage<__COUNTER__>()"))
-            if tokens[i].text == ";":
-                self.edits += edits
-                return
-            i += 1
 
-    # Directives ------------------------------------------------------------------------------
-
-    def include(self, directive: Directive, headers: frozenset[str]) -> str | None:
-        """Check an ``#include``; give the header cell's name if it is one."""
-        text = "".join(t.text for t in directive.tokens).rstrip(";")
-        name = text[1:-1]
-        quoted = text[:1] + text[-1:] in {"<>", '""'}
-        if directive.name == "include" and quoted:
-            if name in headers:
-                return name
-            if "$" not in name and ".." not in name and not name.startswith("/") and (INCLUDE / name).is_file():
-                return None
-        near = difflib.get_close_matches(name, [*headers, "metal_stdlib"], n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        hint += "MSL's own headers and your header cells (%%metal --header NAME) can be included"
-        self.problem(directive.start, f"#{directive.name} {text or '…'}: a cell reads no files", hint)
-        return None
-
-    def stray_semicolons(self, stream: Stream) -> None:
-        """Drop the semicolon of ``#include <metal_stdlib>;``."""
-        for directive in stream.directives:
-            if directive.name == "include" and directive.tokens and directive.tokens[-1].text == ";":
-                last = directive.tokens[-1]
-                self.edits.append(Edit(last.start, last.end, ""))
+def _misuse(name: str) -> tuple[str, str]:
+    """Word what is wrong with an attribute, and its cure."""
+    known = ATTRIBUTES.get(name)
+    if known is not None:
+        need = f"needs an argument: [[{name}(…)]]" if known.argument else f"takes no argument: [[{name}]]"
+        return f"attribute '{name}' {need}", ""
+    near = difflib.get_close_matches(name, ATTRIBUTES, n=1)
+    return f"unknown attribute '{name}'", f"did you mean [[{near[0]}]]?" if near else "see section 5.2 of the MSL specification"
 
 
 def _host_name(attribute: list[Token]) -> str | None:
@@ -388,30 +364,3 @@ def _template_id(source: str, tokens: list[Token]) -> str | None:
             i = end
         i += 1
     return " ".join(best.split()) if best else None
-
-
-def _skip_type(tokens: list[Token], i: int) -> int | None:
-    """Index after a type that starts at ``i``; None if there is none."""
-    count = len(tokens)
-    while i < count and tokens[i].text in _SPECIFIERS:
-        i += 1
-    if i >= count or tokens[i].kind != "word":
-        return None
-    if tokens[i].text in _BUILTIN_TYPES:
-        while i < count and tokens[i].text in _BUILTIN_TYPES:
-            i += 1
-        return i
-    if tokens[i].text == "decltype":
-        end = close(tokens, i + 1) if i + 1 < count else -1
-        return end + 1 if end > 0 else None
-    while True:
-        i += 1
-        if i < count and tokens[i].text == "<":
-            end = close(tokens, i)
-            if end < 0:
-                return None
-            i = end + 1
-        if i + 1 < count and tokens[i].text == "::":
-            i += 1
-            continue
-        return i

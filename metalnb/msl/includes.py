@@ -1,0 +1,106 @@
+"""What a cell may include: MSL's own headers and the author's header cells. A cell reads no files."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .edits import Edit
+from .tokens import Directive, Token, close
+
+__all__ = ["INCLUDE", "Includes", "is_header", "read_includes"]
+
+INCLUDE = Path(__file__).parent / "include"
+
+_PATH = re.compile(r"\w[\w.]*(?:/\w[\w.]*)*")
+
+# Directives that read a file, clang's own among them.
+_READERS = frozenset({"include", "include_next", "import", "embed", "__include_macros"})
+_PROBES = frozenset({"__has_include", "__has_include_next", "__has_embed"})
+_ALLOWED = "MSL's own headers and your header cells (%%metal --header NAME) can be included"
+
+Refuse = Callable[[int, str, str], str]
+
+
+@dataclass(slots=True)
+class Includes:
+    """What the directives of one text include.
+
+    Attributes
+    ----------
+    cells : list of str
+        The header cells.
+    edits : list of Edit
+        What the compiler must not see: a refused ``#include`` becomes an ``#error``, which ``#if 0`` still hides.
+    bare : list of Edit
+        What the preprocessor alone must not see either: every ``#include`` but those of header cells.
+    """
+
+    cells: list[str] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    bare: list[Edit] = field(default_factory=list)
+
+
+def is_header(name: str) -> bool:
+    """Tell whether MSL has a header of that name."""
+    return bool(_PATH.fullmatch(name)) and (INCLUDE / name).is_file()
+
+
+def read_includes(directives: list[Directive], headers: frozenset[str], refuse: Refuse) -> Includes:
+    """Check what each directive includes.
+
+    Parameters
+    ----------
+    directives : list of Directive
+    headers : frozenset of str
+        The names of the author's header cells.
+    refuse : callable
+        ``refuse(offset, message, hint)`` notes a refusal and gives the name that stands for it.
+    """
+    result = Includes()
+    for directive in directives:
+        result.edits += _probes(directive.tokens, headers)
+        if directive.name not in _READERS:
+            continue
+        words = directive.tokens
+        stray = words[-1] if words and words[-1].text == ";" else None  # `#include <metal_stdlib>;` is seen in the wild
+        name = _name(words[:-1] if stray else words)
+        allowed = directive.name == "include" and (name in headers or is_header(name))
+        if allowed and name in headers:
+            result.cells.append(name)
+        else:
+            result.bare.append(Edit(directive.start, directive.end, ""))
+        if not allowed:
+            mark = _refused(directive, name, headers, refuse)
+            result.edits.append(Edit(directive.start, directive.end, f"#error {mark}"))
+        elif stray:
+            result.edits.append(Edit(stray.start, stray.end, ""))
+    return result
+
+
+def _refused(directive: Directive, name: str, headers: frozenset[str], refuse: Refuse) -> str:
+    text = f"#{directive.name} {''.join(t.text for t in directive.tokens)}".strip()
+    near = difflib.get_close_matches(name, [*headers, "metal_stdlib"], n=1)
+    hint = f"did you mean {near[0]!r}? {_ALLOWED}" if near else _ALLOWED
+    return refuse(directive.start, f"{text}: a cell reads no files", hint)
+
+
+def _name(words: list[Token]) -> str:
+    """Read ``<name>`` or ``"name"``; an empty string for anything else."""
+    if len(words) == 1 and words[0].kind == "string" and words[0].text[:1] + words[0].text[-1:] in {"<>", '""'}:
+        return words[0].text[1:-1]
+    return ""
+
+
+def _probes(tokens: list[Token], headers: frozenset[str]) -> Iterator[Edit]:
+    """Answer ``__has_include`` with 0 where an ``#include`` would be refused: what files there are is not told."""
+    for i, token in enumerate(tokens):
+        if token.text not in _PROBES:
+            continue
+        end = close(tokens, i + 1) if i + 1 < len(tokens) and tokens[i + 1].text == "(" else i
+        name = _name(tokens[i + 2 : end]) if end > i else ""
+        if token.text != "__has_include" or not (name in headers or is_header(name)):
+            yield Edit(token.start, tokens[max(end, i)].end, "0")
