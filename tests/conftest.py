@@ -1,10 +1,12 @@
 """What every test may count on: a cache of its own, repeatable random examples, and skips that say their reason."""
 
 import os
+import secrets
 import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -49,3 +51,11 @@ def browser() -> str:
     if not found:
         pytest.skip("needs Chromium: apt-get install chromium")
     return found
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Fresh random numbers each run; the seed is shown with a failure, and METALNB_SEED brings it back."""
+    seed = int(os.environ.get("METALNB_SEED") or secrets.randbits(32))
+    print(f"METALNB_SEED={seed}")
+    return np.random.default_rng(seed)

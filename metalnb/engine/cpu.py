@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from metalnb import cache
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault
@@ -26,6 +26,7 @@ from metalnb.msl.lower import ENTRY, Unit, opencl
 
 from . import clang
 from .base import Caps, Grid
+from .indices import signed_indices
 
 __all__ = ["CpuEngine", "open_engine"]
 
@@ -108,15 +109,30 @@ def _takes_spirv(device: Any) -> bool:
         return False
 
 
+class Variant(NamedTuple):
+    """How a kernel is entered: each way is compiled when a dispatch first needs it.
+
+    Attributes
+    ----------
+    flat : bool
+        Threadgroups are dispatched as rows: OpenCL cuts sub-groups along x only, Metal across the group.
+    wide : bool
+        Positions or indices may be 2^31 or more.
+    """
+
+    flat: bool = False
+    wide: bool = False
+
+
 @dataclass(slots=True)
 class CpuBinary:
-    """A compiled kernel, and its flat form once it is wanted."""
+    """A compiled kernel: its usual variant, and the others once they are wanted."""
 
     unit: Unit
     kernel: Any
     threadgroup_bytes: int
     max_threads: int
-    flat: Any = None
+    others: dict[Variant, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -215,7 +231,7 @@ class CpuEngine:
     def compile(self, unit: Unit) -> CpuBinary:
         """Compile one kernel: text to SPIR-V to the device's code, each kept on disk."""
         device = self.connect()
-        kernel = self._kernel(unit, flat=False)
+        kernel = self._kernel(unit, Variant())
         info = device.cl.kernel_work_group_info
         return CpuBinary(
             unit,
@@ -237,44 +253,54 @@ class CpuEngine:
         bound = [
             cl.LocalMemory(a) if type(a) is int else (None if a is None else cl.SVM(a)) for a in arguments
         ]
-        if binary.unit.simd and threadgroup[1] * threadgroup[2] > 1:
-            return self._launch_flat(binary, bound, grid, threadgroup, arguments)
-        kernel = binary.kernel
+        variant = Variant(binary.unit.simd and threadgroup[1] * threadgroup[2] > 1, _is_wide(arguments, grid))
         with binary.lock:
+            kernel = binary.kernel
+            if variant != _USUAL:
+                kernel = binary.others.get(variant) or self._kernel(binary.unit, variant)
+                binary.others[variant] = kernel
+            if variant.flat:
+                return _launch_rows(device, kernel, bound, grid, threadgroup, arguments)
             kernel.set_args(*bound)
-            if threadgroup[1] == grid[1] == 1 and threadgroup[2] == grid[2] == 1:
-                event = cl.enqueue_nd_range_kernel(device.queue, kernel, (grid[0],), (threadgroup[0],))
+            if grid[1] == grid[2] == 1:
+                event = cl.enqueue_nd_range_kernel(device.queue, kernel, grid[:1], threadgroup[:1])
             else:
                 event = cl.enqueue_nd_range_kernel(device.queue, kernel, grid, threadgroup)
         return CpuTicket((event,), arguments)
 
-    def _launch_flat(
-        self, binary: CpuBinary, bound: list[Any], grid: Grid, threadgroup: Grid, held: Any,
-    ) -> CpuTicket:  # fmt: skip
-        """Start a dispatch whose threadgroups are rows: OpenCL cuts sub-groups along x only, Metal across the group."""
-        device = self._device
-        cl = device.cl
-        events = []
-        regions = []
-        with binary.lock:
-            if binary.flat is None:
-                binary.flat = self._kernel(binary.unit, flat=True)
-            for first, count, size in _regions(grid, threadgroup):
-                groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
-                region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))
-                regions.append(region)
-                row = size[0] * size[1] * size[2]
-                binary.flat.set_args(*bound, cl.SVM(region))
-                events.append(cl.enqueue_nd_range_kernel(device.queue, binary.flat, (count[0] * row, count[1], count[2]), (row, 1, 1)))
-        return CpuTicket(events, (held, regions))
-
-    def _kernel(self, unit: Unit, *, flat: bool) -> Any:
+    def _kernel(self, unit: Unit, variant: Variant) -> Any:
         device = self.connect()
-        code = clang.spirv(unit, opencl(unit, flat=flat))
+        code = clang.spirv(unit, opencl(unit, flat=variant.flat, wide=variant.wide))
+        if not variant.wide:
+            code = signed_indices(code)
         try:
             return device.cl.Kernel(device.build(code), ENTRY)
         except device.cl.Error as error:
             raise CompileError([_refused(unit, error)]) from error
+
+
+_USUAL = Variant()
+_WIDE = 2**31
+
+
+def _is_wide(arguments: Sequence[Any], grid: Grid) -> bool:
+    return max(grid) >= _WIDE or any(getattr(a, "nbytes", 0) >= _WIDE for a in arguments)
+
+
+def _launch_rows(
+    device: _Device, kernel: Any, bound: list[Any], grid: Grid, threadgroup: Grid, held: Any,
+) -> CpuTicket:  # fmt: skip
+    """Start a dispatch whose threadgroups are rows, one launch for each size of threadgroup."""
+    groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
+    events, regions = [], []
+    for first, count, size in _regions(grid, threadgroup):
+        region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))
+        row = size[0] * size[1] * size[2]
+        kernel.set_args(*bound, device.cl.SVM(region))
+        whole = (count[0] * row, count[1], count[2])
+        events.append(device.cl.enqueue_nd_range_kernel(device.queue, kernel, whole, (row, 1, 1)))
+        regions.append(region)
+    return CpuTicket(events, (held, regions))
 
 
 def _refused(unit: Unit, error: Exception) -> Diagnostic:

@@ -18,6 +18,9 @@ __all__ = ["ENTRY", "Unit", "literal", "opencl"]
 
 ENTRY = "metalnb_entry"
 
+# Nothing of the cell's is seen from outside: what the one entry point does not need is dropped.
+_INTERNAL = "#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = any(function, variable(is_global)))"
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -52,7 +55,7 @@ class Unit:
         return bool(param.gate) and not any(c.name == param.gate and v for c, v in self.constants.items())
 
 
-def opencl(unit: Unit, *, flat: bool = False) -> str:
+def opencl(unit: Unit, *, flat: bool = False, wide: bool = False) -> str:
     """Write the text for a target that speaks C++ for OpenCL.
 
     Parameters
@@ -61,14 +64,18 @@ def opencl(unit: Unit, *, flat: bool = False) -> str:
     flat : bool
         True for threadgroups dispatched as one row (``$region`` in ``target/entry.h``); the region is then the
         entry point's last argument.
+    wide : bool
+        True when a thread's position may be 2^31 or more.
     """
     text = unit.cell.edited.text
     return "\n".join([
         *_constants(unit),
+        _INTERNAL,
         f'#line 1 "{unit.cell.name}"',
         text,
+        "#pragma clang attribute pop",
         '#line 1 "entry point"',
-        _entry(unit.signature, flat=flat),
+        _entry(unit.signature, flat=flat, wide=wide),
         "",
     ])  # fmt: skip
 
@@ -128,7 +135,7 @@ _INPUT = {
 }
 
 
-def _entry(signature: Signature, *, flat: bool) -> str:
+def _entry(signature: Signature, *, flat: bool, wide: bool) -> str:
     function = signature.function
     arguments = [""] * signature.arity
     formals = []
@@ -141,7 +148,7 @@ def _entry(signature: Signature, *, flat: bool) -> str:
         arguments[given.position] = _input(given, function)
     if flat:
         formals.append("const __global $region* region")
-    here = "$here(region)" if flat else "$here()"
+    here = f"$here<{str(wide).lower()}>({'region' if flat else ''})"
     return (
         f"__attribute__((intel_reqd_sub_group_size(32))) __kernel void {ENTRY}({', '.join(formals)}) {{\n"
         f"  $place here = {here};\n"

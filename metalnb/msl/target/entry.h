@@ -10,6 +10,8 @@ template <class T> struct $pointer;
 template <class T> struct $pointer<T*> { typedef T* type; };
 template <class T> struct $pointer<T&> { typedef T* type; };
 
+#define $always_inline inline __attribute__((always_inline))
+
 struct $uint3 { unsigned x, y, z; };
 
 // Where a thread stands in its dispatch.
@@ -21,29 +23,32 @@ struct $place {
   unsigned index_in_threadgroup, threads;   // threads: in this threadgroup
 };
 
+// An id, which the launcher keeps below 2^31 unless the dispatch is wide. Knowing that, the device's compiler sees that
+// neighbouring threads touch neighbouring elements through an index of 32 bits, and loads vectors where it would gather.
+template <bool wide> $always_inline unsigned $id(unsigned long i) {
+  if (!wide) __builtin_assume(i < (1ul << 31));
+  return (unsigned)i;
+}
+#define $IDS(name) {$id<wide>(name(0)), $id<wide>(name(1)), $id<wide>(name(2))}
+
 // A threadgroup dispatched with its own shape: OpenCL's ids are Metal's.
-inline $place $here() {
-  $uint3 size = {(unsigned)get_local_size(0), (unsigned)get_local_size(1), (unsigned)get_local_size(2)};
-  return {{(unsigned)get_global_id(0), (unsigned)get_global_id(1), (unsigned)get_global_id(2)},
-          {(unsigned)get_local_id(0), (unsigned)get_local_id(1), (unsigned)get_local_id(2)},
-          {(unsigned)get_group_id(0), (unsigned)get_group_id(1), (unsigned)get_group_id(2)},
-          size,
-          {(unsigned)get_enqueued_local_size(0), (unsigned)get_enqueued_local_size(1), (unsigned)get_enqueued_local_size(2)},
-          {(unsigned)get_global_size(0), (unsigned)get_global_size(1), (unsigned)get_global_size(2)},
-          {(unsigned)get_num_groups(0), (unsigned)get_num_groups(1), (unsigned)get_num_groups(2)},
-          (unsigned)get_local_linear_id(), size.x * size.y * size.z};
+template <bool wide> $always_inline $place $here() {
+  $uint3 size = $IDS(get_local_size);
+  return {$IDS(get_global_id), $IDS(get_local_id), $IDS(get_group_id), size, $IDS(get_enqueued_local_size),
+          $IDS(get_global_size), $IDS(get_num_groups), $id<wide>(get_local_linear_id()), size.x * size.y * size.z};
 }
 
 // A threadgroup dispatched as one row, so that its SIMD-groups are cut from it in order as Metal cuts them.
 // The launcher tells where the row's threadgroups stand.
 struct $region { $uint3 first, size, nominal, grid, groups; };
-inline $place $here(const __global $region* r) {
-  unsigned i = (unsigned)get_local_id(0);
-  $uint3 n = r->size, t = r->nominal;
-  $uint3 g = {(unsigned)get_group_id(0) + r->first.x, (unsigned)get_group_id(1) + r->first.y, (unsigned)get_group_id(2) + r->first.z};
+template <bool wide> $always_inline $place $here(const __global $region* r) {
+  unsigned i = $id<wide>(get_local_id(0));
+  $uint3 n = r->size, t = r->nominal, group = $IDS(get_group_id);
+  $uint3 g = {group.x + r->first.x, group.y + r->first.y, group.z + r->first.z};
   $uint3 l = {i % n.x, i / n.x % n.y, i / (n.x * n.y)};
   return {{g.x * t.x + l.x, g.y * t.y + l.y, g.z * t.z + l.z}, l, g, n, t, r->grid, r->groups, i, n.x * n.y * n.z};
 }
+#undef $IDS
 
 // An input as the type that the kernel gives it: uint or ushort, one to three of them.
 template <class T> struct $input {

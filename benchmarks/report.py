@@ -1,0 +1,69 @@
+"""What every benchmark shares: interleaved runs, medians, and one table.
+
+Times are wall-clock (`time.perf_counter`). Peers are measured in the same process, in turn (A B A B …), so that a
+drift of the machine's speed meets both alike.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Row", "interleaved", "machine", "median", "show"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, the value, the aim, and whether it is met."""
+
+    name: str
+    value: str
+    aim: str
+    met: bool | None
+    note: str = ""
+
+
+def interleaved(runs: int, *functions: Callable[[], object], warmup: int = 1) -> list[list[float]]:
+    """Time functions in turn; give each one's seconds."""
+    for f in functions:
+        for _ in range(warmup):
+            f()
+    times: list[list[float]] = [[] for _ in functions]
+    for _ in range(runs):
+        for f, kept in zip(functions, times, strict=True):
+            start = time.perf_counter()
+            f()
+            kept.append(time.perf_counter() - start)
+    return times
+
+
+def median(values: Sequence[float]) -> float:
+    """Give the median."""
+    return statistics.median(values)
+
+
+def machine() -> str:
+    """Name the machine."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        model = names[0] if names else model
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def show(title: str, rows: Sequence[Row]) -> int:
+    """Print the table; give the number of aims that were missed."""
+    print(f"\n{title}\n{machine()}\n")
+    wide = [max(len(getattr(r, f)) for r in rows) for f in ("name", "value", "aim")]
+    for r in rows:
+        mark = {True: "met   ", False: "MISSED", None: "      "}[r.met]
+        print(f"{r.name:<{wide[0]}}  {r.value:>{wide[1]}}  {r.aim:>{wide[2]}}  {mark}  {r.note}".rstrip())
+    missed = sum(r.met is False for r in rows)
+    print(f"\n{missed} of {sum(r.met is not None for r in rows)} aims missed" if missed else "\nall aims met")
+    return missed

@@ -1,0 +1,120 @@
+"""Unsigned indices on a CPU: the rewriting changes the speed of a kernel and never its answer."""
+
+from __future__ import annotations
+
+import array
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.engine import clang, cpu
+from metalnb.engine.indices import signed_indices
+from metalnb.msl.lower import opencl
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+CELL = HEAD + """
+kernel void stencil(device const float* a, device float* out, constant uint& w, constant uint& h,
+                    uint2 p [[thread_position_in_grid]]) {
+    if (p.x == 0 || p.y == 0 || p.x + 1 >= w || p.y + 1 >= h) return;
+    uint i = p.y * w + p.x;
+    out[i] = a[i - 1] + a[i + 1] + a[i - w] + a[i + w] - 4 * a[i];
+}
+kernel void convolve(device const float* a, device const float* f, device float* out, constant uint& n, constant uint& r,
+                     uint i [[thread_position_in_grid]]) {
+    float sum = 0;
+    uint start = i - r;                      // wraps below zero, and back
+    for (uint k = 0; k < 2 * r + 1; ++k) {
+        uint j = start + k;
+        if (j < n) sum += a[j] * f[k];
+    }
+    out[i] = sum;
+}
+kernel void offsets(device const float* a, device const int* by, device float* out, uint i [[thread_position_in_grid]]) {
+    out[i] = a[i + by[i]];
+}
+kernel void hashed(device const float* a, device float* out, constant uint& n, uint i [[thread_position_in_grid]]) {
+    out[i] = a[(i * 2654435761u) % n] + a[((i + 7) * 2654435761u) >> 22] + a[(i * 0x9E3779B9u) & 1023u];
+}
+kernel void sieve(device const uint* start, device uint* out, constant uint& n, uint i [[thread_position_in_grid]]) {
+    uint square = start[i] * start[i];       // passes 2^31, and is compared
+    out[i] = square;
+    if (square >= 8 && square < n) out[square] = 1;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program() -> mnb.Program:
+    return mnb.compile(CELL, engine="cpu")
+
+
+@pytest.fixture(params=["usual", "wide"])
+def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "wide":
+        monkeypatch.setattr(cpu, "_is_wide", lambda *_: True)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("variant")
+class TestAnswers:
+    def test_neighbours_in_two_dimensions(self, program: mnb.Program, rng: np.random.Generator) -> None:
+        a = rng.random((37, 53), np.float32)
+        out = np.zeros_like(a)
+        program.stencil(a, out, w=53, h=37)
+        wide = a.astype(np.float64)
+        want = np.zeros_like(wide)
+        want[1:-1, 1:-1] = wide[1:-1, :-2] + wide[1:-1, 2:] + wide[:-2, 1:-1] + wide[2:, 1:-1] - 4 * wide[1:-1, 1:-1]
+        np.testing.assert_allclose(out, want, atol=2e-6)
+
+    def test_an_index_that_wraps_and_comes_back(self, program: mnb.Program, rng: np.random.Generator) -> None:
+        a, f = rng.random(1000, np.float32), rng.random(7, np.float32)
+        out = program.convolve(a, f, n=1000, r=3)
+        want = np.convolve(a.astype(np.float64), f[::-1].astype(np.float64), mode="same")
+        np.testing.assert_allclose(out, want, rtol=1e-5)
+
+    def test_signed_offsets(self, program: mnb.Program, rng: np.random.Generator) -> None:
+        a = rng.random(500, np.float32)
+        to = rng.permutation(500).astype(np.int32)
+        out = program.offsets(a, to - np.arange(500, dtype=np.int32))
+        np.testing.assert_array_equal(out, a[to])
+
+    def test_hashes_keep_their_unsigned_arithmetic(self, program: mnb.Program, rng: np.random.Generator) -> None:
+        a = rng.random(1024, np.float32)
+        out = program.hashed(a, n=1000, grid=5000)
+        i = np.arange(5000, dtype=np.uint32)
+        k = np.uint32(2654435761)
+        with np.errstate(over="ignore"):
+            want = a[(i * k) % 1000] + a[((i + np.uint32(7)) * k) >> 22] + a[(i * np.uint32(0x9E3779B9)) & 1023]
+        np.testing.assert_allclose(out, want, rtol=1e-6)
+
+    def test_what_is_also_compared(self, program: mnb.Program) -> None:
+        start = np.array([3, 5, 46341, 65535, 65536, 65537], np.uint32)
+        out = np.zeros(64, np.uint32)
+        program.sieve(start, out, n=64, grid=6)
+        want = np.zeros(64, np.uint32)
+        want[:6] = (start.astype(np.uint64) ** 2).astype(np.uint32)
+        want[[9, 25]] = 1
+        np.testing.assert_array_equal(out, want)
+
+
+def _opcodes(code: bytes) -> list[int]:
+    words = array.array("I", code)
+    found, at = [], 5
+    while at < len(words):
+        found.append(words[at] & 0xFFFF)
+        at += words[at] >> 16
+    return found
+
+
+def test_the_module_stays_well_formed_and_only_indices_change(program: mnb.Program) -> None:
+    before = clang.spirv(program.stencil.unit, opencl(program.stencil.unit))
+    after = signed_indices(before)
+    assert _opcodes(after).count(114) > _opcodes(before).count(114), "no conversion became signed"
+    assert len(_opcodes(after)) >= len(_opcodes(before))
+    assert signed_indices(after) == after or _opcodes(signed_indices(after)) == _opcodes(after)
+
+
+@pytest.mark.parametrize("code", [b"", b"abc", b"\0" * 40, bytes(range(64))])
+def test_what_is_no_module_is_left_alone(code: bytes) -> None:
+    assert signed_indices(code) == code
