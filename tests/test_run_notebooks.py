@@ -1,0 +1,46 @@
+"""notebooks/run.py, which `make demo` and `make notebooks` rest on: it keeps outputs, and fails when a cell does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(tmp_path: Path, *cells: str, tags: tuple[str, ...] = ()) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """Execute a notebook of `cells`, the last of which carries `tags`; return the run and the executed file."""
+    v4 = nbformat.v4
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell("# A title\n\ntext"), *map(v4.new_code_cell, cells)])
+    notebook.cells[-1].metadata["tags"] = list(tags)
+    nbformat.write(notebook, tmp_path / "trial.ipynb")
+    command = [sys.executable, ROOT / "notebooks" / "run.py", "--into", tmp_path / "out", tmp_path / "trial.ipynb"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    return done, tmp_path / "out" / "trial.ipynb"
+
+
+def test_outputs_are_kept_and_summed_up(tmp_path: Path) -> None:
+    rows = "for i in range(9): print('row', i)"
+    done, executed = run(tmp_path, "print(6 * 7)", "import metalnb\nmetalnb.__name__", rows)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("A title: 3 code cells in ")
+    assert "    [1] 42\n    [2] 'metalnb'\n    [3] row 0\n" in done.stdout
+    assert "row 3\n        … 5 more lines\n" in done.stdout
+    assert done.stdout.endswith(f"Executed notebook: {executed}\n")
+    cells = nbformat.read(executed, as_version=4).cells
+    assert cells[1].outputs[0].text == "42\n"
+    assert not any("execution" in cell.metadata for cell in cells)
+
+
+def test_a_cell_that_raises_ends_the_run(tmp_path: Path) -> None:
+    done, executed = run(tmp_path, "1 / 0", "print('never')")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert nbformat.read(executed, as_version=4).cells[2].outputs == []
+
+
+def test_a_cell_that_is_meant_to_raise_does_not(tmp_path: Path) -> None:
+    done, _ = run(tmp_path, "1 / 0", tags=("raises-exception",))
+    assert done.returncode == 0, done.stderr
+    assert "    [1] ZeroDivisionError: division by zero\n" in done.stdout
