@@ -11,6 +11,7 @@ from metalnb.dtypes import layout_of, spell
 from metalnb.errors import CompileError, Diagnostic
 
 from . import rules
+from .hints import reword
 from .parse import Parsed, parse
 from .signature import Constant, Field, Input, Param, Reflection, Signature, Struct, Type
 
@@ -41,12 +42,13 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
     parsed = parse(cell, headers, tail)
     reader = _Reader(parsed)
     kernels = reader.kernels(made)
-    problems = [*reader.problems, *rules.check(parsed, kernels)]
+    problems = [*reader.problems, *rules.check(parsed, kernels, reader.decls)]
+    problems += reader.constant_problems()
     if not kernels and not problems:
         problems.append(rules.no_kernel(cell))
     if problems:
-        problems.sort(key=lambda d: (d.file != cell.name, d.line, d.column))
-        raise CompileError(problems)
+        first = {(d.file, d.line, d.column): d for d in reversed(problems)}  # one finding for a place: the first
+        raise CompileError(sorted(first.values(), key=lambda d: (d.file != cell.name, d.line, d.column)))
     optional = frozenset[str]().union(cell.optional, *(h.optional for h in headers.values()))
     constants = tuple(reader.constants(optional))
     return Reflection(tuple(kernels), tuple(reader.structs.values()), constants)
@@ -106,16 +108,22 @@ class _Reader:
             marks = _annotations(param)
             attribute = next((a for a in marks if rules.is_input(a)), None)
             if attribute is not None:
+                self.problems += rules.input_type(self.parsed, param, attribute, kind)
                 inputs.append(Input(param.spelling, attribute, spell(kind.get_canonical().spelling), position))
+                continue
+            if any(rules.is_graphics(a) for a in marks):
                 continue
             read = self.param(param, kind.get_canonical(), marks, position)
             if read is not None:
                 params.append(read)
-        limit = notes.get("max_total_threads_per_threadgroup")
+        mark = notes.get("max_total_threads_per_threadgroup")
+        limit = self.integer(mark) if mark is not None else None
+        if limit is not None:
+            self.problems += rules.thread_limit(self.parsed, mark, limit)
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), _doc(cursor),
             self.parsed.diagnostic(cursor.location, "").line,
-            (self.integer(limit) or 0) if limit is not None else 0,
+            limit or 0,
         )  # fmt: skip
 
     def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
@@ -129,6 +137,7 @@ class _Reader:
         if space is None:
             rules.no_space(self.parsed, self.problems, cursor)
             return None
+        self.problems += rules.misplaced(self.parsed, cursor, marks, space)
         which = "threadgroup" if space == "threadgroup" else "buffer"
         index = self.integer(marks[which]) if which in marks else -1
         gate = marks.get("function_constant")
@@ -155,7 +164,8 @@ class _Reader:
                 taken[index] = Param(p.name, index, p.position, p.space, p.type, p.const, p.reference, p.gate)
             for p in taken.values():
                 if p.index >= rules.MAX_BUFFERS:
-                    self.problem(declared[p.position], f"'{p.name}' {p.attribute}: Metal has buffers 0 to 30")
+                    self.problem(declared[p.position], f"'{p.name}' {p.attribute}: Metal has indices 0 to 30",
+                                 "pass fewer, larger buffers: a struct holds many values (MSL 5.2.1)")  # fmt: skip
             result += [taken[i] for i in sorted(taken)]
         return tuple(result)
 
@@ -180,11 +190,8 @@ class _Reader:
         if kind.kind.name == "RECORD":
             record = self.record(kind, name, cursor)
             return Type(name, record.size * count, record.alignment, tuple(extents)) if record else None
-        if kind.kind.name == "DOUBLE":
-            self.problem(cursor, "'double' is not supported in Metal", "use float (MSL 2.1)")
-        else:
-            self.problem(cursor, f"a kernel parameter cannot point to '{rules.reword(kind.spelling)}'",
-                         "point to a scalar, a vector, a matrix or a struct")  # fmt: skip
+        self.problem(cursor, f"a kernel parameter cannot point to '{reword(kind.spelling)}'",
+                     "point to a scalar, a vector, a matrix or a struct")  # fmt: skip
         return None
 
     def record(self, kind: Any, name: str, cursor: Any) -> Struct | None:
@@ -204,6 +211,12 @@ class _Reader:
                 fields.append(Field(member.spelling, read, member.get_field_offsetof() // 8))
         self.structs[name] = Struct(name, tuple(fields), size, kind.get_align())
         return self.structs[name]
+
+    def constant_problems(self) -> Iterator[Diagnostic]:
+        """Check the types of the function constants."""
+        for cursor in self.decls:
+            if cursor.kind.name == "VAR_DECL" and "function_constant" in _annotations(cursor):
+                yield from rules.constant_type(self.parsed, cursor)
 
     def constants(self, optional: frozenset[str]) -> Iterator[Constant]:
         """Read the function constants."""

@@ -7,13 +7,21 @@
 
 // MSL 4: address spaces. `thread` is the generic space, so that references to members through `this` convert.
 #define device __attribute__((opencl_global_device))
-#define constant const __global
 #define threadgroup __local
+#if $REFLECT
+// What the compiler does not keep apart: a word that is written and one that is left out.
+#define constant const __global __attribute__((annotate("constant")))
+#define thread __attribute__((annotate("thread")))
+#else
+#define constant const __global
 #define thread
+#endif
 
 // MSL 5.1, 5.2, 5.8
 #if $REFLECT
 #define kernel __attribute__((annotate("kernel")))
+#define vertex __attribute__((annotate("vertex")))
+#define fragment __attribute__((annotate("fragment")))
 #define $attribute clang::annotate
 #define is_function_constant_defined(name) true
 struct $undetermined { template <class T> operator T() const; };

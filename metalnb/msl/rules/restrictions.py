@@ -1,0 +1,49 @@
+"""What C++ has and MSL has not (MSL 1.5.4, 2.1), as far as the parser lets it pass; its own refusals are in `hints`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from metalnb.errors import Diagnostic
+
+from ..parse import Parsed
+from .walk import Walk
+
+__all__ = ["check"]
+
+_WIDE = {"LONGLONG": ("long long", "long"), "ULONGLONG": ("unsigned long long", "ulong"), "LONGDOUBLE": ("long double", "float")}
+_STATEMENTS = {
+    "GOTO_STMT": ("goto is not supported", "write a loop, or return from a function of its own (MSL 1.5.4)"),
+    "INDIRECT_GOTO_STMT": ("goto is not supported", "write a switch (MSL 1.5.4)"),
+    "ASM_STMT": ("asm is not supported", "MSL has no assembly: use the standard library's functions"),
+    "MS_ASM_STMT": ("asm is not supported", "MSL has no assembly: use the standard library's functions"),
+}
+
+
+def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
+    """Check for what MSL leaves out of C++."""
+    for cursor in found.declared:
+        kind = cursor.type.get_canonical()
+        while kind.kind.name == "CONSTANTARRAY":
+            kind = kind.element_type
+        wide = _WIDE.get(kind.kind.name)
+        if wide is not None:
+            yield parsed.diagnostic(
+                cursor.location, f"'{cursor.spelling}' is a {wide[0]}, which Metal does not have",
+                f"write {wide[1]}: it has {64 if wide[1].endswith('long') else 32} bits (MSL 2.1)",
+            )  # fmt: skip
+    for literal in found.literals:
+        if literal.type.kind.name == "LONGDOUBLE":
+            yield parsed.diagnostic(
+                literal.location, "a long double literal: Metal has no long double",
+                "drop the suffix: a literal without one is float (MSL 2.1)",
+            )  # fmt: skip
+    for statement in found.statements:
+        message, hint = _STATEMENTS[statement.kind.name]
+        yield parsed.diagnostic(statement.extent.start, message, hint)
+    for function in found.functions:
+        if function.cursor.is_virtual_method():
+            yield parsed.diagnostic(
+                function.cursor.location, f"'{function.cursor.spelling}' is virtual, which Metal does not support",
+                "make the class that varies a template parameter (MSL 1.5.4)",
+            )  # fmt: skip
