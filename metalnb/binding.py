@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
 from struct import Struct as Packer
 from struct import error as PackError
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from .errors import ArgumentError
-from .layouts import pack, type_dtype
+from .layouts import described, pack, type_dtype
 from .msl.signature import Param, Reflection, Signature
 
 __all__ = ["Binder", "Slot"]
@@ -20,7 +22,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Memory = Array | bytearray
 
 # Scalars that need no more than the standard library to be packed: this is the hot path of a small dispatch.
-_PLAIN = "bBhHiIlLqQefd"
+# A format of a fixed size, since a native one takes 1e39 for an infinite float.
+_PLAIN = {c: f"<{c}" for c in "bBhHiIqQef"} | {"l": "<q", "L": "<Q"}
 _EXACT = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
@@ -48,7 +51,7 @@ class Slot:
         self.takes_array = not param.reference or param.writable
         self._reflection = reflection
         plain = not self.takes_array and not self.value_shape and self.dtype.char in _PLAIN
-        self._pack = Packer(self.dtype.char).pack if plain else None
+        self._pack = Packer(_PLAIN[self.dtype.char]).pack if plain else None
 
     @property
     def label(self) -> str:
@@ -69,23 +72,25 @@ class Slot:
                 except (PackError, OverflowError):
                     pass  # does not fit: worded below
             if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
-                return np.ascontiguousarray(value)
+                return np.array(value, order="C")
             return pack(self.param.type, value, self.label, self._reflection)
-        if not isinstance(value, np.ndarray):
-            self._refuse(f"got {_described(value)}", self._cure_for(value))
+        if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+            self._refuse(f"got {described(value)}", self._cure_for(value))
         if value.dtype != self.dtype and not self.opaque:
-            self._refuse(f"got {value.dtype}, shape {value.shape}", self._dtype_cure())
+            self._refuse(f"got {'records' if value.dtype.names else value.dtype}, shape {value.shape}", self._dtype_cure())
         flags = value.flags
         if not flags.c_contiguous:
             cure = "Pass a contiguous array" if self.param.writable else f"Pass np.ascontiguousarray({self.param.name})"
             self._refuse(f"got a non-contiguous array, shape {value.shape}, strides {value.strides}", cure)
-        if self.param.writable and not flags.writeable:
-            self._refuse("the kernel writes to it; got a read-only array", "Pass an array that can be written")
         if self.param.reference and value.size != math.prod(self.value_shape):
             self._refuse(f"got shape {value.shape}", "Pass an array of one element")
         if self.value_shape:
             self.elements(value)
-        return value
+        if flags.writeable:
+            return value
+        if self.param.writable:
+            self._refuse("the kernel writes to it; got a read-only array", "Pass an array that can be written")
+        return _unlocked(value)
 
     def elements(self, array: Array) -> tuple[int, ...]:
         """Give an array's shape in elements of the parameter's type."""
@@ -98,14 +103,26 @@ class Slot:
         if array.ndim == 1 and array.size % count == 0:
             return (array.size // count,)
         last = ", ".join(map(str, inner))
-        self._refuse(f"got shape {array.shape}", f"One element is {count} numbers: pass shape (…, {last})")
+        cure = f"Pass shape (…, {last})"
+        layout = self.param.type.layout
+        if layout is not None and layout.shape[-1:] == (3,) and layout.stride[-1:] == (4,):
+            cure += f": each 3 numbers fill 4 places in memory (MSL 2.2){self._packed(array, layout.name)}"
+        self._refuse(f"got shape {array.shape}", cure)
         return ()
+
+    def _packed(self, array: Array, name: str) -> str:
+        fits = array.shape[-1:] == (3,) and self.value_shape == (4,)
+        return f"; or declare it packed_{name}, which takes (…, 3)" if fits else ""
 
     def allocate(self, shape: tuple[int, ...]) -> Array:
         """Make an output of ``shape`` elements, all zero."""
         if self.opaque:
             self._refuse("it was left out", "Its size cannot be told: pass an array")
-        return np.zeros(self.value_shape if self.param.reference else shape + self.value_shape, self.dtype)
+        try:
+            return np.zeros(self.value_shape if self.param.reference else shape + self.value_shape, self.dtype)
+        except (ValueError, MemoryError) as error:
+            message = f"{self.label}; no memory for an output of shape {shape}: {str(error).rstrip('.')}."
+            raise ArgumentError(message) from None
 
     def _refuse(self, got: str, cure: str) -> None:
         message = f"{self.label}; {got}. {cure}."
@@ -114,14 +131,17 @@ class Slot:
     def _dtype_cure(self) -> str:
         if self.dtype.names:
             return f"Make it with dtype program.dtype({self.param.type.name!r})"
-        return f"Pass {self.param.name}.astype(np.{'bool_' if self.dtype.name == 'bool' else self.dtype.name})"
+        return f"Pass {self.param.name}.astype({_numpy_name(self.dtype)})"
 
     def _cure_for(self, value: Any) -> str:
-        if isinstance(value, (list, tuple)):
-            return f"Pass np.array({self.param.name}, np.{self.dtype.name})"
+        if isinstance(value, np.ma.MaskedArray):
+            return f"Pass {self.param.name}.filled(…): a kernel knows no mask"
+        if isinstance(value, (list, tuple)) and not self.param.writable and not self.dtype.names:
+            return f"Pass np.array({self.param.name}, {_numpy_name(self.dtype)})"
+        what = "an array of one element" if self.param.reference else "a NumPy array"
         if self.param.writable:
-            return "Pass an array, or leave it out and name the arguments after it"
-        return "Pass a NumPy array"
+            return f"Pass {what}, or leave it out and name the arguments after it"
+        return f"Pass {what}"
 
 
 class Binder:
@@ -149,7 +169,9 @@ class Binder:
         for name, value in named.items():
             i = self._places.get(name)
             if i is None:
-                message = f"{self.signature.name}: has no argument {name!r}. {self._usage()}"
+                near = difflib.get_close_matches(name, self._places, n=1)
+                hint = f"Did you mean {near[0]!r}? " if near else ""
+                message = f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
                 raise ArgumentError(message)
             if i < len(args):
                 message = f"{self.signature.name}: argument {name!r} is given twice, by position and by name. {self._usage()}"
@@ -169,7 +191,13 @@ class Binder:
         return f"Call {self.signature.name}({', '.join(s.param.name for s in self.slots)})."
 
 
-def _described(value: Any) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '…'}"  # noqa: PLR2004
+def _unlocked(array: Array) -> Array:
+    """Give the same memory as an array that may be written, for an engine that asks for no less; no kernel does."""
+    flat = array.reshape(-1).view(np.uint8)
+    interface = {**flat.__array_interface__, "data": (flat.ctypes.data, False)}
+    alias = np.asarray(SimpleNamespace(__array_interface__=interface, owner=array))
+    return alias.view(array.dtype).reshape(array.shape)
 
+
+def _numpy_name(dtype: np.dtype[Any]) -> str:
+    return f"np.{'bool_' if dtype.name == 'bool' else dtype.name}" if dtype.isbuiltin == 1 else dtype.name

@@ -13,7 +13,7 @@ from .dtypes import numpy_dtype
 from .errors import ArgumentError
 from .msl.signature import Constant, Reflection, Struct, Type
 
-__all__ = ["check_constant", "pack", "scalar", "struct_dtype", "type_dtype"]
+__all__ = ["check_constant", "described", "pack", "scalar", "struct_dtype", "type_dtype"]
 
 
 def type_dtype(kind: Type, reflection: Reflection, *, single: bool = False) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -52,6 +52,10 @@ def check_constant(constant: Constant, value: Any) -> Any:
     return scalar(constant.type, value, label)[()].item()
 
 
+# The largest finite value of each floating type.
+_LARGEST = {"half": 65504.0, "bfloat": float.fromhex("0x1.fep127"), "float": float.fromhex("0x1.fffffep127")}
+
+
 def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     """Turn a Python or NumPy scalar into an array of one MSL scalar, exactly or not at all.
 
@@ -67,7 +71,7 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
             raise ArgumentError(message)
         value = value[()]
     if not isinstance(value, (bool, int, float, np.bool_, np.number)) or isinstance(value, (complex, np.complexfloating)):
-        message = f"{label}; got {_described(value)}. Pass one number."
+        message = f"{label}; got {described(value)}. Pass one number."
         raise ArgumentError(message)
     if kind == "bool":
         if value not in (0, 1):
@@ -76,13 +80,11 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
         return np.array(bool(value))
     if dtype.kind in "iu":
         return _integer(dtype, value, label)
-    number = float(value)
-    with np.errstate(over="ignore"):
-        result = np.array(number).astype(dtype)
-    if math.isfinite(number) and not np.isfinite(result.astype(np.float64)):
-        message = f"{label}; {value!r} does not fit it."
+    most = _LARGEST[kind]
+    if math.isfinite(value) and not -most <= value <= most:
+        message = f"{label}; {_short(value)} does not fit it: {-most:.8g} to {most:.8g}."
         raise ArgumentError(message)
-    return result
+    return np.array(float(value)).astype(dtype)
 
 
 def _integer(dtype: np.dtype[Any], value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
@@ -92,7 +94,7 @@ def _integer(dtype: np.dtype[Any], value: Any, label: str) -> np.ndarray[Any, np
     number = int(value)
     info = np.iinfo(dtype)
     if not info.min <= number <= info.max:
-        message = f"{label}; {value!r} does not fit it: {info.min} to {info.max}."
+        message = f"{label}; {_short(value)} does not fit it: {info.min} to {info.max}."
         raise ArgumentError(message)
     return np.array(number, dtype)
 
@@ -115,6 +117,8 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
         message = f"{label}: metalnb cannot make a '{kind}' from Python."
         raise ArgumentError(message)
     result = np.zeros((), struct_dtype(record, reflection))
+    if isinstance(value, (np.ndarray, np.void)) and value.dtype == result.dtype and value.size == 1 and not kind.extents:
+        return np.array(value).reshape(())
     if kind.extents:
         message = f"{label}: pass an array of dtype program.dtype({record.name!r}) and shape {kind.extents}."
         if not isinstance(value, np.ndarray) or value.dtype != result.dtype or value.shape != kind.extents:
@@ -135,7 +139,7 @@ def _components(kind: Type, value: Any, label: str) -> np.ndarray[Any, np.dtype[
         given = np.asarray(None)
     if given.shape != wanted or given.dtype.kind not in "biuf":
         shape = "×".join(map(str, wanted))
-        message = f"{label}; pass {shape} numbers; got {_described(value)}."
+        message = f"{label}; pass {shape} numbers; got {described(value)}."
         raise ArgumentError(message)
     flat = [scalar(layout.scalar, v, label)[()] for v in given.ravel().tolist()]
     result = np.zeros(kind.extents + layout.stride, layout.dtype)
@@ -149,12 +153,13 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
     given = _as_mapping(value)
     if given is None:
         example = ", ".join(f"'{n}': …" for n in names)
-        message = f"{label}; got {_described(value)}. Pass a dict {{{example}}}, a dataclass or a NumPy record."
+        message = f"{label}; got {described(value)}. Pass a dict {{{example}}}, a dataclass or a NumPy record."
         raise ArgumentError(message)
     missing = [n for n in names if n not in given]
     unknown = [str(n) for n in given if n not in names]
     if missing or unknown:
-        parts = [f"field {', '.join(map(repr, missing))} is missing"] if missing else []
+        are = "fields {} are" if len(missing) > 1 else "field {} is"
+        parts = [f"{are.format(', '.join(map(repr, missing)))} missing"] if missing else []
         parts += [f"there is no field {', '.join(map(repr, unknown))}"] if unknown else []
         message = f"{label}; {' and '.join(parts)}; its fields are {', '.join(names)}."
         raise ArgumentError(message)
@@ -184,9 +189,15 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
     """Name what was given, shortly."""
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype}, shape {value.shape}"
+    if isinstance(value, (np.ndarray, np.void)):
+        kind = "records" if value.dtype.names else value.dtype
+        masked = "a masked array" if isinstance(value, np.ma.MaskedArray) else "an array"
+        return f"{masked} of {kind}, shape {value.shape}"
+    return f"{type(value).__name__} {_short(value)}"
+
+
+def _short(value: Any) -> str:
     text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '…'}"  # noqa: PLR2004
+    return text if len(text) <= 40 else text[:37] + "…"
