@@ -52,8 +52,12 @@ def check_constant(constant: Constant, value: Any) -> Any:
     return scalar(constant.type, value, label)[()].item()
 
 
-# The largest finite value of each floating type.
-_LARGEST = {"half": 65504.0, "bfloat": float.fromhex("0x1.fep127"), "float": float.fromhex("0x1.fffffep127")}
+# The largest finite value of each floating type, and the smallest that rounds to infinity.
+_LARGEST = {
+    "half": ("65504", 65520.0),
+    "bfloat": ("3.3895314e+38", float.fromhex("0x1.ffp127")),
+    "float": ("3.4028235e+38", float.fromhex("0x1.ffffffp127")),
+}
 
 
 def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
@@ -80,9 +84,9 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
         return np.array(bool(value))
     if dtype.kind in "iu":
         return _integer(dtype, value, label)
-    most = _LARGEST[kind]
-    if math.isfinite(value) and not -most <= value <= most:
-        message = f"{label}; {_short(value)} does not fit it: {-most:.8g} to {most:.8g}."
+    largest, beyond = _LARGEST[kind]
+    if abs(value) >= beyond and value not in (math.inf, -math.inf):
+        message = f"{label}; {_short(value)} does not fit it: -{largest} to {largest}."
         raise ArgumentError(message)
     return np.array(float(value)).astype(dtype)
 
