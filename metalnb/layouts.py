@@ -85,10 +85,11 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     if dtype.kind in "iu":
         return _integer(dtype, value, label)
     largest, beyond = _LARGEST[kind]
-    if abs(value) >= beyond and value not in (math.inf, -math.inf):
+    number = value if isinstance(value, int) else float(value)
+    if abs(number) >= beyond and number not in (math.inf, -math.inf):
         message = f"{label}; {_short(value)} does not fit it: -{largest} to {largest}."
         raise ArgumentError(message)
-    return np.array(float(value)).astype(dtype)
+    return np.array(float(number)).astype(dtype)
 
 
 def _integer(dtype: np.dtype[Any], value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
