@@ -15,7 +15,7 @@ from .dtypes import SCALARS
 from .highlight import highlight
 from .msl.signature import Param, Reflection, Signature
 
-__all__ = ["Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_text"]
+__all__ = ["Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_text", "nbytes"]
 
 T = TypeVar("T")
 
@@ -182,6 +182,14 @@ class Source(str):
 
     def _repr_html_(self) -> str:
         return _framed(f'<pre class="metalnb-code">{highlight(self)}</pre>')
+
+
+def nbytes(count: int) -> str:
+    """Write a number of bytes: ``1.2 MB``."""
+    size, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while size >= 999.5 and len(units) > 1:
+        size, units = size / 1000, units[1:]
+    return f"{size:.0f} {units[0]}" if units[0] == "B" or size >= 99.5 else f"{size:.1f} {units[0]}"
 
 
 def bundle(cards: Sequence[Card]) -> dict[str, str]:

@@ -1,0 +1,76 @@
+"""``%%metal``: a cell of Metal Shading Language."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from ..program import Program, compile
+from .options import assignment, evaluate, python_name, unquoted
+from .session import Header, Session
+
+__all__ = ["CellMagics"]
+
+_DEFAULT = {name: p.default for name, p in inspect.signature(compile).parameters.items()}
+
+
+@magics_class
+class CellMagics(Magics):
+    """The cell magic."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, session: Session) -> None:
+        super().__init__(shell)
+        self.session = session
+
+    @magic_arguments("%metal")
+    @argument(
+        "--engine", type=unquoted, default=_DEFAULT["engine"],
+        help="where it runs; %%metal engines tells which there are (default: the one in use)",
+    )  # fmt: skip
+    @argument(
+        "--math", metavar="MODE", choices=("fast", "precise"), default=_DEFAULT["math"],
+        help="fast lets the compiler reorder arithmetic, precise keeps IEEE 754 (default: %(default)s)",
+    )  # fmt: skip
+    @argument(
+        "--constant", metavar="NAME=VALUE", type=assignment, action="append", default=[],
+        help="a function constant; the value is a Python expression and may use the notebook's names; repeatable",
+    )  # fmt: skip
+    @argument("--name", type=python_name, help="bind the whole program under this name, too")
+    @argument(
+        "--header", metavar="FILE", type=unquoted,
+        help='keep the cell for #include "FILE" in later cells; it needs no kernel, and is checked at once',
+    )  # fmt: skip
+    @argument("--save", metavar="PATH", type=unquoted, help="write the cell to a .metal file once it has compiled")
+    @argument("--quiet", action="store_true", help="show no card")
+    @cell_magic("metal")
+    def metal(self, line: str, cell: str) -> Program | Header | None:
+        """Compile a cell of Metal Shading Language and bind each kernel in it as a Python callable.
+
+        Lines are counted from the one after %%metal, in errors as in the kernels' own records.
+        """
+        options = parse_argstring(self.metal, line)
+        common = {"math": options.math, "engine": options.engine}
+        if options.header:
+            shown: Program | Header = self.session.keep_header(options.header, cell, **common)
+        else:
+            constants = evaluate(self.shell, options.constant)
+            program = shown = compile(cell, constants=constants, headers=self.session.headers, **common)
+            for note in self.session.bind(program, options.name):
+                print(f"note: {note}")  # noqa: T201  (a value is shown by its card; this is about the notebook)
+        if options.save:
+            _save(options.save, cell)
+        return None if options.quiet else shown
+
+
+def _save(path: str, text: str) -> None:
+    try:
+        Path(path).expanduser().write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--save {path}: {error.strerror}") from error

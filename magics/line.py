@@ -1,0 +1,117 @@
+"""``%metal``: what there is, and what was made of a cell. One table of subcommands, each a public function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from ..cache import Usage, store
+from ..display import Listing, Source, Table, nbytes
+from ..engine import EngineStatus, engines, use
+from ..kernel import Kernel
+from .options import unquoted
+from .session import Session
+
+__all__ = ["COMMANDS", "LineMagics"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A subcommand: how it is written, what it does, and what does it."""
+
+    usage: str
+    help: str
+    run: Callable[[Session, str | None], Any]
+
+
+def _engines(_session: Session, _word: str | None) -> Listing[EngineStatus]:
+    return engines()
+
+
+def _use(_session: Session, name: str | None) -> Listing[EngineStatus]:
+    use(None if name in {None, "default"} else name)
+    return engines()
+
+
+def _kernels(session: Session, _word: str | None) -> Listing[Kernel]:
+    found = session.kernels()
+    rows = tuple(
+        (name, ", ".join(p.name for p in k.signature.params), k.engine.name, k.card.summary)
+        for name, k in found.items()
+    )
+    head = ("kernel", "arguments", "engine", "")
+    return Listing(found, Table(head, rows, empty="no kernels yet: a %%metal cell binds them", code=frozenset({0, 1})))
+
+
+def _source(session: Session, name: str | None) -> Source:
+    if name is not None:
+        kernel = session.kernels().get(name)
+        if kernel is None:
+            raise UsageError(f"%metal source: no kernel {name!r}; there are: {', '.join(session.kernels()) or 'none'}")
+        return Source(kernel.program.lowered(kernel.signature.name))
+    if session.last is None:
+        raise UsageError("%metal source: no program yet: run a %%metal cell first")
+    return Source("\n".join(session.last.lowered(each) for each in session.last))
+
+
+def _headers(session: Session, _word: str | None) -> Listing[Source]:
+    rows = tuple((f'#include "{name}"', f"{len(text.strip().splitlines())}") for name, text in session.headers.items())
+    empty = "no header cells: %%metal --header NAME keeps one"
+    return Listing(session.headers, Table(("header", "lines"), rows, empty=empty, code=frozenset({0})))
+
+
+def _cache(_session: Session, word: str | None) -> Listing[Usage]:
+    if word not in {None, "clear"}:
+        raise UsageError(f"%metal cache: unknown word {word!r}; write %metal cache or %metal cache clear")
+    kept = store()
+    usage = kept.clear() if word else kept.usage()
+    rows = tuple((kind, f"{u.entries:,}", nbytes(u.nbytes)) for kind, u in usage.items())
+    caption = f"{'cleared: ' if word else ''}{kept.root}"
+    return Listing(usage, Table(("kind", "entries", "size"), rows, caption, empty="nothing is kept"))
+
+
+COMMANDS = {
+    "engines": Command("engines", "what can run here, and what is missing for the rest", _engines),
+    "use": Command("use NAME", "run on this engine from now on; `default` goes back", _use),
+    "kernels": Command("kernels", "the kernels that this notebook has bound", _kernels),
+    "source": Command("source [KERNEL]", "what the compiler was given for the last cell, or for a kernel", _source),
+    "headers": Command("headers", "the header cells, by the name that #include takes", _headers),
+    "cache": Command("cache [clear]", "where compiled kernels are kept, and how much; `clear` empties it", _cache),
+}
+
+
+def _help() -> str:
+    width = max(len(c.usage) for c in COMMANDS.values())
+    return "\n".join(f"%metal {c.usage.ljust(width)}  {c.help}" for c in COMMANDS.values())
+
+
+@magics_class
+class LineMagics(Magics):
+    """The line magic."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, session: Session) -> None:
+        super().__init__(shell)
+        self.session = session
+
+    @magic_arguments("metal")
+    @argument("command", nargs="?", default="engines", help=f"one of {', '.join(COMMANDS)} (default: %(default)s)")
+    @argument("word", nargs="?", type=unquoted, help="what the command is about")
+    @line_magic("metal")
+    def metal(self, line: str) -> Any:
+        """Tell of engines, kernels, generated source, header cells and the cache."""
+        options = parse_argstring(self.metal, line)
+        command = COMMANDS.get(options.command)
+        if command is None:
+            raise UsageError(f"unknown command {options.command!r}. There are:\n{_help()}")
+        if options.word is not None and " " not in command.usage:
+            raise UsageError(f"%metal {command.usage} takes no word more; got {options.word!r}")
+        return command.run(self.session, options.word)
+
+    metal.__doc__ = f"{metal.__doc__}\n{_help()}\n"

@@ -1,0 +1,52 @@
+"""How the words on a magic's line become values."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from IPython.core.error import UsageError
+
+__all__ = ["assignment", "evaluate", "python_name", "unquoted"]
+
+
+def unquoted(text: str) -> str:
+    """Take the quotes off a word: IPython's splitting keeps a quoted word whole, quotes and all."""
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    return text
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """Split ``NAME=VALUE``."""
+    name, equals, value = unquoted(text).partition("=")
+    if not equals or not name.strip().isidentifier() or not value.strip():
+        message = f"{text!r} is not of the form NAME=VALUE, like TILE=16"
+        raise argparse.ArgumentTypeError(message)
+    return name.strip(), value.strip()
+
+
+def python_name(text: str) -> str:
+    """Take a name that Python can bind."""
+    if not unquoted(text).isidentifier():
+        message = f"{text!r} is no Python name"
+        raise argparse.ArgumentTypeError(message)
+    return unquoted(text)
+
+
+def evaluate(shell: Any, pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    """Evaluate the values of assignments where the user's names are.
+
+    Raises
+    ------
+    UsageError
+        When one has no value; it says which, and why.
+    """
+    values = {}
+    for name, text in pairs:
+        try:
+            values[name] = shell.ev(text)
+        except Exception as error:
+            message = f"--constant {name}={text}: {type(error).__name__}: {error}"
+            raise UsageError(message) from error
+    return values

@@ -1,0 +1,91 @@
+"""What a notebook's cells share: header cells, the last program, and the names they bind."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..display import Source
+from ..kernel import Kernel
+from ..program import Program, compile
+
+__all__ = ["Header", "Session"]
+
+_PROBE = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\nkernel void metalnb_header_probe() {{}}\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The text of a header cell, which later cells include by name."""
+
+    name: str
+    text: Source
+
+    def __repr__(self) -> str:
+        lines = len(self.text.strip().splitlines())
+        return f'header "{self.name}", {lines} line{"" if lines == 1 else "s"}: #include "{self.name}" in a later cell'
+
+
+class Session:
+    """The state behind the magics of one IPython shell.
+
+    Attributes
+    ----------
+    headers : dict of str to Source
+    last : Program or None
+        The program of the last cell that compiled.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.headers: dict[str, Source] = {}
+        self.last: Program | None = None
+
+    def keep_header(self, name: str, text: str, **options: Any) -> Header:
+        """Check the text of a header cell as a usual cell would meet it, behind the standard library; and keep it.
+
+        Raises
+        ------
+        CompileError
+            The header of that name, if there was one, stays as it was.
+        """
+        compile(_PROBE.format(name), headers={**self.headers, name: text}, name="header check", **options)
+        self.headers[name] = Source(text)
+        return Header(name, self.headers[name])
+
+    def bind(self, program: Program, name: str | None = None) -> list[str]:
+        """Bind a program's kernels in the user's namespace, and the program itself under ``name``.
+
+        Returns
+        -------
+        list of str
+            A line for each name that hid or replaced something, or could not be bound.
+        """
+        self.last = program
+        values: dict[str, Any] = {n: k for n, k in program.kernels.items() if _is_name(n)}
+        notes = [f"kernel {n!r} is no Python name: call it as program[{n!r}]" for n in program if n not in values]
+        notes += _hidden(values, self.shell.user_ns)
+        self.shell.push({**values, name: program} if name else values)
+        return notes
+
+    def kernels(self) -> dict[str, Kernel]:
+        """Give the kernels that the user's namespace holds, in the order in which they were bound."""
+        return {n: k for n, k in self.shell.user_ns.items() if isinstance(k, Kernel) and not n.startswith("_")}
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _hidden(values: Mapping[str, Any], namespace: Mapping[str, Any]) -> Iterator[str]:
+    """Word what binding these names takes out of the user's sight."""
+    for name in values:
+        if name in namespace:
+            before = namespace[name]
+            if not isinstance(before, Kernel):
+                yield f"kernel {name!r} replaces the variable {name!r}, of type {type(before).__name__}"
+        elif hasattr(builtins, name):
+            yield f"kernel {name!r} hides Python's own {name!r} in this notebook; `del {name}` brings it back"

@@ -1,0 +1,385 @@
+"""The magics in a real IPython: what a cell binds, shows, says and raises."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import nbformat
+import numpy as np
+import pytest
+from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from traitlets.config import Config
+
+import metalnb as mnb
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+TWICE = "kernel void twice(device float* x, uint i [[thread_position_in_grid]]) { x[i] *= 2; }\n"
+FILL = """\
+constant int N [[function_constant(0)]];
+kernel void fill(device int* x, uint i [[thread_position_in_grid]]) { x[i] = N; }
+"""
+BAD = "kernel void bad(device float* x, uint i [[thread_position_in_grid]]) {\n    x[i] = undeclared;\n}\n"
+HEADER = "inline float cube(float x) { return x * x * x; }\n"
+CUBES = """\
+#include "cube.h"
+kernel void cubes(device float* x, uint i [[thread_position_in_grid]]) { x[i] = cube(x[i]); }
+"""
+
+Run = Callable[[str], ExecutionResult]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def shell() -> Iterator[InteractiveShell]:
+    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    shell.extension_manager.load_extension("metalnb")
+    yield shell
+    InteractiveShell.clear_instance()
+    mnb.use(None)
+
+
+@pytest.fixture
+def run(shell: InteractiveShell) -> Run:
+    """Run a cell that must go through."""
+
+    def run_cell(cell: str) -> ExecutionResult:
+        result = shell.run_cell(dedent(cell))
+        result.raise_error()
+        return result
+
+    return run_cell
+
+
+def failure(shell: InteractiveShell, cell: str) -> BaseException:
+    result = shell.run_cell(cell)
+    assert result.error_in_exec is not None
+    return result.error_in_exec
+
+
+def says(shell: InteractiveShell, cell: str, capsys: Capture) -> str:
+    """What IPython shows of a cell that fails, without colours."""
+    failure(shell, cell)
+    captured = capsys.readouterr()
+    return ANSI.sub("", captured.out + captured.err)
+
+
+def test_a_cell_binds_its_kernels_and_shows_their_cards(shell: InteractiveShell, run: Run) -> None:
+    program = run(f"%%metal\n{TWICE}").result
+    assert isinstance(program, mnb.Program)
+    assert shell.user_ns["twice"] is program.twice
+    x = np.arange(5, dtype=np.float32)
+    shell.user_ns["twice"](x)
+    np.testing.assert_array_equal(x, 2 * np.arange(5))
+    data, _ = shell.display_formatter.format(program)
+    assert "kernel twice" in data["text/plain"]
+    assert "<table>" in data["text/html"]
+
+
+def test_a_changed_cell_binds_the_new_kernel(shell: InteractiveShell, run: Run) -> None:
+    run(f"%%metal\n{TWICE}")
+    run(f"%%metal\n{TWICE.replace('*= 2', '*= 3')}")
+    x = np.ones(3, np.float32)
+    shell.user_ns["twice"](x)
+    np.testing.assert_array_equal(x, [3, 3, 3])
+
+
+def test_quiet_shows_nothing_and_still_binds(shell: InteractiveShell, run: Run) -> None:
+    assert run(f"%%metal --quiet\n{TWICE}").result is None
+    assert "twice" in shell.user_ns
+
+
+def test_a_constant_is_an_expression_of_the_notebook(shell: InteractiveShell, run: Run) -> None:
+    run("tiles = 6")
+    run(f"%%metal --constant N=tiles*7\n{FILL}")
+    np.testing.assert_array_equal(shell.user_ns["fill"](grid=2), [42, 42])
+    run(f"%%metal --constant 'N = -3 + 1'\n{FILL}")
+    np.testing.assert_array_equal(shell.user_ns["fill"](grid=2), [-2, -2])
+
+
+def test_several_constants(shell: InteractiveShell, run: Run) -> None:
+    cell = FILL.replace("= N", "= NEGATE ? -N : N")
+    run(f"%%metal --constant N=5 --constant NEGATE=True\nconstant bool NEGATE [[function_constant(1)]];\n{cell}")
+    np.testing.assert_array_equal(shell.user_ns["fill"](grid=1), [-5])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--constant N=unheard_of", "--constant N=unheard_of: NameError"),
+        ("--constant N", "'N' is not of the form NAME=VALUE, like TILE=16"),
+        ("--math sloppy", "invalid choice: 'sloppy'"),
+        ("--name 2fast", "'2fast' is no Python name"),
+        ("--grid 3", "unrecognized arguments: --grid 3"),
+        ("--save no/such/folder/x.metal --constant N=1", "--save no/such/folder/x.metal: No such file or directory"),
+    ],
+)
+def test_a_wrong_option_is_a_usage_error(
+    shell: InteractiveShell, option: str, message: str, capsys: Capture,
+) -> None:  # fmt: skip
+    text = says(shell, f"%%metal {option}\n{FILL}", capsys)
+    assert text.startswith("UsageError: ")
+    assert message in text
+
+
+def test_a_missing_constant_is_named(shell: InteractiveShell) -> None:
+    error = failure(shell, f"%%metal\n{FILL}")
+    assert isinstance(error, mnb.ArgumentError)
+    assert "N" in str(error)
+
+
+def test_math_and_engine_reach_the_compiler(run: Run) -> None:
+    program = run(f"%%metal --math precise --engine cpu\n{TWICE}").result
+    assert (program.math, program.engine.name) == ("precise", "cpu")
+    assert run(f"%%metal\n{TWICE}").result.math == "fast"
+
+
+def test_an_unknown_engine_raises(shell: InteractiveShell) -> None:
+    error = failure(shell, f"%%metal --engine abacus\n{TWICE}")
+    assert isinstance(error, mnb.EngineUnavailable)
+    assert "twice" not in shell.user_ns
+
+
+def test_the_program_has_a_name(shell: InteractiveShell, run: Run) -> None:
+    run(f"%%metal --quiet --name doubling\n{TWICE}")
+    assert shell.user_ns["doubling"].twice is shell.user_ns["twice"]
+
+
+def test_a_header_cell_serves_later_cells(shell: InteractiveShell, run: Run) -> None:
+    shown = run(f"%%metal --header cube.h\n{HEADER}").result
+    assert repr(shown) == 'header "cube.h", 1 line: #include "cube.h" in a later cell'
+    run(f"%%metal\n{CUBES}")
+    x = np.array([1, 2, 3], np.float32)
+    shell.user_ns["cubes"](x)
+    np.testing.assert_array_equal(x, [1, 8, 27])
+
+
+def test_a_changed_header_reaches_the_cells_run_after_it(shell: InteractiveShell, run: Run) -> None:
+    run(f"%%metal --header cube.h\n{HEADER}")
+    run(f"%%metal\n{CUBES}")
+    run(f"%%metal --header cube.h\n{HEADER.replace('x * x * x', '-x')}")
+    run(f"%%metal\n{CUBES}")
+    x = np.array([1, 2], np.float32)
+    shell.user_ns["cubes"](x)
+    np.testing.assert_array_equal(x, [-1, -2])
+
+
+def test_a_header_is_checked_at_once_and_a_bad_one_is_not_kept(shell: InteractiveShell, run: Run) -> None:
+    run(f"%%metal --header cube.h\n{HEADER}")
+    error = failure(shell, "%%metal --header cube.h\ninline float cube(float x) {\n    return y;\n}\n")
+    assert isinstance(error, mnb.CompileError)
+    assert (error.diagnostics[0].file, error.line, error.column) == ("cube.h", 2, 12)
+    run(f"%%metal\n{CUBES}")
+
+
+def test_a_header_may_include_another(run: Run) -> None:
+    run(f"%%metal --header cube.h\n{HEADER}")
+    run('%%metal --header ninth.h\n#include "cube.h"\ninline float ninth(float x) { return cube(cube(x)); }\n')
+    assert list(run("%metal headers").result) == ["cube.h", "ninth.h"]
+
+
+def test_save_writes_the_cell_when_it_compiles(shell: InteractiveShell, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "my kernels.metal"
+    failure(shell, f"%%metal --save '{path}'\n{BAD}")
+    assert not path.exists()
+    run(f"%%metal --quiet --save '{path}'\n{TWICE}")
+    assert path.read_text("utf-8") == TWICE
+    x = np.ones(2, np.float32)
+    mnb.load(path, "twice")(x)
+    np.testing.assert_array_equal(x, [2, 2])
+
+
+def test_hiding_a_builtin_or_a_variable_is_said(run: Run, capsys: Capture) -> None:
+    run("weights = [1, 2]")
+    run(f"%%metal --quiet\n{TWICE.replace('twice', 'sum')}{TWICE.replace('twice', 'weights')}")
+    assert capsys.readouterr().out.splitlines() == [
+        "note: kernel 'sum' hides Python's own 'sum' in this notebook; `del sum` brings it back",
+        "note: kernel 'weights' replaces the variable 'weights', of type list",
+    ]
+    run(f"%%metal --quiet\n{TWICE.replace('twice', 'sum')}")
+    assert capsys.readouterr().out == ""  # a kernel in the place of a kernel is nothing to speak of
+
+
+def test_a_host_name_that_python_cannot_bind_is_said(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+    cell = """\
+    template <typename T> kernel void copy(device T* x, uint i [[thread_position_in_grid]]) { x[i] = i; }
+    template [[host_name("copy.float")]] kernel void copy<float>(device float*, uint);
+    """
+    program = run(f"%%metal\n{dedent(cell)}").result
+    assert "note: kernel 'copy.float' is no Python name: call it as program['copy.float']" in capsys.readouterr().out
+    np.testing.assert_array_equal(program["copy.float"](grid=3), [0, 1, 2])
+
+
+def test_a_compile_error_shows_the_cell_and_no_frame(shell: InteractiveShell, capsys: Capture) -> None:
+    assert says(shell, f"%%metal\n{BAD}", capsys) == dedent("""\
+        CompileError: cell:2:12: error: use of undeclared identifier 'undeclared'
+          2 |     x[i] = undeclared;
+            |            ^
+        """)
+
+
+def test_a_compile_error_is_coloured(shell: InteractiveShell, capsys: Capture) -> None:
+    failure(shell, f"%%metal\n{BAD}")
+    text = capsys.readouterr().out
+    assert "\x1b[1;31merror:\x1b[0m" in text
+    assert "\x1b[1;31m^\x1b[0m" in text
+    shell.colors = "nocolor"
+    failure(shell, f"%%metal\n{BAD}")
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_wrong_call_shows_the_authors_line_alone(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+    run(f"%%metal --quiet\n{TWICE}")
+    text = says(shell, "def caller():\n    twice([1, 2])\n\ncaller()", capsys)
+    assert "----> 2     twice([1, 2])" in text
+    assert "----> 4 caller()" in text
+    assert "kernel.py" not in text
+    assert text.rstrip().splitlines()[-1].startswith("ArgumentError: twice: argument 'x' [[buffer(0)]]")
+
+
+def test_the_causes_of_an_error_are_not_shown(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+    run("import metalnb as mnb")
+    text = says(shell, "try:\n    1 / 0\nexcept Exception as e:\n    raise mnb.LaunchError('no grid') from e", capsys)
+    assert "ZeroDivisionError" not in text
+    assert text.rstrip().endswith("LaunchError: no grid")
+
+
+def test_help_shows_every_option(shell: InteractiveShell) -> None:
+    text = shell.find_magic("metal", "cell").__doc__
+    assert "%%metal [--engine ENGINE]" in text
+    for option in ("--engine", "--math", "--constant", "--name", "--header", "--save", "--quiet"):
+        assert re.search(rf"^  {option}\b", text, re.MULTILINE), option
+    assert "(default: fast)" in text
+
+
+def test_line_help_shows_every_command(shell: InteractiveShell) -> None:
+    text = shell.find_magic("metal", "line").__doc__
+    for command in ("engines", "use NAME", "kernels", "source [KERNEL]", "headers", "cache [clear]"):
+        assert f"%metal {command}" in text
+
+
+@pytest.mark.parametrize("line", ["%metal", "%metal engines", "%metal use cpu", "%metal use default"])
+def test_engines_are_a_table(shell: InteractiveShell, run: Run, line: str) -> None:
+    found = run(line).result
+    assert found == mnb.engines()
+    assert found["cpu"].available
+    assert re.search(r"^cpu +in use", repr(found), re.MULTILINE)
+    assert "<table>" in shell.display_formatter.format(found)[0]["text/html"]
+
+
+def test_use_chooses_the_engine_and_an_unknown_one_changes_nothing(shell: InteractiveShell, run: Run) -> None:
+    run("%metal use cpu")
+    assert isinstance(failure(shell, "%metal use abacus"), mnb.EngineUnavailable)
+    assert run(f"%%metal\n{TWICE}").result.engine.name == "cpu"
+
+
+def test_kernels_are_listed(shell: InteractiveShell, run: Run) -> None:
+    assert repr(run("%metal kernels").result) == "no kernels yet: a %%metal cell binds them"
+    run(f"%%metal --quiet\n/// Doubles.\n{TWICE}")
+    found = run("%metal kernels").result
+    assert dict(found) == {"twice": shell.user_ns["twice"]}
+    assert re.search(r"^twice +x +cpu +Doubles\.$", repr(found), re.MULTILINE)
+
+
+def test_source_is_what_the_compiler_was_given(shell: InteractiveShell, run: Run) -> None:
+    run(f"%%metal --quiet\n{TWICE}")
+    run(f"%%metal --quiet\n{TWICE.replace('twice', 'thrice')}")
+    last = run("%metal source").result
+    assert "thrice(" in last
+    assert "metalnb_entry" in last
+    assert "thrice(" not in run("%metal source twice").result
+
+
+def test_source_without_a_cell_or_of_no_kernel_is_a_usage_error(
+    shell: InteractiveShell, capsys: Capture,
+) -> None:  # fmt: skip
+    assert "run a %%metal cell first" in says(shell, "%metal source", capsys)
+    assert "no kernel 'nothing'" in says(shell, "%metal source nothing", capsys)
+
+
+def test_an_unknown_command_lists_what_there_is(shell: InteractiveShell, capsys: Capture) -> None:
+    text = says(shell, "%metal kernles", capsys)
+    assert "UsageError: unknown command 'kernles'" in text
+    assert "%metal cache [clear]" in text
+    assert "takes no word more; got 'all'" in says(shell, "%metal kernels all", capsys)
+    assert "unknown word 'empty'" in says(shell, "%metal cache empty", capsys)
+
+
+def test_the_cache_is_shown_and_cleared_and_nothing_else_is_touched(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("METALNB_CACHE", str(tmp_path))
+    keep = tmp_path / "spirv" / "ab" / "a file of the user's"
+    keep.parent.mkdir(parents=True)
+    keep.write_text("precious")
+    run(f"%%metal --quiet\n{TWICE.replace('twice', 'cached')}")
+    run("import numpy as np; cached(np.ones(1, np.float32))")
+    found = run("%metal cache").result
+    assert found["spirv"].entries == 1
+    assert found["device"].nbytes > 0
+    assert str(tmp_path) in repr(found)
+    assert run("%metal cache clear").result == found
+    assert run("%metal cache").result == {}
+    assert keep.read_text() == "precious"
+
+
+def test_kernels_work_from_threads_and_coroutines(run: Run) -> None:
+    run(f"%%metal --quiet\n{TWICE}")
+    run("""
+    import asyncio
+    import numpy as np
+
+    async def one(i):
+        x = np.full(1000, i, np.float32)
+        await asyncio.to_thread(twice, x)
+        return x
+
+    found = await asyncio.gather(*map(one, range(20)))
+    assert [float(x.max()) for x in found] == [2.0 * i for i in range(20)]
+    assert [float(x.min()) for x in found] == [2.0 * i for i in range(20)]
+    """)
+
+
+def test_unloading_takes_the_magics_and_leaves_the_kernels(shell: InteractiveShell, run: Run) -> None:
+    run(f"%%metal --quiet\n{TWICE}")
+    run("%unload_ext metalnb")
+    assert shell.find_magic("metal", "cell") is None
+    assert shell.find_magic("metal", "line") is None
+    assert callable(shell.user_ns["twice"])
+    run("%load_ext metalnb")
+    run(f"%%metal --quiet\n{TWICE}")
+
+
+def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(tmp_path: Path) -> None:
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(s) for s in ("%load_ext metalnb", f"%%metal\n{BAD}", "print('not reached')")],
+    )
+    resources = {"metadata": {"path": str(tmp_path)}}
+    client = NotebookClient(notebook, kernel_name="python3", timeout=120, resources=resources)
+    with pytest.raises(CellExecutionError, match="undeclared"):
+        client.execute()
+    loaded, failed, unreached = notebook.cells
+    assert not loaded.outputs
+    assert not unreached.outputs
+    (output,) = failed.outputs
+    assert (output.output_type, output.ename) == ("error", "CompileError")
+    text = ANSI.sub("", "\n".join(output.traceback))
+    assert text.splitlines() == [
+        "CompileError: cell:2:12: error: use of undeclared identifier 'undeclared'",
+        "  2 |     x[i] = undeclared;",
+        "    |            ^",
+    ]
+
+
+def test_the_package_imports_ipython_only_when_loaded(empty_cache: dict[str, str]) -> None:
+    code = "import sys, metalnb.magics; sys.exit('IPython' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=empty_cache, check=False).returncode == 0
+
+
+def test_a_cell_that_does_not_compile_binds_nothing(shell: InteractiveShell) -> None:
+    failure(shell, f"%%metal --name prog\n{TWICE}{BAD}")
+    assert not {"twice", "bad", "prog"} & shell.user_ns.keys()
