@@ -1,0 +1,127 @@
+"""What compiling costs: MSL's headers, a very long kernel, and very many kernels in one cell.
+
+Run: python benchmarks/compiler.py [--runs N] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+
+import numpy as np
+from report import Row, interleaved, median, show
+
+BARE = """
+kernel void twice(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 2 * x[i]; }
+"""
+HEADERS = "#include <metal_stdlib>\nusing namespace metal;\n"
+
+
+def unrolled(lines: int) -> str:
+    """Write a kernel of one long run of arithmetic, as generators do."""
+    body = "\n".join(f"    a = fma(a, {0.5 + k % 7 * 0.0625}f, b); b = b * 0.5f + {k % 5 * 0.25}f;" for k in range(lines))
+    return f"{HEADERS}kernel void long_one(device float* x, uint i [[thread_position_in_grid]]) {{\n" \
+           f"    float a = x[i], b = 1;\n{body}\n    x[i] = a + b;\n}}\n"
+
+
+def unrolled_numpy(x: np.ndarray, lines: int) -> np.ndarray:
+    """Compute the same in float64."""
+    a, b = x.astype(np.float64), 1.0
+    for k in range(lines):
+        a = a * (0.5 + k % 7 * 0.0625) + b
+        b = b * 0.5 + k % 5 * 0.25
+    return a + b
+
+
+def many(count: int) -> str:
+    """Write a template kernel with that many instantiations."""
+    lines = [
+        f"{HEADERS}template <typename T, int N> [[kernel]] void scale(device T* x, uint i [[thread_position_in_grid]]) {{",
+        "    T v = x[i];",
+        "    for (int k = 0; k < N; ++k) v = v + T(1);",
+        "    x[i] = v;",
+        "}",
+    ]
+    for n in range(count):
+        kind = ("float", "half", "int", "uint")[n % 4]
+        lines.append(f'template [[host_name("scale_{kind}_{n}")]] [[kernel]] decltype(scale<{kind}, {n}>) scale<{kind}, {n}>;')
+    return "\n".join(lines) + "\n"
+
+
+def seconds(f: Callable[[], object]) -> float:
+    """Time one call."""
+    return interleaved(1, f, warmup=0)[0][0]
+
+
+def headers(runs: int) -> list[Row]:
+    """Measure what MSL's headers add to a cold cell: every run is a cell never seen before."""
+    import metalnb as mnb
+
+    times: dict[str, list[float]] = {"bare": [], "with": []}
+    x = np.ones(4, np.float32)
+    for cell in (BARE, HEADERS + BARE):
+        mnb.compile(cell + "// warm\n").twice(x)
+    for run in range(runs):
+        for name, cell in (("bare", BARE), ("with", HEADERS + BARE)):
+            text = f"{cell}// {run} {time.time_ns()}\n"
+            times[name].append(seconds(lambda text=text: mnb.compile(text).twice(x)))
+    added = 1e3 * (median(times["with"]) - median(times["bare"]))
+    note = f"a cold cell: {1e3 * median(times['bare']):.0f} ms without, {1e3 * median(times['with']):.0f} ms with"
+    return [Row("MSL's headers add", f"{added:.0f} ms", "<= 150 ms", added <= 150, note)]
+
+
+def long_kernel(lines: int) -> list[Row]:
+    """Measure the long kernel, and check it."""
+    import metalnb as mnb
+
+    kept = {}
+    read = seconds(lambda: kept.update(program=mnb.compile(unrolled(lines))))
+    x = np.random.default_rng().random(100).astype(np.float32)
+    y = x.copy()
+    first = seconds(lambda: kept["program"].long_one(y))
+    np.testing.assert_allclose(y, unrolled_numpy(x, lines), rtol=1e-4)
+    return [Row(f"a kernel of {lines:,} lines", f"{read + first:.1f} s", "", None,
+                f"read and checked in {read:.1f} s, compiled and run in {first:.1f} s, right")]  # fmt: skip
+
+
+def many_kernels(count: int) -> list[Row]:
+    """Measure a cell of many kernels, and that none is compiled before it is called."""
+    import metalnb as mnb
+
+    kept = {}
+    read = seconds(lambda: kept.update(program=mnb.compile(many(count))))
+    program = kept["program"]
+    assert len(program) == count
+    idle = sum(k._binary is None for k in program.values())  # noqa: SLF001  (the very thing that is shown)
+    x = np.zeros(8, np.float32)
+    first = seconds(lambda: program["scale_float_4"](x))
+    np.testing.assert_array_equal(x, 4)
+    still = sum(k._binary is None for k in program.values())  # noqa: SLF001
+    lazy = idle == count and still == count - 1
+    return [
+        Row(f"a cell of {count} instantiations", f"{read:.2f} s", "<= 3 s", read <= 3),
+        Row("  compiled before a call", f"{count - idle}", "0", lazy, f"first call {first * 1e3:.0f} ms; {still} still to compile"),
+    ]
+
+
+def main() -> int:
+    """Run all, with an empty cache."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=9, help="counted runs (default 9)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["METALNB_CACHE"] = folder
+        rows = [
+            *headers(3 if options.quick else options.runs),
+            *many_kernels(20 if options.quick else 200),
+            *long_kernel(500 if options.quick else 13_000),
+        ]
+        return show(f"metalnb compiler: medians of {options.runs} runs, wall clock, empty cache", rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(1 if main() else 0)
