@@ -31,7 +31,7 @@ _FAST = (
 # What the MSL headers use of SPIR-V beyond its core.
 _SPIRV = (
     "--target=spirv64-unknown-unknown",
-    "-mllvm", "-spirv-ext=+SPV_KHR_subgroup_rotate,+SPV_EXT_shader_atomic_float_add",
+    "-mllvm", "-spirv-ext=+SPV_KHR_subgroup_rotate,+SPV_EXT_shader_atomic_float_add,+SPV_KHR_bit_instructions",
 )  # fmt: skip
 _MATH = {"fast": _FAST, "precise": ("-ffp-contract=on", "-D$FAST_MATH=0")}
 _LANGUAGE = (
