@@ -1,0 +1,139 @@
+"""Tables of MSL expressions, each with the type and the value that the specification gives it.
+
+A table becomes one cell: every row is evaluated in it on the device, and every row is a test of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+__all__ = ["SPACES", "Row", "Table", "rows"]
+
+SPACES = ("device", "threadgroup", "thread", "constant")
+_WORDS = 17  # of a slot: whether the type is the expected one, then up to 16 numbers
+
+_HELPERS = """
+#include <metal_stdlib>
+using namespace metal;
+struct Slot { long same; long numbers[16]; };
+template <class T> long raw(T x) {
+    if constexpr (is_floating_point_v<T>) return as_type<int>(float(x)); else return long(x);
+}
+template <class T> void put(device Slot& s, T x) { s.numbers[0] = raw(x); }
+template <class T, int N> void put(device Slot& s, vec<T, N> v) { for (int i = 0; i < N; i++) s.numbers[i] = raw(v[i]); }
+template <class T, int N> void put(device Slot& s, packed_vec<T, N> v) { put(s, vec<T, N>(v)); }
+template <class T, int C, int R> void put(device Slot& s, matrix<T, C, R> m) {
+    for (int i = 0; i < C; i++) for (int j = 0; j < R; j++) s.numbers[i * R + j] = raw(m[i][j]);
+}
+template <class T, size_t n> void put(device Slot& s, array<T, n> a) { for (size_t i = 0; i < n; i++) s.numbers[i] = raw(a[i]); }
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Statements that end in an expression, the expression's MSL type, and its numbers (a matrix's by column)."""
+
+    text: str
+    type: str
+    numbers: tuple[float, ...]
+
+
+def rows(*given: tuple[str, str, object]) -> list[Row]:
+    """Make rows of ``(type, text, number or numbers)``."""
+    return [Row(text, kind, tuple(np.atleast_1d(np.asarray(n, object)).ravel())) for kind, text, n in given]
+
+
+class Table:
+    """Rows that share declarations.
+
+    Parameters
+    ----------
+    given : list of Row
+    declarations : str
+        At program scope.
+    objects : dict of str to (str, str)
+        What every row may name, with type and initial value. It is read from a buffer, so the compiler knows no value;
+        a row changes its own copy.
+    spaces : tuple of str
+        The address spaces of the objects; every row is evaluated once in each.
+    """
+
+    def __init__(self, given: list[Row], declarations: str = "", objects: dict[str, tuple[str, str]] | None = None,
+                 spaces: tuple[str, ...] = ("thread",)) -> None:  # fmt: skip
+        self.rows, self.declarations, self.objects, self.spaces = given, declarations, objects or {}, spaces
+
+    @property
+    def params(self) -> list[object]:
+        """Every row in every space, for ``pytest.mark.parametrize("space, index")``."""
+        return [pytest.param(s, i, id=f"{s}-{r.text}") for s in self.spaces for i, r in enumerate(self.rows)]
+
+    def check(self, space: str, index: int) -> None:
+        """Fail unless a row has the type and the numbers it should have."""
+        if isinstance(self._results, mnb.CompileError):
+            raise self._results
+        row, slot = self.rows[index], self._results[space][index]
+        assert slot[0] == 1, f"the type of {row.text!r} is not {row.type}"
+        found = [self._number(row.type, int(n)) for n in slot[1 : 1 + len(row.numbers)]]
+        np.testing.assert_array_equal(np.array(found), np.array([float(n) for n in row.numbers]), err_msg=row.text)
+
+    @staticmethod
+    def _number(kind: str, raw: int) -> float:
+        floating = kind.removeprefix("packed_").removeprefix("b").startswith(("float", "half"))
+        return struct.unpack("<f", struct.pack("<i", raw))[0] if floating else raw
+
+    @functools.cached_property
+    def _results(self) -> dict[str, np.ndarray] | mnb.CompileError:
+        try:
+            return self._run()
+        except mnb.CompileError as error:  # the same for every row: do not compile again for each
+            return error
+
+    def _run(self) -> dict[str, np.ndarray]:
+        program = mnb.compile(self.source())
+        given, own = (_aligned(4096) for _ in range(2))
+        program.fill(given, grid=(1,))
+        results = {}
+        for space in self.spaces:
+            slots = np.zeros((len(self.rows), _WORDS), np.int64)
+            program[f"in_{space}"](given, given, own, slots, grid=(1,))
+            results[space] = slots
+        return results
+
+    def source(self) -> str:
+        """Give the cell."""
+        members = " ".join(f"{kind} {name};" for name, (kind, _) in self.objects.items())
+        values = " ".join(f"o.{name} = {value};" for name, (_, value) in self.objects.items())
+        text = [_HELPERS, self.declarations, f"struct Objects {{ int none; {members} }};",
+                f"kernel void fill(device uchar* memory) {{ device Objects& o = *(device Objects*)memory; o.none = 0; {values} }}",
+                *map(self._kernel, self.spaces)]  # fmt: skip
+        return "\n".join(text)
+
+    def _kernel(self, space: str) -> str:
+        begin, copy = {
+            "device": ("device Objects& o = *(device Objects*)own;", "o = given;"),
+            "threadgroup": ("threadgroup Objects o;", "o = given;"),
+            "thread": ("Objects o;", "o = given;"),
+            "constant": ("constant Objects& o = *(constant Objects*)fixed;", ""),
+        }[space]
+        names = " ".join(f"{space} {kind}& {name} = o.{name};" for name, (kind, _) in self.objects.items())
+        lines = [f"kernel void in_{space}(device const uchar* memory, constant uchar* fixed, device uchar* own, device long* words) {{",
+                 f"    device const Objects& given = *(device const Objects*)memory; {begin} {names} device Slot* slots = (device Slot*)words;"]  # fmt: skip
+        for index, row in enumerate(self.rows):
+            statements, _, expression = row.text.rpartition(";")
+            lines.append(f"    {{ {copy} {statements}; auto r = {expression}; device Slot& s = slots[{index}]; "
+                         f"s.same = is_same_v<decltype(r), {row.type}>; put(s, r); }}")  # fmt: skip
+        return "\n".join([*lines, "}"])
+
+
+def _aligned(size: int) -> np.ndarray:
+    """Make zeroed bytes that any vector may lie in."""
+    memory = np.zeros(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size]
