@@ -1,0 +1,269 @@
+"""What can run here: every engine examined, and tried with a small kernel whose result is checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import __version__, cache, engine
+from .display import nbytes
+from .errors import MetalnbError
+from .program import compile
+
+__all__ = ["Checkup", "Trial", "examine", "write"]
+
+_THREADS = 1_000_003  # no threadgroup divides it
+
+# Integers, so that the result has one right value; a barrier and threadgroup memory, since most kernels have them.
+_KERNEL = """\
+#include <metal_stdlib>
+using namespace metal;
+kernel void checkup(device const uint* x, device uint* y, constant uint& a, uint i [[thread_position_in_grid]],
+                    uint t [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {
+    threadgroup uint tile[256];
+    tile[t] = a * x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[i] = tile[n - 1 - t] + i;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One engine on this machine.
+
+    Attributes
+    ----------
+    name, device : str
+    versions : dict of str to str
+    works : bool
+        True when the kernel ran and every value was right.
+    problem : str
+        Why it cannot run, or what went wrong; with the command that mends it, where there is one.
+    compile_seconds, run_seconds : float
+        Of the kernel: from its text to a first result, and for a second run of it.
+    """
+
+    name: str
+    device: str = ""
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    works: bool = False
+    problem: str = ""
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What `examine` found.
+
+    Attributes
+    ----------
+    versions : dict of str to str
+        Of metalnb and what it stands on; "missing" where a package is not installed.
+    system : str
+    cache : str
+        The folder.
+    cache_bytes, cache_entries : int
+    cache_problem : str
+        Empty when the folder can be written.
+    trials : tuple of Trial
+    chosen : str
+        The engine that a cell runs on when it does not choose; empty when there is none.
+    chosen_problem : str
+        Why there is none.
+    """
+
+    versions: dict[str, str]
+    system: str
+    cache: str
+    cache_bytes: int
+    cache_entries: int
+    cache_problem: str
+    trials: tuple[Trial, ...]
+    chosen: str = ""
+    chosen_problem: str = ""
+
+    @property
+    def works(self) -> bool:
+        """True when at least one engine does."""
+        return any(t.works for t in self.trials)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as plain values."""
+        return {"works": self.works, **dataclasses.asdict(self)}
+
+
+def examine() -> Checkup:
+    """Try every engine. Nothing is raised: what goes wrong is what is told.
+
+    Returns
+    -------
+    Checkup
+    """
+    trials = tuple(map(_try, engine.REGISTRY))  # first, since it fills the cache whose size is told
+    kept = cache.store()
+    problem = _cache_problem()
+    usage = kept.usage().values()
+    packages = _packages("numpy", "libclang", "ziglang")
+    chosen, chosen_problem = _chosen()
+    return Checkup(
+        versions={"metalnb": __version__, "Python": platform.python_version(), **packages},
+        system=f"{platform.system()} {platform.machine()}",
+        cache=str(kept.root),
+        cache_bytes=sum(u.nbytes for u in usage),
+        cache_entries=sum(u.entries for u in usage),
+        cache_problem=problem,
+        trials=trials,
+        chosen=chosen,
+        chosen_problem=chosen_problem,
+    )
+
+
+def _chosen() -> tuple[str, str]:
+    try:
+        return engine.current().name, ""
+    except Exception as error:  # noqa: BLE001  (as in `_try`)
+        return "", _problem(error)
+
+
+def _problem(error: Exception) -> str:
+    """Word what was raised; a metalnb error carries its cure already."""
+    if isinstance(error, MetalnbError):
+        return str(error)
+    if isinstance(error, ImportError):
+        return f"{error}: pip install metalnb brings what it needs"
+    return f"{type(error).__name__}: {error}"
+
+
+def _packages(*names: str) -> dict[str, str]:
+    found = {}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "missing"
+    return found
+
+
+def _cache_problem() -> str:
+    """Write to the cache and read it back."""
+    kept = cache.store()
+    key = cache.digest("doctor")
+    kept.put(key, "doctor", b"works")
+    if kept.get(key, "doctor") == b"works":
+        return ""
+    return "cannot be written, so every cell compiles anew: set METALNB_CACHE to a folder of yours"
+
+
+def _try(name: str) -> Trial:
+    trial = Trial(name)
+    try:
+        caps = engine.named(name).caps
+        trial = Trial(name, caps.device, dict(caps.versions))
+        return _run(trial)
+    except Exception as error:  # noqa: BLE001  (a broken driver may raise anything; the doctor must live to tell)
+        return dataclasses.replace(trial, problem=_problem(error))
+
+
+def _run(trial: Trial) -> Trial:
+    x = np.arange(_THREADS, dtype=np.uint32)
+    start = time.perf_counter()
+    kernel = compile(_KERNEL, engine=trial.name, name="doctor.metal")["checkup"]
+    y = kernel(x, a=3, grid=_THREADS, threadgroup=256)
+    compiled = time.perf_counter() - start
+    y.fill(0)
+    start = time.perf_counter()
+    kernel(x, y, 3, grid=_THREADS, threadgroup=256)
+    ran = time.perf_counter() - start
+    wrong = int(np.count_nonzero(y != _expected(x)))
+    if wrong:
+        problem = f"the kernel ran, but {wrong:,} of {_THREADS:,} values are wrong: please report it with this text"
+        return dataclasses.replace(trial, problem=problem)
+    return dataclasses.replace(trial, works=True, compile_seconds=compiled, run_seconds=ran)
+
+
+def _expected(x: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Compute what the kernel computes: each threadgroup of 256, the last one shorter, reversed."""
+    groups = [3 * x[start : start + 256][::-1] for start in range(0, x.size, 256)]
+    return np.concatenate(groups) + x
+
+
+def write(found: Checkup, *, colour: bool = False, plain: bool = False) -> str:
+    """Write a checkup for a terminal.
+
+    Parameters
+    ----------
+    found : Checkup
+    colour : bool, optional
+    plain : bool, optional
+        True for a terminal that shows no more than ASCII.
+    """
+    bold, dim, green, red = (_paint(code if colour else "") for code in ("1", "2", "32", "31"))
+    good, bad, between = ("ok", "--", ", ") if plain else ("✓", "✗", " · ")
+    size = f"{found.cache_entries} entries, {nbytes(found.cache_bytes)}"
+    lines = [
+        between.join([*(f"{name} {version}" for name, version in found.versions.items()), found.system]),
+        f"cache: {found.cache} ({red(found.cache_problem) if found.cache_problem else size})",
+        "",
+    ]
+    for trial in found.trials:
+        mark = green(good) if trial.works else red(bad)
+        lines.append(f"{mark} {bold(trial.name)}" + (f"  {trial.device}" if trial.device else ""))
+        if trial.versions:
+            told = (v if v.startswith(what) else f"{what} {v}" for what, v in trial.versions.items())
+            lines.append(f"    {dim(between.join(told))}")
+        lines.append(f"    {_verdict(trial)}")
+    return "\n".join([*lines, "", _ending(found, green, red)])
+
+
+def _paint(code: str) -> Callable[[str], str]:
+    return lambda text: f"\x1b[{code}m{text}\x1b[0m" if code else text
+
+
+def _ending(found: Checkup, good: Callable[[str], str], bad: Callable[[str], str]) -> str:
+    if not found.works:
+        return bad("No engine works on this machine.")
+    if found.chosen_problem:
+        return bad(f"Cells cannot run: {found.chosen_problem}")
+    return good(f"Ready: cells run on engine '{found.chosen}'. In a notebook: %load_ext metalnb")
+
+
+def _verdict(trial: Trial) -> str:
+    if not trial.works:
+        return trial.problem.replace("\n", "\n    ")
+    return (
+        f"{_THREADS:,} threads, every value right: {trial.run_seconds * 1e3:.1f} ms "
+        f"(compiled and first run: {trial.compile_seconds * 1e3:.0f} ms)"
+    )
+
+
+def main(*, json: bool = False) -> int:
+    """Examine this machine and print what was found; 0 when an engine works, else 1."""
+    found = examine()
+    if json:
+        import json as writer
+
+        print(writer.dumps(found.to_json(), indent=2))
+    else:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        text = write(found, colour=colour, plain=not _shows("✓✗·"))
+        print(text if _shows(text) else text.encode("ascii", "replace").decode())
+    return 0 if found.works else 1
+
+
+def _shows(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True

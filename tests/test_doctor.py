@@ -1,0 +1,140 @@
+"""``metalnb doctor``: what it tells of this machine, and of machines where things are missing."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import __main__, doctor, engine
+from metalnb.doctor import Checkup, Trial, examine, write
+
+
+def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "metalnb", *words],
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+        capture_output=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found() -> Checkup:
+    return examine()
+
+
+def checkup(*trials: Trial, **changes: Any) -> Checkup:
+    parts = {"cache": "/somewhere", "cache_bytes": 0, "cache_entries": 0, "cache_problem": "", **changes}
+    return Checkup(versions={"metalnb": "1.0"}, system="Linux x86_64", trials=trials, **parts)
+
+
+def test_the_command_tells_of_every_engine_and_succeeds() -> None:
+    done = command("doctor")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"metalnb {mnb.__version__} · Python {sys.version.split()[0]} · ")
+    for name in mnb.engines():
+        assert re.search(rf"^[✓✗] {name}\b", done.stdout, re.MULTILINE)
+    assert re.search(r"^    1,000,003 threads, every value right: [\d.]+ ms", done.stdout, re.MULTILINE)
+    assert "\x1b" not in done.stdout  # no terminal, no colours
+
+
+def test_json_tells_the_same() -> None:
+    done = command("doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert data["works"] is True
+    assert data["cache"] == os.environ["METALNB_CACHE"]
+    trials = {t["name"]: t for t in data["trials"]}
+    assert trials.keys() == mnb.engines().keys()
+    assert trials["cpu"]["works"]
+    assert trials["cpu"]["run_seconds"] > 0
+    assert trials["cpu"]["compile_seconds"] > 0
+
+
+def test_an_engine_that_is_missing_says_what_mends_it(found: Checkup) -> None:
+    for trial in found.trials:
+        assert trial.works != bool(trial.problem)
+    (metal,) = (t for t in found.trials if t.name == "metal")
+    if sys.platform != "darwin":
+        assert "pip install metalcompute" in metal.problem
+        assert f"✗ metal\n    {metal.problem}\n" in write(found)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="another engine works on a Mac")
+def test_the_status_is_1_when_no_engine_works(tmp_path: Path) -> None:
+    done = command("doctor", OCL_ICD_VENDORS=str(tmp_path))
+    assert done.returncode == 1
+    assert "No engine works on this machine." in done.stdout
+    assert "intel-opencl-rt intel-cmplr-lib-rt" in done.stdout
+
+
+def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = doctor._expected(np.arange(doctor._THREADS, dtype=np.uint32))
+    wrong = right.copy()
+    wrong[7] += 1
+    monkeypatch.setattr(doctor, "_expected", lambda _x: wrong)
+    (trial,) = (t for t in examine().trials if t.name == "cpu")
+    assert not trial.works
+    assert "1 of 1,000,003 values are wrong" in trial.problem
+
+
+def test_a_driver_that_raises_anything_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        message = "undefined symbol: clGetPlatformIDs"
+        raise OSError(message)
+
+    monkeypatch.setattr(engine, "named", broken)
+    found = examine()
+    assert {t.problem for t in found.trials} == {"OSError: undefined symbol: clGetPlatformIDs"}
+    assert not found.works
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = command("doctor", METALNB_CACHE=str(tmp_path / "file" / "cache"))
+    assert "cannot be written, so every cell compiles anew: set METALNB_CACHE to a folder of yours" in done.stdout
+
+
+def test_an_engine_chosen_in_vain_is_told() -> None:
+    done = command("doctor", METALNB_ENGINE="abacus")
+    assert "Cells cannot run: unknown engine 'abacus'" in done.stdout
+
+
+def test_colours_and_marks() -> None:
+    good = Trial("good", "Device", {"Driver": "Driver 7", "lib": "2"}, works=True)
+    both = checkup(good, Trial("bad", problem="gone"))
+    text = write(both, colour=True)
+    assert "\x1b[32m✓\x1b[0m \x1b[1mgood\x1b[0m  Device" in text
+    assert "\x1b[2mDriver 7 · lib 2\x1b[0m" in text
+    plain = write(both, plain=True)
+    assert "ok good  Device\n    Driver 7, lib 2\n" in plain
+    assert "-- bad\n    gone\n" in plain
+    assert plain.isascii()
+
+
+def test_a_terminal_without_unicode_is_no_obstacle() -> None:
+    done = command("doctor", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "ok cpu" in done.stdout
+
+
+def test_version_and_usage() -> None:
+    assert command("--version").stdout == f"metalnb {mnb.__version__}\n"
+    done = command()
+    assert done.returncode == 2
+    assert "usage: metalnb" in done.stderr
+
+
+def test_a_missing_package_is_told_with_its_cure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setitem(sys.modules, "metalnb.doctor", None)
+    monkeypatch.delattr(mnb, "doctor")
+    assert __main__.main(["doctor"]) == 1
+    assert "pip install metalnb" in capsys.readouterr().err
