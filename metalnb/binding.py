@@ -41,7 +41,7 @@ class Slot:
         True for ``void*``: any dtype will do.
     """
 
-    __slots__ = ("_pack", "_reflection", "dtype", "kernel", "opaque", "param", "takes_array", "value_shape")
+    __slots__ = ("_pack", "_reflection", "components", "dtype", "kernel", "opaque", "param", "takes_array", "value_shape")
 
     def __init__(self, kernel: str, param: Param, reflection: Reflection) -> None:
         self.kernel = kernel
@@ -49,6 +49,7 @@ class Slot:
         self.opaque = param.type.name == "void"
         self.dtype, self.value_shape = type_dtype(param.type, reflection)
         self.takes_array = not param.reference or param.writable
+        self.components = math.prod(self.value_shape)
         self._reflection = reflection
         plain = not self.takes_array and not self.value_shape and self.dtype.char in _PLAIN
         self._pack = Packer(_PLAIN[self.dtype.char]).pack if plain else None
@@ -82,7 +83,7 @@ class Slot:
         if not flags.c_contiguous:
             cure = "Pass a contiguous array" if self.param.writable else f"Pass np.ascontiguousarray({self.param.name})"
             self._refuse(f"got a non-contiguous array, shape {value.shape}, strides {value.strides}", cure)
-        if self.param.reference and value.size != math.prod(self.value_shape):
+        if self.param.reference and value.size != self.components:
             self._refuse(f"got shape {value.shape}", "Pass an array of one element")
         if self.value_shape:
             self.elements(value)
@@ -123,6 +124,16 @@ class Slot:
         except (ValueError, MemoryError) as error:
             message = f"{self.label}; no memory for an output of shape {shape}: {str(error).rstrip('.')}."
             raise ArgumentError(message) from None
+
+    def refuse_short(self, array: Array, threads: int) -> None:
+        """Refuse an array that has no element for some thread of the grid."""
+        if array.size == 0:
+            self._refuse("got an empty array, but the grid is not empty", "Pass at least one element")
+        name, count = self.param.name, array.size // self.components
+        self._refuse(
+            f"each of the grid's {threads:,} threads accesses the element at its own position; got {count:,}",
+            f"Pass at least {threads:,} elements, or grid={count}, or guard {name}[…] in the kernel",
+        )
 
     def _refuse(self, got: str, cure: str) -> None:
         message = f"{self.label}; {got}. {cure}."

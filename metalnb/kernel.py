@@ -154,7 +154,7 @@ class Kernel:
         if threadgroup_memory and not self.signature.threadgroup:
             self._check_memory_names(threadgroup_memory)
         if 0 not in sizes:
-            self._check_buffers(bound)
+            self._check_buffers(bound, sizes[0])
             self._check_memory(arguments)
         return Dispatch(self, arguments, sizes, group, outputs)
 
@@ -236,11 +236,11 @@ class Kernel:
         message = f"{self.signature.name}: has no threadgroup parameter {next(iter(given))!r}; it has: {names}."
         raise LaunchError(message)
 
-    def _check_buffers(self, bound: list[Any]) -> None:
+    def _check_buffers(self, bound: list[Any], threads: int) -> None:
+        """Refuse a buffer that is surely too short for ``threads`` threads along x."""
         for slot, array in zip(self._binder.slots, bound, strict=True):
-            if slot.takes_array and array.size == 0:
-                message = f"{slot.label}; got an empty array, but the grid is not empty. Pass at least one element."
-                raise ArgumentError(message)
+            if slot.takes_array and array.size < (threads * slot.components if slot.param.every else 1):
+                slot.refuse_short(array, threads)
 
     def _check_memory(self, arguments: list[Any]) -> None:
         declared = self.binary.threadgroup_bytes

@@ -91,15 +91,15 @@ class _Module:
     def _read(self, words: array.array[int], at: int, opcode: int, length: int) -> None:
         if _FIRST_TYPE <= opcode <= _LAST_TYPE:
             self.types = min(self.types, at)
-            if opcode == _TYPE_INT and words[at + 2] == 32:  # noqa: PLR2004
+            if opcode == _TYPE_INT and words[at + 2] == 32:
                 self.short.add(words[at + 1])
         elif opcode == _DECORATE and words[at + 2] == _NO_SIGNED_WRAP:
             self.signed.add(words[at + 1])
-        elif opcode == _CONSTANT and length == 5 and words[at + 3] == 0xFFFFFFFF and words[at + 4] == 0:  # noqa: PLR2004
+        elif opcode == _CONSTANT and length == 5 and words[at + 3] == 0xFFFFFFFF and words[at + 4] == 0:
             self.masks.add(words[at + 2])
         if opcode in _NO_USE:
             return
-        if length > 2:  # noqa: PLR2004
+        if length > 2:
             self._type_of.setdefault(words[at + 2], words[at + 1])
         if opcode in _ARITHMETIC or opcode in {_U_CONVERT, _AND}:
             self._values[words[at + 2]] = _Value(at, opcode, words[at + 1], tuple(words[at + 3 : at + length]))

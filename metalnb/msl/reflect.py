@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from metalnb.dtypes import layout_of, spell
 from metalnb.errors import CompileError, Diagnostic
 
 from . import rules
+from .access import always_indexed
 from .hints import reword
 from .parse import Parsed, parse
 from .signature import Constant, Field, Input, Param, Reflection, Signature, Struct, Type
@@ -120,6 +122,9 @@ class _Reader:
         limit = self.integer(mark) if mark is not None else None
         if limit is not None:
             self.problems += rules.thread_limit(self.parsed, mark, limit)
+        own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
+        every = always_indexed(cursor, own) if own else frozenset()
+        params = [replace(p, every=p.name in every and not p.reference) for p in params]
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), _doc(cursor),
             self.parsed.diagnostic(cursor.location, "").line,
@@ -161,7 +166,7 @@ class _Reader:
                 taken[p.index] = p
             for p in (p for p in group if p.index < 0):
                 index = next(i for i in range(len(group) + len(taken) + 1) if i not in taken)
-                taken[index] = Param(p.name, index, p.position, p.space, p.type, p.const, p.reference, p.gate)
+                taken[index] = replace(p, index=index)
             for p in taken.values():
                 if p.index >= rules.MAX_BUFFERS:
                     self.problem(declared[p.position], f"'{p.name}' {p.attribute}: Metal has indices 0 to 30",

@@ -84,6 +84,8 @@ class Param:
         True for ``T&`` (one value), False for ``T*`` (an array of them).
     gate : str
         The function constant that decides whether it exists, or an empty string.
+    every : bool
+        True when each thread of a 1-D grid surely accesses the element at its own position.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Param:
     const: bool
     reference: bool = False
     gate: str = ""
+    every: bool = False
 
     @property
     def spelling(self) -> str:

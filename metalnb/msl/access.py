@@ -1,0 +1,105 @@
+"""Which buffers a kernel surely indexes by the thread's own position, in every thread of the grid.
+
+``out[i] = a * x[i] + y[i]``, with ``i`` the thread's position in a 1-D grid and no condition around it: each of the
+three must have an element for every thread. Only what is certain is told; a guarded access is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["always_indexed"]
+
+_PLAIN = frozenset({
+    "DECL_STMT", "BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR", "CALL_EXPR", "UNEXPOSED_EXPR",
+})  # fmt: skip
+_CONDITIONAL = frozenset({"CONDITIONAL_OPERATOR", "LAMBDA_EXPR", "StmtExpr"})
+_SHORT_CIRCUIT = ("&&", "||")
+_STATEMENTS = 256  # of a kernel's body: what is accessed late in a long one is seldom its first access
+_CURSORS = 4096
+
+
+def always_indexed(kernel: Any, position: str) -> frozenset[str]:
+    """Name the parameters indexed by ``position`` in every thread.
+
+    Parameters
+    ----------
+    kernel : clang.cindex.Cursor
+        The kernel's definition.
+    position : str
+        The name of its 1-D ``[[thread_position_in_grid]]``.
+    """
+    body = next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
+    if body is None:
+        return frozenset()
+    found: set[str] = set()
+    left = [_CURSORS]
+    for count, statement in enumerate(body.get_children()):
+        if statement.kind.name not in _PLAIN or count >= _STATEMENTS:
+            break  # a branch may leave the kernel: what follows is not certain
+        for cursor in _certain(statement, left):
+            name = _changed(cursor)
+            if name == position:
+                return frozenset(found)
+            name = _indexed(cursor, position)
+            if name:
+                found.add(name)
+    return frozenset(found)
+
+
+def _certain(cursor: Any, left: list[int]) -> Iterator[Any]:
+    """Yield what is evaluated whenever the statement is."""
+    left[0] -= 1
+    if left[0] < 0 or cursor.kind.name in _CONDITIONAL:
+        return
+    yield cursor
+    if cursor.kind.name == "BINARY_OPERATOR":
+        children = list(cursor.get_children())
+        if any(t.spelling in _SHORT_CIRCUIT for t in _between(cursor, children)):
+            children = children[:1]
+        for child in children:
+            yield from _certain(child, left)
+        return
+    for child in cursor.get_children():
+        yield from _certain(child, left)
+
+
+def _between(cursor: Any, children: list[Any]) -> list[Any]:
+    """Give the tokens that stand between two operands."""
+    if len(children) != 2:
+        return []
+    low, high = children[0].extent.end.offset, children[1].extent.start.offset
+    return [t for t in cursor.get_tokens() if low <= t.extent.start.offset < high]
+
+
+def _reference(cursor: Any) -> str | None:
+    """Give the name that an expression is, seen through conversions."""
+    while cursor.kind.name == "UNEXPOSED_EXPR":
+        children = list(cursor.get_children())
+        if len(children) != 1:
+            return None
+        cursor = children[0]
+    return str(cursor.spelling) if cursor.kind.name == "DECL_REF_EXPR" else None
+
+
+def _indexed(cursor: Any, position: str) -> str | None:
+    """Give ``x`` of ``x[position]``."""
+    if cursor.kind.name != "ARRAY_SUBSCRIPT_EXPR":
+        return None
+    children = list(cursor.get_children())
+    if len(children) != 2 or _reference(children[1]) != position:
+        return None
+    return _reference(children[0])
+
+
+def _changed(cursor: Any) -> str | None:
+    """Give the name of a variable that a cursor changes, or declares anew."""
+    kind = cursor.kind.name
+    if kind == "VAR_DECL":
+        return str(cursor.spelling)
+    if kind in {"COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR", "BINARY_OPERATOR"}:
+        first = next(iter(cursor.get_children()), None)
+        if first is not None and first.kind.name == "DECL_REF_EXPR":
+            return str(first.spelling)
+    return None

@@ -1,0 +1,58 @@
+"""A buffer that is surely too short for the grid is refused; one that only might be is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+ROWS = {
+    # name -> (parameters before the position, body, the buffers surely indexed by it)
+    "plain": ("device const float* x, device float* y", "y[i] = 2 * x[i];", {"x", "y"}),
+    "through a variable": ("device const float* x, device float* y", "float v = sin(x[i]); y[i / 2] = v;", {"x"}),
+    "compound": ("device float* x", "x[i] += 1;", {"x"}),
+    "guarded": ("device const float* x, device float* y, constant uint& n", "if (i < n) y[i] = x[i];", set()),
+    "left early": ("device const float* x, device float* y, constant uint& n", "if (i >= n) return; y[i] = x[i];", set()),
+    "ternary": ("device const float* x, device float* y, constant uint& n", "y[0] = i < n ? x[i] : 0;", set()),
+    "short circuit": ("device const float* x, device float* y, constant uint& n", "bool b = i < n && x[i] > 0; y[0] = b;", set()),
+    "first operand": ("device const float* x, device float* y", "bool b = x[i] > 0 && y[i] > 0; (void)b;", {"x"}),
+    "changed position": ("device const float* x, device float* y", "i /= 2; y[i] = x[i];", set()),
+    "shadowed position": ("device const float* x, device float* y", "uint j = 0; { uint i = j; y[i] = x[i]; }", set()),
+    "in a loop": ("device const float* x, device float* y, constant uint& n", "for (uint k = 0; k < n; ++k) y[i] = x[i];", set()),
+    "another index": ("device const float* x, device float* y", "y[i / 4] = x[i * 2];", set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("params", "body", "every"), ROWS.values(), ids=ROWS.keys())
+def test_what_is_certain(params: str, body: str, every: set[str]) -> None:
+    kernel = mnb.compile(f"{HEAD}kernel void k({params}, uint i [[thread_position_in_grid]]) {{ {body} }}").k
+    assert {p.name for p in kernel.signature.params if p.every} == every
+
+
+def test_a_short_array_is_refused_before_anything_runs() -> None:
+    kernel = mnb.compile(HEAD + """
+kernel void saxpy(device const float* x, device const float* y, device float* out, constant float& a,
+                  uint i [[thread_position_in_grid]]) { out[i] = a * x[i] + y[i]; }""").saxpy
+    x, y, out = np.ones(1000, np.float32), np.ones(10, np.float32), np.zeros(1000, np.float32)
+    with pytest.raises(mnb.ArgumentError) as error:
+        kernel(x, y, out, 2.0)
+    assert str(error.value) == (
+        "saxpy: argument 'y' [[buffer(1)]] is device const float*; each of the grid's 1,000 threads accesses the element "
+        "at its own position; got 10. Pass at least 1,000 elements, or grid=10, or guard y[…] in the kernel."
+    )
+    assert not out.any()
+    kernel(x, y, out, 2.0, grid=10)
+    assert out[:10].tolist() == [3.0] * 10
+    assert not out[10:].any()
+
+
+def test_elements_of_a_vector_count_whole() -> None:
+    kernel = mnb.compile(HEAD + """
+kernel void twice(device float4* x, uint i [[thread_position_in_grid]]) { x[i] = x[i] * 2; }""").twice
+    x = np.ones(12, np.float32)
+    with pytest.raises(mnb.ArgumentError, match="got 3"):
+        kernel(x, grid=4)
+    kernel(x, grid=3)
+    assert (x == 2).all()
