@@ -1,10 +1,13 @@
 """What every test may count on: a cache of its own, repeatable random examples, and skips that say their reason."""
 
+import importlib.util
 import os
 import secrets
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,6 +45,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def empty_cache(tmp_path: Path) -> dict[str, str]:
     """Give the environment of a process that has compiled nothing yet."""
     return {**os.environ, "METALNB_CACHE": str(tmp_path / "cache")}
+
+
+@pytest.fixture(scope="session")
+def execute_notebook() -> Callable[[Any, Path], None]:
+    """Give what runs a notebook's cells in place: as `make demo` does it, without any network interface."""
+    spec = importlib.util.spec_from_file_location("run_notebooks", ROOT / "notebooks" / "run.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.execute
 
 
 @pytest.fixture(scope="session")

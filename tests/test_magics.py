@@ -11,7 +11,6 @@ import nbformat
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from traitlets.config import Config
 
@@ -354,14 +353,14 @@ def test_unloading_takes_the_magics_and_leaves_the_kernels(shell: InteractiveShe
     run(f"%%metal --quiet\n{TWICE}")
 
 
-def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(tmp_path: Path) -> None:
+def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(
+    tmp_path: Path, execute_notebook: Callable[[nbformat.NotebookNode, Path], None]
+) -> None:
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(s) for s in ("%load_ext metalnb", f"%%metal\n{BAD}", "print('not reached')")],
     )
-    resources = {"metadata": {"path": str(tmp_path)}}
-    client = NotebookClient(notebook, kernel_name="python3", timeout=120, resources=resources)
     with pytest.raises(CellExecutionError, match="undeclared"):
-        client.execute()
+        execute_notebook(notebook, tmp_path)
     loaded, failed, unreached = notebook.cells
     assert not loaded.outputs
     assert not unreached.outputs
