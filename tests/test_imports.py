@@ -21,9 +21,9 @@ LAYERS = (
     ("layouts", "launch", "binding", "program", "kernel", "metalcompute"),
     ("library_kernels", "array"),
     ("timing", "limits"),
-    ("widgets", "doctor"),
+    ("widgets",),
     ("magics",),
-    ("__init__", "__main__"),
+    ("__init__", "__main__", "doctor"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
