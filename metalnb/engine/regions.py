@@ -1,0 +1,28 @@
+"""Cut a grid into boxes in which all threadgroups are alike."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from .base import Grid
+
+__all__ = ["regions"]
+
+
+def regions(grid: Grid, threadgroup: Grid) -> Iterator[tuple[Grid, Grid, Grid]]:
+    """Cut a grid into at most eight boxes of equal threadgroups.
+
+    Yields
+    ------
+    first, count, size : tuple of 3 int
+        The box's first threadgroup, its number of threadgroups, and the threads of each one.
+    """
+    axes = []
+    for threads, group in zip(grid, threadgroup, strict=True):
+        whole, rest = divmod(threads, group)
+        parts = [(0, whole, group)] if whole else []
+        axes.append(parts + ([(whole, 1, rest)] if rest else []))
+    for box in itertools.product(*axes):
+        first, count, size = zip(*box, strict=True)
+        yield first, count, size
