@@ -9,6 +9,9 @@ NOTEBOOKS := $(sort $(wildcard notebooks/[0-9][0-9]_*.ipynb))
 BENCHES    = $(shell grep -ls __main__ benchmarks/*.py)
 PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
+# Another environment that the caller's shell has activated must not be taken for this one.
+unexport VIRTUAL_ENV PYTHONHOME
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint lab notebooks bench clean
 .DELETE_ON_ERROR:
