@@ -22,34 +22,51 @@ _WORDS = (
 )
 
 # The compiler's refusals that are Metal's too, in Metal's words, with the cure.
-_REFUSALS = tuple((re.compile(pattern), message, hint) for pattern, message, hint in (
-    (r"cannot use '(throw|try)' with exceptions disabled", r"'\1': exceptions are not supported in Metal",
+_REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cure in (
+    (r"cannot use '(throw|try)' with exceptions disabled",
+     r"'\1': exceptions are not supported in Metal",
      "write what went wrong to a buffer (MSL 1.5.4)"),
-    (r"'default (new|delete)' is not supported", r"'\1' is not supported in Metal",
+    (r"'default (new|delete)' is not supported",
+     r"'\1' is not supported in Metal",
      "memory is what the caller binds, threadgroup variables, and local arrays of a fixed size (MSL 1.5.4)"),
-    (r"'(dynamic_cast|typeid)' is not supported", r"'\1' is not supported in Metal",
+    (r"'(dynamic_cast|typeid)' is not supported",
+     r"'\1' is not supported in Metal",
      "there is no type information at run time: let a template decide (MSL 1.5.4)"),
-    (r"(thread)-local storage is not supported|does not support the 'thread_local' storage", "'thread_local' is not supported in Metal",
+    (r"thread-local storage is not supported|does not support the 'thread_local' storage",
+     "'thread_local' is not supported in Metal",
      "a variable in a function is its thread's own already (MSL 1.5.4)"),
-    (r"does not support the 'register' storage", "'register' is not supported in Metal", "drop it (MSL 1.5.4)"),
-    (r"variadic arguments are not allowed", "a function cannot take a variable number of arguments",
+    (r"does not support the 'register' storage",
+     "'register' is not supported in Metal",
+     "drop it (MSL 1.5.4)"),
+    (r"variadic arguments are not allowed",
+     "a function cannot take a variable number of arguments",
      "write a variadic template: template <class... T> (MSL 1.5.4)"),
-    (r"function cannot be called 'main'", "no function can be called 'main' in Metal", "rename it (MSL 1.5.4)"),
-    (r"use of undeclared identifier 'std'", "the C++ standard library is not available in Metal",
+    (r"function cannot be called 'main'",
+     "no function can be called 'main' in Metal",
+     "rename it (MSL 1.5.4)"),
+    (r"use of undeclared identifier 'std'",
+     "the C++ standard library is not available in Metal",
      "MSL's own library is in namespace metal: #include <metal_stdlib> (MSL 1.5.4)"),
-    (r"use of undeclared identifier '(f?printf)'", r"'\1' does not exist in Metal",
+    (r"use of undeclared identifier '(f?printf)'",
+     r"'\1' does not exist in Metal",
      "a kernel cannot print: write the value to a device buffer, and look at it from Python"),
-    (r"variable cannot be declared in local address space", "a threadgroup variable cannot be initialized where it is declared",
-     "declare it without a value; then let one thread assign it, and call threadgroup_barrier(mem_flags::mem_threadgroup) (MSL 4.4)"),
+    (r"variable cannot be declared in local address space",
+     "a threadgroup variable cannot be initialized where it is declared",
+     "declare it without a value; let one thread assign it, then call a threadgroup_barrier (MSL 4.4)"),
     (r"default initialization of an object of const type '(?:const )?(?:const __global|__global const)",
-     "a variable in the constant address space must be initialized", "give it a value, or [[function_constant(n)]] (MSL 4.2)"),
-    (r"(?:no template named|unknown type name|undeclared identifier) '((?:texture|depth)(?:1d|2d|3d|cube|_buffer)\w*|sampler|imageblock)'",
-     r"'\1' is not available: metalnb runs compute kernels on buffers", "pass the pixels in a device or constant buffer"),
-    (r"array size is not a constant|variable length array", "an array's size must be known when the kernel is parsed",
-     "a function constant is known only later: use a template parameter, a macro or the largest size (MSL 5.8)"),
-    (r"automatic variable qualified with an(?: invalid)? address space", "a variable in a function cannot have an address space of its own",
+     "a variable in the constant address space must be initialized",
+     "give it a value, or [[function_constant(n)]] (MSL 4.2)"),
+    (r"(?:template named|type name|identifier) '((?:texture|depth)(?:1d|2d|3d|cube|_buffer)\w*|sampler|imageblock)'",
+     r"'\1' is not available: metalnb runs compute kernels on buffers",
+     "pass the pixels in a device or constant buffer"),
+    (r"array size is not a constant|variable length array",
+     "an array's size must be known when the kernel is parsed",
+     "use a template parameter, a macro or the largest size; a function constant is known only later (MSL 5.8)"),
+    (r"automatic variable qualified with an(?: invalid)? address space",
+     "a variable in a function cannot have an address space of its own",
      "drop the address space, or declare a pointer or reference into it (MSL 4)"),
-    (r"parameter may not be qualified with an address space", "a parameter cannot have an address space of its own",
+    (r"parameter may not be qualified with an address space",
+     "a parameter cannot have an address space of its own",
      "make it a pointer or a reference: device float* or constant float& (MSL 4)"),
 ))  # fmt: skip
 
@@ -89,8 +106,8 @@ def hint_for(message: str, notes: list[str] = []) -> str:  # noqa: B006  (never 
     for pattern, _, cure in _REFUSALS:
         if pattern.search(message):
             return cure
-    for pattern, hint in _HINTS:
-        found = re.search(pattern, message)
+    for words, hint in _HINTS:
+        found = re.search(words, message)
         if found is None:
             continue
         if hint != "_stdlib":

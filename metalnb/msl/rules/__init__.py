@@ -15,7 +15,7 @@ from ..attributes import ATTRIBUTES, INPUTS
 from ..parse import Parsed
 from ..scan import Cell
 from ..signature import Signature
-from . import calls, kernels, restrictions, spaces
+from . import calls, conversions, kernels, restrictions, spaces
 from .kernels import constant_type, input_type, misplaced, no_space, thread_limit, unbound
 from .walk import walk
 
@@ -82,9 +82,10 @@ def check(parsed: Parsed, found: list[Signature], declarations: list[Any]) -> It
     placed = list(spaces.check(parsed, seen))
     yield from placed
     yield from kernels.check(parsed, seen)
+    yield from calls.check(parsed, seen)
     # A pointer that names no space is taken for a thread pointer: what follows from that is not worth saying.
     lines = {(d.file, d.line) for d in placed}
-    yield from (d for d in calls.check(parsed, seen) if (d.file, d.line) not in lines)
+    yield from (d for d in conversions.check(parsed, seen) if (d.file, d.line) not in lines)
     yield from restrictions.check(parsed, seen)
 
 
@@ -93,6 +94,10 @@ def _kernel_names(parsed: Parsed, found: list[Signature]) -> Iterator[Diagnostic
     for k in found:
         if k.name in seen:
             text = parsed.cell.edited.line(k.line)
-            yield Diagnostic(k.line, 1, f"two kernels are named '{k.name}' (the other is on line {seen[k.name].line})",
-                             text, parsed.cell.name, "rename one: a program binds each kernel by its name")  # fmt: skip
+            written = re.search(rf"\b{re.escape(k.name)}\b", text)
+            column = written.start() + 1 if written else 1
+            yield Diagnostic(
+                k.line, column, f"two kernels are named '{k.name}' (the other is on line {seen[k.name].line})",
+                text, parsed.cell.name, "rename one: a program binds each kernel by its name",
+            )  # fmt: skip
         seen[k.name] = k

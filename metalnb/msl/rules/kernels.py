@@ -25,10 +25,9 @@ def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
         cursor = function.cursor
         notes = marks(cursor)
         for name in notes.keys() & {"vertex", "fragment", "visible"}:
-            what = "visible function" if name == "visible" else f"{name} function"
             yield parsed.diagnostic(
-                cursor.location, f"'{cursor.spelling}' is a {what}: metalnb runs compute kernels",
-                f"drop {name}, or move the function to another file" if name == "visible" else "move it to another file",
+                cursor.location, f"'{cursor.spelling}' is a {name} function: metalnb runs compute kernels",
+                "move it to another file",
             )  # fmt: skip
         if "kernel" not in notes:
             continue
@@ -37,17 +36,18 @@ def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
                 cursor.location, f"kernel '{cursor.spelling}' is a member function",
                 "move it out of its struct: a kernel stands at program scope or in a namespace (MSL 5.1)",
             )  # fmt: skip
-        returned = cursor.type.get_result()
-        if returned.get_canonical().kind.name != "VOID":
+        result = cursor.type.get_result()
+        if result.get_canonical().kind.name != "VOID":
             yield parsed.diagnostic(
-                cursor.location, f"kernel '{cursor.spelling}' returns {reword(returned.spelling)}; a kernel returns void",
+                cursor.location, f"kernel '{cursor.spelling}' returns {reword(result.spelling)}; a kernel returns void",
                 "write what it computes to a device buffer (MSL 5.1)",
             )  # fmt: skip
         for param in (c for c in cursor.get_children() if c.kind.name == "PARM_DECL"):
             for name in marks(param):
                 if name in ATTRIBUTES and ATTRIBUTES[name].use == "graphics":
                     yield parsed.diagnostic(
-                        param.location, f"'{param.spelling}' has the attribute '{name}': metalnb runs compute kernels on buffers",
+                        param.location,
+                        f"'{param.spelling}' has the attribute '{name}': metalnb runs compute kernels on buffers",
                         "pass the values in a device or constant buffer",
                     )  # fmt: skip
 

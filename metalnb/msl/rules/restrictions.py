@@ -11,7 +11,7 @@ from .walk import Walk
 
 __all__ = ["check"]
 
-_WIDE = {"LONGLONG": ("long long", "long"), "ULONGLONG": ("unsigned long long", "ulong"), "LONGDOUBLE": ("long double", "float")}
+_WIDE = {"LONGLONG": ("long long", "long"), "ULONGLONG": ("unsigned long long", "ulong")}
 _STATEMENTS = {
     "GOTO_STMT": ("goto is not supported", "write a loop, or return from a function of its own (MSL 1.5.4)"),
     "INDIRECT_GOTO_STMT": ("goto is not supported", "write a switch (MSL 1.5.4)"),
@@ -29,8 +29,8 @@ def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
         wide = _WIDE.get(kind.kind.name)
         if wide is not None:
             yield parsed.diagnostic(
-                cursor.location, f"'{cursor.spelling}' is a {wide[0]}, which Metal does not have",
-                f"write {wide[1]}: it has {64 if wide[1].endswith('long') else 32} bits (MSL 2.1)",
+                cursor.location, f"'{cursor.spelling}' has the type {wide[0]}, which Metal does not have",
+                f"write {wide[1]}: it has 64 bits (MSL 2.1)",
             )  # fmt: skip
     for literal in found.literals:
         if literal.type.kind.name == "LONGDOUBLE":

@@ -84,15 +84,15 @@ def _locals(parsed: Parsed, function: Function) -> Iterator[Diagnostic]:
         if not is_kernel:
             yield parsed.diagnostic(
                 variable.location, f"threadgroup variable '{name}' is declared outside a kernel",
-                f"declare it in the kernel's body, and give '{function.cursor.spelling}' a threadgroup pointer to it (MSL 4.4)",
+                f"declare it in a kernel's body, and pass '{function.cursor.spelling}' a pointer to it (MSL 4.4)",
             )  # fmt: skip
             continue
         size = max(0, variable.type.get_pointee().get_size())
         if total <= MAX_THREADGROUP_MEMORY < total + size:
             yield parsed.diagnostic(
                 variable.location,
-                f"kernel '{function.cursor.spelling}' declares {total + size:,} bytes of threadgroup memory with '{name}'; "
-                f"Metal allows {MAX_THREADGROUP_MEMORY:,}",
+                f"with '{name}' kernel '{function.cursor.spelling}' declares {total + size:,} bytes of threadgroup "
+                f"memory; Metal allows {MAX_THREADGROUP_MEMORY:,}",
                 "make its threadgroup variables smaller",
             )  # fmt: skip
         total += size
@@ -108,7 +108,7 @@ def _program(parsed: Parsed, variable: Any) -> Iterator[Diagnostic]:
     elif "constant" not in marks(variable) and "constant" not in marks(variable.type.get_declaration()):
         yield parsed.diagnostic(
             variable.location, f"program-scope variable '{name}' must be in the constant address space",
-            "write constant before its type: it cannot change; what a kernel writes is passed as a device buffer (MSL 4.2)",
+            "write constant before its type; what a kernel writes is passed as a device buffer (MSL 4.2)",
         )  # fmt: skip
     elif variable.storage_class.name == "EXTERN":
         yield parsed.diagnostic(

@@ -20,7 +20,9 @@ _EXPRESSION, _CALL, _FLOATING, _C_CAST = 100, 103, 107, 117
 _CASTS = frozenset({_EXPRESSION, _C_CAST, 124, 126, 127, 128})  # implicit, C's, static, reinterpret, const, functional
 _GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM = 210, 211, 215, 229
 _STATEMENTS = frozenset({_GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM})
-_RECURSE, _CONTINUE = 2, 1
+_VARIABLES = frozenset({_FIELD, _VAR, _PARM})
+_KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | {_CALL, _FLOATING}
+_RECURSE, _CONTINUE = 2, 1  # CXChildVisitResult
 
 # clang's numbers of OpenCL's address spaces, which stand for Metal's (target/words.h).
 _SPACES = {1: "constant", 2: "threadgroup", 3: "constant", 4: "thread", 5: "thread", 6: "device"}
@@ -63,48 +65,61 @@ class Walk:
 
 def walk(unit: Any, declarations: Iterable[Any]) -> Walk:
     """Visit declarations at namespace scope, and all within them."""
-    from clang import cindex
+    return _Walker(unit).walk(declarations)
 
-    found = Walk()
-    lib = cindex.conf.lib
-    pointer = cindex.TypeKind.POINTER.value
-    current: Function | None = None
 
-    def visit(cursor: Any, parent: Any, _: Any) -> int:
-        nonlocal current
+class _Walker:
+    def __init__(self, unit: Any) -> None:
+        from clang import cindex
+
+        self.unit = unit
+        self.lib = cindex.conf.lib
+        self.pointer = cindex.TypeKind.POINTER.value
+        self.callback = cindex.callbacks["cursor_visit"](self.visit)
+        self.found = Walk()
+        self.function: Function | None = None
+
+    def walk(self, declarations: Iterable[Any]) -> Walk:
+        for cursor in declarations:
+            if self.visit(cursor, self.unit.cursor) == _RECURSE:
+                self.lib.clang_visitChildren(cursor, self.callback, None)
+        return self.found
+
+    def visit(self, cursor: Any, parent: Any, _: Any = None) -> int:
         kind = cursor._kind_id  # noqa: SLF001  (the property that hides it makes an object for every node)
+        if kind not in _KEPT:
+            return _RECURSE
+        cursor._tu = self.unit  # noqa: SLF001  (a cursor that outlives the callback must hold its unit)
+        found = self.found
         if kind in _CASTS:
-            kept = lib.clang_getCursorType(keep(cursor))
-            if kept._kind_id == pointer and lib.clang_getAddressSpace(lib.clang_getPointeeType(kept)) in _THREAD:  # noqa: SLF001
-                found.casts.append((cursor, keep(parent)))
+            if self.is_thread_pointer(cursor):
+                parent._tu = self.unit  # noqa: SLF001
+                found.casts.append((cursor, parent))
         elif kind == _CALL:
-            if current is not None:
-                current.calls.append(keep(cursor))
-        elif kind in {_VAR, _PARM, _FIELD}:
-            found.declared.append(keep(cursor))
+            if self.function is not None:
+                self.function.calls.append(cursor)
+        elif kind in _VARIABLES:
+            found.declared.append(cursor)
             if kind == _VAR:
-                (found.program if current is None else current.variables).append(cursor)
+                (found.program if self.function is None else self.function.variables).append(cursor)
         elif kind in _FUNCTIONS:
-            outer, current = current, Function(keep(cursor))
-            found.functions.append(current)
-            lib.clang_visitChildren(cursor, callback, None)
-            current = outer
+            self.enter(cursor)
             return _CONTINUE
-        elif kind == _FLOATING:
-            found.literals.append(keep(cursor))
-        elif kind in _STATEMENTS:
-            found.statements.append(keep(cursor))
+        else:
+            (found.literals if kind == _FLOATING else found.statements).append(cursor)
         return _RECURSE
 
-    def keep(cursor: Any) -> Any:
-        cursor._tu = unit  # noqa: SLF001  (a cursor that outlives the callback must hold its unit)
-        return cursor
+    def enter(self, cursor: Any) -> None:
+        outer, self.function = self.function, Function(cursor)
+        self.found.functions.append(self.function)
+        self.lib.clang_visitChildren(cursor, self.callback, None)
+        self.function = outer
 
-    callback = cindex.callbacks["cursor_visit"](visit)
-    for cursor in declarations:
-        if visit(cursor, unit.cursor, None) == _RECURSE:
-            lib.clang_visitChildren(cursor, callback, None)
-    return found
+    def is_thread_pointer(self, cursor: Any) -> bool:
+        kind = self.lib.clang_getCursorType(cursor)
+        if kind._kind_id != self.pointer:  # noqa: SLF001
+            return False
+        return self.lib.clang_getAddressSpace(self.lib.clang_getPointeeType(kind)) in _THREAD
 
 
 def space(kind: Any) -> str:
