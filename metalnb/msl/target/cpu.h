@@ -74,6 +74,12 @@ $NUMBER(float) $INTEGER(int) $INTEGER(metal::uint) $INTEGER(long) $INTEGER(metal
 typedef metal::uint $ballot __attribute__((ext_vector_type(4)));
 $ballot sub_group_ballot(int) $together;
 
+/// A SIMD-group's threads meet, and see each other's memory. Not a control barrier: the device takes that for one of the whole
+/// threadgroup, and drops every thread's work when a SIMD-group has returned before it. A ballot is where they meet.
+inline __attribute__((convergent)) void $simd_barrier(metal::uint semantics) {
+    sub_group_ballot(true);
+    __spirv_MemoryBarrier($simdgroup_scope, semantics);
+}
 inline metal::uint $simd_ballot(bool x) { return sub_group_ballot(x).x; }
 template <class T> T $simd_shuffle(T x, metal::uint lane) { return sub_group_shuffle(x, lane); }
 /// From one lane, the same for all threads; far cheaper than a shuffle.
