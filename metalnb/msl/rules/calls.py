@@ -17,15 +17,12 @@ Edges = dict[str, list[tuple[Any, str]]]
 
 def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
     """Check who calls whom."""
-    own = {f.cursor.spelling for f in found.functions} - {""}
     edges: Edges = {}
     for function in found.functions:
         if not function.calls:
             continue
         out = edges.setdefault(function.cursor.get_usr(), [])
         for call in function.calls:
-            if call.spelling not in own:
-                continue
             callee = call.referenced
             if callee is None or parsed.owner(callee.location) is None:
                 continue

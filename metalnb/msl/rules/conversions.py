@@ -20,10 +20,9 @@ _ELSEWHERE = frozenset({"device", "constant", "threadgroup"})
 
 def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
     """Check what is passed to functions, and every pointer to thread memory."""
-    own = {f.cursor.spelling for f in found.functions} - {""}
     for function in found.functions:
         for call in function.calls:
-            callee = call.referenced if call.spelling in own else None
+            callee = call.referenced
             if callee is not None and parsed.owner(callee.location) is not None:
                 yield from _arguments(parsed, call, callee)
     yield from _pointers(parsed, found)

@@ -33,11 +33,10 @@ def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
                 f"write {wide[1]}: it has 64 bits (MSL 2.1)",
             )  # fmt: skip
     for literal in found.literals:
-        if literal.type.kind.name == "LONGDOUBLE":
-            yield parsed.diagnostic(
-                literal.location, "a long double literal: Metal has no long double",
-                "drop the suffix: a literal without one is float (MSL 2.1)",
-            )  # fmt: skip
+        yield parsed.diagnostic(
+            literal.location, "a long double literal: Metal has no long double",
+            "drop the suffix: a literal without one is float (MSL 2.1)",
+        )  # fmt: skip
     for statement in found.statements:
         message, hint = _STATEMENTS[statement.kind.name]
         yield parsed.diagnostic(statement.extent.start, message, hint)

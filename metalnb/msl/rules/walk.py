@@ -31,7 +31,15 @@ _THREAD = frozenset({4, 5})
 
 @dataclass(slots=True)
 class Function:
-    """A function's declaration, and what its body holds (the bodies of its lambdas included)."""
+    """A function's declaration, and what its body holds (the bodies of its lambdas included).
+
+    Attributes
+    ----------
+    cursor : clang.cindex.Cursor
+    calls : list
+        Those of functions whose names are the author's too.
+    variables : list
+    """
 
     cursor: Any
     calls: list[Any] = field(default_factory=list)
@@ -52,7 +60,7 @@ class Walk:
     casts : list of (cast, parent)
         Every conversion to a pointer into thread memory.
     literals, statements : list
-        Floating-point literals; goto and asm statements.
+        Literals of long double; goto and asm statements.
     """
 
     functions: list[Function] = field(default_factory=list)
@@ -75,6 +83,7 @@ class _Walker:
         self.unit = unit
         self.lib = cindex.conf.lib
         self.pointer = cindex.TypeKind.POINTER.value
+        self.long_double = cindex.TypeKind.LONGDOUBLE.value
         self.callback = cindex.callbacks["cursor_visit"](self.visit)
         self.found = Walk()
         self.function: Function | None = None
@@ -83,6 +92,9 @@ class _Walker:
         for cursor in declarations:
             if self.visit(cursor, self.unit.cursor) == _RECURSE:
                 self.lib.clang_visitChildren(cursor, self.callback, None)
+        own = {f.cursor.spelling for f in self.found.functions} - {""}
+        for function in self.found.functions:
+            function.calls = [c for c in function.calls if c.spelling in own]
         return self.found
 
     def visit(self, cursor: Any, parent: Any, _: Any = None) -> int:
@@ -105,8 +117,11 @@ class _Walker:
         elif kind in _FUNCTIONS:
             self.enter(cursor)
             return _CONTINUE
+        elif kind == _FLOATING:
+            if self.lib.clang_getCursorType(cursor)._kind_id == self.long_double:  # noqa: SLF001
+                found.literals.append(cursor)
         else:
-            (found.literals if kind == _FLOATING else found.statements).append(cursor)
+            found.statements.append(cursor)
         return _RECURSE
 
     def enter(self, cursor: Any) -> None:
