@@ -18,7 +18,7 @@ from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
 from metalnb.msl.hints import hint_for, reword
 from metalnb.msl.lower import Unit
 from metalnb.msl.parse import TARGET
-from metalnb.msl.scan import INCLUDE, Cell
+from metalnb.msl.scan import INCLUDE, MAIN, Cell
 
 __all__ = ["clang", "expand", "spirv", "version"]
 
@@ -91,10 +91,10 @@ def spirv(unit: Unit, text: str) -> bytes:
     def build() -> bytes:
         with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
             folder = Path(name)
-            _write(folder, unit.cell.name, text, unit.headers)
+            _write(folder, MAIN, text, unit.headers)
             prelude = _precompiled(flags)
             start = ("-include-pch", str(prelude)) if prelude else ("-include", str(_PRELUDE))
-            _run([*clang(), *flags, *_paths(folder), *start, "-c", unit.cell.name, "-o", "out.spv"], folder, unit)
+            _run([*clang(), *flags, *_paths(folder), *start, "-c", MAIN, "-o", "out.spv"], folder, unit)
             return (folder / "out.spv").read_bytes()
 
     return cache.store().make(key, "spirv", build)
@@ -108,9 +108,9 @@ def expand(cell: Cell, headers: dict[str, Cell]) -> str:
             path = folder / header
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(other.bare, encoding="utf-8")
-        (folder / cell.name).write_text(cell.bare, encoding="utf-8")
+        (folder / MAIN).write_text(cell.bare, encoding="utf-8")
         command = [*clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
-                   f"-I{folder}", cell.name]  # fmt: skip
+                   f"-I{folder}", MAIN]  # fmt: skip
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())
         return done.stdout.decode(errors="replace")
 
@@ -173,7 +173,7 @@ _LINE = re.compile(r"^(?:\./)?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (
 
 def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
     """Read clang's own report: each error at the author's place, or at the note that leads there."""
-    cells = {unit.cell.name: unit.cell, **unit.headers}
+    cells = {MAIN: unit.cell, **unit.headers}
     found: list[Diagnostic] = []
     pending: str | None = None
     for match in _LINE.finditer(output):

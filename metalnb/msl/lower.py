@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .scan import Cell
+from .scan import MAIN, Cell
 from .signature import Constant, Input, Param, Signature
 
 __all__ = ["ENTRY", "Unit", "literal", "opencl"]
@@ -71,7 +71,7 @@ def opencl(unit: Unit, *, flat: bool = False, wide: bool = False) -> str:
     return "\n".join([
         *_constants(unit),
         _INTERNAL,
-        f'#line 1 "{unit.cell.name}"',
+        f'#line 1 "{MAIN}"',
         text,
         "#pragma clang attribute pop",
         '#line 1 "entry point"',

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from metalnb.errors import CompileError, Diagnostic
 
 from .hints import hint_for, reword
-from .scan import INCLUDE, Cell
+from .scan import INCLUDE, MAIN, Cell
 
 if TYPE_CHECKING:
     from clang import cindex
@@ -50,7 +50,7 @@ class Parsed:
         self.cell = cell
         self.headers = headers
         self._cells = {f"{_FOLDER}/{name}": header for name, header in headers.items()}
-        self._cells[f"{_FOLDER}/{cell.name}"] = cell
+        self._cells[f"{_FOLDER}/{MAIN}"] = cell
 
     def owner(self, location: cindex.SourceLocation) -> Cell | None:
         """Give the author's cell that a location lies in; None for metalnb's own headers."""
@@ -115,7 +115,7 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
         When the cell does not parse; it holds every error that was found.
     """
     cindex = _cindex()
-    main = f"{_FOLDER}/{cell.name}"
+    main = f"{_FOLDER}/{MAIN}"
     files = [(f"{_FOLDER}/{name}", header.edited.text) for name, header in headers.items()]
     text = cell.edited.text
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))

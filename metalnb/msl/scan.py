@@ -28,7 +28,10 @@ from .includes import INCLUDE, read_includes
 from .storage import body, function_parameters, storage, threadgroup_words
 from .tokens import Token, close, tokenize
 
-__all__ = ["INCLUDE", "Cell", "Instantiation", "instantiations", "scan"]
+__all__ = ["INCLUDE", "MAIN", "Cell", "Instantiation", "instantiations", "scan"]
+
+# The file that a cell is to the compiler, whatever its author calls it.
+MAIN = "cell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         name,
         EditedText(source, scanner.edits),
         tuple(found),
-        any(expands),
+        any(expands) or any(not made.name for made in found),  # host_name(NAME): a macro holds the string
         tuple(included.cells),
         frozenset(scanner.optional),
         any(w.startswith(("simd", "quad")) or "_simdgroup" in w for w in words),
@@ -290,7 +293,8 @@ class _Scanner:
                 end = close(tokens, i)
                 if end < 0:
                     return None
-                name = _host_name(tokens[i:end]) or name
+                given = _host_name(tokens[i:end])
+                name = name if given is None else given
                 if blank is not None:
                     blank.add(i)
                     self.edits.append(Edit(tokens[i].start, tokens[end].end, ""))
