@@ -27,12 +27,16 @@ template <class T> long raw(T x) {
     if constexpr (is_floating_point_v<T>) return as_type<int>(float(x)); else return long(x);
 }
 template <class T> void put(device Slot& s, T x) { s.numbers[0] = raw(x); }
-template <class T, int N> void put(device Slot& s, vec<T, N> v) { for (int i = 0; i < N; i++) s.numbers[i] = raw(v[i]); }
+template <class T, int N> void put(device Slot& s, vec<T, N> v) {
+    for (int i = 0; i < N; i++) s.numbers[i] = raw(v[i]);
+}
 template <class T, int N> void put(device Slot& s, packed_vec<T, N> v) { put(s, vec<T, N>(v)); }
 template <class T, int C, int R> void put(device Slot& s, matrix<T, C, R> m) {
     for (int i = 0; i < C; i++) for (int j = 0; j < R; j++) s.numbers[i * R + j] = raw(m[i][j]);
 }
-template <class T, size_t n> void put(device Slot& s, array<T, n> a) { for (size_t i = 0; i < n; i++) s.numbers[i] = raw(a[i]); }
+template <class T, size_t n> void put(device Slot& s, array<T, n> a) {
+    for (size_t i = 0; i < n; i++) s.numbers[i] = raw(a[i]);
+}
 """
 
 
@@ -85,7 +89,7 @@ class Table:
 
     @staticmethod
     def _number(kind: str, raw: int) -> float:
-        floating = kind.removeprefix("packed_").removeprefix("b").startswith(("float", "half"))
+        floating = "float" in kind or "half" in kind
         return struct.unpack("<f", struct.pack("<i", raw))[0] if floating else raw
 
     @functools.cached_property
@@ -110,10 +114,15 @@ class Table:
         """Give the cell."""
         members = " ".join(f"{kind} {name};" for name, (kind, _) in self.objects.items())
         values = " ".join(f"o.{name} = {value};" for name, (_, value) in self.objects.items())
-        text = [_HELPERS, self.declarations, f"struct Objects {{ int none; {members} }};",
-                f"kernel void fill(device uchar* memory) {{ device Objects& o = *(device Objects*)memory; o.none = 0; {values} }}",
-                *map(self._kernel, self.spaces)]  # fmt: skip
-        return "\n".join(text)
+        return "\n".join([
+            _HELPERS,
+            self.declarations,
+            f"struct Objects {{ int none; {members} }};",
+            "kernel void fill(device uchar* memory) {",
+            f"    device Objects& o = *(device Objects*)memory; o.none = 0; {values}",
+            "}",
+            *map(self._kernel, self.spaces),
+        ])  # fmt: skip
 
     def _kernel(self, space: str) -> str:
         begin, copy = {
@@ -122,13 +131,19 @@ class Table:
             "thread": ("Objects o;", "o = given;"),
             "constant": ("constant Objects& o = *(constant Objects*)fixed;", ""),
         }[space]
-        names = " ".join(f"{space} {kind}& {name} = o.{name};" for name, (kind, _) in self.objects.items())
-        lines = [f"kernel void in_{space}(device const uchar* memory, constant uchar* fixed, device uchar* own, device long* words) {{",
-                 f"    device const Objects& given = *(device const Objects*)memory; {begin} {names} device Slot* slots = (device Slot*)words;"]  # fmt: skip
+        lines = [
+            f"kernel void in_{space}(device const uchar* memory, constant uchar* fixed,",
+            "                         device uchar* own, device long* out) {",
+            "    device const Objects& given = *(device const Objects*)memory; device Slot* slots = (device Slot*)out;",
+            f"    {begin}",
+            *(f"    {space} {kind}& {name} = o.{name};" for name, (kind, _) in self.objects.items()),
+        ]
         for index, row in enumerate(self.rows):
             statements, _, expression = row.text.rpartition(";")
-            lines.append(f"    {{ {copy} {statements}; auto r = {expression}; device Slot& s = slots[{index}]; "
-                         f"s.same = is_same_v<decltype(r), {row.type}>; put(s, r); }}")  # fmt: skip
+            lines += [
+                f"    {{ {copy} {statements}; auto r = {expression}; device Slot& s = slots[{index}];",
+                f"      s.same = is_same_v<decltype(r), {row.type}>; put(s, r); }}",
+            ]
         return "\n".join([*lines, "}"])
 
 
