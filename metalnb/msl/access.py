@@ -48,29 +48,31 @@ def always_indexed(kernel: Any, position: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _certain(cursor: Any, left: list[int]) -> Iterator[Any]:
-    """Yield what is evaluated whenever the statement is."""
-    left[0] -= 1
-    if left[0] < 0 or cursor.kind.name in _CONDITIONAL:
-        return
-    yield cursor
-    if cursor.kind.name == "BINARY_OPERATOR":
+def _certain(statement: Any, left: list[int]) -> Iterator[Any]:
+    """Yield what is evaluated whenever the statement is, in the text's order."""
+    ahead = [statement]  # not recursive: a sum of thousands of terms is as deep as it is long
+    while ahead and left[0] > 0:
+        left[0] -= 1
+        cursor = ahead.pop()
+        if cursor.kind.name in _CONDITIONAL:
+            continue
+        yield cursor
         children = list(cursor.get_children())
-        if any(t.spelling in _SHORT_CIRCUIT for t in _between(cursor, children)):
+        if cursor.kind.name == "BINARY_OPERATOR" and any(t.spelling in _SHORT_CIRCUIT for t in _between(cursor, children)):
             children = children[:1]
-        for child in children:
-            yield from _certain(child, left)
-        return
-    for child in cursor.get_children():
-        yield from _certain(child, left)
+        ahead += reversed(children)
 
 
 def _between(cursor: Any, children: list[Any]) -> list[Any]:
     """Give the tokens that stand between two operands."""
     if len(children) != 2:
         return []
-    low, high = children[0].extent.end.offset, children[1].extent.start.offset
-    return [t for t in cursor.get_tokens() if low <= t.extent.start.offset < high]
+    from clang import cindex
+
+    # Of the gap alone: all the tokens of each operand, in a sum of thousands of terms, would take minutes.
+    left, right = children[0].extent.end, children[1].extent.start
+    gap = cindex.SourceRange.from_locations(left, right)
+    return [t for t in cursor.translation_unit.get_tokens(extent=gap) if t.extent.start.offset < right.offset]
 
 
 def _reference(cursor: Any) -> str | None:
