@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from .msl.signature import Reflection, Signature
 
 if TYPE_CHECKING:
     from .engine.base import Binary, Engine, Grid, Ticket
-    from .program import Recipe
+    from .recipe import Recipe
 
 __all__ = ["Dispatch", "Kernel"]
 
@@ -102,11 +103,16 @@ class Kernel:
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = _docstring(signature)
         present = tuple(p for p in signature.buffers if not unit.absent(p))
-        self._binder = Binder(signature, present, reflection)
+        self._present = present
         self._places = tuple(signature.params.index(p) for p in present)
         self._simple = len(present) == len(signature.params)
         self._binary: Binary | None = None
         self._lock = threading.Lock()
+
+    @functools.cached_property
+    def _binder(self) -> Binder:
+        # Made at the first call: of a cell's kernels only one with a bfloat buffer asks for the package of its dtype.
+        return Binder(self.signature, self._present, self.reflection)
 
     @property
     def source(self) -> str:
@@ -116,9 +122,9 @@ class Kernel:
     @property
     def program(self) -> Any:
         """The program that the kernel is one of."""
-        from .program import _from_recipe
+        from .program import from_recipe
 
-        return _from_recipe(self._recipe)
+        return from_recipe(self._recipe)
 
     @property
     def binary(self) -> Any:
@@ -291,9 +297,9 @@ class Kernel:
 
 
 def _kernel_of(recipe: Recipe, name: str) -> Kernel:
-    from .program import _from_recipe
+    from .program import from_recipe
 
-    return _from_recipe(recipe)[name]
+    return from_recipe(recipe)[name]
 
 
 def _docstring(signature: Signature) -> str:

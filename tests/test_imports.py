@@ -18,7 +18,7 @@ LAYERS = (
     ("msl",),
     ("display", "highlight"),  # a function of the records below; what those above add to it are records too
     ("engine",),
-    ("layouts", "launch", "binding", "program", "kernel", "metalcompute"),
+    ("layouts", "recipe", "launch", "binding", "front_end", "program", "kernel", "metalcompute"),
     ("library_kernels", "array"),
     ("timing", "limits"),
     ("widgets",),

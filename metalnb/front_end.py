@@ -1,0 +1,101 @@
+"""Read a recipe: from texts to scanned cells, to what they declare, to one unit for each kernel."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import cache
+from .errors import ArgumentError
+from .layouts import check_constant
+from .msl.lower import Unit
+from .msl.scan import Cell, Instantiation, instantiations, scan
+from .msl.signature import Constant, Reflection
+from .recipe import Recipe
+
+__all__ = ["read"]
+
+
+def read(recipe: Recipe) -> tuple[Reflection, dict[str, Unit]]:
+    """Give what a recipe's cell declares, and a unit for each kernel by name.
+
+    Raises
+    ------
+    CompileError
+        When the text is not a valid Metal program.
+    ArgumentError
+        When a function constant is unknown, missing, or does not fit.
+    """
+    names = frozenset(recipe.headers)
+    headers = {n: scan(text, n, names) for n, text in recipe.headers.items()}
+    cell = scan(recipe.source, recipe.name, names)
+    headers = _included(cell, headers)
+    reflection = _reflection(recipe, cell, headers)
+    values, undefined = _constants(recipe.constants, reflection)
+    units = {k.name: Unit(k, cell, headers, values, undefined, recipe.math) for k in reflection.kernels}
+    return reflection, units
+
+
+def _included(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:
+    """Keep the header cells that the cell reaches, so that an unrelated one never makes it compile anew."""
+    reached: dict[str, Cell] = {}
+    ahead = list(cell.includes)
+    while ahead:
+        name = ahead.pop()
+        if name not in reached:
+            reached[name] = headers[name]
+            ahead += headers[name].includes
+    return {name: headers[name] for name in sorted(reached)}
+
+
+def _reflection(recipe: Recipe, cell: Cell, headers: dict[str, Cell]) -> Reflection:
+    texts = [part for n, h in headers.items() for part in (n, h.edited.original)]
+    key = cache.digest(recipe.source, recipe.name, *texts, _front_end())
+    kept = cache.store().get(key, "signatures")
+    if kept is not None:
+        try:
+            return Reflection.from_json(json.loads(kept))
+        except (ValueError, KeyError, TypeError):
+            pass  # damaged: made again
+    from .msl.reflect import reflect
+
+    found = reflect(cell, headers, _made(cell, headers))
+    cache.store().put(key, "signatures", json.dumps(found.to_json()).encode())
+    return found
+
+
+def _made(cell: Cell, headers: dict[str, Cell]) -> tuple[Instantiation, ...]:
+    """Find the instantiations: in the text itself or, when macros make them, in the preprocessor's output."""
+    if not (cell.expands or any(h.expands for h in headers.values())):
+        return tuple(i for c in (*headers.values(), cell) for i in c.instantiations)
+    from .engine.clang import expand
+
+    return instantiations(expand(cell, headers))
+
+
+@functools.cache
+def _front_end() -> str:
+    """Name the state of the front end: what was reflected by another one is not used."""
+    here = Path(__file__).parent
+    files = [here / "dtypes.py", *(f for f in (here / "msl").rglob("*") if f.is_file() and f.suffix != ".pyc")]
+    return cache.fingerprint(files)
+
+
+def _constants(given: Mapping[str, Any], reflection: Reflection) -> tuple[dict[Constant, Any], tuple[Constant, ...]]:
+    known = {c.name: c for c in reflection.constants}
+    for name in given:
+        if name not in known:
+            has = ", ".join(known) or "none"
+            message = f"constants: the cell has no function constant {name!r}; it has: {has}"
+            raise ArgumentError(message)
+    missing = [c for c in reflection.constants if c.name not in given and not c.optional]
+    if missing:
+        need = ", ".join(f"{c.type} {c.name} [[function_constant({c.index})]]" for c in missing)
+        example = ", ".join(f"'{c.name}': …" for c in missing)
+        message = f"constants: the cell needs a value for {need}; pass constants={{{example}}}"
+        raise ArgumentError(message)
+    values = {c: check_constant(c, given[c.name]) for c in reflection.constants if c.name in given}
+    return values, tuple(c for c in reflection.constants if c.name not in given)

@@ -1,0 +1,100 @@
+"""What a program is made from: texts and options, checked, and named by their content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import ArgumentError, CompileError, Diagnostic
+from .msl.includes import is_header
+from .msl.scan import MAIN
+
+__all__ = ["Recipe", "decoded", "header_name", "text"]
+
+
+class Recipe:
+    """All that a program is made from: what is pickled of it."""
+
+    __slots__ = ("constants", "engine", "headers", "math", "name", "source")
+
+    def __init__(
+        self, source: str, constants: Mapping[str, Any], math: str, headers: Mapping[str, str], engine: str, name: str,
+    ) -> None:  # fmt: skip
+        self.source = source
+        self.constants = dict(constants)
+        self.math = math
+        self.headers = dict(headers)
+        self.engine = engine
+        self.name = name
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """A hashable name of everything in it."""
+        constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
+        return self.source, constants, self.math, tuple(sorted(self.headers.items())), self.engine, self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Recipe, (self.source, self.constants, self.math, self.headers, self.engine, self.name)
+
+
+def decoded(data: bytes, name: str) -> str:
+    """Read a file's bytes as text.
+
+    Raises
+    ------
+    CompileError
+        When they are not UTF-8, with the line and column.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        data, start = error.object, error.start
+        begin = data.rfind(b"\n", 0, start) + 1
+        column = len(data[begin:start].decode("utf-8")) + 1
+        text = data[begin:].split(b"\n", 1)[0].decode("utf-8", "replace")
+        message = f"the file is not UTF-8: byte 0x{data[start]:02x}"
+        found = Diagnostic(data.count(b"\n", 0, start) + 1, column, message, text, name, "save it as UTF-8")
+        raise CompileError([found]) from None
+
+
+_HEADER = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w][\w.-]*)*", re.ASCII)
+
+
+def header_name(name: str) -> str:
+    """Check the name of a header cell.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if name == MAIN or is_header(name):
+        whose = "one of MSL's own headers" if name != MAIN else "the cell itself"
+        raise ArgumentError(f"headers: {name!r} is the name of {whose}. Choose another name.")
+    if not isinstance(name, str) or not _HEADER.fullmatch(name):
+        raise ArgumentError(f"headers: a name has letters, digits and '_', '-', '.', '/' for folders; got {name!r}.")
+    return name
+
+
+def text(source: str, name: str) -> str:
+    """Check a text.
+
+    Raises
+    ------
+    ArgumentError
+        When it is no str.
+    CompileError
+        When it is not valid Unicode, with the line and column.
+    """
+    if not isinstance(source, str):
+        message = f"compile: source is a str of MSL; got {type(source).__name__}"
+        raise ArgumentError(message)
+    try:
+        source.encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = source.count("\n", 0, error.start) + 1
+        column = error.start - (source.rfind("\n", 0, error.start) + 1) + 1
+        shown = source.split("\n")[line - 1].encode("utf-8", "replace").decode()
+        message = "the text is not valid Unicode: a lone surrogate"
+        raise CompileError([Diagnostic(line, column, message, shown, name, "save it as UTF-8")]) from None
+    return source
