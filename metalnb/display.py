@@ -19,6 +19,8 @@ __all__ = ["Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_
 
 T = TypeVar("T")
 
+# JupyterLab sets cells to the right, and removes style sheets, but not this, from a notebook it does not trust yet.
+_LEFT = 'style="text-align:left"'
 _FULL = 4  # kernels of a program that get a card each; more of them are a table
 
 
@@ -77,13 +79,13 @@ class Card:
         return facts
 
     def parameters(self) -> list[tuple[str, str, str, str, str]]:
-        """Give a row for each parameter: attribute, MSL type, name, access, what Python passes."""
+        """Give a row for each parameter: name, MSL type, attribute, access, what Python passes."""
         rows = []
         for p in self.signature.params:
             access = "shared" if p.space == "threadgroup" else "read, write" if p.writable else "read"
             gone = p.name in self.absent
             passed = f"nothing: {p.gate} is false" if gone else _passed(p, self.reflection)
-            rows.append((p.attribute, p.spelling, p.name, "–" if gone else access, passed))
+            rows.append((p.name, p.spelling, p.attribute, "–" if gone else access, passed))
         return rows
 
 
@@ -99,7 +101,7 @@ def _passed(param: Param, reflection: Reflection) -> str:
     if layout is not None:
         kind = f"{SCALARS[layout.scalar]} array"
     else:
-        kind = "any array" if param.type.name == "void" else f"array of {param.type.name} records"
+        kind = "any array" if param.type.name == "void" else f'array of program.dtype("{param.type.name}")'
     one = " of one element" if param.reference else tail
     return kind + one + (", or left out: returned" if param.writable and param.type.name != "void" else "")
 
@@ -212,7 +214,7 @@ def cards_html(cards: Sequence[Card]) -> str:
 
 def _text(card: Card) -> str:
     title = f"kernel {card.signature.name}" + (f": {card.summary}" if card.summary else "")
-    inputs = [(f"{i.type} {i.name}", f"[[{i.attribute}]]") for i in card.signature.inputs]
+    inputs = [(i.name, f"{i.type} [[{i.attribute}]]") for i in card.signature.inputs]
     lines = [title, *(f"  {line}" for rows in (card.parameters(), inputs) for line in _columns(rows))]
     lines += [f"  {label}: {value}" for label, value in card.facts]
     return "\n".join([*lines, f"  runs on {card.runs}"])
@@ -222,7 +224,7 @@ def _html(card: Card) -> str:
     name = f"<code><b>{escape(card.signature.name)}</b></code>"
     summary = f' <span class="metalnb-doc">{escape(card.summary)}</span>' if card.summary else ""
     rows = card.parameters()
-    head = ("argument", "Metal type", "name", "access", "in Python")
+    head = ("argument", "Metal type", "index", "access", "in Python")
     table = _html_table(head, rows, frozenset({0, 1, 2})) if rows else ""
     chips = [f"<code>{escape(i.type)} {escape(i.name)}</code> {escape(i.attribute)}" for i in card.signature.inputs]
     notes = [_note("given by the dispatch", ", ".join(chips))] if chips else []
@@ -232,7 +234,7 @@ def _html(card: Card) -> str:
 
 
 def _note(label: str, html: str) -> str:
-    return f"<div><i>{escape(label)}</i>: {html}</div>"
+    return f"<div><i>{escape(label)}:</i> {html}</div>"
 
 
 def _listed(cards: Sequence[Card]) -> Table:
@@ -257,9 +259,9 @@ def _folded(source: str) -> str:
 def _html_table(head: Sequence[str], rows: Iterable[Sequence[str]], code: frozenset[int]) -> str:
     def cell(i: int, text: str) -> str:
         shown = escape(text)
-        return f'<td align="left">{f"<code>{shown}</code>" if i in code and text else shown}</td>'
+        return f"<td {_LEFT}>{f'<code>{shown}</code>' if i in code and text else shown}</td>"
 
-    top = "".join(f'<th align="left">{escape(h)}</th>' for h in head)
+    top = "".join(f"<th {_LEFT}>{escape(h)}</th>" for h in head)
     body = "".join(f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>" for row in rows)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
