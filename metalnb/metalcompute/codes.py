@@ -1,0 +1,60 @@
+"""metalcompute's error, its return codes, and the texts that its users see."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from metalnb.errors import MetalnbError
+
+__all__ = ["Code", "error", "failed"]
+
+
+class error(MetalnbError):  # noqa: N801  (metalcompute's name)
+    """What metalcompute raises."""
+
+
+class Code(IntEnum):
+    """The return codes of metalcompute.swift.
+
+    Its numbers from `NOT_READY_TO_RUN` down are one off from those of metalcompute.c, which words them. So a user who
+    runs too early reads "Failed to make output buffer", and one whose pipeline fails "Cannot create command encoder".
+    """
+
+    CANNOT_CREATE_DEVICE = -1
+    NOT_READY_TO_COMPILE = -3
+    FAILED_TO_FIND_FUNCTION = -5
+    NOT_READY_TO_COMPUTE = -6
+    FAILED_TO_MAKE_INPUT_BUFFER = -7
+    NOT_READY_TO_RUN = -8
+    FAILED_TO_MAKE_OUTPUT_BUFFER = -8
+    CANNOT_CREATE_PIPELINE_STATE = -11
+    # Raised by metalcompute.c itself, with its own numbers.
+    UNSUPPORTED_INPUT_FORMAT = -15
+    UNSUPPORTED_OUTPUT_FORMAT = -16
+    FUNCTION_NOT_FOUND = -1002
+    COULD_NOT_MAKE_BUFFER = -1003
+    BUFFER_NOT_FOUND = -1004
+    COUNT_NOT_GIVEN = -2002
+
+
+# metalcompute.c, mc_err
+_TEXTS = {
+    -1: "Cannot create device",
+    -3: "Not ready to compile",
+    -5: "Failed to find function",
+    -6: "Not ready to compute",
+    -7: "Failed to make input buffer",
+    -8: "Failed to make output buffer",
+    -11: "Cannot create command encoder",
+    -15: "Unsupported input format",
+    -16: "Unsupported output format",
+    -1002: "Function not found",
+    -1003: "Could not make buffer",
+    -1004: "Buffer not found",
+    -2002: "First argument should be an integer kernel count",
+}
+
+
+def failed(code: Code) -> error:
+    """Make the error of a return code."""
+    return error(_TEXTS[code])

@@ -1,0 +1,168 @@
+"""What Metal does for metalcompute: a library from source, its functions, and the dispatch of one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from metalnb.engine import named
+from metalnb.engine.base import Ticket
+from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
+from metalnb.msl.lower import Unit
+from metalnb.msl.reflect import reflect
+from metalnb.msl.rules import no_kernel
+from metalnb.msl.scan import Cell, instantiations, scan
+from metalnb.msl.signature import Param, Reflection
+from metalnb.msl.versions import newer, words
+
+from .codes import Code, error, failed
+from .memory import Buffer
+
+__all__ = ["Library", "PipelineFunction", "engine"]
+
+_MSL = (2, 3)  # metalcompute.swift, mc_sw_kern_open: languageVersion = .version2_3
+_SIMD = 32  # threadExecutionWidth of every Apple GPU
+_MOST = 1024  # maxTotalThreadsPerThreadgroup of a kernel that asks for no other
+
+
+def engine() -> Any:
+    """Give the engine that stands for the GPU.
+
+    Raises
+    ------
+    error
+        When it cannot run here.
+    """
+    try:
+        return named("cpu")
+    except EngineUnavailable as reason:
+        raise failed(Code.CANNOT_CREATE_DEVICE) from reason
+
+
+class Library:
+    """A program that the compiler has taken.
+
+    Parameters
+    ----------
+    source : str
+        Metal Shading Language.
+
+    Raises
+    ------
+    error
+        With the compiler's text.
+    """
+
+    def __init__(self, source: str) -> None:
+        if "\0" in source:  # metalcompute.c: PyArg_ParseTuple's "s"
+            raise ValueError("embedded null character")
+        try:
+            self.cell, self.reflection = _front_end(source)
+        except CompileError as refused:
+            raise _compiler_error(refused) from None
+
+    def function(self, name: str) -> PipelineFunction | None:
+        """Find a kernel by name; None when there is none."""
+        signature = next((k for k in self.reflection.kernels if k.name == name), None)
+        if signature is None:
+            return None
+        constants = self.reflection.constants
+        unit = Unit(signature, self.cell, undefined=constants)
+        uses = words(self.cell)
+        return PipelineFunction(unit, specialised=not any(uses.count(c.name) > 1 for c in constants))
+
+
+def _front_end(source: str) -> tuple[Cell, Reflection]:
+    cell = scan(source, "program_source")
+    found = newer(cell, _MSL)
+    if found:
+        raise CompileError([Diagnostic(d.line, d.column, _undeclared(word), d.text, d.file) for word, _, d in found])
+    made = cell.instantiations
+    if cell.expands:
+        from metalnb.engine.clang import expand
+
+        made = instantiations(expand(cell, {}))
+    try:
+        return cell, reflect(cell, {}, made)
+    except CompileError as refused:
+        if refused.diagnostics != (no_kernel(cell),):  # a library may well be empty
+            raise
+        return cell, Reflection(())
+
+
+def _undeclared(word: str) -> str:
+    is_function = word.endswith("_explicit") or "shuffle" in word
+    return f"use of undeclared identifier '{word}'" if is_function else f"unknown type name '{word}'"
+
+
+def _compiler_error(refused: CompileError) -> error:
+    """Write diagnostics as Apple's compiler does: ``program_source:LINE:COLUMN: error: …``, the line and a caret."""
+    lines = []
+    for d in refused.diagnostics:
+        indent = "".join("\t" if c == "\t" else " " for c in d.text[: d.column - 1])
+        lines += [f"program_source:{d.line}:{d.column}: {d.severity}: {d.message}", d.text, f"{indent}^"]
+    return error("\n".join([*lines, ""]))
+
+
+class PipelineFunction:
+    """A kernel function.
+
+    Parameters
+    ----------
+    unit : Unit
+    specialised : bool
+        False when it asks for function constants, which metalcompute cannot give.
+    """
+
+    def __init__(self, unit: Unit, *, specialised: bool) -> None:
+        self.unit = unit
+        self.specialised = specialised
+        self._engine = engine()
+        if specialised:
+            try:
+                self._binary = self._engine.compile(unit)
+            except CompileError as refused:
+                raise _compiler_error(refused) from None
+
+    def dispatch(self, count: int, buffers: Sequence[Buffer]) -> Ticket | None:
+        """Start whole threadgroups for ``count`` threads; None when there is nothing to wait for.
+
+        Raises
+        ------
+        error
+        """
+        signature = self.unit.signature
+        if not self.specialised or self._binary.threadgroup_bytes > self._engine.caps.threadgroup_memory:
+            raise failed(Code.CANNOT_CREATE_PIPELINE_STATE)
+        self._check_defined()
+        # metalcompute.swift, mc_sw_run_open: w = threadExecutionWidth, h = maxTotalThreadsPerThreadgroup / w
+        group = (signature.max_threads or _MOST) // _SIMD * _SIMD
+        groups = -(-count // group)
+        arguments = []
+        for param in signature.params:
+            if param.index >= len(buffers):
+                self._warn(param, len(buffers))
+                return None
+            arguments.append(buffers[param.index].memory)
+        if groups < 1:
+            return None
+        ticket: Ticket = self._engine.launch(self._binary, arguments, (groups * group, 1, 1), (group, 1, 1))
+        return ticket
+
+    def _warn(self, param: Param, given: int) -> None:
+        label = f"kernel '{self.unit.signature.name}' has an argument '{param.name}' {param.attribute}"
+        message = f"{label}, but got {given} buffers: it does not run, and metalcompute would not say so"
+        warnings.warn(message, RuntimeWarning, stacklevel=6)
+
+    def _check_defined(self) -> None:
+        """Refuse what has no defined outcome through metalcompute."""
+        signature = self.unit.signature
+        label = f"kernel '{signature.name}'"
+        if signature.threadgroup:
+            param = signature.threadgroup[0]
+            label = f"{label} has an argument '{param.name}' {param.attribute}"
+            raise error(f"{label}: metalcompute gives it no memory; declare it in the kernel's body")
+        if 0 < signature.max_threads < _SIMD:
+            label = f"{label} allows {signature.max_threads} threads in a threadgroup"
+            raise error(f"{label}: metalcompute divides by its SIMD-groups and ends the process; allow {_SIMD} or more")

@@ -1,0 +1,101 @@
+"""Buffers: memory that Python and a kernel share."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from .codes import Code, failed
+
+__all__ = ["PADDING", "Buffer"]
+
+# After each buffer: a Metal buffer ends with its page (16 KiB), and a dispatch of whole threadgroups lets up to 1023
+# threads run beyond the count. Each may touch an element there, of at most 256 bytes (MSL's largest type has 64).
+PADDING = 16384 + 1024 * 256
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
+    """``dev.buffer(nbytes)``: shared memory with Python's buffer protocol, and nothing else.
+
+    Python 3.11 lets no class written in Python have the buffer protocol unless a base class brings it; NumPy's array
+    is the one whose view has the format ``B`` that metalcompute's has, so that ``memoryview(b).cast("f")`` works. All
+    else that an array can do is closed, as it would fail on the real thing.
+
+    Attributes
+    ----------
+    memory : numpy.ndarray
+        The bytes and the padding after them.
+    """
+
+    memory: Bytes
+
+    def __new__(cls, nbytes: int) -> Self:
+        """Allocate zeros.
+
+        Raises
+        ------
+        error
+            When Metal gives no such buffer: for no bytes, or for more than there are.
+        """
+        if nbytes < 1:  # metalcompute.swift, mc_sw_buf_open: makeBuffer gives nil
+            raise failed(Code.COULD_NOT_MAKE_BUFFER)
+        try:  # pages of zeros, taken when they are touched
+            pages = mmap.mmap(-1, nbytes + PADDING)
+        except (ValueError, OverflowError, OSError):
+            raise failed(Code.COULD_NOT_MAKE_BUFFER) from None
+        made = super().__new__(cls, nbytes, np.uint8, buffer=pages)
+        made.memory = np.frombuffer(pages, np.uint8)
+        return made
+
+    @classmethod
+    def holding(cls, given: Any) -> Self:
+        """Make a buffer from what ``dev.buffer`` takes: a Python buffer, copied, or a number of bytes.
+
+        A Python buffer wins over a number; a number is whatever ``int()`` takes, so "12" is 12 bytes
+        (metalcompute.c, Buffer_init).
+        """
+        try:
+            view = memoryview(given)
+            contiguous = view.c_contiguous
+        except TypeError:
+            contiguous = False
+        if contiguous:
+            made = cls(view.nbytes)
+            made.memory[: view.nbytes] = _bytes_of(view)
+            return made
+        try:
+            nbytes = int(given)
+        except (TypeError, ValueError):
+            raise failed(Code.UNSUPPORTED_INPUT_FORMAT) from None
+        return cls(nbytes)
+
+    def __str__(self) -> str:
+        return f"metalcompute.Buffer(length={self.nbytes})"
+
+    __repr__ = object.__repr__
+    __hash__ = object.__hash__  # type: ignore[assignment]  # an array has none
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __array_ufunc__ = None  # type: ignore[assignment]  # NumPy's way to close it
+    __iter__ = None  # type: ignore[assignment]  # Python's way to close it
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> NoReturn:
+        raise TypeError("object of type 'metalcompute.Buffer' has no len()")
+
+    def __getitem__(self, key: Any) -> NoReturn:
+        raise TypeError("'metalcompute.Buffer' object is not subscriptable")
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError("'metalcompute.Buffer' object does not support item assignment")
+
+
+def _bytes_of(view: memoryview) -> Bytes:
+    """See through any format and shape to the bytes."""
+    return np.ndarray(view.nbytes, np.uint8, buffer=view)

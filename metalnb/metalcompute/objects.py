@@ -1,0 +1,168 @@
+"""metalcompute's objects (its API v0.2): devices, kernels, functions, buffers and runs."""
+
+from __future__ import annotations
+
+import atexit
+import operator
+import os
+import weakref
+from typing import Any, ClassVar, NamedTuple
+
+from .codes import Code, failed
+from .library import Library, PipelineFunction, engine
+from .memory import Buffer
+
+__all__ = ["Device", "chosen", "get_devices"]
+
+
+class metalcompute_device(NamedTuple):  # noqa: N801  (metalcompute.c, define_device_info_type)
+    """What `get_devices` tells of one device."""
+
+    deviceName: str  # noqa: N815
+    recommendedWorkingSetSize: int  # noqa: N815
+    maxTransferRate: int  # noqa: N815
+    hasUnifiedMemory: bool  # noqa: N815
+
+
+def get_devices(*_: Any) -> tuple[metalcompute_device, ...]:
+    """Tell of each device. Metal's transfer rate is 0 for one that is built in."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return (metalcompute_device(engine().caps.device, memory, 0, hasUnifiedMemory=True),)
+
+
+def chosen(args: tuple[Any, ...], what: str) -> Any:
+    """Give the device of an index: negative for the default one, and there is only the one.
+
+    Raises
+    ------
+    error
+        When there is no such device.
+    SystemError
+        For anything but one integer: metalcompute.c goes on after PyArg_ParseTuple has failed.
+    """
+    try:
+        index = _index(*args)
+    except TypeError as reason:
+        raise SystemError(f"{what} returned a result with an exception set") from reason
+    if index >= 1:
+        raise failed(Code.CANNOT_CREATE_DEVICE)
+    return engine()
+
+
+def _index(index: Any = -1, /) -> int:
+    return operator.index(index)
+
+
+class Device:
+    """A Metal device: makes buffers, compiles and runs kernels.
+
+    Parameters
+    ----------
+    index : int, optional
+        Of `get_devices`; by default, or when negative, the system's own choice. By position only: metalcompute.c,
+        Device_init, reads no keywords.
+    """
+
+    def __init__(self, *args: Any, **_: Any) -> None:
+        self._name = chosen(args, "<class 'metalcompute.Device'>").caps.device
+
+    def __str__(self) -> str:
+        return f"metalcompute.Device({self._name})"
+
+    def kernel(self, program: str, /) -> Kernel:
+        """Compile a program.
+
+        Raises
+        ------
+        error
+            With the compiler's text.
+        """
+        return Kernel(program)
+
+    def buffer(self, given: Any, /) -> Buffer:
+        """Make a buffer: of a number of zero bytes, or with a copy of a Python buffer."""
+        return Buffer.holding(given)
+
+
+class Kernel:
+    """A compiled program, with one or more functions."""
+
+    def __init__(self, program: str) -> None:
+        if not isinstance(program, str):
+            raise TypeError(f"argument 2 must be str, not {type(program).__name__}")
+        self._library = Library(program)
+
+    def __str__(self) -> str:
+        return "metalcompute.Kernel"
+
+    def function(self, name: str, /) -> Function:
+        """Find a kernel function by name.
+
+        Raises
+        ------
+        error
+            When the program has none of that name.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"argument 2 must be str, not {type(name).__name__}")
+        found = self._library.function(name)
+        if found is None:
+            raise failed(Code.FUNCTION_NOT_FOUND)
+        return Function(found)
+
+
+class Function:
+    """A kernel function: call it with the count of threads, then the buffers."""
+
+    def __init__(self, function: PipelineFunction) -> None:
+        self._function = function
+
+    def __str__(self) -> str:
+        return "metalcompute.Function"
+
+    def __call__(self, *args: Any, **_: Any) -> Run:
+        # metalcompute.c, Run_init: the number of arguments is looked at first, then the count, then each buffer.
+        if len(args) < 2:
+            raise failed(Code.BUFFER_NOT_FOUND)
+        count = _count(args[0])
+        buffers = [a if type(a) is Buffer else Buffer.holding(a) for a in args[1:]]
+        return Run(self._function, count, buffers)
+
+
+def _count(first: Any) -> int:
+    """Read the count of threads: any number, cut to an integer (metalcompute.c: PyNumber_Check, PyNumber_Long)."""
+    a_number = any(hasattr(first, word) for word in ("__index__", "__int__", "__float__", "__complex__"))
+    if type(first) is Buffer or not a_number:
+        raise failed(Code.COUNT_NOT_GIVEN)
+    try:
+        return int(first)
+    except (TypeError, ValueError) as reason:  # metalcompute.c goes on, and CPython finds the error at the end
+        raise SystemError("<class 'metalcompute.Run'> returned a result with an exception set") from reason
+
+
+class Run:
+    """A run under way. Deleting it waits, and lets go of the function and the buffers (metalcompute.c, Run_dealloc)."""
+
+    _alive: ClassVar[weakref.WeakSet[Run]] = weakref.WeakSet()
+
+    def __init__(self, function: PipelineFunction, count: int, buffers: list[Buffer]) -> None:
+        self._held = (function, buffers)
+        self._ticket = function.dispatch(count, buffers)
+        self._alive.add(self)
+
+    def __str__(self) -> str:
+        return "metalcompute.Run"
+
+    def __del__(self) -> None:
+        ticket = self.__dict__.pop("_ticket", None)
+        if ticket is not None:
+            ticket.wait()
+
+    @classmethod
+    def finish(cls) -> None:
+        """Wait for what still runs when the interpreter ends, while there still is one."""
+        for run in list(cls._alive):
+            run.__del__()
+
+
+atexit.register(Run.finish)

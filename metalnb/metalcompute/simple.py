@@ -1,0 +1,110 @@
+"""metalcompute's functions (its API v0.1): one kernel, one input, one output, kept in the module."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .codes import Code, failed
+from .library import Library, PipelineFunction
+from .memory import Buffer
+from .objects import chosen
+
+__all__ = ["compile", "init", "release", "rerun", "run"]
+
+
+@dataclass(slots=True)
+class _State:
+    """What metalcompute.swift keeps between calls; its flags of readiness are told by what is there."""
+
+    device: bool = False
+    computes: bool = False
+    function: PipelineFunction | None = None
+    buffers: tuple[Buffer, Buffer] | None = None
+
+
+_state = _State()
+
+
+def init(*args: Any) -> None:
+    """Open a device, by index or the default one."""
+    chosen(args, "<built-in function init>")
+    _state.device = True
+    _state.computes = False
+
+
+def release() -> None:
+    """Let go of everything."""
+    _state.device = _state.computes = False
+    _state.function = _state.buffers = None
+
+
+def compile(program: str, function_name: str, /) -> None:
+    """Compile a program and find a function in it. When that fails, the one before stays.
+
+    Raises
+    ------
+    error
+        With the compiler's text, or when the function is not there.
+    """
+    if not _state.device:
+        raise failed(Code.NOT_READY_TO_COMPILE)
+    found = Library(program).function(function_name)
+    if found is None:
+        raise failed(Code.FAILED_TO_FIND_FUNCTION)
+    _state.function = found
+    _state.computes = True
+    _state.buffers = None  # metalcompute.swift, mc_sw_compile: readyToRun = false
+
+
+def run(given: Any, result: Any, count: int, /) -> None:
+    """Run the function on a copy of an input, and copy its output out. Both are buffers of float (f) or byte (B).
+
+    Raises
+    ------
+    error
+    """
+    count = operator.index(count)
+    source = _view(given, Code.UNSUPPORTED_INPUT_FORMAT)
+    target = _view(result, Code.UNSUPPORTED_OUTPUT_FORMAT)
+    if target.readonly:
+        raise failed(Code.UNSUPPORTED_OUTPUT_FORMAT)
+    # metalcompute.c, mc_py_1_run: the output's format is looked at last, and its error is the one that is told
+    for view, code in ((target, Code.UNSUPPORTED_OUTPUT_FORMAT), (source, Code.UNSUPPORTED_INPUT_FORMAT)):
+        if view.format not in {"f", "B"}:
+            raise failed(code)
+    if not _state.computes:
+        raise failed(Code.NOT_READY_TO_COMPUTE)
+    if source.nbytes == 0:
+        raise failed(Code.FAILED_TO_MAKE_INPUT_BUFFER)
+    if target.nbytes == 0:
+        raise failed(Code.FAILED_TO_MAKE_OUTPUT_BUFFER)
+    _state.buffers = (Buffer.holding(source), Buffer(target.nbytes))
+    _run(count)
+    np.ndarray(target.nbytes, np.uint8, buffer=target)[:] = _state.buffers[1].memory[: target.nbytes]
+
+
+def rerun(count: int, /) -> None:
+    """Run again on the buffers of the last `run`. What it writes cannot be had: metalcompute has no call for it."""
+    _run(operator.index(count))
+
+
+def _run(count: int) -> None:
+    if _state.buffers is None or _state.function is None:
+        raise failed(Code.NOT_READY_TO_RUN)
+    ticket = _state.function.dispatch(count, _state.buffers)
+    if ticket is not None:
+        ticket.wait()
+
+
+def _view(given: Any, code: Code) -> memoryview:
+    try:
+        view = memoryview(given)
+    except TypeError:
+        raise failed(code) from None
+    if not view.c_contiguous:
+        raise failed(code)
+    return view

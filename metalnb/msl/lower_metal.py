@@ -1,0 +1,343 @@
+"""Write a cell's text for metalcompute: one kernel, rewritten so that a row of whole threadgroups runs any grid.
+
+The kernel stays a kernel in the author's own text, so its ``threadgroup`` variables stay legal and every line stays
+where it was. Its parameter list becomes what metalcompute can bind, and at the start of its body the author's inputs
+are made again as variables of their own types and names:
+
+=============================================  ===============================================================
+buffers                                        the same, at ``[[buffer(0)]]``, ``[[buffer(1)]]``, …
+``thread_position_in_grid`` and its kin        variables, computed from the place in the row and a launch record
+``thread_index_in_simdgroup`` and its kin      the same: a row's SIMD-groups are cut as those of its threadgroup
+``threadgroup T* p [[threadgroup(n)]]``        a variable in the body; its size is known at the launch
+function constants                             constants with their values
+``max_total_threads_per_threadgroup``          the threads of a group, which metalcompute dispatches
+=============================================  ===============================================================
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from metalnb.errors import CompileError, Diagnostic
+
+from .edits import Edit, EditedText
+from .hints import hint_for
+from .kernels import Definition, Segment, attribute_lists, definitions, instantiated
+from .lower import Unit, literal
+from .scan import Cell
+from .signature import Input, Param
+from .tokens import Stream, Token, close, tokenize
+
+__all__ = ["MetalText", "as_written", "metal"]
+
+# Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`.
+_PRELUDE = """\
+struct metalnb_launch { unsigned grid[3], group[3], groups[3], first[3], row[3], seen; };
+struct metalnb_place {
+  unsigned at[3], local[3], group[3], size[3], threads;
+  metalnb_place(device const metalnb_launch& l, unsigned g, unsigned i) {
+    group[0] = l.first[0] + g % l.row[0], group[1] = l.first[1] + g / l.row[0] % l.row[1];
+    group[2] = l.first[2] + g / l.row[0] / l.row[1];
+    for (int k = 0; k < 3; ++k) {
+      unsigned left = l.grid[k] - group[k] * l.group[k];
+      size[k] = left < l.group[k] ? left : l.group[k];
+    }
+    local[0] = i % size[0], local[1] = i / size[0] % size[1], local[2] = i / size[0] / size[1];
+    for (int k = 0; k < 3; ++k) at[k] = group[k] * l.group[k] + local[k];
+    threads = size[0] * size[1] * size[2];
+  }
+};
+"""
+_EXTRA = (
+    "device metalnb_launch& metalnb_l [[buffer({index})]], uint metalnb_g [[threadgroup_position_in_grid]], "
+    "uint metalnb_i [[thread_index_in_threadgroup]], uint metalnb_n [[threads_per_threadgroup]]"
+)
+# The first thread tells how large the threadgroups really are. Then the threads that only fill up the last SIMD-group
+# leave, before any barrier; see `engine.metal` for why a barrier behind this is right.
+_START = (
+    " if (metalnb_g == 0 && metalnb_i == 0) metalnb_l.seen = metalnb_n; "
+    "const metalnb_place metalnb_p(metalnb_l, metalnb_g, metalnb_i); if (metalnb_i >= metalnb_p.threads) return;"
+)
+_GROUP = "metalnb_l.group[0] * metalnb_l.group[1] * metalnb_l.group[2]"
+# MSL 5.2.3.6: input -> its components; one expression without [k] serves a single component.
+_INPUT = {
+    "thread_position_in_grid": "metalnb_p.at[k]",
+    "thread_position_in_threadgroup": "metalnb_p.local[k]",
+    "threadgroup_position_in_grid": "metalnb_p.group[k]",
+    "threads_per_grid": "metalnb_l.grid[k]",
+    "grid_size": "metalnb_l.grid[k]",
+    "grid_origin": "0u",
+    "threads_per_threadgroup": "metalnb_p.size[k]",
+    "dispatch_threads_per_threadgroup": "metalnb_l.group[k]",
+    "threadgroups_per_grid": "metalnb_l.groups[k]",
+    "thread_index_in_threadgroup": "metalnb_i",
+    "simdgroups_per_threadgroup": "(metalnb_p.threads + 31) / 32",
+    "dispatch_simdgroups_per_threadgroup": f"({_GROUP} + 31) / 32",
+    "quadgroups_per_threadgroup": "(metalnb_p.threads + 3) / 4",
+    "dispatch_quadgroups_per_threadgroup": f"({_GROUP} + 3) / 4",
+}
+
+
+@dataclass(frozen=True)
+class MetalText:
+    """A text for metalcompute.
+
+    Attributes
+    ----------
+    text : str
+    origins : tuple
+        For each of its lines the cell it comes from, edited as it stands here, and the line there; None for ours.
+    """
+
+    text: str
+    origins: tuple[tuple[Cell, int] | None, ...]
+
+    def diagnostics(self, report: str) -> list[Diagnostic]:
+        """Read the compiler's report: each error at the author's place."""
+        found = []
+        for match in _REPORT.finditer(report):
+            line = int(match["line"])
+            origin = self.origins[line - 1] if line <= len(self.origins) else None
+            if origin is not None:
+                cell, own = origin
+                message = match["text"]
+                found.append(cell.diagnostic(own, int(match["column"]), message, hint_for(message)))
+        return found
+
+
+_REPORT = re.compile(r"program_source:(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: (?P<text>.*)")
+
+
+def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, int]) -> bool:
+    """Tell whether metalcompute dispatches the kernel as the author wrote it, and exactly.
+
+    Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
+    divides the grid. A kernel without the attribute is never dispatched so: how large its threadgroups become is known
+    only to the Metal compiler (1024, or 896, 832, … where it needs many registers), and so then is where they end.
+    """
+    signature = unit.signature
+    return (
+        signature.max_threads > 0
+        and signature.max_threads % 32 == 0
+        and group == (signature.max_threads, 1, 1)
+        and grid == (grid[0], 1, 1)
+        and grid[0] % group[0] == 0
+        and not (unit.headers or unit.constants or unit.undefined or signature.threadgroup)
+        and [p.index for p in signature.buffers] == list(range(len(signature.buffers)))
+        and all(i.width == 1 for i in signature.inputs)
+    )
+
+
+def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> MetalText:
+    """Write the text.
+
+    Parameters
+    ----------
+    unit : Unit
+    threads : int
+        In a threadgroup, a multiple of 32.
+    memory : mapping of str to int
+        Bytes of each ``[[threadgroup(n)]]`` parameter, multiples of 16.
+
+    Raises
+    ------
+    CompileError
+        When the kernel's definition is not to be found in the text.
+    """
+    writer = _Writer(unit, threads, memory)
+    edited = {name: writer.edit(cell) for name, cell in unit.headers.items()}
+    main = writer.edit(unit.cell)
+    if not writer.rewritten:
+        raise CompileError([_not_found(unit)])
+    text = _Assembly(edited)
+    text.ours(_PRELUDE + "".join(writer.values()))
+    text.add(main)
+    return MetalText("\n".join(text.lines), tuple(text.origins))
+
+
+def _not_found(unit: Unit) -> Diagnostic:
+    line = unit.signature.line
+    message = f"kernel '{unit.signature.name}' cannot be rewritten for metalcompute: its parameters are not in the text"
+    hint = "write the kernel's parameters out, in the cell or in one macro"
+    return Diagnostic(line, 1, message, unit.cell.edited.line(line), unit.cell.name, hint)
+
+
+class _Assembly:
+    """Lines of a text, each with where it comes from; header cells stand where they are included."""
+
+    def __init__(self, headers: Mapping[str, Cell]) -> None:
+        self.headers = headers
+        self.lines: list[str] = []
+        self.origins: list[tuple[Cell, int] | None] = []
+        self._once: set[str] = set()
+
+    def ours(self, text: str) -> None:
+        made = text.splitlines()
+        self.lines += made
+        self.origins += [None] * len(made)
+
+    def add(self, cell: Cell) -> None:
+        stream = tokenize(cell.edited.original)
+        included = {
+            cell.edited.place(d.start)[0]: name
+            for d in stream.directives
+            if d.name == "include" and (name := "".join(t.text for t in d.tokens).rstrip(";")[1:-1]) in self.headers
+        }
+        once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in stream.directives)
+        if once and cell.name in self._once:
+            return
+        self._once.add(cell.name)
+        for number, line in enumerate(cell.edited.text.split("\n"), 1):
+            if number in included:
+                self.add(self.headers[included[number]])
+            elif once and line.split() == ["#pragma", "once"]:
+                self.ours("\n")  # it speaks of a file, and there is but one
+            else:
+                self.lines.append(line)
+                self.origins.append((cell, number))
+
+
+class _Writer:
+    """Edits the author's texts for one kernel and one size of threadgroup."""
+
+    def __init__(self, unit: Unit, threads: int, memory: Mapping[str, int]) -> None:
+        self.unit = unit
+        self.threads = threads
+        self.memory = memory
+        self.rewritten = False
+        self._constants = {c.name: c for c in (*unit.constants, *unit.undefined)}
+
+    def values(self) -> list[str]:
+        """Define the function constants' values, as macros."""
+        unit = self.unit
+        given = [(c.name, literal(c.type, v), "true") for c, v in unit.constants.items()]
+        given += [(c.name, "{}", "false") for c in unit.undefined]
+        return [f"#define metalnb_value_{n} {v}\n#define metalnb_defined_{n} {d}\n" for n, v, d in given]
+
+    def edit(self, cell: Cell) -> Cell:
+        """Edit one text."""
+        text = cell.edited.original
+        stream = tokenize(text)
+        edits = _semicolons(stream)
+        kept: list[tuple[int, int]] = []
+        for tokens in (stream.program, *stream.macros):
+            macro = tokens is not stream.program
+            for found in definitions(tokens, self.unit.signature, macro=macro):
+                self.rewritten = True
+                edits += self._definition(text, found)
+                kept.append((found.start, found.end))
+            edits += self._instantiations(tokens, text)
+            edits += self._function_constants(tokens, kept, macro=macro)
+        return dataclasses.replace(cell, edited=EditedText(text, _apart(edits)))
+
+    def _definition(self, text: str, found: Definition) -> list[Edit]:
+        """Rewrite a kernel's attribute, its parameter list and the start of its body."""
+        edits = [Edit(a, b, "") for a, b in found.limits]
+        edits += [Edit(at, at + 1, "") for at in found.commas]
+        edits.append(Edit(found.start, found.start, f"[[max_total_threads_per_threadgroup({self.threads})]] "))
+        signature = self.unit.signature
+        roles: dict[int, Param | Input] = {i.position: i for i in signature.inputs}
+        roles |= {p.position: p for p in signature.params}
+        buffers = [p.position for p in signature.buffers]
+        made, count = [], 0
+        for position, segment in enumerate(found.segments):
+            role = roles[position]
+            if position not in buffers and not (isinstance(role, Input) and role.attribute not in _INPUT):
+                edits.append(Edit(segment.start, segment.end, ""))
+                made.append(self._variable(text, segment, role))
+                continue
+            if count:
+                edits.append(Edit(segment.start, segment.start, ", "))
+            count += 1
+            if position in buffers:
+                edits += [Edit(a, b, "") for a, b in segment.lists]
+                end = segment.declarator[-1].end
+                edits.append(Edit(end, end, f" [[buffer({buffers.index(position)})]]"))
+        edits.append(Edit(found.end, found.end, (", " if count else "") + _EXTRA.format(index=len(buffers))))
+        edits.append(Edit(found.body, found.body, _START + "".join(made)))
+        return edits
+
+    def _variable(self, text: str, segment: Segment, role: Param | Input) -> str:
+        """Declare an input or a threadgroup parameter in the body, as the author declared it."""
+        if not role.name:
+            return ""
+        tokens = segment.declarator
+        declared = _one_line(text[tokens[0].start : tokens[-1].end])
+        if isinstance(role, Input):
+            parts = [_INPUT[role.attribute].replace("[k]", f"[{k}]") for k in range(role.width)]
+            return f" {declared}({', '.join(parts)});"
+        kind = "".join(f"{t.text} " for t in tokens if t.text != role.name).strip()
+        storage = f"metalnb_t{role.index}"
+        count = self.memory[role.name] // 16
+        value = f"{storage}[0]" if role.reference else storage
+        return f" threadgroup float4 {storage}[{count}]; {declared} = ({kind}){value};"
+
+    def _instantiations(self, tokens: list[Token], text: str) -> list[Edit]:
+        """Let the instantiation of the kernel follow the rewritten template, and drop the others: they cost time."""
+        edits = []
+        for found in instantiated(tokens, text):
+            if found.name is not None and found.name != self.unit.signature.name:
+                edits.append(Edit(found.start, found.end, ""))
+            elif found.signature is not None:
+                edits.append(Edit(*found.signature, f"[[kernel]] decltype({found.function}) {found.function}"))
+        return edits
+
+    def _function_constants(self, tokens: list[Token], kept: list[tuple[int, int]], *, macro: bool) -> list[Edit]:
+        """Give function constants their values, and let parameters that one gates stand ungated."""
+        edits = []
+        for a, b in attribute_lists(tokens):
+            places = [i for i in range(a, b) if tokens[i].text == "function_constant"]
+            if not places or any(start <= tokens[a].start < end for start, end in kept):
+                continue
+            name = tokens[a - 1].text
+            if name in self._constants or macro:
+                paste = "" if name in self._constants else "##"
+                if _depth(tokens, a) == 0:
+                    edits.append(Edit(tokens[a].start, tokens[b].end, f" = metalnb_value_{paste}{name}"))
+                    continue
+            edits.append(_without(tokens, a, b, places[0]))
+        for i, token in enumerate(tokens):
+            if token.text == "is_function_constant_defined" and i + 3 < len(tokens):
+                name = tokens[i + 2].text
+                paste = "" if name in self._constants or not macro else "##"
+                edits.append(Edit(token.start, tokens[i + 3].end, f"metalnb_defined_{paste}{name}"))
+        return edits
+
+
+def _depth(tokens: list[Token], at: int) -> int:
+    return sum({"(": 1, ")": -1}.get(t.text, 0) for t in tokens[:at])
+
+
+def _without(tokens: list[Token], a: int, b: int, at: int) -> Edit:
+    """Drop one attribute from the list between ``a`` and ``b``, or the list with it."""
+    end = close(tokens, at + 1)
+    if tokens[at - 1].text == ",":
+        return Edit(tokens[at - 1].start, tokens[end].end, "")
+    if tokens[end + 1].text == ",":
+        return Edit(tokens[at].start, tokens[end + 1].end, "")
+    return Edit(tokens[a].start, tokens[b].end, "")
+
+
+def _semicolons(stream: Stream) -> list[Edit]:
+    """Drop the semicolon of ``#include <metal_stdlib>;``, of which Apple's compiler merely warns."""
+    last = [d.tokens[-1] for d in stream.directives if d.name == "include" and d.tokens]
+    return [Edit(t.start, t.end, "") for t in last if t.text == ";"]
+
+
+def _one_line(text: str) -> str:
+    """Put what may go over lines, with comments, on one."""
+    return " ".join(t.text for t in tokenize(text.replace("\\\n", " ")).program)
+
+
+def _apart(edits: list[Edit]) -> list[Edit]:
+    """Drop edits that lie inside another one."""
+    kept: list[Edit] = []
+    for edit in sorted(edits, key=lambda e: (e.start, -(e.end - e.start), e.text)):
+        inside = kept and edit.start < kept[-1].end and edit.end <= kept[-1].end
+        if inside and not edit.start == edit.end == kept[-1].start:
+            continue
+        kept.append(edit)
+    return kept

@@ -1,0 +1,87 @@
+"""Which version of MSL brought a word, and which words of a cell are newer than a version."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from metalnb.errors import Diagnostic
+
+from .scan import Cell
+from .tokens import Stream, Token, tokenize
+
+__all__ = ["SINCE", "newer", "words"]
+
+Version = tuple[int, int]
+
+# Words of compute kernels that came after MSL 2.3.
+_WORDS: dict[Version, str] = {
+    (2, 4): "atomic_ulong atomic_max_explicit atomic_min_explicit simd_shuffle_and_fill_up simd_shuffle_and_fill_down "
+            "quad_shuffle_and_fill_up quad_shuffle_and_fill_down",
+    (3, 0): "atomic_float",
+    (3, 1): "bfloat bfloat2 bfloat3 bfloat4 packed_bfloat2 packed_bfloat3 packed_bfloat4 simdgroup_bfloat8x8",
+}  # fmt: skip
+SINCE = {word: version for version, line in _WORDS.items() for word in line.split()}
+
+
+def words(cell: Cell) -> list[str]:
+    """List the words of a cell, macros included, comments and strings not."""
+    stream = tokenize(cell.edited.original)
+    return [t.text for tokens in (stream.program, *stream.macros) for t in tokens if t.kind == "word"]
+
+
+def newer(cell: Cell, version: Version) -> list[tuple[str, Version, Diagnostic]]:
+    """Find the words that a version of the language lacks: each with the version that brought it, and its first place.
+
+    A word that the cell declares itself is its own; one inside ``#if __METAL_VERSION__ …`` is taken to be guarded.
+    """
+    text = cell.edited.original
+    stream = tokenize(text)
+    guarded = _guarded(stream, len(text))
+    found: dict[str, tuple[str, Version, Diagnostic]] = {}
+    for tokens in (stream.program, *stream.macros):
+        own = _declared(tokens)
+        for token in tokens:
+            since = SINCE.get(token.text)
+            if since is None or since <= version or token.kind != "word" or token.text in own or token.text in found:
+                continue
+            if any(start <= token.start < end for start, end in guarded):
+                continue
+            line, column = cell.edited.place(token.start)
+            place = Diagnostic(line, column, _needs(token.text), cell.edited.line(line), cell.name)
+            found[token.text] = (token.text, since, place)
+    return list(found.values())
+
+
+def _needs(word: str) -> str:
+    major, minor = SINCE[word]
+    return f"'{word}' needs MSL {major}.{minor}"
+
+
+def _declared(tokens: list[Token]) -> set[str]:
+    """Words after struct, class, using or enum, and names of the cell's own members after a dot."""
+    return {
+        after.text
+        for before, after in itertools.pairwise(tokens)
+        if before.text in {"struct", "class", "using", "enum", "union", "typename", ".", "->"}
+    }
+
+
+_CONDITION = re.compile(r"if(?:n?def)?$")
+_VERSION = frozenset({"__METAL_VERSION__", "__HAVE_BFLOAT__"})
+
+
+def _guarded(stream: Stream, end: int) -> list[tuple[int, int]]:
+    """Ranges of the text between a conditional that asks for the language's version and its ``#endif``."""
+    ranges = []
+    open_: list[int] = []
+    for directive in stream.directives:
+        if _CONDITION.match(directive.name):
+            asks = any(t.text in _VERSION for t in directive.tokens)
+            open_.append(directive.start if asks else -1)
+        elif directive.name == "endif" and open_:
+            start = open_.pop()
+            if start >= 0:
+                ranges.append((start, directive.start))
+    ranges += [(start, end) for start in open_ if start >= 0]
+    return ranges

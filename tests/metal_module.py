@@ -1,0 +1,12 @@
+"""Which metalcompute the tests run on: the real one where it can be imported, else its double."""
+
+import importlib
+from types import ModuleType
+
+
+def metal_module() -> ModuleType:
+    """Give metalcompute, or the double."""
+    try:
+        return importlib.import_module("metalcompute")
+    except ImportError:
+        return importlib.import_module("metalnb.metalcompute")
