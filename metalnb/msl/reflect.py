@@ -96,12 +96,13 @@ class _Reader:
                 ))  # fmt: skip
                 continue
             proto = tail.underlying_typedef_type.get_canonical()
-            found.append(self.signature(template, instance.name, instance.function, proto))
+            signature = self.signature(template, instance.name, instance.function, proto, _specialization(tail))
+            found.append(signature)
         return found
 
-    def signature(self, cursor: Any, name: str, function: str, proto: Any) -> Signature:
-        """Read one kernel; ``proto`` has its parameters' types."""
-        notes = _annotations(cursor)
+    def signature(self, cursor: Any, name: str, function: str, proto: Any, made: Any = None) -> Signature:
+        """Read one kernel; ``proto`` has its parameters' types, ``made`` is what a template was instantiated to."""
+        notes = _annotations(made or cursor)
         declared = [c for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
         types = list(proto.get_canonical().argument_types())
         params: list[Param] = []
@@ -161,7 +162,7 @@ class _Reader:
             taken: dict[int, Param] = {}
             for p in (p for p in group if p.index >= 0):
                 if p.index in taken:
-                    self.problem(declared[p.position], f"{p.attribute} is given to both '{taken[p.index].name}' and '{p.name}'",
+                    self.problem(declared[p.position], f"{p.attribute} is given to '{taken[p.index].name}' and '{p.name}'",
                                  "give each buffer an index of its own")  # fmt: skip
                 taken[p.index] = p
             for p in (p for p in group if p.index < 0):
@@ -205,7 +206,8 @@ class _Reader:
             return self.structs[name]
         size = kind.get_size()
         if size < 0:
-            self.problem(cursor, f"'{name}' is incomplete: its size is not known", f"define struct {name} before the kernel")
+            message = f"'{name}' is incomplete: its size is not known"
+            self.problem(cursor, message, f"define struct {name} before the kernel")
             return None
         fields = []
         self.structs[name] = Struct(name, (), size, kind.get_align())
@@ -259,6 +261,12 @@ def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
 
 def _annotations(cursor: Any) -> dict[str, Any]:
     return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
+
+
+def _specialization(tail: Any) -> Any:
+    """Find the function that ``decltype(f<T>)`` speaks of: there the attributes' arguments have their values."""
+    found = (c.referenced for c in tail.walk_preorder() if c.kind.name == "DECL_REF_EXPR")
+    return next((c for c in found if c is not None and c.kind.name == "FUNCTION_DECL"), None)
 
 
 def _host_name(cursor: Any) -> str | None:

@@ -1,0 +1,122 @@
+"""One row of the table of whole kernels, and how an answer is compared with its oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import metalnb as mnb
+
+FOLDER = Path(__file__).parent
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Sizes = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a kernel gave, and what it should have given.
+
+    Attributes
+    ----------
+    got : array
+    want : array
+        From the oracle: float64, or integers.
+    roundings : float
+        How many half-units in the last place of `got`'s dtype may separate them, in units of `scale`; 0 is exact.
+    scale : array, optional
+        What a rounding is relative to where it is not the result: the sum of magnitudes behind each element.
+    epsilon : dtype, optional
+        The type that is rounded to on the way, where it is not the result's own.
+    """
+
+    got: Array
+    want: Array
+    roundings: float = 0
+    scale: Any = None
+    epsilon: Any = None
+
+    def verify(self) -> None:
+        """Raise an AssertionError that names the worst element."""
+        got, want = np.asarray(self.got), np.asarray(self.want)
+        assert got.shape == want.shape, f"shape {got.shape}, want {want.shape}"
+        if self.roundings == 0:
+            np.testing.assert_array_equal(got, want)
+            return
+        numbers, want = got.astype(np.float64), want.astype(np.float64)
+        finite = np.isfinite(want)
+        np.testing.assert_array_equal(numbers[~finite], want[~finite])
+        scale = np.broadcast_to(np.abs(want) if self.scale is None else self.scale, want.shape)
+        kind = self.epsilon or got.dtype
+        unit, tiny = _precision(np.dtype(kind))
+        with np.errstate(invalid="ignore"):
+            excess = np.abs(numbers - want) / (unit / 2 * scale + tiny)
+        excess = np.where(finite, excess, 0)
+        if excess.size and not excess.max() <= self.roundings:
+            worst = np.unravel_index(np.nanargmax(np.where(np.isnan(excess), np.inf, excess)), excess.shape)
+            message = (
+                f"at {tuple(map(int, worst))}: got {numbers[worst]!r}, want {want[worst]!r}: "
+                f"{excess[worst]:.3g} roundings, {self.roundings:g} allowed"
+            )
+            raise AssertionError(message)
+
+
+def _precision(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Give a type's relative spacing and its smallest normal number, below which Metal may flush to zero."""
+    if dtype.name == "bfloat16":
+        return 2.0**-7, 2.0**-126
+    info = np.finfo(dtype)
+    return float(info.eps), float(info.tiny)
+
+
+class Bench:
+    """Where a case runs: it compiles the case's kernel file for one engine."""
+
+    def __init__(self, name: str, engine: str, seed: np.random.Generator) -> None:
+        self.name = name
+        self.engine = engine
+        self.rng = seed
+
+    def load(self, **constants: Any) -> Any:
+        """Compile the file, with these function constants."""
+        return mnb.load(FOLDER / f"{self.name}.metal", engine=self.engine, constants=constants)
+
+    def normal(self, *shape: int, dtype: Any = np.float32) -> Array:
+        """Random numbers around 0."""
+        return self.rng.standard_normal(shape).astype(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kernel file, its sizes, and the function that runs it beside its oracle."""
+
+    name: str
+    run: Callable[..., Check | Iterable[Check]]
+    sizes: tuple[Sizes, ...]
+    metal: bool = True
+    needs: str = ""
+
+
+@dataclass(slots=True)
+class Table:
+    """Collects the cases of one file."""
+
+    cases: list[Case] = field(default_factory=list)
+
+    def case(self, *sizes: Sizes, name: str = "", **options: Any) -> Callable[[Any], Any]:
+        """Enter a function that runs ``<its name>.metal`` (or `name`) at each of `sizes`."""
+
+        def enter(run: Any) -> Any:
+            self.cases.append(Case(name or run.__name__, run, sizes or ({},), **options))
+            return run
+
+        return enter
+
+
+def padded(n: int, group: int) -> int:
+    """Threads in whole groups that cover n."""
+    return -(-n // group) * group

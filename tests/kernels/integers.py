@@ -1,0 +1,5 @@
+"""TODO."""
+
+from .case import Table
+
+table = Table()

@@ -1,0 +1,119 @@
+"""The layers of a transformer and of a convolutional network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .case import Bench, Check, Table
+
+table = Table()
+
+
+def _softmax(x: Any) -> Any:
+    with np.errstate(invalid="ignore"):
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+
+def _softmax_case(bench: Bench, dtype: Any, name: str, rows: int, columns: int, threads: int) -> Check:
+    x = (4 * bench.normal(rows, columns)).astype(dtype)
+    x[0, columns // 2] = 30  # one element takes nearly all
+    x[-1, : columns // 2] = -np.inf  # a masked row
+    got = bench.load()[name](x, np.zeros_like(x), columns, grid=rows * threads, threadgroup=threads)
+    assert got is None
+    out = np.zeros_like(x)
+    bench.load()[name](x, out, columns, grid=rows * threads, threadgroup=threads)
+    # exp's argument carries a rounding of up to 60 units of its own, and fast::exp a few more.
+    return Check(out, _softmax(x.astype(np.float64)), roundings=100 if dtype == np.float32 else 4)
+
+
+@table.case({"rows": 1, "columns": 1, "threads": 32}, {"rows": 5, "columns": 127, "threads": 64},
+            {"rows": 3, "columns": 5000, "threads": 1024})  # fmt: skip
+def softmax(bench: Bench, rows: int, columns: int, threads: int) -> list[Check]:
+    return [
+        _softmax_case(bench, np.float32, "softmax_float32", rows, columns, threads),
+        _softmax_case(bench, np.float16, "softmax_float16", rows, columns, threads),
+    ]
+
+
+@table.case({"rows": 4, "columns": 300, "threads": 128}, name="softmax", needs="ml_dtypes")
+def softmax_bfloat(bench: Bench, rows: int, columns: int, threads: int) -> Check:
+    import ml_dtypes
+
+    return _softmax_case(bench, ml_dtypes.bfloat16, "softmax_bfloat16", rows, columns, threads)
+
+
+@table.case({"rows": 1, "columns": 1, "threads": 32, "affine": False}, {"rows": 6, "columns": 97, "threads": 64, "affine": True},
+            {"rows": 2, "columns": 4096, "threads": 512, "affine": True})  # fmt: skip
+def layer_norm(bench: Bench, rows: int, columns: int, threads: int, affine: bool) -> Check:
+    x = bench.normal(rows, columns) + 100
+    y = np.full_like(x, np.nan)
+    weight, bias = bench.normal(columns), bench.normal(columns)
+    named = {"weight": weight, "bias": bias} if affine else {}
+    bench.load(affine=affine).layer_norm(
+        x, y, **named, args={"columns": columns, "eps": 1e-5},
+        grid=rows * threads, threadgroup=threads, threadgroup_memory={"scratch": 32 * 4},
+    )  # fmt: skip
+    wide = x.astype(np.float64)
+    want = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    if affine:
+        want = want * weight + bias
+    # The mean, about 100, is known to a few of its own roundings, divided by a deviation of about 1 (0.003 in a row of one).
+    depth = 8 + columns / threads
+    return Check(y, want, roundings=depth, scale=np.abs(want) + 100 / np.sqrt(wide.var(-1, keepdims=True) + 1e-5) * 3)
+
+
+@table.case({"kind": "f32", "rows": 1, "columns": 4, "threads": 32}, {"kind": "f32", "rows": 5, "columns": 2052, "threads": 256},
+            {"kind": "f16", "rows": 3, "columns": 128, "threads": 64})  # fmt: skip
+def rms_norm(bench: Bench, kind: str, rows: int, columns: int, threads: int) -> Check:
+    dtype = np.float32 if kind == "f32" else np.float16
+    x, weight = bench.normal(rows, columns, dtype=dtype), bench.normal(columns, dtype=dtype)
+    y = np.zeros((rows, columns), dtype)
+    bench.load()[f"rms_norm_{kind}_4"](
+        x.reshape(-1, 4), weight.reshape(-1, 4), y.reshape(-1, 4), {"ne00_4": columns // 4, "eps": 1e-6},
+        grid=rows * threads, threadgroup=threads, threadgroup_memory={"shmem": 32 * 4},
+    )  # fmt: skip
+    wide = x.astype(np.float64)
+    want = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-6) * weight
+    return Check(y, want, roundings=12 + columns / threads)  # all terms are positive
+
+
+@table.case({"name": "rope_traditional_float"}, {"name": "rope_float"}, {"name": "rope_inverse_float"}, {"name": "rope_half"})
+def rope(bench: Bench, name: str) -> Check:
+    positions, heads, pairs = 5, 3, 33
+    dtype = np.float16 if "half" in name else np.float32
+    x = bench.normal(positions, heads, 2 * pairs, dtype=dtype)
+    offset, base, scale = 17, np.log2(10000.0), 0.5
+    out = np.zeros_like(x)
+    bench.load()[name](x, out, offset, base, scale, grid=(pairs, heads, positions), threadgroup=(11, 3, 2))
+    angle = scale * (np.arange(positions) + offset)[:, None, None] * 10000.0 ** (-np.arange(pairs) / pairs)
+    c, s = np.cos(angle), np.sin(angle) * (-1 if "inverse" in name else 1)
+    wide = x.astype(np.float64)
+    first, second = (wide[..., 0::2], wide[..., 1::2]) if "traditional" in name else (wide[..., :pairs], wide[..., pairs:])
+    turned = first * c - second * s, first * s + second * c
+    want = np.stack(turned, -1).reshape(x.shape) if "traditional" in name else np.concatenate(turned, -1)
+    # The angle, up to 10.5, carries a few of its own roundings.
+    length = np.hypot(first, second)
+    scale_of = np.stack([length] * 2, -1).reshape(x.shape) if "traditional" in name else np.concatenate([length] * 2, -1)
+    return Check(out, want, roundings=64 if dtype == np.float32 else 3, scale=scale_of)
+
+
+@table.case({"dim": 64, "queries": 5, "keys": 77, "causal": False}, {"dim": 80, "queries": 33, "keys": 33, "causal": True},
+            {"dim": 32, "queries": 1, "keys": 200, "causal": True})  # fmt: skip
+def attention(bench: Bench, dim: int, queries: int, keys: int, causal: bool) -> Check:
+    heads, groups = 4, 2
+    q = bench.normal(heads, queries, dim)
+    k, v = (bench.normal(heads // groups, keys, dim, dtype=np.float16) for _ in "kv")
+    out = np.full_like(q, np.nan)
+    args = {"queries": queries, "keys": keys, "scale": dim**-0.5, "gqa_factor": groups}
+    grid = (128 * -(-queries // 4), heads)
+    bench.load(HEAD_DIM=dim, CAUSAL=causal).attention(q, k, v, out, args, grid=grid, threadgroup=128)
+    k, v = (np.repeat(t.astype(np.float64), groups, 0) for t in (k, v))
+    scores = q.astype(np.float64) @ k.transpose(0, 2, 1) * dim**-0.5
+    if causal:
+        scores[:, ~np.tri(queries, keys, keys - queries, dtype=bool)] = -np.inf
+    weights = _softmax(scores)
+    # Scores of up to about 8 carry dim roundings at worst; each moves a weight by as much.
+    return Check(out, weights @ v, roundings=dim + keys / 4, scale=weights @ np.abs(v) * 4)

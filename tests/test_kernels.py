@@ -1,0 +1,54 @@
+"""Whole kernels of the kinds that real projects contain, each against NumPy (``kernels/*.metal`` beside its oracle)."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+from kernels import arrays, images, integers, linear, neural, ordering, physics
+from kernels.case import FOLDER, Bench, Case, Check
+
+CASES = [case for file in (linear, neural, ordering, arrays, images, integers, physics) for case in file.table.cases]
+
+
+def _rows() -> list[Any]:
+    rows = []
+    for case in CASES:
+        for sizes in case.sizes:
+            label = "-".join([case.run.__name__, *(f"{k}={v}" for k, v in sizes.items())])
+            marks = []
+            if case.needs and importlib.util.find_spec(case.needs) is None:
+                marks.append(pytest.mark.skip(reason=f"needs {case.needs}: pip install {case.needs}"))
+            rows.append(pytest.param(case, sizes, id=label, marks=marks))
+    return rows
+
+
+@pytest.mark.parametrize(("case", "sizes"), _rows())
+def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> None:
+    found = case.run(Bench(case.name, "cpu", rng), **sizes)
+    checks = [found] if isinstance(found, Check) else list(found)
+    assert checks
+    for check in checks:
+        check.verify()
+
+
+def test_every_kernel_file_is_run() -> None:
+    assert {case.name for case in CASES} == {path.stem for path in FOLDER.glob("*.metal")}
+    assert len(CASES) >= 25
+
+
+@pytest.mark.parametrize("wrong", [np.array([1, 2, 4]), np.array([1, 2, np.nan]), np.array([1, np.inf, 3])])
+def test_a_wrong_answer_is_seen(wrong: Any) -> None:
+    right = np.array([1, 2, 3])
+    Check(right.astype(np.float32), right.astype(np.float64), roundings=1).verify()
+    for roundings in (0, 1, 100):
+        with pytest.raises(AssertionError):
+            Check(wrong.astype(np.float32), right, roundings=roundings).verify()
+
+
+def test_an_instantiation_has_its_own_thread_limit() -> None:
+    program = Bench("merge_sort", "cpu", np.random.default_rng()).load()
+    assert program["sort_float32_bn64"].signature.max_threads == 64
+    assert program["argsort_int8_bn32"].signature.max_threads == 32
