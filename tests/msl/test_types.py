@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from msl.rows import Table, rows
 
+import metalnb as mnb
+
 _SIZES = {"bool": 1, "char": 1, "uchar": 1, "short": 2, "ushort": 2, "int": 4, "uint": 4, "long": 8, "ulong": 8,
           "half": 2, "bfloat": 2, "float": 4}  # fmt: skip
 _VECTORS = [(f"{t}{n}", s * m, s * m) for t, s in _SIZES.items() for n, m in ((2, 2), (3, 4), (4, 4))]
@@ -184,3 +186,55 @@ def test_traits(space: str, index: int) -> None:
 @pytest.mark.parametrize(("space", "index"), _LIMITS.params)
 def test_limits(space: str, index: int) -> None:
     _LIMITS.check(space, index)
+
+
+def test_conversions_of_every_half_and_bfloat() -> None:
+    """A float to the nearest half or bfloat, ties to even; the way back is exact (MSL 8.4)."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    rng = np.random.default_rng(16)
+    floats = rng.integers(0, 1 << 32, bits.size, np.uint32).view(np.float32)
+    floats[::2] = np.float32(rng.standard_normal(bits.size // 2) * 2.0 ** rng.integers(-26, 17, bits.size // 2))
+    ties = rng.integers(0, 1 << 16, bits.size // 32, np.uint32) << 16 | 0x8000  # between two bfloats
+    floats[::32] = ties.view(np.float32)
+    program = mnb.compile("""
+        #include <metal_stdlib>
+        using namespace metal;
+        kernel void f(device const ushort* bits, device const float* floats, device float* wide, device ushort* narrow,
+                      uint i [[thread_position_in_grid]]) {
+            wide[2 * i] = as_type<half>(bits[i]);
+            wide[2 * i + 1] = as_type<bfloat>(bits[i]);
+            narrow[2 * i] = as_type<ushort>(half(floats[i]));
+            narrow[2 * i + 1] = as_type<ushort>(bfloat(floats[i]));
+        }""")
+    wide, narrow = np.zeros((bits.size, 2), np.float32), np.zeros((bits.size, 2), np.uint16)
+    program.f(bits, floats, wide.reshape(-1), narrow.reshape(-1), grid=(bits.size,))
+
+    np.testing.assert_array_equal(wide[:, 0], bits.view(np.float16).astype(np.float32))
+    np.testing.assert_array_equal(wide[:, 1], (bits.astype(np.uint32) << 16).view(np.float32))
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.testing.assert_array_equal(narrow[:, 0].view(np.float16), floats.astype(np.float16))
+    exact = floats.view(np.uint32).astype(np.uint64)
+    rounded = ((exact + 0x7FFF + (exact >> np.uint64(16) & np.uint64(1))) >> np.uint64(16)).astype(np.uint16)
+    number = ~np.isnan(floats)
+    np.testing.assert_array_equal(narrow[number, 1], rounded[number])
+    assert np.isnan((narrow[~number, 1].astype(np.uint32) << 16).view(np.float32)).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("float4 v = 1; v.xx = float2(1);", 3),
+        ("int4 n = 1; float4 v = n;", 3),
+        ("float4 v(1, 2, 3);", 3),
+        ("float2 v = 1; v.z = 2;", 3),
+        ("float3 v = as_type<float3>(half4(1));", 3),
+        ("float4 v = 1; if (v == v) v = 2;", 3),
+        ("int4 n = 1; n = n * 2.5f;", 3),
+        ("float2x2 m = 1.0f;", 3),
+        ("float2x2 m(1); m = m * float3(1);", 3),
+    ],
+)
+def test_refused(text: str, line: int) -> None:
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(f"#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float4* o) {{ {text} }}\n")
+    assert caught.value.line == line
