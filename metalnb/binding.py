@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import difflib
 import math
+import struct
 from collections.abc import Mapping
-from struct import Struct as Packer
-from struct import error as PackError
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -41,7 +40,9 @@ class Slot:
         True for ``void*``: any dtype will do.
     """
 
-    __slots__ = ("_pack", "_reflection", "components", "dtype", "kernel", "opaque", "param", "takes_array", "value_shape")
+    __slots__ = (
+        "_pack", "_reflection", "components", "dtype", "kernel", "opaque", "param", "takes_array", "value_shape",
+    )  # fmt: skip
 
     def __init__(self, kernel: str, param: Param, reflection: Reflection) -> None:
         self.kernel = kernel
@@ -52,7 +53,7 @@ class Slot:
         self.components = math.prod(self.value_shape)
         self._reflection = reflection
         plain = not self.takes_array and not self.value_shape and self.dtype.char in _PLAIN
-        self._pack = Packer(_PLAIN[self.dtype.char]).pack if plain else None
+        self._pack = struct.Struct(_PLAIN[self.dtype.char]).pack if plain else None
 
     @property
     def label(self) -> str:
@@ -70,7 +71,7 @@ class Slot:
             if self._pack is not None and type(value) in _EXACT:
                 try:
                     return bytearray(self._pack(value))
-                except (PackError, OverflowError):
+                except (struct.error, OverflowError):
                     pass  # does not fit: worded below
             if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
                 return np.array(value, order="C")
@@ -78,7 +79,8 @@ class Slot:
         if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
             self._refuse(f"got {described(value)}", self._cure_for(value))
         if value.dtype != self.dtype and not self.opaque:
-            self._refuse(f"got {'records' if value.dtype.names else value.dtype}, shape {value.shape}", self._dtype_cure())
+            kind = "records" if value.dtype.names else value.dtype
+            self._refuse(f"got {kind}, shape {value.shape}", self._dtype_cure())
         flags = value.flags
         if not flags.c_contiguous:
             cure = "Pass a contiguous array" if self.param.writable else f"Pass np.ascontiguousarray({self.param.name})"
@@ -97,9 +99,9 @@ class Slot:
         """Give an array's shape in elements of the parameter's type."""
         inner = self.value_shape
         if not inner:
-            return array.shape
+            return tuple(array.shape)
         if array.shape[-len(inner) :] == inner:
-            return array.shape[: -len(inner)]
+            return tuple(array.shape[: -len(inner)])
         count = math.prod(inner)
         if array.ndim == 1 and array.size % count == 0:
             return (array.size // count,)
@@ -109,7 +111,6 @@ class Slot:
         if layout is not None and layout.shape[-1:] == (3,) and layout.stride[-1:] == (4,):
             cure += f": each 3 numbers fill 4 places in memory (MSL 2.2){self._packed(array, layout.name)}"
         self._refuse(f"got shape {array.shape}", cure)
-        return ()
 
     def _packed(self, array: Array, name: str) -> str:
         fits = array.shape[-1:] == (3,) and self.value_shape == (4,)
@@ -135,7 +136,7 @@ class Slot:
             f"Pass at least {threads:,} elements, or grid={count}, or guard {name}[…] in the kernel",
         )
 
-    def _refuse(self, got: str, cure: str) -> None:
+    def _refuse(self, got: str, cure: str) -> NoReturn:
         message = f"{self.label}; {got}. {cure}."
         raise ArgumentError(message)
 
@@ -185,7 +186,8 @@ class Binder:
                 message = f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
                 raise ArgumentError(message)
             if i < len(args):
-                message = f"{self.signature.name}: argument {name!r} is given twice, by position and by name. {self._usage()}"
+                twice = "is given twice, by position and by name"
+                message = f"{self.signature.name}: argument {name!r} {twice}. {self._usage()}"
                 raise ArgumentError(message)
             bound[i] = slots[i].bind(value)
         for slot, value in zip(slots, bound, strict=True):

@@ -92,7 +92,8 @@ def numpy_dtype(scalar: str) -> np.dtype[np.generic]:
         except ImportError as error:
             message = "bfloat arrays need the package ml_dtypes: pip install 'metalnb[bfloat16]'"
             raise ImportError(message) from error
-        return np.dtype(ml_dtypes.bfloat16)
+        bfloat: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat
     return np.dtype(name)
 
 
@@ -130,7 +131,9 @@ def layout_of(name: str) -> Layout | None:
     return Layout(name, scalar, (count,), (width,), width * size, width * size)
 
 
-_QUALIFIERS = re.compile(r"\b(?:const|volatile|struct|class|union|enum|__\w+|device|constant|threadgroup|thread)\b\s*|\bmetal::")
+_QUALIFIERS = re.compile(
+    r"\b(?:const|volatile|struct|class|union|enum|__\w+|device|constant|threadgroup|thread)\b\s*|\bmetal::",
+)
 _TEMPLATE = re.compile(r"(packed_vec|vec|matrix)<([\w ]+),\s*(\d)(?:,\s*(\d))?>")
 
 

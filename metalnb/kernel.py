@@ -136,6 +136,7 @@ class Kernel:
         return self._binary
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run the kernel to its end; see the class for what a call takes and gives."""
         return self.prepare(*args, **named).run()
 
     def prepare(
@@ -211,7 +212,9 @@ class Kernel:
         for name in shapes:
             if name not in left_out:
                 names = ", ".join(sorted(left_out)) or "none"
-                message = f"{self.signature.name}: shapes[{name!r}] names no buffer that was left out (left out: {names})."
+                message = (
+                    f"{self.signature.name}: shapes[{name!r}] names no buffer that was left out (left out: {names})."
+                )
                 raise ArgumentError(message)
 
     def _arguments(self, bound: list[Any], group: Grid, memory: Mapping[str, int] | None) -> list[Any]:
@@ -219,7 +222,7 @@ class Kernel:
         arguments: list[Any] = [None] * len(self.signature.params)
         for place, value in zip(self._places, bound, strict=True):
             arguments[place] = value
-        given = dict(memory or {})
+        given: dict[str, Any] = dict(memory or {})
         for i, param in enumerate(self.signature.params):
             if param.space != "threadgroup":
                 continue

@@ -60,8 +60,8 @@ def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
         return (math.prod(shape), 1, 1)
     if len(shape) > width:
         message = (
-            f"{signature.name}: an array of shape {shape} has {len(shape)} axes, but the kernel's positions have {width}. "
-            f"Pass grid=(…), x first."
+            f"{signature.name}: an array of shape {shape} has {len(shape)} axes, but the kernel's positions have "
+            f"{width}. Pass grid=(…), x first."
         )
         raise LaunchError(message)
     sizes = [*reversed(shape), 1, 1, 1]
@@ -108,7 +108,8 @@ def _triple(signature: Signature, what: str, given: Any, least: int) -> Grid:
     except TypeError:
         sizes = []
     if not 1 <= len(sizes) <= _DIMENSIONS or any(not least <= n <= _LIMIT for n in sizes):
-        rule = f"1 to 3 whole numbers of threads, x first, each {'at least 1' if least else 'not negative'} and below 2^32"
+        bound = "at least 1" if least else "not negative"
+        rule = f"1 to 3 whole numbers of threads, x first, each {bound} and below 2^32"
         message = f"{signature.name}: {what} is {rule}; got {given!r}."
         raise LaunchError(message)
     sizes += [1] * (_DIMENSIONS - len(sizes))

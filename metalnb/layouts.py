@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import numpy_dtype
+from .dtypes import Layout, numpy_dtype
 from .errors import ArgumentError
 from .msl.signature import Constant, Reflection, Struct, Type
 
@@ -74,7 +74,7 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
             message = f"{label}; got an array of shape {value.shape}. Pass one number."
             raise ArgumentError(message)
         value = value[()]
-    if not isinstance(value, (bool, int, float, np.bool_, np.number)) or isinstance(value, (complex, np.complexfloating)):
+    if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
         message = f"{label}; got {described(value)}. Pass one number."
         raise ArgumentError(message)
     if kind == "bool":
@@ -116,13 +116,14 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
     if layout is not None and not layout.shape and not kind.extents:
         return scalar(layout.scalar, value, label)
     if layout is not None:
-        return _components(kind, value, label)
+        return _components(kind, layout, value, label)
     record = reflection.struct(kind.name)
     if record is None:
         message = f"{label}: metalnb cannot make a '{kind}' from Python."
         raise ArgumentError(message)
     result = np.zeros((), struct_dtype(record, reflection))
-    if isinstance(value, (np.ndarray, np.void)) and value.dtype == result.dtype and value.size == 1 and not kind.extents:
+    whole = isinstance(value, (np.ndarray, np.void)) and value.dtype == result.dtype and value.size == 1
+    if whole and not kind.extents:
         return np.array(value).reshape(())
     if kind.extents:
         message = f"{label}: pass an array of dtype program.dtype({record.name!r}) and shape {kind.extents}."
@@ -133,10 +134,8 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
     return result
 
 
-def _components(kind: Type, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
+def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     """Pack a vector, a matrix or an array of them from a sequence of components."""
-    layout = kind.layout
-    assert layout is not None
     wanted = kind.extents + layout.shape
     try:
         given = np.asarray(value)

@@ -71,12 +71,12 @@ def header_name(name: str) -> str:
     if name == MAIN or is_header(name):
         whose = "one of MSL's own headers" if name != MAIN else "the cell itself"
         raise ArgumentError(f"headers: {name!r} is the name of {whose}. Choose another name.")
-    if not isinstance(name, str) or not _HEADER.fullmatch(name):
+    if not _HEADER.fullmatch(str(name)):
         raise ArgumentError(f"headers: a name has letters, digits and '_', '-', '.', '/' for folders; got {name!r}.")
     return name
 
 
-def text(source: str, name: str) -> str:
+def text(source: Any, name: str) -> str:
     """Check a text.
 
     Raises

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from metalnb import cache
@@ -109,8 +110,10 @@ def expand(cell: Cell, headers: dict[str, Cell]) -> str:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(other.bare, encoding="utf-8")
         (folder / MAIN).write_text(cell.bare, encoding="utf-8")
-        command = [*clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
-                   f"-I{folder}", MAIN]  # fmt: skip
+        command = [
+            *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
+            f"-I{folder}", MAIN,
+        ]  # fmt: skip
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())
         return done.stdout.decode(errors="replace")
 
@@ -119,8 +122,7 @@ def _paths(folder: Path) -> list[str]:
     return [f"-I{INCLUDE}", f"-I{TARGET.parent}", f"-I{folder}"]
 
 
-def _write(folder: Path, name: str, text: str, headers: object) -> None:
-    assert hasattr(headers, "items")
+def _write(folder: Path, name: str, text: str, headers: Mapping[str, Cell]) -> None:
     (folder / name).write_text(text, encoding="utf-8")
     for header, cell in headers.items():
         path = folder / header
@@ -140,7 +142,10 @@ def _precompiled(flags: tuple[str, ...]) -> Path | None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
             folder = Path(name)
-            command = [*clang(), *flags, f"-I{INCLUDE}", f"-I{TARGET.parent}", "-Xclang", "-emit-pch", "-c", str(_PRELUDE), "-o", "out.pch"]  # fmt: skip
+            command = [
+                *clang(), *flags, f"-I{INCLUDE}", f"-I{TARGET.parent}",
+                "-Xclang", "-emit-pch", "-c", str(_PRELUDE), "-o", "out.pch",
+            ]  # fmt: skip
             done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())
             if done.returncode:
                 return None
@@ -161,14 +166,18 @@ def _run(command: list[str], folder: Path, unit: Unit) -> None:
         line = unit.signature.line
         found = Diagnostic(
             line, 1, f"'{unit.signature.name}': the compiler gave no answer in {_timeout():.0f} s",
-            unit.cell.edited.line(line), unit.cell.name, "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds",
+            unit.cell.edited.line(line), unit.cell.name,
+            "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds",
         )  # fmt: skip
         raise CompileError([found]) from None
     if done.returncode:
         raise CompileError(_diagnostics(done.stderr.decode(errors="replace"), unit))
 
 
-_LINE = re.compile(r"^(?:\./)?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?:fatal )?(?P<kind>error|note): (?P<text>.*)$", re.MULTILINE)
+_LINE = re.compile(
+    r"^(?:\./)?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?:fatal )?(?P<kind>error|note): (?P<text>.*)$",
+    re.MULTILINE,
+)
 
 
 def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:

@@ -21,12 +21,12 @@ class Edit:
 
 
 class EditedText:
-    """A text and what it became.
+    r"""A text and what it became.
 
     Parameters
     ----------
     original : str
-        The author's text, with ``\\n`` line ends.
+        The author's text, with ``\n`` line ends.
     edits : list of Edit
         Must not overlap.
     """

@@ -19,7 +19,9 @@ __all__ = ["ENTRY", "Unit", "literal", "opencl"]
 ENTRY = "metalnb_entry"
 
 # Nothing of the cell's is seen from outside: what the one entry point does not need is dropped.
-_INTERNAL = "#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = any(function, variable(is_global)))"
+_INTERNAL = (
+    "#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = any(function, variable(is_global)))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ def opencl(unit: Unit, *, flat: bool = False, wide: bool = False) -> str:
 def _constants(unit: Unit) -> list[str]:
     lines = []
     for constant, value in unit.constants.items():
-        lines += [f"#define $value_{constant.name} {literal(constant.type, value)}", f"#define $defined_{constant.name} true"]
+        lines.append(f"#define $value_{constant.name} {literal(constant.type, value)}")
+        lines.append(f"#define $defined_{constant.name} true")
     for constant in unit.undefined:
         lines += [f"#define $value_{constant.name} {{}}", f"#define $defined_{constant.name} false"]
     return lines
@@ -96,7 +99,7 @@ def literal(kind: str, value: Any) -> str:
     if kind in {"float", "half", "bfloat"}:
         value = struct.unpack("f", struct.pack("f", value))[0]
         if value != value:  # noqa: PLR0124  (NaN)
-            return f"({kind})__builtin_nanf(\"\")"
+            return f'({kind})__builtin_nanf("")'
         if value in {float("inf"), float("-inf")}:
             return f"({kind})({'-' if value < 0 else ''}__builtin_inff())"
         return f"({kind}){value.hex()}f"
@@ -118,7 +121,7 @@ _PLACE = {
     "threadgroups_per_grid": "threadgroups_per_grid",
     "thread_index_in_threadgroup": "index_in_threadgroup",
 }
-_NOMINAL = "here.dispatch_threads_per_threadgroup.x * here.dispatch_threads_per_threadgroup.y * here.dispatch_threads_per_threadgroup.z"
+_NOMINAL = " * ".join(f"here.dispatch_threads_per_threadgroup.{axis}" for axis in "xyz")
 _INPUT = {
     **{name: f"here.{member}" for name, member in _PLACE.items()},
     "grid_origin": "$uint3{0, 0, 0}",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +68,7 @@ class Parsed:
     def errors(self) -> Iterator[Diagnostic]:
         """Yield the parser's errors, each at a place of the author's."""
         for found in self.unit.diagnostics:
-            if found.severity < 3:  # noqa: PLR2004  (CXDiagnostic_Error)
+            if found.severity < 3:  # CXDiagnostic_Error
                 continue
             refused = self._refused(found.spelling)
             if refused is not None:
@@ -121,8 +123,7 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:
         files[-1] = (main, files[-1][1] + tail)
-    with _LOCK:
-        unit = cindex.Index.create().parse(main, args=flags(), unsaved_files=files)
+    unit = _on_a_deep_stack(lambda: cindex.Index.create().parse(main, args=flags(), unsaved_files=files))
     parsed = Parsed(unit, cell, headers)
     if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
         raise CompileError([Diagnostic(1, 1, "the cell includes a file: a cell reads no files", file=cell.name)])
@@ -130,6 +131,32 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
     if errors:
         raise CompileError(_first(errors, parsed))
     return parsed
+
+
+_STACK = 1 << 28  # bytes, of address space
+
+
+def _on_a_deep_stack(work: Callable[[], Any]) -> Any:
+    """Run in a thread of ours: libclang's own has 8 MB of stack, and a deep expression overflows it and ends the process."""
+    outcome: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:  # noqa: BLE001  (handed on)
+            outcome.set_exception(error)
+
+    with _LOCK:
+        usual = threading.stack_size(_STACK)
+        os.environ["LIBCLANG_NOTHREADS"] = "1"
+        try:
+            worker = threading.Thread(target=run, name="metalnb-parse")
+            worker.start()
+            worker.join()
+        finally:
+            threading.stack_size(usual)
+            del os.environ["LIBCLANG_NOTHREADS"]
+    return outcome.result()
 
 
 def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:

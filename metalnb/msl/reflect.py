@@ -162,8 +162,8 @@ class _Reader:
             taken: dict[int, Param] = {}
             for p in (p for p in group if p.index >= 0):
                 if p.index in taken:
-                    self.problem(declared[p.position], f"{p.attribute} is given to '{taken[p.index].name}' and '{p.name}'",
-                                 "give each buffer an index of its own")  # fmt: skip
+                    message = f"{p.attribute} is given to both '{taken[p.index].name}' and '{p.name}'"
+                    self.problem(declared[p.position], message, "give each buffer an index of its own")
                 taken[p.index] = p
             for p in (p for p in group if p.index < 0):
                 index = next(i for i in range(len(group) + len(taken) + 1) if i not in taken)

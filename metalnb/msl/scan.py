@@ -305,7 +305,7 @@ class _Scanner:
             return None
         function = _template_id(self.source, tokens[at + 1 : stop])
         if function is None:
-            self.problem(tokens[at].start, f"host_name \"{name}\": cannot tell which template is instantiated",
+            self.problem(tokens[at].start, f'host_name "{name}": cannot tell which template is instantiated',
                          f'write: template [[host_name("{name}")]] [[kernel]] decltype(f<T>) f<T>;')  # fmt: skip
             return None
         return name, function
@@ -333,7 +333,8 @@ def _misuse(name: str) -> tuple[str, str]:
         need = f"needs an argument: [[{name}(…)]]" if known.argument else f"takes no argument: [[{name}]]"
         return f"attribute '{name}' {need}", ""
     near = difflib.get_close_matches(name, ATTRIBUTES, n=1)
-    return f"unknown attribute '{name}'", f"did you mean [[{near[0]}]]?" if near else "see section 5.2 of the MSL specification"
+    hint = f"did you mean [[{near[0]}]]?" if near else "see section 5.2 of the MSL specification"
+    return f"unknown attribute '{name}'", hint
 
 
 def _host_name(attribute: list[Token]) -> str | None:

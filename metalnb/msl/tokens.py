@@ -9,8 +9,8 @@ from typing import NamedTuple
 __all__ = ["Directive", "Stream", "Token", "close", "tokenize"]
 
 # A line that ends in a backslash goes on, in the middle of a word too, and clang lets spaces stand after the backslash.
-# It also takes Unicode's spaces for spaces, and $ and most of Unicode for letters. What is read otherwise here than there
-# could hide an #include: so, in doubt, this takes less for a comment or a raw string than clang does.
+# It also takes Unicode's spaces for spaces, and $ and most of Unicode for letters. What is read otherwise here than
+# there could hide an #include: so, in doubt, this takes less for a comment or a raw string than clang does.
 _SPLICE = r"\\[ \t\f\v]*\n"
 _SPACE = r" \t\r\f\v\x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
@@ -18,7 +18,8 @@ _TOKEN = re.compile(
     rf"""
     (?P<space>    [{_SPACE}]+ | {_SPLICE} | //(?:[^\n\\]|{_SPLICE}|\\)* | /\*(?s:.*?)(?:\*/|\Z) )
   | (?P<newline>  \n )
-  | (?P<string>   (?<![\w$])(?<![^\0-\x7f])(?:u8|[uUL])?R"(?P<raw>[^()\s\\]{{0,16}})\((?s:.*?)\)(?P=raw)" | (?:u8|[uUL])?"(?:[^"\\\n]|\\(?s:.))*"? | '(?:[^'\\\n]|\\.)+'? )
+  | (?P<string>   (?<![\w$])(?<![^\0-\x7f])(?:u8|[uUL])?R"(?P<raw>[^()\s\\]{{0,16}})\((?s:.*?)\)(?P=raw)"
+                | (?:u8|[uUL])?"(?:[^"\\\n]|\\(?s:.))*"? | '(?:[^'\\\n]|\\.)+'? )
   | (?P<number>   \.?\d(?:[eEpP][+-]|'?[\w.])* )
   | (?P<word>     (?:[^\W\d]|\$)(?:(?:{_SPLICE})*[\w$])* )
   | (?P<hash>     \#\#? | %(?:{_SPLICE})*:(?:%:)? )
