@@ -178,7 +178,8 @@ def test_a_barrier_makes_writes_visible_to_the_group() -> None:
     program = mnb.compile("""
     #include <metal_stdlib>
     using namespace metal;
-    kernel void turned(device int* x, uint l [[thread_position_in_threadgroup]], uint g [[threadgroup_position_in_grid]],
+    kernel void turned(device int* x, uint l [[thread_position_in_threadgroup]],
+                       uint g [[threadgroup_position_in_grid]],
                        uint n [[threads_per_threadgroup]]) {
         threadgroup int tile[256];
         device int* mine = x + g * 256;

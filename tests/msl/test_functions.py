@@ -145,6 +145,28 @@ def test_fast_and_precise_name_their_own(mode: str) -> None:
     assert not list(filter(None, found))
 
 
+def test_half_fma_rounds_once() -> None:
+    program = mnb.compile("""
+    #include <metal_stdlib>
+    using namespace metal;
+    kernel void each(device const half* x, device half* out, constant uint& n, uint i [[thread_position_in_grid]]) {
+        out[i] = fma(x[i], x[n + i], x[2 * n + i]);
+    }""")
+    x = np.random.default_rng(0).integers(0, 2**16, (3, 1 << 20)).astype(np.uint16).view(np.float16)
+    x[:, 0] = 3.14e-05, 0.00664, -4.596e-05  # the sum in double is a tie that the exact sum is not
+    out = np.zeros(x.shape[1], np.float16)
+    program["each"](x.reshape(-1), out, len(out), grid=(len(out),))
+    with np.errstate(all="ignore"):
+        a, b, c = x.astype(np.float64)
+        product = a * b
+        total = product + c
+        rest = total - product
+        lost = (product - (total - rest)) + (c - rest)
+        bits = total.view(np.int64) - ((lost != 0) & ((lost > 0) != (total > 0)))  # rounded to odd
+        bits = np.where(np.isfinite(total), bits | (lost != 0), total.view(np.int64))
+        np.testing.assert_array_equal(out, bits.view(np.float64).astype(np.float16))
+
+
 def limits(kind: str) -> Limits:
     info = np.iinfo(INTEGER_TYPES[kind])
     return Limits(info.bits, int(info.min), int(info.max))

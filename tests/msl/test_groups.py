@@ -164,12 +164,15 @@ def expected(row: Group, size: int, x: np.ndarray, active: np.ndarray, untouched
     return results
 
 
-# Every type in one branch, every branch with one type.
-CASES = [(kind, "a third") for kind in TYPES] + [("float", branch) for branch in BRANCHES if branch != "a third"]
+# SIMD-groups with every type in one branch, both groups with one type in every branch.
+CASES = [(kind, "a third", 32) for kind in TYPES if kind != "float"]
+CASES += [("float", branch, size) for branch in BRANCHES for size in ROWS] + [
+    ("half", "a third", 4),
+    ("ulong", "a third", 4),
+]
 
 
-@pytest.mark.parametrize("size", ROWS)
-@pytest.mark.parametrize(("kind", "branch"), CASES)
+@pytest.mark.parametrize(("kind", "branch", "size"), CASES)
 def test_groups_answer_for_their_active_threads(kind: str, branch: str, size: int) -> None:
     dtype = TYPES[kind]
     rows = [row for row in ROWS[size] if not (row.integral and np.issubdtype(dtype, np.floating))]

@@ -20,9 +20,8 @@ $MATH2(atan2) $MATH2(fmod) $MATH2(nextafter) $MATH2(pow) $MATH2(powr)
 #undef $MATH2
 float __spirv_ocl_ldexp(float, int) $pure;
 
-// Correctly rounded, by way of a wider type; over every float it was seen to be.
+// Correctly rounded, by way of a wider type: tried on every float of two binades, which stand for all.
 inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sqrt(double(x))); }
-inline half $fma(half x, half y, half z) { return half(__builtin_elementwise_fma(double(x), double(y), double(z))); }
 
 // ---- Integers.
 long __spirv_ocl_s_mul_hi(long, long) $pure;
@@ -60,11 +59,9 @@ enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
 
 // ---- SIMD-groups: sub-groups of 32. Only active threads take part, so that these are right in branches and loops.
-#define $SHUFFLE(T) T sub_group_shuffle(T, metal::uint) $together; T sub_group_non_uniform_broadcast(T, metal::uint) $together; \
-    T sub_group_rotate(T, int) $together;
+#define $SHUFFLE(T) T sub_group_non_uniform_broadcast(T, metal::uint) $together; T sub_group_rotate(T, int) $together;
 #define $REDUCE(T, op) T sub_group_non_uniform_reduce_##op(T) $together;
-#define $NUMBER(T) $SHUFFLE(T) $REDUCE(T, add) $REDUCE(T, min) $REDUCE(T, max) \
-    T sub_group_non_uniform_scan_inclusive_add(T) $together; T sub_group_non_uniform_scan_exclusive_add(T) $together;
+#define $NUMBER(T) $SHUFFLE(T) $REDUCE(T, add) $REDUCE(T, min) $REDUCE(T, max)
 #define $INTEGER(T) $NUMBER(T) $REDUCE(T, and) $REDUCE(T, or) $REDUCE(T, xor)
 $NUMBER(float) $INTEGER(int) $INTEGER(metal::uint) $INTEGER(long) $INTEGER(metal::ulong)
 #undef $INTEGER
@@ -81,9 +78,19 @@ inline __attribute__((convergent)) void $simd_barrier(metal::uint semantics) {
     __spirv_MemoryBarrier($simdgroup_scope, semantics);
 }
 inline metal::uint $simd_ballot(bool x) { return sub_group_ballot(x).x; }
-template <class T> T $simd_shuffle(T x, metal::uint lane) { return sub_group_shuffle(x, lane); }
 /// From one lane, the same for all threads; far cheaper than a shuffle.
 template <class T> T $simd_broadcast(T x, metal::uint lane) { return sub_group_non_uniform_broadcast(x, lane); }
+/// From a lane of each thread's own choice: every lane in turn, which costs a tenth of the device's own shuffle.
+template <class T> T $simd_shuffle(T x, metal::uint lane) {
+    if (__builtin_constant_p(lane)) return $simd_broadcast(x, lane);
+    T result = x;
+#pragma unroll
+    for (metal::uint i = 0; i < 32; ++i) {
+        const T there = $simd_broadcast(x, i);
+        result = lane == i ? there : result;
+    }
+    return result;
+}
 /// From `distance` lanes on, around the active end, the same distance for all threads; far cheaper than a shuffle.
 template <class T> T $simd_rotate(T x, int distance) { return sub_group_rotate(x, distance); }
 template <class T> T $simd_add(T x) { return sub_group_non_uniform_reduce_add(x); }
@@ -92,5 +99,3 @@ template <class T> T $simd_max(T x) { return sub_group_non_uniform_reduce_max(x)
 template <class T> T $simd_and(T x) { return sub_group_non_uniform_reduce_and(x); }
 template <class T> T $simd_or(T x) { return sub_group_non_uniform_reduce_or(x); }
 template <class T> T $simd_xor(T x) { return sub_group_non_uniform_reduce_xor(x); }
-template <class T> T $simd_add_through(T x) { return sub_group_non_uniform_scan_inclusive_add(x); }
-template <class T> T $simd_add_before(T x) { return sub_group_non_uniform_scan_exclusive_add(x); }
