@@ -22,9 +22,15 @@ HEADERS = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 def unrolled(lines: int) -> str:
     """Write a kernel of one long run of arithmetic, as generators do."""
-    body = "\n".join(f"    a = fma(a, {0.5 + k % 7 * 0.0625}f, b); b = b * 0.5f + {k % 5 * 0.25}f;" for k in range(lines))
-    return f"{HEADERS}kernel void long_one(device float* x, uint i [[thread_position_in_grid]]) {{\n" \
-           f"    float a = x[i], b = 1;\n{body}\n    x[i] = a + b;\n}}\n"
+    steps = [f"    a = fma(a, {0.5 + k % 7 * 0.0625}f, b); b = b * 0.5f + {k % 5 * 0.25}f;" for k in range(lines)]
+    return "\n".join([
+        f"{HEADERS}kernel void long_one(device float* x, uint i [[thread_position_in_grid]]) {{",
+        "    float a = x[i], b = 1;",
+        *steps,
+        "    x[i] = a + b;",
+        "}",
+        "",
+    ])  # fmt: skip
 
 
 def unrolled_numpy(x: np.ndarray, lines: int) -> np.ndarray:
@@ -39,7 +45,8 @@ def unrolled_numpy(x: np.ndarray, lines: int) -> np.ndarray:
 def many(count: int) -> str:
     """Write a template kernel with that many instantiations."""
     lines = [
-        f"{HEADERS}template <typename T, int N> [[kernel]] void scale(device T* x, uint i [[thread_position_in_grid]]) {{",
+        f"{HEADERS}template <typename T, int N>",
+        "[[kernel]] void scale(device T* x, uint i [[thread_position_in_grid]]) {",
         "    T v = x[i];",
         "    for (int k = 0; k < N; ++k) v = v + T(1);",
         "    x[i] = v;",
@@ -47,7 +54,8 @@ def many(count: int) -> str:
     ]
     for n in range(count):
         kind = ("float", "half", "int", "uint")[n % 4]
-        lines.append(f'template [[host_name("scale_{kind}_{n}")]] [[kernel]] decltype(scale<{kind}, {n}>) scale<{kind}, {n}>;')
+        made = f"scale<{kind}, {n}>"
+        lines.append(f'template [[host_name("scale_{kind}_{n}")]] [[kernel]] decltype({made}) {made};')
     return "\n".join(lines) + "\n"
 
 
@@ -103,7 +111,8 @@ def many_kernels(count: int) -> list[Row]:
     lazy = idle == count and still == count - 1
     return [
         Row(f"a cell of {count} instantiations", f"{read:.2f} s", "<= 3 s", read <= 3),
-        Row("  compiled before a call", f"{count - idle}", "0", lazy, f"first call {first * 1e3:.0f} ms; {still} still to compile"),
+        Row("  compiled before a call", f"{count - idle}", "0", lazy,
+            f"first call {first * 1e3:.0f} ms; {still} still to compile"),
     ]
 
 

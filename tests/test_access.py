@@ -8,20 +8,22 @@ import pytest
 import metalnb as mnb
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+PAIR = "device const float* x, device float* y"
+GUARD = f"{PAIR}, constant uint& n"
 ROWS = {
     # name -> (parameters before the position, body, the buffers surely indexed by it)
-    "plain": ("device const float* x, device float* y", "y[i] = 2 * x[i];", {"x", "y"}),
-    "through a variable": ("device const float* x, device float* y", "float v = sin(x[i]); y[i / 2] = v;", {"x"}),
+    "plain": (PAIR, "y[i] = 2 * x[i];", {"x", "y"}),
+    "through a variable": (PAIR, "float v = sin(x[i]); y[i / 2] = v;", {"x"}),
     "compound": ("device float* x", "x[i] += 1;", {"x"}),
-    "guarded": ("device const float* x, device float* y, constant uint& n", "if (i < n) y[i] = x[i];", set()),
-    "left early": ("device const float* x, device float* y, constant uint& n", "if (i >= n) return; y[i] = x[i];", set()),
-    "ternary": ("device const float* x, device float* y, constant uint& n", "y[0] = i < n ? x[i] : 0;", set()),
-    "short circuit": ("device const float* x, device float* y, constant uint& n", "bool b = i < n && x[i] > 0; y[0] = b;", set()),
-    "first operand": ("device const float* x, device float* y", "bool b = x[i] > 0 && y[i] > 0; (void)b;", {"x"}),
-    "changed position": ("device const float* x, device float* y", "i /= 2; y[i] = x[i];", set()),
-    "shadowed position": ("device const float* x, device float* y", "uint j = 0; { uint i = j; y[i] = x[i]; }", set()),
-    "in a loop": ("device const float* x, device float* y, constant uint& n", "for (uint k = 0; k < n; ++k) y[i] = x[i];", set()),
-    "another index": ("device const float* x, device float* y", "y[i / 4] = x[i * 2];", set()),
+    "guarded": (GUARD, "if (i < n) y[i] = x[i];", set()),
+    "left early": (GUARD, "if (i >= n) return; y[i] = x[i];", set()),
+    "ternary": (GUARD, "y[0] = i < n ? x[i] : 0;", set()),
+    "short circuit": (GUARD, "bool b = i < n && x[i] > 0; y[0] = b;", set()),
+    "first operand": (PAIR, "bool b = x[i] > 0 && y[i] > 0; (void)b;", {"x"}),
+    "changed position": (PAIR, "i /= 2; y[i] = x[i];", set()),
+    "shadowed position": (PAIR, "uint j = 0; { uint i = j; y[i] = x[i]; }", set()),
+    "in a loop": (GUARD, "for (uint k = 0; k < n; ++k) y[i] = x[i];", set()),
+    "another index": (PAIR, "y[i / 4] = x[i * 2];", set()),
 }  # fmt: skip
 
 
@@ -39,8 +41,8 @@ kernel void saxpy(device const float* x, device const float* y, device float* ou
     with pytest.raises(mnb.ArgumentError) as error:
         kernel(x, y, out, 2.0)
     assert str(error.value) == (
-        "saxpy: argument 'y' [[buffer(1)]] is device const float*; each of the grid's 1,000 threads accesses the element "
-        "at its own position; got 10. Pass at least 1,000 elements, or grid=10, or guard y[…] in the kernel."
+        "saxpy: argument 'y' [[buffer(1)]] is device const float*; each of the grid's 1,000 threads accesses the "
+        "element at its own position; got 10. Pass at least 1,000 elements, or grid=10, or guard y[…] in the kernel."
     )
     assert not out.any()
     kernel(x, y, out, 2.0, grid=10)

@@ -20,8 +20,8 @@ kernel void stencil(device const float* a, device float* out, constant uint& w, 
     uint i = p.y * w + p.x;
     out[i] = a[i - 1] + a[i + 1] + a[i - w] + a[i + w] - 4 * a[i];
 }
-kernel void convolve(device const float* a, device const float* f, device float* out, constant uint& n, constant uint& r,
-                     uint i [[thread_position_in_grid]]) {
+kernel void convolve(device const float* a, device const float* f, device float* out, constant uint& n,
+                     constant uint& r, uint i [[thread_position_in_grid]]) {
     float sum = 0;
     uint start = i - r;                      // wraps below zero, and back
     for (uint k = 0; k < 2 * r + 1; ++k) {
@@ -30,7 +30,8 @@ kernel void convolve(device const float* a, device const float* f, device float*
     }
     out[i] = sum;
 }
-kernel void offsets(device const float* a, device const int* by, device float* out, uint i [[thread_position_in_grid]]) {
+kernel void offsets(device const float* a, device const int* by, device float* out,
+                    uint i [[thread_position_in_grid]]) {
     out[i] = a[i + by[i]];
 }
 kernel void hashed(device const float* a, device float* out, constant uint& n, uint i [[thread_position_in_grid]]) {
