@@ -70,9 +70,10 @@ print(json.dumps(dict(load=t1 - t0, heavy=loaded, cell=t3 - t2, call=t4 - t3)))
 
 def child(cache: str, source: str = SAXPY) -> dict[str, float]:
     """Import, compile and call in a new process with a cache folder of its own."""
+    environment = {**os.environ, "METALNB_CACHE": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, source],
-        env={**os.environ, "METALNB_CACHE": cache}, capture_output=True, text=True, check=True,
+        [sys.executable, "-c", CHILD, source], env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return json.loads(done.stdout.splitlines()[-1])
 
