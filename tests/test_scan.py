@@ -1,5 +1,9 @@
 """The front end reads every spelling of a kernel that MSL allows, and no cell, however it is written, reads a file."""
 
+# ruff: noqa: E501  (tables of MSL, one text a line)
+
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -65,14 +69,23 @@ def test_an_include_is_seen_wherever_clang_sees_one(text: str) -> None:
     assert [t.text for d in tokenize(text).directives if d.name == "include" for t in d.tokens] == ['"x"']
 
 
-@pytest.mark.parametrize("text", ['// a \\\n#include "x"', '/*\n#include "x"\n*/', 'R"(\n#include "x"\n)"', 'a #include "x"'])
+@pytest.mark.parametrize(
+    "text", ['// a \\\n#include "x"', '/*\n#include "x"\n*/', 'R"(\n#include "x"\n)"', 'a #include "x"']
+)
 def test_what_only_looks_like_a_directive_is_none(text: str) -> None:
     assert not tokenize(text).directives
 
 
 @pytest.mark.parametrize(
     ("text", "at", "end"),
-    [("( a [ b ] { c } ) d", 0, 8), ("( a ] )", 0, -1), ("( a", 0, -1), ("< a , b < c > > d", 0, 7), ("< ( > ) > d", 0, 4), ("a < b ;", 1, -1)],
+    [
+        ("( a [ b ] { c } ) d", 0, 8),
+        ("( a ] )", 0, -1),
+        ("( a", 0, -1),
+        ("< a , b < c > > d", 0, 7),
+        ("< ( > ) > d", 0, 4),
+        ("a < b ;", 1, -1),
+    ],
 )
 def test_closing_bracket(text: str, at: int, end: int) -> None:
     assert close(tokenize(text).program, at) == end
@@ -133,21 +146,39 @@ SPELLINGS = {
     "space after the type": f"kernel void k(int device* y, {HERE}) {{ y[i] = 7; }}",
     "device in a macro": f"#define OUT device int*\nkernel void k(OUT y, {HERE}) {{ y[i] = 7; }}",
     "void pointer": f"kernel void k(device void* p, {HERE}) {{ device int* y = (device int*)p; y[i] = 7; }}",
-    "skipped text": "#if 0\nkernel void z(device int* y [[bogus(3)]], it's \" {{{\n#include \"nothing.h\"\n#endif\n" + KERNEL + "{ y[i] = 7; }",
+    "skipped text": '#if 0\nkernel void z(device int* y [[bogus(3)]], it\'s " {{{\n#include "nothing.h"\n#endif\n'
+    + KERNEL
+    + "{ y[i] = 7; }",
     "unused macro": "#define BAD(x) x [[bogus]]\n" + KERNEL + "{ y[i] = 7; }",
     "nested indexing": "constant int a[3] = {1, 2, 7}; constant int b[2] = {2, 0};\n" + KERNEL + "{ y[i] = a[b[0]]; }",
-    "brackets of lambdas": KERNEL + "{ int a[2] = {1, 6}; auto f = [&](int q) { return a[q]; }; y[i] = f([&] { return 1; }()) + 1; }",
-    "closing angles": "template <typename T> struct A { T v; };\n" + KERNEL + "{ A<A<int>> a; a.v.v = 14; y[i] = a.v.v >> 1; }",
-    "template member": "struct S { template <int N> int f() const { return N; } };\ntemplate <class T> int g(T x) { return x.template f<7>(); }\n" + KERNEL + "{ S s; y[i] = g(s); }",
-    "function as a template's argument": "int g(int x) { return x; }\ntemplate <typename T, T (*F)(T), int (&G)(int) = g> T call(T v) { return F(G(v)); }\n" + KERNEL + "{ y[i] = call<int, g>(7); }",
-    "OpenCL's words": KERNEL + "{ int global = 1, local = 1, pipe = 1, generic = 1, read_only = 1, write_only = 1, read_write = 1; y[i] = global + local + pipe + generic + read_only + write_only + read_write; }",
-    "OpenCL's functions": "int get_global_id(int x) { return x + 1; } int barrier(int x) { return x; }\n" + KERNEL + "{ y[i] = barrier(get_global_id(6)); }",
+    "brackets of lambdas": KERNEL
+    + "{ int a[2] = {1, 6}; auto f = [&](int q) { return a[q]; }; y[i] = f([&] { return 1; }()) + 1; }",
+    "closing angles": "template <typename T> struct A { T v; };\n"
+    + KERNEL
+    + "{ A<A<int>> a; a.v.v = 14; y[i] = a.v.v >> 1; }",
+    "template member": "struct S { template <int N> int f() const { return N; } };\ntemplate <class T> int g(T x) { return x.template f<7>(); }\n"
+    + KERNEL
+    + "{ S s; y[i] = g(s); }",
+    "function as a template's argument": "int g(int x) { return x; }\ntemplate <typename T, T (*F)(T), int (&G)(int) = g> T call(T v) { return F(G(v)); }\n"
+    + KERNEL
+    + "{ y[i] = call<int, g>(7); }",
+    "OpenCL's words": KERNEL
+    + "{ int global = 1, local = 1, pipe = 1, generic = 1, read_only = 1, write_only = 1, read_write = 1; y[i] = global + local + pipe + generic + read_only + write_only + read_write; }",
+    "OpenCL's functions": "int get_global_id(int x) { return x + 1; } int barrier(int x) { return x; }\n"
+    + KERNEL
+    + "{ y[i] = barrier(get_global_id(6)); }",
     "names of the entry point": "int metalnb_entry(int x) { return x; }\nkernel void k(device int* region, uint here [[thread_position_in_grid]]) { region[here] = metalnb_entry(7); }",
     "named b0": "kernel void k(device int* b0, uint b1 [[thread_position_in_grid]]) { b0[b1] = 7; }",
     "variables named as functions": KERNEL + "{ int min = 3, max = 4, distance = 0; y[i] = min + max + distance; }",
-    "private member": "struct S { private: int v; public: S(int x) : v(x) {} int get() const { return v; } };\n" + KERNEL + "{ S s(7); y[i] = s.get(); }",
-    "members by address space": "struct S { int v; int get() const device { return v; } int get() const constant { return v + 1; } int get() const threadgroup { return v + 2; } int get() const { return v + 3; } };\n" + KERNEL + "{ S s; s.v = 4; y[i] = s.get(); }",
-    "raw string in a macro": '#define TEXT R"([[bogus]] threadgroup int q[3];)"\n' + KERNEL + "{ y[i] = sizeof(TEXT) > 5 ? 7 : 0; }",
+    "private member": "struct S { private: int v; public: S(int x) : v(x) {} int get() const { return v; } };\n"
+    + KERNEL
+    + "{ S s(7); y[i] = s.get(); }",
+    "members by address space": "struct S { int v; int get() const device { return v; } int get() const constant { return v + 1; } int get() const threadgroup { return v + 2; } int get() const { return v + 3; } };\n"
+    + KERNEL
+    + "{ S s; s.v = 4; y[i] = s.get(); }",
+    "raw string in a macro": '#define TEXT R"([[bogus]] threadgroup int q[3];)"\n'
+    + KERNEL
+    + "{ y[i] = sizeof(TEXT) > 5 ? 7 : 0; }",
     "stray semicolon": "#include <metal_stdlib>;\n" + KERNEL + "{ y[i] = 7; }",
     "byte order mark": "\ufeff" + KERNEL + "{ y[i] = 7; }",
     "unsuffixed literal": KERNEL + "{ auto q = 1.0; y[i] = sizeof(q) == 4 ? 7 : 0; }",
@@ -188,7 +219,9 @@ def test_threadgroup_storage(body: str) -> None:
 
 
 def test_storage_is_one_for_each_declaration() -> None:
-    program = mnb.compile(HEAD + """
+    program = mnb.compile(
+        HEAD
+        + """
 template <int N> [[kernel]] void fill(device int* y) {
     threadgroup int a[4], b[4];
     a[0] = N; b[0] = 20;
@@ -197,7 +230,8 @@ template <int N> [[kernel]] void fill(device int* y) {
 }
 template [[host_name("one")]] [[kernel]] decltype(fill<1>) fill<1>;
 template [[host_name("two")]] [[kernel]] decltype(fill<2>) fill<2>;
-""")
+"""
+    )
     assert program.one(grid=1, shapes={"y": 3}).tolist() == [1, 20, 30]
     assert program.two(grid=1, shapes={"y": 3}).tolist() == [2, 20, 30]
 
@@ -206,12 +240,15 @@ template [[host_name("two")]] [[kernel]] decltype(fill<2>) fill<2>;
 
 
 def test_indices_given_and_counted_in_any_order() -> None:
-    kernels = mnb.compile(HEAD + f"""
+    kernels = mnb.compile(
+        HEAD
+        + f"""
 kernel void implicit(device float* a, constant int& b, const device half* c, {HERE}) {{ a[i] = b + c[i]; }}
 kernel void given(device float* a [[buffer(2)]], constant int& b [[buffer(0)]], device const half* c [[buffer(1)]], {HERE}) {{ a[i] = b + c[i]; }}
 kernel void mixed(device float* a, constant int& b [[buffer(0)]], {HERE}, device const half* c, constant uint& d [[buffer(30)]]) {{ a[i] = b + c[i] + d; }}
 kernel void refs(device float& a, const device int2& b, int2 constant& c, device const float* const d) {{ a = b.x + c.y + d[0]; }}
-""").kernels
+"""
+    ).kernels
     shown = {n: [f"{p.spelling} {p.name} {p.index}" for p in k.signature.params] for n, k in kernels.items()}
     assert shown == {
         "implicit": ["device float* a 0", "constant int& b 1", "device const half* c 2"],
@@ -227,7 +264,9 @@ kernel void refs(device float& a, const device int2& b, int2 constant& c, device
 
 
 def test_inputs_of_every_type() -> None:
-    program = mnb.compile(HEAD + """
+    program = mnb.compile(
+        HEAD
+        + """
 kernel void wide(device uint* y, uint3 p [[thread_position_in_grid]], uint3 n [[threads_per_grid]], ushort3 l [[thread_position_in_threadgroup]],
                  ushort2 g [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]], ushort2 size [[threads_per_threadgroup]],
                  uint3 groups [[threadgroups_per_grid]], ushort lane [[thread_index_in_simdgroup]], uint s [[simdgroup_index_in_threadgroup]]) {
@@ -238,14 +277,17 @@ kernel void wide(device uint* y, uint3 p [[thread_position_in_grid]], uint3 n [[
 }
 kernel void narrow(device ushort* y, ushort p [[thread_position_in_grid]]) { y[p] = p; }
 kernel void pair(device uint2* y, ushort2 p [[thread_position_in_grid]], ushort2 n [[threads_per_grid]]) { y[p.y * n.x + p.x] = uint2(p); }
-""")
+"""
+    )
     assert (program.wide(grid=(7, 5, 2), threadgroup=(4, 3, 2)) == 7).all()
     assert program.narrow(grid=3).tolist() == [0, 1, 2]
     assert program.pair(grid=(2, 2)).tolist() == [[[0, 0], [1, 0]], [[0, 1], [1, 1]]]
 
 
 def test_instantiations_in_every_style() -> None:
-    program = mnb.compile(HEAD + """
+    program = mnb.compile(
+        HEAD
+        + """
 namespace ops { struct Double { int operator()(int x) const { return 2 * x; } }; }
 template <typename T, typename Op, int N = 1> [[kernel]] void apply(device const T* x, device T* y, uint i [[thread_position_in_grid]]) { y[i] = T(Op()(x[i]) + N); }
 template [[host_name("plain")]] [[kernel]] decltype(apply<int, ops::Double>) apply<int, ops::Double>;
@@ -260,16 +302,25 @@ template <typename T> [[kernel]] void same(device T* y, uint i [[thread_position
 template [[host_name("inner_long")]] [[kernel]] decltype(same<long>) same<long>;
 }
 [[host_name("renamed")]] kernel void original(device int* y, uint i [[thread_position_in_grid]]) { y[i] = 9; }
-""")
+"""
+    )
     assert sorted(program) == ["inner_long", "made_half", "made_uint", "plain", "renamed", "typed", "whole"]
-    for name, dtype, added in [("plain", "i4", 1), ("typed", "f4", 3), ("whole", "i2", 4), ("made_uint", "u4", 5), ("made_half", "f2", 6)]:
+    for name, dtype, added in [
+        ("plain", "i4", 1),
+        ("typed", "f4", 3),
+        ("whole", "i2", 4),
+        ("made_uint", "u4", 5),
+        ("made_half", "f2", 6),
+    ]:
         assert program[name](np.arange(3, dtype=dtype)).tolist() == [added, 2 + added, 4 + added], name
     assert program.inner_long(grid=2).tolist() == [8, 8]
     assert program.renamed(grid=2).tolist() == [9, 9]
 
 
 def test_function_constants() -> None:
-    source = HEAD + """
+    source = (
+        HEAD
+        + """
 constant int count [[function_constant(0)]];
 constant bool doubled [[function_constant(1)]];
 constant float scale [[function_constant(2)]];
@@ -278,6 +329,7 @@ constant float factor = has_scale ? scale : 100.0f;
 kernel void k(device float* y, device const float* bias [[function_constant(doubled)]], uint i [[thread_position_in_grid]]) {
     y[i] = count * factor + (doubled ? bias[i] : 0);
 }"""
+    )
     assert mnb.compile(source, constants={"count": 3, "doubled": False}).k(grid=2).tolist() == [300, 300]
     assert mnb.compile(source, constants={"count": 3, "doubled": False, "scale": 0.5}).k(grid=2).tolist() == [1.5, 1.5]
     gated = mnb.compile(source, constants={"count": -2, "doubled": True, "scale": np.float32(0.5)})
@@ -287,10 +339,23 @@ kernel void k(device float* y, device const float* bias [[function_constant(doub
 
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [("bool", True), ("char", -128), ("uchar", 255), ("short", -32768), ("ushort", 65535), ("int", -(2**31)), ("uint", 2**32 - 1), ("float", -0.1), ("half", 0.1)],
+    [
+        ("bool", True),
+        ("char", -128),
+        ("uchar", 255),
+        ("short", -32768),
+        ("ushort", 65535),
+        ("int", -(2**31)),
+        ("uint", 2**32 - 1),
+        ("float", -0.1),
+        ("half", 0.1),
+    ],
 )
 def test_function_constants_of_every_type(kind: str, value: float) -> None:
-    program = mnb.compile(HEAD + f"constant {kind} c [[function_constant(3)]];\nkernel void k(device {kind}* y) {{ y[0] = c; }}", constants={"c": value})
+    program = mnb.compile(
+        HEAD + f"constant {kind} c [[function_constant(3)]];\nkernel void k(device {kind}* y) {{ y[0] = c; }}",
+        constants={"c": value},
+    )
     out = program.k(grid=1, shapes={"y": 1})
     assert out[0] == np.array(value).astype(out.dtype)
 
@@ -308,12 +373,18 @@ def test_function_constants_of_every_type(kind: str, value: float) -> None:
 )
 def test_doc_comment(comment: str, doc: str) -> None:
     kernel = mnb.compile(f"{comment}\n{KERNEL}{{ y[i] = 7; }}").k
-    assert kernel.__doc__ == f"{doc}\n\nParameters\n----------\ny : device int* [[buffer(0)]]\n\nKernel inputs\n-------------\ni : uint [[thread_position_in_grid]]\n"
+    assert (
+        kernel.__doc__
+        == f"{doc}\n\nParameters\n----------\ny : device int* [[buffer(0)]]\n\nKernel inputs\n-------------\ni : uint [[thread_position_in_grid]]\n"
+    )
 
 
 def test_a_kernel_named_as_a_library_function() -> None:
     x = np.array([1, 2, 8], np.float32)
-    program = mnb.compile(HEAD + "kernel void log(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = metal::log(x[i]); }")
+    program = mnb.compile(
+        HEAD
+        + "kernel void log(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = metal::log(x[i]); }"
+    )
     np.testing.assert_allclose(program.log(x), np.log(x), rtol=1e-6)
 
 
@@ -328,7 +399,9 @@ def test_header_cells() -> None:
     assert mnb.compile(cell, headers=headers).k(p={"a": 3, "b": 1}, grid=2).tolist() == [7, 7]
 
 
-@pytest.mark.parametrize("name", ["../up.h", "/abs.h", "a/../b.h", "", "a b.h", "é", "$x", "cell", "metal_stdlib", 'q".h', "a\\b.h", "."])
+@pytest.mark.parametrize(
+    "name", ["../up.h", "/abs.h", "a/../b.h", "", "a b.h", "é", "$x", "cell", "metal_stdlib", 'q".h', "a\\b.h", "."]
+)
 def test_a_header_cell_has_a_plain_name_of_its_own(name: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=r"headers: .* name"):
         mnb.compile(KERNEL + "{ y[i] = 7; }", headers={name: "int x;"})
@@ -370,10 +443,9 @@ READS = {
 
 
 @pytest.mark.parametrize("text", [pytest.param(t, id=n) for n, t in READS.items()])
-def test_a_cell_reads_no_files(text: str, tmp_path: object) -> None:
+def test_a_cell_reads_no_files(text: str, tmp_path: Path) -> None:
     file = f"{tmp_path}/secret.h"
-    with open(file, "w", encoding="utf-8") as canary:  # noqa: PTH123
-        canary.write(f"#error {CANARY}\n#define {CANARY.replace('-', '_')} 1\n")
+    Path(file).write_text(f"#error {CANARY}\n#define {CANARY.replace('-', '_')} 1\n", encoding="utf-8")
     source = text.format(file.lstrip("/") if ".." in text else file) + f"\n{KERNEL}{{ y[i] = 7; }}"
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(source).k(grid=1)
@@ -382,10 +454,9 @@ def test_a_cell_reads_no_files(text: str, tmp_path: object) -> None:
         assert any("a cell reads no files" in d.message for d in caught.value.diagnostics)
 
 
-def test_what_files_there_are_is_not_told(tmp_path: object) -> None:
+def test_what_files_there_are_is_not_told(tmp_path: Path) -> None:
     file = f"{tmp_path}/secret.h"
-    with open(file, "w", encoding="utf-8"):  # noqa: PTH123
-        pass
+    Path(file).touch()
     program = mnb.compile(f"""
 #define PROBE __has_include("{file}")
 kernel void k(device int* y) {{
@@ -402,15 +473,31 @@ kernel void k(device int* y) {{
     assert program.k(grid=1, shapes={"y": 3}).tolist() == [0, 0, 7]
 
 
-def test_the_last_fence_stands_by_itself(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_fence_stands_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were an include ever missed by the scan, nothing of the file must show."""
     from metalnb.msl import scan as module
     from metalnb.msl.includes import Includes
 
     file = f"{tmp_path}/secret.h"
-    with open(file, "w", encoding="utf-8") as canary:  # noqa: PTH123
-        canary.write(f"#error {CANARY}\n")
+    Path(file).write_text(f"#error {CANARY}\n", encoding="utf-8")
     monkeypatch.setattr(module, "read_includes", lambda *_: Includes())
     with pytest.raises(mnb.CompileError, match="a cell reads no files") as caught:
         mnb.compile(f'#include "{file}"\n{KERNEL}{{ y[i] = 7; }}')
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y[i] = " + "- " * 4000 + "7;", id="expression"),
+        pytest.param("{" * 4000 + "}" * 4000, id="blocks"),
+        pytest.param("y[i] = " + "(" * 4000 + "7" + ")" * 4000 + ";", id="brackets"),
+        pytest.param("A<" * 3000 + "int" + ">" * 3000 + " a; y[i] = 7;", id="type"),
+        pytest.param("y[i] = " + "- " * 40000 + "7;", id="too deep for the compiler"),
+    ],
+)
+def test_depth_ends_in_an_answer_or_an_error_and_never_the_process(body: str) -> None:
+    try:
+        assert mnb.compile(HEAD + "template <class T> struct A {};\n" + KERNEL + "{ " + body + " }").k(grid=1)[0] == 7
+    except mnb.CompileError as error:
+        assert error.message == "bracket nesting level exceeded maximum of 256" or "nested too deeply" in error.hint  # noqa: PT017

@@ -38,7 +38,7 @@ _MATH = {"fast": _FAST, "precise": ("-ffp-contract=on", "-D$FAST_MATH=0")}
 _LANGUAGE = (
     "-x", "clcpp", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant", "-fdeclspec",
     "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
-    "-D$REFLECT=0",
+    "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
 _PRELUDE = TARGET / "prelude.h"
 
@@ -195,6 +195,10 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
             pending = None
     if not found:
         line = unit.signature.line
-        text = pending or output.strip()[-2000:] or "the compiler failed"
-        found.append(Diagnostic(line, 1, reword(text), unit.cell.edited.line(line), unit.cell.name))
+        text = reword(pending or output.strip()[-2000:] or "the compiler failed")
+        hint = ""
+        if "frontend command failed" in output:
+            text = f"the compiler broke down on kernel '{unit.signature.name}'"
+            hint = "an expression or a type is nested too deeply: split it"
+        found.append(Diagnostic(line, 1, text, unit.cell.edited.line(line), unit.cell.name, hint))
     return found

@@ -58,7 +58,8 @@ def _certain(statement: Any, left: list[int]) -> Iterator[Any]:
             continue
         yield cursor
         children = list(cursor.get_children())
-        if cursor.kind.name == "BINARY_OPERATOR" and any(t.spelling in _SHORT_CIRCUIT for t in _between(cursor, children)):
+        binary = cursor.kind.name == "BINARY_OPERATOR"
+        if binary and any(t.spelling in _SHORT_CIRCUIT for t in _between(cursor, children)):
             children = children[:1]
         ahead += reversed(children)
 

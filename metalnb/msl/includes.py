@@ -96,11 +96,11 @@ def _name(words: list[Token]) -> str:
 
 
 def _probes(tokens: list[Token], headers: frozenset[str]) -> Iterator[Edit]:
-    """Answer ``__has_include`` with 0 where an ``#include`` would be refused: what files there are is not told."""
+    """Answer ``__has_include`` here, by what an ``#include`` would be: what files there are is not told."""
     for i, token in enumerate(tokens):
         if token.text not in _PROBES:
             continue
         end = close(tokens, i + 1) if i + 1 < len(tokens) and tokens[i + 1].text == "(" else i
         name = _name(tokens[i + 2 : end]) if end > i else ""
-        if token.text != "__has_include" or not (name in headers or is_header(name)):
-            yield Edit(token.start, tokens[max(end, i)].end, "0")
+        allowed = token.text == "__has_include" and (name in headers or is_header(name))
+        yield Edit(token.start, tokens[max(end, i)].end, "1" if allowed else "0")

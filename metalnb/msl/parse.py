@@ -137,7 +137,7 @@ _STACK = 1 << 28  # bytes, of address space
 
 
 def _on_a_deep_stack(work: Callable[[], Any]) -> Any:
-    """Run in a thread of ours: libclang's own has 8 MB of stack, and a deep expression overflows it and ends the process."""
+    """Run in a thread of ours: in libclang's own, of 8 MB, a deep expression overflows the stack and ends the process."""
     outcome: Future[Any] = Future()
 
     def run() -> None:

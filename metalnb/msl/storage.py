@@ -91,7 +91,7 @@ def _declarators(tokens: list[Token], at: int, words: Mapping[str, bool], *, mac
 
 
 def function_parameters(tokens: list[Token], at: int) -> list[Edit]:
-    """Edit ``template <void (*f)(int)>`` at ``at`` into ``template <auto f>``: clang refuses the former in this mode."""
+    """Edit ``template <void (*f)(int)>`` at ``at`` into ``template <auto f>``, which clang takes."""
     end = close(tokens, at + 1)
     edits: list[Edit] = []
     start = i = at + 2
