@@ -273,7 +273,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _framed(body: str) -> str:
-    return f'<div class="metalnb"><style scoped>{_CSS}</style>{body}</div>'
+    return f'<div class="metalnb"><style scoped="">{_CSS}</style>{body}</div>'
 
 
 def _token(name: str, theirs: str, ours: str) -> str:
@@ -286,23 +286,28 @@ def _mix(percent: int) -> str:
     return f"color-mix(in srgb,currentColor {percent}%,transparent)"
 
 
+# The class stands twice to weigh more than JupyterLab's own rules for tables and code.
 _CSS = (
     f".metalnb{{border:1px solid {_mix(18)};border-radius:6px;overflow:hidden;margin:4px 0;"
-    "width:fit-content;min-width:min(34rem,100%);max-width:100%;font-size:13px;line-height:1.5}"
+    "width:fit-content;min-width:min(36rem,100%);max-width:100%;font-size:13px;line-height:1.5}"
     f".metalnb .metalnb-head{{padding:7px 12px;background:{_mix(5)};border-bottom:1px solid {_mix(12)}}}"
     f".metalnb .metalnb-notes+.metalnb-head{{border-top:1px solid {_mix(12)}}}"
-    ".metalnb .metalnb-head code{font-size:14px}"
-    f".metalnb .metalnb-doc{{margin-left:8px;color:{_mix(75)}}}"
-    ".metalnb code{background:none;padding:0;color:inherit}"
-    ".metalnb table{border:0;border-collapse:collapse;margin:4px 0;width:100%;font-size:13px}"
-    ".metalnb table th,.metalnb table td{text-align:left;padding:3px 12px;border:0;background:none;white-space:nowrap}"
-    f".metalnb table th{{font-weight:normal;color:{_mix(60)}}}"
-    ".metalnb table td:last-child{white-space:normal}"
-    f".metalnb tbody tr+tr td{{border-top:1px solid {_mix(8)}}}"
-    f".metalnb .metalnb-notes{{padding:3px 12px 8px;border-top:1px solid {_mix(8)}}}"
-    f".metalnb .metalnb-notes i{{font-style:normal;color:{_mix(60)}}}"
+    f".metalnb .metalnb-doc{{margin-left:8px;color:{_mix(80)}}}"
+    ".metalnb.metalnb code{background:none!important;padding:0!important;color:inherit;font-size:inherit;"
+    "white-space:nowrap}"
+    ".metalnb.metalnb .metalnb-head code{font-size:14px}"
+    ".metalnb.metalnb table{border:0;border-collapse:collapse;table-layout:auto;margin:3px 0;width:100%;font-size:13px}"
+    ".metalnb.metalnb tr{background:none!important}"
+    ".metalnb.metalnb thead{border:0}"
+    ".metalnb.metalnb :is(th,td){text-align:left;vertical-align:baseline;padding:4px 12px;border:0;background:none;"
+    "max-width:none;white-space:nowrap}"
+    f".metalnb.metalnb th{{font-weight:normal;color:{_mix(70)}}}"
+    ".metalnb.metalnb td:last-child{white-space:normal}"
+    f".metalnb.metalnb tbody td{{border-top:1px solid {_mix(8)}}}"
+    f".metalnb .metalnb-notes{{padding:4px 12px 8px;border-top:1px solid {_mix(8)}}}"
+    f".metalnb .metalnb-notes i{{font-style:normal;color:{_mix(70)}}}"
     f".metalnb details{{border-top:1px solid {_mix(12)};padding:5px 12px}}"
-    f".metalnb summary{{cursor:pointer;color:{_mix(75)}}}"
+    f".metalnb summary{{cursor:pointer;color:{_mix(80)}}}"
     ".metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre;line-height:1.45;background:none}"
     + _token("k", "keyword", "#8a5cd0") + _token("t", "builtin", "#2f8a62") + _token("s", "string", "#c0504d")
     + _token("m", "number", "#2f8a62") + _token("c", "comment", "#808a94") + _token("p", "meta", "#7a8a2a")

@@ -1,0 +1,162 @@
+"""JupyterLab in a headless Chromium, driven through Chromium's DevTools protocol."""
+
+import base64
+import itertools
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import websocket
+
+T = TypeVar("T")
+
+SETTINGS = {
+    # Every cell is in the document, also those out of sight.
+    "notebook-extension/tracker": {"windowingMode": "none"},
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+
+
+class Page:
+    """A page of the browser."""
+
+    def __init__(self, address: str) -> None:
+        # Without this the browser refuses a client that says it comes from nowhere.
+        self._socket = websocket.create_connection(address, timeout=60, suppress_origin=True)
+        self._numbers = itertools.count(1)
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Call a method of the protocol and wait for its answer; events that come before it are let go."""
+        number = next(self._numbers)
+        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
+        while True:
+            answer = json.loads(self._socket.recv())
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']['message']}")
+                return dict(answer["result"])
+
+    def evaluate(self, script: str) -> Any:
+        """Evaluate an expression; a promise is waited for."""
+        result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in result:
+            details = result["exceptionDetails"]
+            raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
+        return result["result"].get("value")
+
+    def wait(self, script: str, seconds: float) -> Any:
+        """Wait until an expression is true; give its value."""
+        return until(lambda: self.evaluate(script), seconds, script)
+
+    def screenshot(self, path: Path, **clip: float) -> None:
+        """Write a PNG of the page, or of a part of it: x, y, width, height and scale."""
+        part = {"clip": clip} if clip else {}
+        picture = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=bool(clip), **part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(picture["data"]))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def until(found: Callable[[], T], seconds: float, what: str) -> T:
+    """Ask again and again until the answer is true."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = found()
+        if answer:
+            return answer
+        if time.monotonic() > end:
+            raise TimeoutError(f"not within {seconds:g} s: {what}")
+        time.sleep(0.1)
+
+
+@contextmanager
+def process(command: list[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is ended with its children; what it says goes to a file."""
+    with log.open("wb") as out:
+        started = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **environment},
+        )  # fmt: skip
+        try:
+            yield started
+        finally:
+            started.terminate()
+            try:
+                started.wait(15)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
+
+
+@contextmanager
+def chromium(browser: str, folder: Path, width: int = 1200, height: int = 1000) -> Iterator[Page]:
+    """Start a browser and give its page."""
+    profile = folder / "profile"
+    command = [
+        browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+        "--no-first-run", "--disable-extensions", "--disable-background-networking", "--remote-debugging-port=0",
+        f"--window-size={width},{height}", f"--user-data-dir={profile}", "about:blank",
+    ]  # fmt: skip
+    port = profile / "DevToolsActivePort"
+    with process(command, folder / "chromium.log") as started:
+        until(lambda: alive(started) and port.exists() and "\n" in port.read_text(), 30, "the browser's port")
+        (number, _) = port.read_text().splitlines()
+        targets = f"http://127.0.0.1:{number}/json/list"
+        target = until(lambda: next((t for t in get_json(targets) if t["type"] == "page"), None), 20, "a page")
+        page = Page(target["webSocketDebuggerUrl"])
+        page.call("Emulation.setFocusEmulationEnabled", enabled=True)  # JupyterLab's commands act where the focus is
+        try:
+            yield page
+        finally:
+            page.close()
+
+
+def alive(started: subprocess.Popen[bytes]) -> bool:
+    if started.poll() is not None:
+        raise RuntimeError(f"{started.args!r} ended with {started.returncode}")
+    return True
+
+
+def get_json(address: str) -> Any:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:  # noqa: S310  (this machine's own)
+            return json.load(answer)
+    except OSError:
+        return []
+
+
+@contextmanager
+def jupyterlab(notebooks: Path, folder: Path) -> Iterator[Callable[[str], str]]:
+    """Start JupyterLab with settings of its own; give the function that makes a notebook's address."""
+    settings = folder / "settings"
+    for name, values in SETTINGS.items():
+        path = settings / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token = secrets.token_hex(16)
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--LabApp.expose_app_in_browser=True",
+        "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={notebooks}",
+    ]  # fmt: skip
+    own = {
+        "JUPYTERLAB_SETTINGS_DIR": settings, "JUPYTERLAB_WORKSPACES_DIR": folder / "workspaces",
+        "JUPYTER_RUNTIME_DIR": folder / "runtime", "JUPYTER_CONFIG_DIR": folder / "config",
+    }  # fmt: skip
+    with process(command, folder / "jupyterlab.log", **{k: str(v) for k, v in own.items()}) as started:
+        status = f"http://127.0.0.1:{port}/api/status?token={token}"
+        until(lambda: alive(started) and get_json(status), 40, "JupyterLab")
+        yield lambda name: f"http://127.0.0.1:{port}/lab/tree/{name}?token={token}"

@@ -1,0 +1,213 @@
+"""Cards and tables: what they say as text and as HTML, and that both say the same."""
+
+import re
+import sys
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import metalnb as mnb
+from metalnb.display import Card, Listing, Source, Table, cards_html, cards_text, nbytes
+from metalnb.highlight import highlight
+from metalnb.msl.signature import Param, Reflection, Signature, Type
+
+CELL = """\
+#include <metal_stdlib>
+using namespace metal;
+struct Particle { float3 position; float mass; };
+
+/// Move every particle by one step.
+/// At length.
+kernel void drift(device Particle* particles [[buffer(0)]], constant Particle& sun,
+                  device const float3* force [[buffer(2)]], constant float& dt [[buffer(3)]], constant uint2& extent,
+                  constant bool& wrap, constant float2x2& turn, device const void* raw, device atomic_uint& count,
+                  threadgroup float* scratch [[threadgroup(0)]], uint i [[thread_position_in_grid]]) {
+    threadgroup float tile[16][16];
+    tile[i % 16][0] = dt;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    particles[i].position += force[i] * tile[(i + 1) % 16][0];
+}
+"""
+ENTITY = "kernel void sneaky(device float* x) { if (x[0] < 1 && x[0] > 0) x[0] = 2; } // <script>alert(1)</script>\n"
+
+
+def kernel(source: str = CELL) -> mnb.Kernel:
+    (found,) = mnb.compile(source).kernels.values()
+    return found
+
+
+def parse(html: str) -> ET.Element:
+    """Parse strictly: an element that is not closed, or text that is not escaped, is an error."""
+    return ET.fromstring(html)  # noqa: S314  (made here)
+
+
+def cells(html: str) -> list[list[str]]:
+    return [["".join(td.itertext()) for td in row] for row in parse(html).iter("tr")]
+
+
+def test_a_card_tells_what_python_passes() -> None:
+    rows = {row[0]: row[1:] for row in cells(kernel()._repr_html_())}
+    assert rows == {
+        "argument": ["Metal type", "index", "access", "in Python"],
+        "particles": [
+            "device Particle*", "[[buffer(0)]]", "read, write",
+            'array of program.dtype("Particle"), or left out: returned',
+        ],
+        "sun": ["constant Particle&", "[[buffer(1)]]", "read", "dict, dataclass or record: position, mass"],
+        "force": ["device const float3*", "[[buffer(2)]]", "read", "float32 array (…, 4)"],
+        "dt": ["constant float&", "[[buffer(3)]]", "read", "number"],
+        "extent": ["constant uint2&", "[[buffer(4)]]", "read", "2 numbers"],
+        "wrap": ["constant bool&", "[[buffer(5)]]", "read", "True or False"],
+        "turn": ["constant float2x2&", "[[buffer(6)]]", "read", "2×2 numbers"],
+        "raw": ["device const void*", "[[buffer(7)]]", "read", "any array"],
+        "count": ["device uint&", "[[buffer(8)]]", "read, write", "uint32 array of one element, or left out: returned"],
+        "scratch": [
+            "threadgroup float*", "[[threadgroup(0)]]", "shared", "sized by the launch: one float for each thread",
+        ],
+    }  # fmt: skip
+
+
+def test_the_text_says_what_the_html_says() -> None:
+    found = kernel()
+    bundle = found._repr_mimebundle_()
+    text, html = bundle["text/plain"], parse(bundle["text/html"])
+    for row in cells(bundle["text/html"])[1:]:
+        for part in row:
+            assert part in text, part
+    shown = "".join(html.itertext())
+    for part in ("Move every particle by one step.", "1,024 of 32,768 bytes", "fast math", found.engine.caps.device):
+        assert part in text
+        assert part in shown
+    assert "At length" not in text
+
+
+def test_the_source_is_folded_away() -> None:
+    (details,) = parse(kernel()._repr_html_()).iter("details")
+    assert "open" not in details.attrib
+    assert "".join(details.itertext()) == f"Metal source, {len(CELL.splitlines())} lines" + CELL.strip()
+
+
+def test_text_of_the_author_is_never_markup() -> None:
+    html = kernel(ENTITY)._repr_html_()
+    assert "<script>" not in html
+    parse(html)
+    assert "<b>x</b>" not in Table(("<b>x</b>",), (("<b>x</b>",),), "<b>x</b>").html()
+    assert "<b>x</b>" not in Table(("a",), (), empty="<b>x</b>").html()
+
+
+def test_a_parameter_that_a_constant_removes_is_marked() -> None:
+    source = """
+    constant bool BIASED [[function_constant(0)]];
+    kernel void f(device float* y, device const float* bias [[function_constant(BIASED)]],
+                  uint i [[thread_position_in_grid]]) { y[i] = BIASED ? bias[i] : 0; }
+    """
+    rows = {r[0]: r for r in mnb.compile(source, constants={"BIASED": False}).f.card.parameters()}
+    assert rows["bias"][3:] == ("–", "nothing: BIASED is false")
+    card = mnb.compile(source, constants={"BIASED": True}).f.card
+    assert {r[0]: r[3] for r in card.parameters()}["bias"] == "read"
+    assert ("function constants", "BIASED = True") in card.facts
+
+
+def test_a_program_of_a_few_kernels_is_cards_and_of_many_a_table() -> None:
+    def program(count: int) -> mnb.Program:
+        kernels = (f"/// Number {i}.\nkernel void k{i}(device float* x) {{ *x = {i}; }}\n" for i in range(count))
+        return mnb.compile("".join(kernels))
+
+    few, many = program(3), program(9)
+    assert len(list(parse(few._repr_html_()).iter("table"))) == 3
+    assert len(list(parse(few._repr_html_()).iter("details"))) == 1
+    head, *rows = cells(many._repr_html_())
+    assert head == ["kernel", "arguments", ""]
+    assert rows == [[f"k{i}", "x", f"Number {i}."] for i in range(9)]
+    text = many._repr_mimebundle_()["text/plain"]
+    assert text.splitlines()[0].startswith("9 kernels on ")
+    assert re.search(r"^k8 +x +Number 8\.$", text, re.MULTILINE)
+
+
+def test_a_card_shows_an_error_of_the_device_compiler_to_the_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a display cannot learn it leaves out; the call is where it is raised."""
+    found = kernel("kernel void f(device float* x) { threadgroup float t[4]; t[0] = *x; *x = t[0]; }\n// uncompiled\n")
+
+    def refuse(_unit: object) -> None:
+        raise mnb.KernelFault("no")
+
+    monkeypatch.setattr(found.engine, "compile", refuse)
+    assert "threadgroup memory" not in cards_text([found.card])
+    with pytest.raises(mnb.KernelFault):
+        _ = found.binary
+
+
+def test_a_bare_signature_makes_a_card() -> None:
+    card = Card(Signature("nothing", "nothing"), Reflection(()), "cpu", "", "fast")
+    assert cards_text([card]) == "kernel nothing\n  runs on cpu · fast math"
+    assert cells(cards_html([card])) == []
+
+
+def test_an_array_of_vectors_names_every_axis() -> None:
+    kind = Type("float4", 64, 16, (4,))
+    param = Param("m", 0, 0, "device", kind, const=True)
+    card = Card(Signature("f", "f", (param,)), Reflection(()), "cpu", "", "fast")
+    assert card.parameters()[0][4] == "float32 array (…, 4, 4)"
+
+
+def test_a_listing_is_a_dictionary_and_a_table() -> None:
+    listing = Listing({"a": 1}, Table(("name", "value"), (("a", "1"),), "caption", code=frozenset({0})))
+    assert listing == {"a": 1}
+    assert repr(listing) == "caption\nname  value\na     1"
+    assert cells(listing._repr_html_()) == [["name", "value"], ["a", "1"]]
+    assert repr(Listing({}, Table(("name",), (), empty="none here"))) == "none here"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (99_400, "99.4 kB"), (99_500, "100 kB"), (999_499, "999 kB"),
+     (999_500, "1.0 MB"), (21_222_836, "21.2 MB"), (5 * 10**9, "5.0 GB"), (10**16, "10000 TB")],
+)  # fmt: skip
+def test_bytes_are_written_short(count: int, text: str) -> None:
+    assert nbytes(count) == text
+
+
+def classes(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+
+    class Reader(HTMLParser):
+        name = ""
+
+        def handle_starttag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            self.name = dict(attrs)["class"] or ""
+
+        def handle_endtag(self, _tag: str) -> None:
+            self.name = ""
+
+        def handle_data(self, data: str) -> None:
+            found.setdefault(data.strip(), self.name)
+
+    Reader().feed(highlight(text))
+    return found
+
+
+def test_msl_words_are_keywords_and_its_types_are_types() -> None:
+    found = classes(CELL + "half4x4 m; packed_float3 p; bfloat b; float4 f() {} // remark\n")
+    assert {found[w] for w in ("kernel", "device", "constant", "threadgroup", "struct", "using", "const")} == {"k"}
+    assert {found[w] for w in ("float3", "float2x2", "half4x4", "packed_float3", "bfloat", "atomic_uint")} == {"t"}
+    assert found["16"] == "m"
+    assert found["// remark"] == "c"
+    assert classes("particles") == {"particles": ""}
+
+
+@pytest.mark.parametrize("text", [CELL, ENTITY, "", "\n\n", "\t<&>\"'", 'unfinished " string\n/* and comment'])
+def test_highlighting_changes_no_character(text: str) -> None:
+    assert "".join(parse(f"<pre>{highlight(text)}</pre>").itertext()) == text
+
+
+def test_without_pygments_the_text_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pygments.lexers.c_cpp", None)
+    assert highlight("a < b") == "a &lt; b"
+
+
+def test_source_is_text_and_highlighted_in_a_notebook() -> None:
+    source = Source("kernel void f() {}")
+    assert source == "kernel void f() {}"
+    assert repr(source) == "kernel void f() {}"
+    assert '<span class="k">kernel</span>' in source._repr_html_()

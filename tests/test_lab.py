@@ -1,0 +1,130 @@
+"""The first notebook as a person sees it: in JupyterLab, run from the top, in the light theme and in the dark one.
+
+The screenshots are left in ``build/screenshots``.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from lab import Page, chromium, jupyterlab
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOK = ROOT / "notebooks" / "01_first_kernel.ipynb"
+SCREENSHOTS = ROOT / "build" / "screenshots"
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+ACCEPT = "document.querySelector('.jp-Dialog .jp-mod-accept')"
+PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(w => w.context?.path.endsWith('.ipynb'))"
+CODE = f"{PANEL}.content.widgets.filter(w => w.model?.type === 'code')"
+OUTPUTS = f"{CODE}.map(w => w.model.outputs.toJSON())"
+# The contrast of every text of a card with what lies behind it, the smallest first (WCAG 2, 1.4.3).
+CONTRAST = """(() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
+  const over = (colour, behind) => {
+    canvas.fillStyle = `rgb(${behind})`; canvas.fillRect(0, 0, 1, 1);
+    canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const backdrop = e =>
+    over(getComputedStyle(e).backgroundColor, e.parentElement ? backdrop(e.parentElement) : [255, 255, 255]);
+  const light = rgb => rgb.map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const found = [];
+  for (const e of document.querySelectorAll('.metalnb :is(code, td, th, summary, span, i)')) {
+    if (!e.checkVisibility() || !e.textContent.trim()) continue;
+    const behind = backdrop(e), text = over(getComputedStyle(e).color, behind);
+    const [a, b] = [light(text), light(behind)].sort((x, y) => y - x);
+    found.push([(a + 0.05) / (b + 0.05), e.className, e.textContent.slice(0, 40)]);
+  }
+  return found.sort((x, y) => x[0] - y[0]);
+})()"""
+
+
+@pytest.fixture(scope="module")
+def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """The notebook, without outputs, after Restart and Run All."""
+    folder = tmp_path_factory.mktemp("lab")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.update(outputs=[], execution_count=None)
+    (folder / "notebooks").mkdir()
+    nbformat.write(notebook, folder / "notebooks" / NOTEBOOK.name)
+    with jupyterlab(folder / "notebooks", folder) as address, chromium(browser, folder) as page:
+        page.call("Page.navigate", url=address(NOTEBOOK.name))
+        page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'", 45)
+        page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
+        page.evaluate("void jupyterapp.commands.execute('notebook:restart-run-all')")
+        page.wait(f"{ACCEPT} !== null", 10)
+        page.evaluate(f"{ACCEPT}.click()")
+        page.wait(f"{CODE}.every(w => w.model.executionCount && w.model.executionState === 'idle')", 60)
+        yield page
+
+
+def test_every_cell_runs_and_only_the_deliberate_errors_raise(page: Page) -> None:
+    outputs = page.evaluate(OUTPUTS)
+    tags = page.evaluate(f"{CODE}.map(w => w.model.getMetadata('tags') ?? [])")
+    raised = [any(o["output_type"] == "error" for o in cell) for cell in outputs]
+    assert raised == ["raises-exception" in t for t in tags]
+    assert page.evaluate(f"{CODE}.map(w => w.model.executionCount)") == list(range(1, len(outputs) + 1))
+
+
+def test_the_extension_loaded(page: Page) -> None:
+    (loading, engines, *_) = page.evaluate(OUTPUTS)
+    assert loading == []
+    assert "in use" in engines[0]["data"]["text/html"]
+
+
+def test_the_card_appears(page: Page) -> None:
+    card = page.evaluate("""(() => {
+      const card = [...document.querySelectorAll('.metalnb')].find(e => e.textContent.includes('saxpy'));
+      const {width, height} = card.getBoundingClientRect();
+      return {width, height, rows: card.querySelectorAll('tbody tr').length, open: card.querySelector('details').open};
+    })()""")
+    assert card["rows"] == 3
+    assert card["open"] is False
+    assert card["width"] > 400
+    assert card["height"] > 120
+
+
+def test_the_folded_source_opens_and_is_highlighted(page: Page) -> None:
+    opened = page.evaluate("""(() => {
+      const details = document.querySelector('.metalnb details');
+      details.querySelector('summary').click();
+      const shown = [...details.querySelectorAll('.k')].filter(e => e.checkVisibility()).map(e => e.textContent);
+      details.open = false;
+      return shown;
+    })()""")
+    assert "kernel" in opened
+    assert "device" in opened
+
+
+def test_the_picture_appears(page: Page) -> None:
+    width = page.wait("document.querySelector('.jp-RenderedImage img')?.naturalWidth", 10)
+    assert width > 600
+
+
+def test_the_compile_error_is_shown_with_its_caret(page: Page) -> None:
+    texts = page.evaluate("[...document.querySelectorAll('.jp-OutputArea-output pre')].map(e => e.innerText)")
+    (shown,) = (text for text in texts if text.startswith("CompileError"))
+    assert "lenght" in shown
+    assert shown.splitlines()[2].strip().endswith("^")
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_a_card_is_readable_in_both_themes(page: Page, name: str) -> None:
+    page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[name])}}})")
+    page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'", 15)
+    worst: list[Any] = page.evaluate(CONTRAST)
+    assert len(worst) > 50
+    assert worst[0][0] >= 4.5, worst[:5]
+    for label, marker in {"card": "saxpy(", "picture": "imshow"}.items():
+        page.evaluate(f"{CODE}.find(w => w.model.sharedModel.source.includes('{marker}')).node.scrollIntoView()")
+        page.screenshot(SCREENSHOTS / f"{label}-{name}.png")
+        assert (SCREENSHOTS / f"{label}-{name}.png").stat().st_size > 20_000

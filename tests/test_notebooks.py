@@ -1,0 +1,116 @@
+"""The notebooks: run from the top they go through, and what is committed is what a reader should see."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+PICTURES = {"01_first_kernel.ipynb": 1}
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+
+
+def code(path: Path) -> list[Any]:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def problems(cells: list[Any]) -> list[str]:
+    """What is wrong with an executed notebook, in words."""
+    found = []
+    for number, cell in enumerate(cells, 1):
+        raised = [o for o in cell.outputs if o.output_type == "error"]
+        meant = "raises-exception" in cell.metadata.get("tags", ())
+        if raised and not meant:
+            found.append(f"cell {number} raised {raised[0].ename}: {raised[0].evalue}")
+        if meant and not raised:
+            found.append(f"cell {number} was to raise, and did not")
+        if cell.execution_count != number:
+            found.append(f"cell {number} was executed as number {cell.execution_count}")
+        found += [f"cell {number} warned: {o.text}" for o in cell.outputs if o.get("name") == "stderr"]
+    return found
+
+
+def pictures(cells: list[Any]) -> int:
+    return sum("image/png" in o.get("data", {}) for cell in cells for o in cell.outputs)
+
+
+def asserts(cell: Any) -> bool:
+    if cell.source.startswith("%"):
+        return False
+    tree = ast.parse(cell.source)
+    return any(isinstance(node, ast.Assert) for node in ast.walk(tree)) or "np.testing.assert_" in cell.source
+
+
+def sections(path: Path) -> dict[str, list[Any]]:
+    """The code cells under each heading of the second level."""
+    found: dict[str, list[Any]] = {}
+    title = ""
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            heading = re.findall(r"^## +(.+)$", cell.source, re.MULTILINE)
+            title = heading[-1] if heading else title
+        elif title:
+            found.setdefault(title, []).append(cell)
+    return found
+
+
+@pytest.mark.slow
+@each_notebook
+def test_a_notebook_goes_through_from_the_top(path: Path, tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "notebooks" / "run.py", "--into", tmp_path, path]
+    done = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": "utf-8"}, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    cells = code(tmp_path / path.name)
+    assert problems(cells) == []
+    assert pictures(cells) >= PICTURES.get(path.name, 0)
+
+
+@each_notebook
+def test_the_committed_outputs_are_of_one_run_from_the_top(path: Path) -> None:
+    cells = code(path)
+    assert cells
+    assert problems(cells) == []
+    assert pictures(cells) >= PICTURES.get(path.name, 0)
+
+
+@each_notebook
+def test_nothing_of_the_machine_it_ran_on_is_committed(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert not re.search(r"/(home|root|Users|tmp|work)/", text)
+
+
+@each_notebook
+def test_a_committed_error_shows_no_frame_of_ours(path: Path) -> None:
+    for cell in code(path):
+        for output in cell.outputs:
+            if output.output_type == "error":
+                assert "metalnb/" not in "\n".join(output.traceback)
+
+
+def test_each_section_of_the_first_notebook_ends_with_a_check() -> None:
+    (first,) = (p for p in NOTEBOOKS if p.name.startswith("01_"))
+    found = sections(first)
+    assert len(found) == 5
+    for title, cells in list(found.items())[:-1]:  # the last one only says where to go next
+        assert asserts(cells[-1]), title
+
+
+def test_a_failure_is_seen() -> None:
+    """The comparison above can fail: an unexpected error, a missing one, a warning, a wrong order."""
+    new = nbformat.v4.new_code_cell
+    error = nbformat.v4.new_output("error", ename="E", evalue="v", traceback=[])
+    warning = nbformat.v4.new_output("stream", name="stderr", text="careful")
+    assert problems([new("x", outputs=[error], execution_count=1)]) == ["cell 1 raised E: v"]
+    tagged = {"tags": ["raises-exception"]}
+    assert problems([new("x", metadata=tagged, execution_count=1)]) == ["cell 1 was to raise, and did not"]
+    assert problems([new("x", metadata=tagged, outputs=[error], execution_count=1)]) == []
+    assert problems([new("x", execution_count=3)]) == ["cell 1 was executed as number 3"]
+    assert problems([new("x", outputs=[warning], execution_count=1)]) == ["cell 1 warned: careful"]
