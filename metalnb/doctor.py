@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import __version__, cache, engine
+from . import cache, engine
 from .display import nbytes
 from .errors import MetalnbError
 from .program import compile
@@ -114,10 +114,9 @@ def examine() -> Checkup:
     kept = cache.store()
     problem = _cache_problem()
     usage = kept.usage().values()
-    packages = _packages("numpy", "libclang", "ziglang")
     chosen, chosen_problem = _chosen()
     return Checkup(
-        versions={"metalnb": __version__, "Python": platform.python_version(), **packages},
+        versions=_versions(),
         system=f"{platform.system()} {platform.machine()}",
         cache=str(kept.root),
         cache_bytes=sum(u.nbytes for u in usage),
@@ -145,9 +144,9 @@ def _problem(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _packages(*names: str) -> dict[str, str]:
-    found = {}
-    for name in names:
+def _versions() -> dict[str, str]:
+    found = {"metalnb": "", "Python": platform.python_version(), "numpy": "", "libclang": "", "ziglang": ""}
+    for name in [name for name, version in found.items() if not version]:
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
