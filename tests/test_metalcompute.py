@@ -1,0 +1,501 @@
+"""metalcompute's API: on real Metal where metalcompute can be imported, else the double, held to the same answers."""
+
+import gc
+import math
+import subprocess
+import sys
+import threading
+from array import array
+from types import ModuleType
+
+import numpy as np
+import pytest
+from metal_module import metal_module
+
+from metalnb.metalcompute.memory import PADDING
+
+mc: ModuleType = metal_module()
+DOUBLE = mc.__name__ != "metalcompute"
+only_double = pytest.mark.skipif(not DOUBLE, reason="holds the double to what was read in metalcompute's source")
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+SIN = HEAD + """
+kernel void test(const device float *in [[ buffer(0) ]], device float *out [[ buffer(1) ]],
+                 uint id [[ thread_position_in_grid ]]) {
+    out[id] = sin(in[id]) + 10;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def dev() -> object:
+    return mc.Device()
+
+
+def kernel(dev: object, body: str, arguments: str = "device uint* out [[buffer(0)]]", before: str = "") -> object:
+    text = f"{HEAD}{before} kernel void f({arguments}, uint id [[thread_position_in_grid]]) {{ {body} }}"
+    return dev.kernel(text).function("f")
+
+
+# ---- Devices ------------------------------------------------------------------------------------------------------------
+
+
+def test_devices() -> None:
+    devices = mc.get_devices()
+    first = devices[0]
+    assert isinstance(devices, tuple)
+    assert first == (first.deviceName, first.recommendedWorkingSetSize, first.maxTransferRate, first.hasUnifiedMemory)
+    assert repr(first).startswith(f"metalcompute_device(deviceName={first.deviceName!r}, recommendedWorkingSetSize=")
+    assert str(mc.Device(0)) == f"metalcompute.Device({first.deviceName})"
+    assert str(mc.Device(-1)) == str(mc.Device())
+
+
+def test_a_device_that_is_not_there() -> None:
+    for refused in (mc.Device, mc.init):
+        with pytest.raises(mc.error, match="^Cannot create device$"):
+            refused(99)
+
+
+@only_double
+def test_a_device_index_that_is_no_index() -> None:
+    with pytest.raises(SystemError, match="^<class 'metalcompute.Device'> returned a result with an exception set$"):
+        mc.Device("0")
+    assert str(mc.Device(index=99)) == str(mc.Device())  # keywords are not read
+
+
+def test_what_an_object_is_called(dev: object) -> None:
+    program = dev.kernel(SIN)
+    function = program.function("test")
+    handle = function(1, dev.buffer(4), dev.buffer(4))
+    assert [str(x) for x in (program, function, handle)] == [
+        "metalcompute.Kernel", "metalcompute.Function", "metalcompute.Run",
+    ]  # fmt: skip
+    assert str(dev.buffer(12)) == "metalcompute.Buffer(length=12)"
+
+
+# ---- Buffers -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_buffer_is_shared_memory(dev: object) -> None:
+    buffer = dev.buffer(400)
+    view = memoryview(buffer)
+    assert (view.nbytes, view.format, view.readonly, view.shape) == (400, "B", False, (400,))
+    assert not any(view)
+    floats = view.cast("f")
+    floats[:] = array("f", range(100))
+    assert np.frombuffer(buffer, np.float32).tolist() == list(range(100))
+    np.frombuffer(buffer, np.float32)[3] = 7
+    assert floats[3] == 7
+    assert bytes(buffer)[12:16] == np.float32(7).tobytes()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [array("f", [1, 2, 3]), bytes(range(12)), memoryview(bytearray(range(12))).cast("i"), np.arange(12, dtype=np.int16).reshape(3, 4)],
+    ids=["array", "bytes", "memoryview", "ndarray"],
+)  # fmt: skip
+def test_a_buffer_with_a_copy_of_another(dev: object, given: object) -> None:
+    buffer = dev.buffer(given)
+    wanted = memoryview(given).tobytes()
+    assert bytes(buffer) == wanted
+    memoryview(buffer)[0] ^= 255
+    assert memoryview(given).tobytes() == wanted
+
+
+@pytest.mark.parametrize(("given", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
+def test_what_stands_for_a_number_of_bytes(dev: object, given: object, nbytes: int) -> None:
+    """Whatever int() takes; but NumPy's scalars have the buffer protocol, and that is looked at first."""
+    assert memoryview(dev.buffer(given)).nbytes == nbytes
+
+
+@pytest.mark.parametrize("given", [None, "z", [1, 2], np.zeros((4, 4))[:, 1]], ids=["None", "str", "list", "strided"])
+def test_what_is_no_buffer(dev: object, given: object) -> None:
+    with pytest.raises(mc.error, match="^Unsupported input format$"):
+        dev.buffer(given)
+
+
+@pytest.mark.parametrize("given", [0, -1, 1 << 60, 1 << 70, b""])
+def test_a_buffer_that_cannot_be(dev: object, given: object) -> None:
+    with pytest.raises(mc.error, match="^Could not make buffer$"):
+        dev.buffer(given)
+
+
+def test_a_buffer_has_the_buffer_protocol_and_nothing_else(dev: object) -> None:
+    buffer = dev.buffer(8)
+    for wrong in (len, iter, lambda b: b[0], lambda b: b + b, lambda b: b.__setitem__(0, 1)):
+        with pytest.raises((TypeError, AttributeError)):
+            wrong(buffer)
+    other = dev.buffer(8)
+    assert buffer != other
+    assert buffer == buffer  # noqa: PLR0124
+    assert len({buffer, other}) == 2
+    assert buffer
+    assert type(np.asarray(buffer)) is np.ndarray
+
+
+# ---- Compile, run, read back -----------------------------------------------------------------------------------------------
+
+
+def test_compile_run_and_read_back(dev: object) -> None:
+    count = 1_234_567
+    given = dev.buffer(count * 4)
+    memoryview(given).cast("f")[:] = array("f", range(count))
+    out = dev.buffer(count * 4)
+    dev.kernel(SIN).function("test")(count, given, out)
+    wanted = np.sin(np.arange(count, dtype=np.float32).astype(np.float64)) + 10
+    assert np.abs(np.frombuffer(out, np.float32) - wanted).max() < 1e-3
+
+
+def test_a_plain_buffer_is_copied_in_and_never_out(dev: object) -> None:
+    given = array("f", [1, 2, 3])
+    lost = array("f", [0, 0, 0])
+    out = dev.buffer(12)
+    sine = dev.kernel(SIN).function("test")
+    handle = sine(3, given, out)
+    given[0] = 100
+    del handle
+    assert memoryview(out).cast("f").tolist() == pytest.approx([math.sin(x) + 10 for x in (1, 2, 3)], abs=1e-4)
+    sine(3, given, lost)
+    assert lost.tolist() == [0, 0, 0]
+
+
+def test_a_number_for_a_buffer_is_so_many_zero_bytes(dev: object) -> None:
+    out = dev.buffer(16)
+    kernel(dev, "out[id] = in[id] + 1;", "device const uint* in [[buffer(0)]], device uint* out [[buffer(1)]]")(4, 16, out)
+    assert memoryview(out).cast("I").tolist() == [1, 1, 1, 1]
+
+
+def test_handles_queue_and_deleting_waits(dev: object) -> None:
+    """They run one after the other: each adds to what the one before wrote."""
+    count = 1 << 16
+    buffer = dev.buffer(count * 4)
+    step = kernel(dev, "for (uint k = 0; k < 50; ++k) out[id] = out[id] * 3 + 1;")
+    handles = [step(count, buffer) for _ in range(200)]
+    del handles
+    value = 0
+    for _ in range(200 * 50):
+        value = (value * 3 + 1) % 2**32
+    assert (np.frombuffer(buffer, np.uint32) == value).all()
+
+
+def test_a_handle_keeps_its_buffers(dev: object) -> None:
+    step = kernel(dev, "out[id] = in[id];", "device const uint* in [[buffer(0)]], device uint* out [[buffer(1)]]")
+    out = dev.buffer(4 << 20)
+    handle = step(1 << 20, np.arange(1 << 20, dtype=np.uint32), out)
+    del step
+    gc.collect()
+    del handle
+    assert (np.frombuffer(out, np.uint32) == np.arange(1 << 20)).all()
+
+
+def test_handles_that_are_still_there_at_the_end() -> None:
+    text = """
+import sys; from tests_module import mc
+dev = mc.Device()
+f = dev.kernel("kernel void f(device uint* a, uint i [[thread_position_in_grid]]) { for (int k = 0; k < 99; ++k) a[i] += i; }").function("f")
+kept = [f(1 << 18, dev.buffer(1 << 20)) for _ in range(20)]
+print("started", flush=True)
+""".replace("from tests_module import mc", f"import {mc.__name__} as mc")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "started\n", "")
+
+
+def test_from_several_threads(dev: object) -> None:
+    step = kernel(dev, "out[id] = id * 2;")
+    wrong = []
+
+    def work() -> None:
+        for _ in range(25):
+            out = dev.buffer(4096)
+            step(1024, out)
+            if (np.frombuffer(out, np.uint32) != 2 * np.arange(1024)).any():
+                wrong.append(out)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+# ---- Whole threadgroups -------------------------------------------------------------------------------------------------------
+
+COUNT = """device atomic_uint* seen [[buffer(0)]], device uint* last [[buffer(1)]],
+    uint local [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]],
+    uint groups [[threadgroups_per_grid]], uint lanes [[threads_per_simdgroup]]"""
+COUNT_BODY = """atomic_fetch_add_explicit(&seen[id], 1u, memory_order_relaxed);
+    if (local == 0) { last[0] = size; last[1] = groups; last[2] = lanes; }"""
+
+
+def over_dispatch(dev: object, count: float, limit: int) -> tuple[int, list[int]]:
+    """How many threads ran, each once; and threads in a threadgroup, threadgroups, lanes in a SIMD-group."""
+    attribute = f"[[max_total_threads_per_threadgroup({limit})]]" if limit else ""
+    seen, last = dev.buffer(8192 * 4), dev.buffer(12)
+    kernel(dev, COUNT_BODY, COUNT, attribute)(count, seen, last)
+    counts = np.frombuffer(seen, np.uint32)
+    ran = int(counts.sum())
+    assert (counts[:ran] == 1).all()
+    return ran, np.frombuffer(last, np.uint32).tolist()
+
+
+@pytest.mark.parametrize(
+    ("limit", "count", "size", "groups"),
+    [
+        (256, 1, 256, 1),
+        (256, 256, 256, 1),
+        (256, 257, 256, 2),
+        (64, 1000, 64, 16),
+        (32, 33, 32, 2),
+        (100, 100, 96, 2),  # whole SIMD-groups only
+        (256, 300.9, 256, 2),
+    ],
+)
+def test_over_dispatch(dev: object, limit: int, count: float, size: int, groups: int) -> None:
+    assert over_dispatch(dev, count, limit) == (size * groups, [size, groups, 32])
+
+
+@only_double  # a GPU may allow fewer where a kernel needs many registers
+@pytest.mark.parametrize(("count", "groups"), [(1, 1), (1024, 1), (1025, 2), (5000, 5)])
+def test_over_dispatch_of_a_kernel_that_sets_no_limit(dev: object, count: int, groups: int) -> None:
+    assert over_dispatch(dev, count, 0) == (1024 * groups, [1024, groups, 32])
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_no_threads(dev: object, count: int) -> None:
+    assert over_dispatch(dev, count, 64) == (0, [0, 0, 0])
+
+
+@only_double
+def test_threads_above_the_count_meet_padding(dev: object) -> None:
+    """1024 threads on a buffer of one element: no other memory is touched."""
+    size = 64
+    step = kernel(dev, "out[id] = float4x4(1.0f);", "device float4x4* out [[buffer(0)]]")
+    buffers = [dev.buffer(size) for _ in range(50)]
+    for buffer in buffers:
+        step(1, buffer)
+    assert all(bytes(b) == np.eye(4, dtype=np.float32).tobytes() for b in buffers)
+    assert PADDING >= 1024 * size
+
+
+# ---- Errors ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_bad_program_gives_the_compilers_text(dev: object) -> None:
+    with pytest.raises(mc.error, match=r"program_source:3:1: error: unknown type name 'invalid_program'"):
+        dev.kernel("\n\ninvalid_program\n")
+    with pytest.raises(mc.error, match=r"program_source:4:8: error: use of undeclared identifier 'y'"):
+        dev.kernel(f"{HEAD}kernel void f(device float* x [[buffer(0)]]) {{\nx[0] = y; }}")
+
+
+@only_double
+def test_the_compilers_text_to_the_letter(dev: object) -> None:
+    with pytest.raises(mc.error) as caught:
+        dev.kernel(f"{HEAD}kernel void f(device float* x) {{\n\tx[0] = y;\n\tx[1] = z;\n}}")
+    assert str(caught.value) == (
+        "program_source:4:9: error: use of undeclared identifier 'y'\n\tx[0] = y;\n\t       ^\n"
+        "program_source:5:9: error: use of undeclared identifier 'z'\n\tx[1] = z;\n\t       ^\n"
+    )
+
+
+def test_an_unknown_function(dev: object) -> None:
+    with pytest.raises(mc.error, match="^Function not found$"):
+        dev.kernel(SIN).function("unknown")
+    with pytest.raises(mc.error, match="^Function not found$"):
+        dev.kernel("// no kernel at all").function("test")
+
+
+def test_a_missing_count_and_missing_buffers(dev: object) -> None:
+    sine = dev.kernel(SIN).function("test")
+    given, out = array("f", [1]), dev.buffer(4)
+    for wrong in ((given, out), (out, given), (None, out), ("1", out)):
+        with pytest.raises(mc.error, match="^First argument should be an integer kernel count$"):
+            sine(*wrong)
+    for wrong in ((), (1,), (given,)):
+        with pytest.raises(mc.error, match="^Buffer not found$"):
+            sine(*wrong)
+    with pytest.raises(mc.error, match="^Unsupported input format$"):
+        sine(1, None, out)
+    with pytest.raises(mc.error, match="^Could not make buffer$"):
+        sine(1, 0, out)
+
+
+def test_arguments_of_other_types(dev: object) -> None:
+    for wrong in (lambda: dev.kernel(5), lambda: dev.kernel(SIN).function(5), lambda: dev.buffer(), lambda: dev.kernel()):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(ValueError, match="embedded null character"):
+        dev.kernel("kernel\0")
+
+
+@only_double
+def test_fewer_buffers_than_arguments(dev: object) -> None:
+    out = dev.buffer(4)
+    sine = dev.kernel(SIN).function("test")
+    with pytest.warns(RuntimeWarning, match=r"'test' has an argument 'out' \[\[buffer\(1\)\]\], but got 1 buffers"):
+        sine(1, out)
+    sine(1, out, out, out)  # more do no harm
+
+
+@only_double
+def test_what_metalcompute_cannot_do(dev: object) -> None:
+    bfloat = "kernel void f(device bfloat* x [[buffer(0)]]) { x[0] = x[1]; }"
+    with pytest.raises(mc.error, match="^program_source:1:22: error: unknown type name 'bfloat'\n"):  # MSL 2.3
+        dev.kernel(bfloat)
+    constant = kernel(dev, "out[id] = N;", before="constant int N [[function_constant(0)]];")
+    with pytest.raises(mc.error, match="^Cannot create command encoder$"):  # its code for a failed pipeline state
+        constant(1, dev.buffer(4))
+    with pytest.raises(mc.error, match=r"^kernel 'f' has an argument 'm' \[\[threadgroup\(0\)\]\]: metalcompute gives it no"):
+        kernel(dev, "m[id] = 1;", "device uint* out, threadgroup uint* m [[threadgroup(0)]]")(1, dev.buffer(4))
+    with pytest.raises(mc.error, match="^kernel 'f' allows 31 threads in a threadgroup: metalcompute divides by"):
+        kernel(dev, "out[id] = 1;", before="[[max_total_threads_per_threadgroup(31)]]")(1, dev.buffer(4))
+
+
+# ---- The functions of v0.1 ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def simple() -> object:
+    mc.release()
+    yield mc
+    mc.release()
+
+
+def test_the_functions(simple: ModuleType) -> None:
+    simple.init()
+    simple.compile(SIN, "test")
+    given, out = array("f", [0, 1, 2]), array("f", [0, 0, 0])
+    assert simple.run(given, out, 3) is None
+    assert out.tolist() == pytest.approx([math.sin(x) + 10 for x in (0, 1, 2)], abs=1e-4)
+    simple.rerun(3)
+    image = np.zeros((4, 4), np.uint8)
+    simple.compile(HEAD + """kernel void bytes(device const float* a [[buffer(0)]], device uchar* b [[buffer(1)]],
+        uint i [[thread_position_in_grid]]) { b[i] = uchar(a[0]) + i; }""", "bytes")  # fmt: skip
+    simple.run(np.float32([3]), image, 16)
+    assert image.ravel().tolist() == list(range(3, 19))
+
+
+def test_the_functions_out_of_order(simple: ModuleType) -> None:
+    """The texts are those of other errors: metalcompute's two halves count some codes differently."""
+    floats = array("f", [0, 1])
+
+    def refused(text: str, call: object, *args: object) -> None:
+        with pytest.raises(mc.error, match=f"^{text}$"):
+            call(*args)
+
+    refused("Not ready to compile", simple.compile, SIN, "test")
+    refused("Not ready to compute", simple.run, floats, floats, 2)
+    refused("Failed to make output buffer", simple.rerun, 2)  # not ready to run
+    simple.init()
+    refused("Failed to find function", simple.compile, SIN, "unknown")
+    refused("Not ready to compute", simple.run, floats, floats, 2)
+    simple.compile(SIN, "test")
+    refused("Failed to make output buffer", simple.rerun, 2)
+    refused("Unsupported input format", simple.run, array("i", [1]), floats, 2)
+    refused("Unsupported input format", simple.run, 5, floats, 2)
+    refused("Unsupported output format", simple.run, floats, array("d", [1]), 2)
+    refused("Unsupported output format", simple.run, array("i", [1]), array("d", [1]), 2)
+    refused("Unsupported output format", simple.run, floats, bytes(8), 2)
+    refused("Failed to make input buffer", simple.run, array("f"), floats, 2)
+    refused("Failed to make output buffer", simple.run, floats, array("f"), 2)
+    simple.run(floats, floats, 2)
+    refused("Failed to find function", simple.compile, SIN, "unknown")
+    simple.rerun(2)  # the function before is still there
+    simple.release()
+    refused("Not ready to compile", simple.compile, SIN, "test")
+
+
+# ---- Pictures ---------------------------------------------------------------------------------------------------------------
+
+MANDELBROT = HEAD + """
+struct View { uint width, height, limit; float left, top, step; };
+// Shades a point by how soon it leaves the disc of radius 2.
+kernel void mandelbrot(constant View& view [[buffer(0)]], device uchar4* pixels [[buffer(1)]],
+                       uint id [[thread_position_in_grid]]) {
+    if (id >= view.width * view.height) return;
+    float2 c = float2(view.left, view.top) + view.step * float2(id % view.width, id / view.width);
+    float2 z = 0;
+    uint n = 0;
+    while (n < view.limit && dot(z, z) <= 4) {
+        z = float2(z.x * z.x - z.y * z.y, 2 * z.x * z.y) + c;
+        ++n;
+    }
+    uchar3 shade = uchar3(n * 5, n * 9, 255 - n * 3);
+    pixels[id] = uchar4(shade * uchar(n < view.limit), 255);
+}
+"""
+
+
+def test_mandelbrot(dev: object) -> None:
+    width, height, limit = 300, 211, 64
+    left, top, step = np.float32(-2.0), np.float32(-1.0546875), np.float32(0.0099609375)
+    pixels = dev.buffer(width * height * 4)
+    view = np.array([(width, height, limit, left, top, step)], "u4,u4,u4,f4,f4,f4")
+    dev.kernel(MANDELBROT).function("mandelbrot")(width * height, view, pixels)
+
+    y, x = np.mgrid[:height, :width].astype(np.float32)
+    c = (left + step * x) + 1j * (top + step * y)
+    z, n = np.zeros(c.shape, np.complex64), np.zeros(c.shape, np.uint32)
+    for _ in range(limit):
+        inside = z.real**2 + z.imag**2 <= 4
+        z[inside] = z[inside] ** 2 + c[inside]
+        n += inside
+    wanted = np.stack([n * 5, n * 9, 255 - n * 3, n * 0 + 255], -1).astype(np.uint8)
+    wanted[n == limit] = (0, 0, 0, 255)
+    got = np.frombuffer(pixels, np.uint8).reshape(height, width, 4)
+    same = (got == wanted).all(-1)
+    assert 0.05 < (n == limit).mean() < 0.5
+    assert same.mean() > 0.99  # at the edge, a rounding decides when a point leaves
+
+
+SPHERES = HEAD + """
+// One sphere in each cell of an endless lattice.
+static float distance_to_spheres(float3 p, float radius) {
+    return length(p - 2 * round(p / 2)) - radius;
+}
+kernel void spheres(device const float* scene [[buffer(0)]], device uchar4* pixels [[buffer(1)]],
+                    uint id [[thread_position_in_grid]]) {
+    uint width = uint(scene[0]), height = uint(scene[1]);
+    float radius = scene[2];
+    float3 eye = float3(scene[3], scene[4], scene[5]);
+    float2 at = (float2(id % width, id / width) + 0.5f - float2(width, height) / 2) / height;
+    float3 ray = normalize(float3(at, 1));
+    float way = 0;
+    for (int k = 0; k < 60; ++k) way += distance_to_spheres(eye + way * ray, radius);
+    float3 p = eye + way * ray;
+    float3 normal = normalize(p - 2 * round(p / 2));
+    float light = saturate(dot(normal, normalize(float3(-1, -2, -1.5f)))) * 0.8f + 0.2f;
+    float fog = exp(-0.15f * way);
+    pixels[id] = uchar4(uchar3(255 * fog * light * (0.5f + 0.5f * normal)), 255);
+}
+"""
+
+
+def spheres(width: int, height: int, radius: float, eye: np.ndarray) -> np.ndarray:
+    """The picture in float64, as floats from 0 to 255."""
+    y, x = np.mgrid[:height, :width]
+    ray = np.stack([(x + 0.5 - width / 2) / height, (y + 0.5 - height / 2) / height, np.ones((height, width))], -1)
+    ray /= np.linalg.norm(ray, axis=-1, keepdims=True)
+    way = np.zeros((height, width, 1))
+    for _ in range(60):
+        p = eye + way * ray
+        way += np.linalg.norm(p - 2 * np.round(p / 2), axis=-1, keepdims=True) - radius
+    p = eye + way * ray
+    normal = p - 2 * np.round(p / 2)
+    normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+    sun = np.array([-1, -2, -1.5]) / np.linalg.norm([-1, -2, -1.5])
+    light = np.clip((normal * sun).sum(-1, keepdims=True), 0, 1) * 0.8 + 0.2
+    return 255 * np.exp(-0.15 * way) * light * (0.5 + 0.5 * normal)
+
+
+def test_ray_marched_spheres(dev: object) -> None:
+    width, height, radius, eye = 320, 200, 0.45, np.array([0.9, 1.1, -0.3])
+    pixels = dev.buffer(width * height * 4)
+    scene = array("f", [width, height, radius, *eye])
+    dev.kernel(SPHERES).function("spheres")(width * height, scene, pixels)
+    got = np.frombuffer(pixels, np.uint8).reshape(height, width, 4)
+    wanted = spheres(width, height, radius, eye)
+    assert (got[..., 3] == 255).all()
+    assert got[..., :3].std() > 10  # there is something to be seen
+    near = np.abs(got[..., :3] - wanted).max(-1) <= 1.5
+    assert near.mean() > 0.97  # a ray that grazes a sphere may pass it, or not
