@@ -7,10 +7,12 @@ import re
 __all__ = ["hint_for", "reword"]
 
 _WORDS = (
+    (re.compile(r"(?:typename )?\$thread_type<(?:\$T_)?(\w+)>::type|\$T_(\w+)"), r"\1\2"),
     (re.compile(r"__global_device\b|__attribute__\(\(opencl_global_device\)\)"), "device"),
     (re.compile(r"\bconst __global\b|\b__global const\b"), "constant"),
     (re.compile(r"\b__global\b"), "device"),
     (re.compile(r"\b__local\b"), "threadgroup"),
+    (re.compile(r"'(?:__private|__generic) ([^'*&]+)'"), r"'\1'"),
     (re.compile(r"\b(?:__private|__generic)\b"), "thread"),
     (re.compile(r"\b__constant\b"), "constant"),
     (re.compile(r"\bunsigned (int|char|short|long)(?=\d|\b)"), r"u\1"),
@@ -98,7 +100,8 @@ def reword(message: str) -> str:
             return found.expand(refusal)
     for pattern, words in _WORDS:
         message = pattern.sub(words, message)
-    return message
+    # Of two names that differ in the namespace alone, the suggestion says nothing; and a name of ours is no help.
+    return re.sub(r"; did you mean '(\$.*|(.*))'\?$", lambda m: "" if not m[2] or f"'{m[2]}';" in message else m[0], message)
 
 
 def hint_for(message: str, notes: list[str] = []) -> str:  # noqa: B006  (never changed)
@@ -108,7 +111,7 @@ def hint_for(message: str, notes: list[str] = []) -> str:  # noqa: B006  (never 
             return cure
     for words, hint in _HINTS:
         found = re.search(words, message)
-        if found is None:
+        if found is None or "'$" in found[0]:
             continue
         if hint != "_stdlib":
             return found.expand(hint)

@@ -9,6 +9,8 @@ What is edited (every edit is recorded, so that diagnostics lead back to the aut
 ``threadgroup T tile[N];``                   ``threadgroup T (&tile)[N] = $threadgroup_storage<…>();``
 ``T get() const device``                     ``T get() const __global``
 ``template <void (*f)(int)>``                ``template <auto f>``
+``template <class T> f(thread T& a, T b)``   ``… thread typename $thread_type<T>::type& a …``
+``i < n ? x[i] : float4(0)``                 ``i < n ? $either()->* x[i] : $either()->* float4(0)``
 ``[[bogus]]``, ``#include "/etc/passwd"``    an error, unless ``#if 0`` hides it
 ===========================================  ====================================================
 """
@@ -23,6 +25,8 @@ from dataclasses import dataclass, field
 from metalnb.errors import CompileError, Diagnostic
 
 from .attributes import ATTRIBUTES, STANDARD
+from .conditional import conditionals, preprocessed
+from .deduction import thread_parameters
 from .edits import Edit, EditedText
 from .includes import INCLUDE, read_includes
 from .storage import body, function_parameters, storage, threadgroup_words
@@ -113,6 +117,11 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     scanner.edits += included.edits
     scanner.threadgroup = threadgroup_words(stream.macros)
     found = scanner.tokens(stream.program)
+    scanner.edits += conditionals(stream.program)
+    asked = preprocessed(t for d in stream.directives if d.name in {"if", "elif"} for t in d.tokens)
+    for tokens in stream.macros:
+        if tokens and tokens[0].text not in asked:
+            scanner.edits += conditionals(tokens, macro=True)
     expands = [bool(scanner.tokens(tokens, macro=True)) for tokens in stream.macros]
     if scanner.problems:
         raise CompileError(scanner.problems)
@@ -198,6 +207,7 @@ class _Scanner:
                 self.qualifier(tokens, i)
             elif text == "template" and i + 1 < len(tokens) and tokens[i + 1].text == "<":
                 self.edits += function_parameters(tokens, i)
+                self.edits += thread_parameters(tokens, i)
             elif text == "is_function_constant_defined" and i + 2 < len(tokens):
                 self.optional.add(tokens[i + 2].text)
             if text in self.threadgroup:

@@ -17,6 +17,23 @@
 #define thread
 #endif
 
+// What a reference to thread memory refers to (deduction.py).
+template <class T> struct $thread_type { typedef T type; };
+template <class T> struct $thread_type<__private T> { typedef T type; };
+template <class T> struct $thread_type<__generic T> { typedef T type; };
+
+// An operand of ?: (conditional.py). Of a class that is a value to MSL it makes a copy, without an address space, and
+// anything else it hands on.
+template <class T> struct $chosen { typedef typename $thread_type<T>::type type; };
+template <class T> struct $chosen<T&> { typedef T& type; };
+template <class T> struct $referred { typedef T type; };
+template <class T> struct $referred<T&> { typedef T type; };
+struct $either {
+    template <class T> static constexpr typename $referred<T>::type::$copied $type(int);
+    template <class T> static constexpr typename $chosen<T>::type $type(long);
+    template <class T> constexpr decltype($type<T>(0)) operator->*(T&& x) const { return static_cast<T&&>(x); }
+};
+
 // MSL 5.1, 5.2, 5.8
 #if $REFLECT
 #define kernel __attribute__((annotate("kernel")))
