@@ -1,29 +1,13 @@
 """What Apple's compiler refuses is refused here, at the right place and with a cure; what only looks like it is not.
 
-A text that begins a line with a brace there has the body of a kernel (``HEAD`` goes before it); ``§`` marks the place
-that the message must name. Both tables stand for the rules in ``metalnb/msl/rules`` and ``metalnb/msl/hints.py``.
+A line that begins with a brace is the body of a kernel, and gets its head; ``§`` marks the place that a message must
+name. Both tables stand for the rules in ``metalnb/msl/rules`` and ``metalnb/msl/hints.py``.
 """
 
 import pytest
+from msl.cells import place, program
 
 import metalnb as mnb
-
-HEAD = "kernel void k(device float* y, uint i [[thread_position_in_grid]]) "
-PRELUDE = "#include <metal_stdlib>\nusing namespace metal;\n"
-
-
-def program(text: str) -> str:
-    """Give the kernels of a row their heads, and the program its first lines."""
-    return PRELUDE + "\n".join(HEAD + line if line.startswith(("{", "§{")) else line for line in text.split("\n"))
-
-
-def place(text: str) -> tuple[str, int, int]:
-    """Take the mark out of a text; give the line and column it stood at (the first of all when there is none)."""
-    before, mark, after = text.partition("§")
-    if not mark:
-        return text, 1, 1
-    return before + after, before.count("\n") + 1, len(before) - before.rfind("\n")
-
 
 # Name, text, message, hint.
 REFUSED = (

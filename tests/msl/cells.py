@@ -1,0 +1,33 @@
+"""Texts of test cells, written short: a line that begins with a brace is the body of a kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import metalnb as mnb
+
+HEAD = "kernel void k(device float* y, uint i [[thread_position_in_grid]]) "
+PRELUDE = "#include <metal_stdlib>\nusing namespace metal;\n"
+
+
+def program(text: str, head: str = HEAD) -> str:
+    """Give the bodies in a text their head, and the program its first lines."""
+    return PRELUDE + "\n".join(head + line if line.startswith(("{", "§{")) else line for line in text.split("\n"))
+
+
+def place(text: str) -> tuple[str, int, int]:
+    """Take the mark ``§`` out of a text; give the line and column it stood at (the first of all when there is none)."""
+    before, mark, after = text.partition("§")
+    if not mark:
+        return text, 1, 1
+    return before + after, before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def outcome(text: str, count: int, **options: Any) -> NDArray[np.float32]:
+    """Run the kernel ``k`` of a text on as many threads, in groups of 32; give what it wrote to ``y``."""
+    y = np.full(count, -1, np.float32)
+    mnb.compile(program(text), **options).k(y, threadgroup=(32,))
+    return y
