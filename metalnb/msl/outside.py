@@ -1,0 +1,102 @@
+"""What MSL has and metalnb does not run: each name with what to say when a cell uses it.
+
+Source: Metal Shading Language specification, version 4. A cell may define any of these names as its own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["OUTSIDE", "Outside", "answer"]
+
+_BUFFERS = "metalnb runs compute kernels on buffers"
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Names of one kind.
+
+    Attributes
+    ----------
+    section, since : str
+        Of the specification; the version of MSL that brought the names.
+    title : str
+    names : tuple of str
+    reason : str
+        Why a cell cannot use them.
+    cure : str
+        What to do instead.
+    """
+
+    section: str
+    since: str
+    title: str
+    names: tuple[str, ...]
+    reason: str
+    cure: str
+
+
+def _group(section: str, since: str, title: str, names: str, reason: str, cure: str) -> Outside:
+    return Outside(section, since, title, tuple(names.split()), reason, cure)
+
+
+_GRAPHICS = "it belongs to the graphics pipeline, and metalnb runs compute kernels"
+_SHAPES = "bezier bspline hermite catmull_rom"
+
+OUTSIDE = (
+    _group("2.7", "2.3", "Pixel data types",
+           "r8unorm r8snorm r16unorm r16snorm rg8unorm rg8snorm rg16unorm rg16snorm rgba8unorm srgba8unorm rgba8snorm "
+           "rgba16unorm rgba16snorm rgb10a2 rg11b10f rgb9e5",
+           "metalnb has no pixel data types yet",
+           "keep the pixels as integers and convert them with unpack_unorm4x8_to_float and its kin (MSL 6.14)"),
+    _group("2.9, 6.12", "1.0", "Textures",
+           "texture1d texture1d_array texture2d texture2d_array texture3d texturecube texturecube_array texture2d_ms "
+           "texture2d_ms_array depth2d depth2d_array depthcube depthcube_array depth2d_ms depth2d_ms_array "
+           "texture_buffer",
+           _BUFFERS, "pass the pixels in a device or constant buffer"),
+    _group("2.10", "1.0", "Samplers", "sampler", _BUFFERS, "pass the pixels in a device or constant buffer"),
+    _group("2.11, 6.13", "2.3", "Imageblocks", "imageblock imageblock_slice threadgroup_imageblock",
+           _BUFFERS, "pass the pixels in a device or constant buffer"),
+    _group("2.15", "2.3", "Visible functions", "visible_function_table",
+           "a cell is a whole program, linked with no other", "call the function by its name, or make it a template's argument"),
+    _group("2.17, 6.18", "2.3", "Ray tracing", "raytracing ray_data",
+           "metalnb has no acceleration structures", "intersect the rays in the kernel itself"),
+    _group("2.18, 6.11", "2.3", "Pull-model interpolation", "interpolant", _GRAPHICS, "pass the values in a buffer"),
+    _group("2.20", "3.0", "Mesh shading", "mesh mesh_grid_properties object_data", _GRAPHICS, "pass the values in a buffer"),
+    _group("2.21, 7", "4.0", "Tensors", "tensor tensor_handle tensor_inline cooperative_tensor extents dextents mpp",
+           "it needs MSL 4, and metalnb reads MSL 3.2", "pass the elements in a buffer; multiply with simdgroup_matrix (MSL 6.7)"),
+    _group("4.8", "3.2", "Device coherence", "coherent",
+           "metalnb promises no coherence between the threadgroups of a dispatch",
+           "communicate through atomic functions, or in a second dispatch (MSL 6.15)"),
+    _group("6.9", "2.1", "Helper threads", "simd_is_helper_thread quad_is_helper_thread",
+           "only fragment functions have helper threads", "drop it: in a kernel it would be false (MSL 6.9.2)"),
+    _group("6.10", "1.0", "Fragment functions", "dfdx dfdy fwidth get_num_samples get_sample_position discard_fragment",
+           _GRAPHICS, "take differences of neighbouring values with quad_shuffle_xor (MSL 6.9.3)"),
+    _group("6.14", "4.0", "Packing of signed 10a2 colours",
+           "pack_float_to_snorm10a2 pack_half_to_snorm10a2 unpack_snorm10a2_to_float unpack_snorm10a2_to_half",
+           "it needs MSL 4, and metalnb reads MSL 3.2", "shift and mask the fields"),
+    _group("6.16", "2.1", "Indirect command buffers", "command_buffer render_command compute_command",
+           "commands are encoded by the host", "call the next kernel from Python"),
+    _group("6.17", "2.3", "Rasterization rates", "rasterization_rate_map_decoder rasterization_rate_map_data",
+           _GRAPHICS, "pass the values in a buffer"),
+    _group("6.18.7", "3.1", "Curves",
+           " ".join(f"{shape}{part}" for shape in _SHAPES.split() for part in ("", "_derivative", "_second_derivative")),
+           "metalnb has no curves, which go with ray tracing", "write the polynomial: it is one line with fma"),
+    _group("6.19", "3.2", "Logging", "os_log os_log_default",
+           "a kernel cannot print", "write the value to a device buffer, and look at it from Python"),
+)  # fmt: skip
+
+_BY_NAME = {name: group for group in OUTSIDE for name in group.names}
+
+# What the compiler says of a name that nothing declares.
+_UNKNOWN = re.compile(
+    r"(?:use of undeclared identifier|unknown type name|no (?:template|type|member) named|expected namespace name.*) '(\w+)'"
+)
+
+
+def answer(message: str) -> tuple[str, str] | None:
+    """Give what to say, and the cure, where the compiler's message is about one of these names."""
+    found = _UNKNOWN.search(message)
+    group = _BY_NAME.get(found[1]) if found else None
+    return (f"'{found[1]}' is not available: {group.reason}", group.cure) if found and group else None
