@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+
+from metalnb.dtypes import SCALARS
+
+from .outside import answer
 
 __all__ = ["hint_for", "reword"]
 
@@ -58,9 +63,6 @@ _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cur
     (r"default initialization of an object of const type '(?:const )?(?:const __global|__global const)",
      "a variable in the constant address space must be initialized",
      "give it a value, or [[function_constant(n)]] (MSL 4.2)"),
-    (r"(?:template named|type name|identifier) '((?:texture|depth)(?:1d|2d|3d|cube|_buffer)\w*|sampler|imageblock)'",
-     r"'\1' is not available: metalnb runs compute kernels on buffers",
-     "pass the pixels in a device or constant buffer"),
     (r"array size is not a constant|variable length array",
      "an array's size must be known when the kernel is parsed",
      "use a template parameter, a macro or the largest size; a function constant is known only later (MSL 5.8)"),
@@ -94,18 +96,33 @@ _HINTS = (
 
 def reword(message: str) -> str:
     """Put Metal's words for the compiler's."""
+    outside = answer(message)
+    if outside:
+        return outside[0]
     for pattern, refusal, _ in _REFUSALS:
         found = pattern.search(message)
         if found:
             return found.expand(refusal)
     for pattern, words in _WORDS:
         message = pattern.sub(words, message)
-    # Of two names that differ in the namespace alone, the suggestion says nothing; and a name of ours is no help.
-    return re.sub(r"; did you mean '(\$.*|(.*))'\?$", lambda m: "" if not m[2] or f"'{m[2]}';" in message else m[0], message)
+    return _SUGGESTED.sub(_suggestion, message)
+
+
+_SUGGESTED = re.compile(r"'(\w+)'; did you mean '(.*)'\?$")
+
+
+def _suggestion(found: re.Match[str]) -> str:
+    """Keep a suggestion, but not of one of our names, nor where the name lacks no more than its header."""
+    name, other = found.groups()
+    useless = other.startswith("$") or name == other or name in _METAL_NAMES
+    return f"'{name}'" if useless else found[0]
 
 
 def hint_for(message: str, notes: list[str] = []) -> str:  # noqa: B006  (never changed)
     """Give the cure of a message, or an empty string."""
+    outside = answer(message)
+    if outside:
+        return outside[1]
     for pattern, _, cure in _REFUSALS:
         if pattern.search(message):
             return cure
@@ -118,4 +135,7 @@ def hint_for(message: str, notes: list[str] = []) -> str:  # noqa: B006  (never 
         name = next(g for g in found.groups() if g)
         if name in _METAL_NAMES:
             return "begin the cell with: #include <metal_stdlib>  and  using namespace metal;"
+        near = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
+        if near and "did you mean" not in message:
+            return f"did you mean '{near[0]}'?"
     return ""

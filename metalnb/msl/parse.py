@@ -30,7 +30,7 @@ def flags(version: int = 310) -> list[str]:
     """Give libclang's flags: C++ for OpenCL 2021 with the vendor's extensions that MSL needs."""
     return [
         "-x", "cl", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant",
-        "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-ferror-limit=64", "-ftemplate-depth=512",
+        "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-fspell-checking", "-ferror-limit=64", "-ftemplate-depth=512",
         "-Wno-everything", f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
         f"-I{INCLUDE}", f"-I{_FOLDER}", f"-I{TARGET.parent}",
         "-include", str(TARGET / "words.h"), "-include", str(TARGET / "cpu.h"),
@@ -137,7 +137,7 @@ _STACK = 1 << 28  # bytes, of address space
 
 
 def _on_a_deep_stack(work: Callable[[], Any]) -> Any:
-    """Run in a thread of ours: in libclang's own, of 8 MB, a deep expression overflows the stack and ends the process."""
+    """Run in a thread of ours: in libclang's own, of 8 MB, a deep expression overflows, which ends the process."""
     outcome: Future[Any] = Future()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Calls: no kernel is called, and no function calls itself (MSL 1.5.4, 5.1)."""
+"""Calls: no kernel is called, no function calls itself (MSL 1.5.4, 5.1), and what is called is defined."""
 
 from __future__ import annotations
 
@@ -27,12 +27,25 @@ def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
             if callee is None or parsed.owner(callee.location) is None:
                 continue
             out.append((call, callee.get_usr()))
+            if callee.get_definition() is None and not _is_made(callee):
+                yield parsed.diagnostic(
+                    call.location, f"function '{callee.spelling}' is called but never defined",
+                    "define it in the cell, or in a header cell that it includes",
+                )  # fmt: skip
             if "kernel" in marks(callee):
                 yield parsed.diagnostic(
                     call.location, f"kernel '{callee.spelling}' is called like a function",
                     "move what both need into a function without kernel, and call that (MSL 5.1)",
                 )  # fmt: skip
     yield from _recursion(parsed, found.functions, edges)
+
+
+def _is_made(function: Any) -> bool:
+    """Tell a function that is made from a template, or by the compiler itself."""
+    from clang import cindex
+
+    made = cindex.conf.lib.clang_getSpecializedCursorTemplate(function)
+    return made is not None or function.is_default_method() or function.kind.name in {"CONSTRUCTOR", "DESTRUCTOR"}
 
 
 def _recursion(parsed: Parsed, functions: list[Function], edges: Edges) -> Iterator[Diagnostic]:
