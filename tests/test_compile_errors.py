@@ -5,13 +5,14 @@ In each text the sign ¦ stands right before the place that the error must name;
 
 # ruff: noqa: E501  (tables of MSL, one text a line)
 
-from pathlib import Path
+import re
 from typing import NamedTuple
 
+import nbclient
+import nbformat
 import pytest
 
 import metalnb as mnb
-from metalnb.errors import Diagnostic
 
 STD = "#include <metal_stdlib>\nusing namespace metal;\n"
 K = "kernel void k(device float* y, uint i [[thread_position_in_grid]]) "
@@ -28,45 +29,163 @@ class Wrong(NamedTuple):
 WRONG = {
     "missing semicolon": Wrong(STD + K + "{\n    y[i] = 1¦\n}", "expected ';' after expression", "add the missing ';'"),
     "undeclared name": Wrong(STD + K + "{\n    y[i] = ¦scale * 2;\n}", "use of undeclared identifier 'scale'"),
-    "misspelt name": Wrong(STD + "constant float scale = 2;\n" + K + "{ y[i] = ¦scal * 2; }", "use of undeclared identifier 'scal'; did you mean 'scale'?", "did you mean 'scale'?"),
-    "wrong type": Wrong(STD + "struct S { float a; };\n" + K + "{\n\tS s;\n\tfloat ¦f = s;\n}", "no viable conversion from 'S' to 'float'"),
-    "not ASCII before it": Wrong(STD + K + "{\n    /* größe 漢字 😀 */ y[i] = ¦scale;\n}", "use of undeclared identifier 'scale'"),
-    "after an edit": Wrong(STD + "kernel void k(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) { threadgroup float a[4], b; y[i] = a[0] + ¦c; }", "use of undeclared identifier 'c'"),
-    "windows line ends": Wrong((STD + K + "{\n    y[i] = ¦scale;\n}").replace("\n", "\r\n"), "use of undeclared identifier 'scale'"),
-    "no using namespace": Wrong("#include <metal_stdlib>\n" + K + "{ y[i] = ¦clamp(1.0f, 0.0f, 2.0f); }", "use of undeclared identifier 'clamp'", "using namespace metal;"),
-    "no include": Wrong("kernel void k(device float* y, ¦float4 v) { y[0] = 1; }", "unknown type name 'float4'", "using namespace metal;"),
-    "unknown type": Wrong(STD + "kernel void k(device ¦flaot* y) { y[0] = 1; }", "unknown type name 'flaot'", "did you mean 'float'?"),
-    "unbalanced brace": Wrong(STD + K + "{\n    if (i > 0) {\n        y[i] = 1;\n}¦\n", "expected '}'", "a bracket is not closed"),
+    "misspelt name": Wrong(
+        STD + "constant float scale = 2;\n" + K + "{ y[i] = ¦scal * 2; }",
+        "use of undeclared identifier 'scal'; did you mean 'scale'?",
+        "did you mean 'scale'?",
+    ),
+    "wrong type": Wrong(
+        STD + "struct S { float a; };\n" + K + "{\n\tS s;\n\tfloat ¦f = s;\n}",
+        "no viable conversion from 'S' to 'float'",
+    ),
+    "not ASCII before it": Wrong(
+        STD + K + "{\n    /* größe 漢字 😀 */ y[i] = ¦scale;\n}", "use of undeclared identifier 'scale'"
+    ),
+    "after an edit": Wrong(
+        STD
+        + "kernel void k(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) { threadgroup float a[4], b; y[i] = a[0] + ¦c; }",
+        "use of undeclared identifier 'c'",
+    ),
+    "windows line ends": Wrong(
+        (STD + K + "{\n    y[i] = ¦scale;\n}").replace("\n", "\r\n"), "use of undeclared identifier 'scale'"
+    ),
+    "no using namespace": Wrong(
+        "#include <metal_stdlib>\n" + K + "{ y[i] = ¦clamp(1.0f, 0.0f, 2.0f); }",
+        "use of undeclared identifier 'clamp'",
+        "using namespace metal;",
+    ),
+    "no include": Wrong(
+        "kernel void k(device float* y, ¦float4 v) { y[0] = 1; }",
+        "unknown type name 'float4'",
+        "using namespace metal;",
+    ),
+    "unknown type": Wrong(
+        STD + "kernel void k(device ¦flaot* y) { y[0] = 1; }", "unknown type name 'flaot'", "did you mean 'float'?"
+    ),
+    "unbalanced brace": Wrong(
+        STD + K + "{\n    if (i > 0) {\n        y[i] = 1;\n}¦\n", "expected '}'", "a bracket is not closed"
+    ),
     "surplus brace": Wrong(STD + K + "{ y[i] = 1; }\n¦}", "extraneous closing brace ('}')"),
-    "too few arguments": Wrong(STD + "float f(float a, float b) { return a + b; }\n" + K + "{ y[i] = ¦f(1); }", "no matching function for call to 'f'", "check the number and types of the arguments of 'f'"),
-    "declared, not defined": Wrong(STD + "float f(float a);\n" + K + "{ y[i] = ¦f(1); }", "function 'f' is called but never defined"),
-    "assignment to constant": Wrong(STD + "kernel void k(device float* y, constant float& a) {\n    a ¦= 2;\n}", "cannot assign to variable 'a' with const-qualified type 'constant float&'", "it is read-only"),
-    "assignment to const": Wrong(STD + "kernel void k(device const float* x) {\n    x[0] ¦= 2;\n}", "read-only variable is not assignable", "it is read-only"),
-    "kernel with a result": Wrong(STD + "kernel float ¦k(device float* y) { return y[0]; }", "kernel 'k' returns float; a kernel returns void"),
-    "two kernels of one name": Wrong(STD + "kernel void k(device float* y) { y[0] = 1; }\nkernel void ¦k(device int* y) { y[0] = 1; }", "two kernels are named 'k' (the other is on line 3)", "rename one"),
-    "one kernel twice": Wrong(STD + "kernel void k(device float* y) { y[0] = 1; }\nkernel void ¦k(device float* y) { y[0] = 1; }", "redefinition of 'k'"),
-    "buffer index twice": Wrong(STD + "kernel void k(device float* x [[buffer(1)]], device float* ¦y [[buffer(1)]]) { y[0] = 1; }", "[[buffer(1)]] is given to both 'x' and 'y'", "an index of its own"),
-    "buffer index over 30": Wrong(STD + "kernel void k(device float* ¦y [[buffer(31)]]) { y[0] = 1; }", "'y' [[buffer(31)]]: Metal has indices 0 to 30"),
-    "bad attribute": Wrong(STD + "kernel void k(device float* y [[¦bogus(0)]]) { y[0] = 1; }", "unknown attribute 'bogus'", "section 5.2"),
-    "misspelt attribute": Wrong(STD + "kernel void k(device float* y, uint i [[¦thread_position_in_gird]]) { y[i] = 1; }", "unknown attribute 'thread_position_in_gird'", "did you mean [[thread_position_in_grid]]?"),
-    "attribute without argument": Wrong(STD + "kernel void k(device float* y [[¦buffer]]) { y[0] = 1; }", "attribute 'buffer' needs an argument: [[buffer(…)]]"),
-    "attribute with an argument": Wrong(STD + "kernel void k(device float* y, uint i [[¦thread_position_in_grid(0)]]) { y[i] = 1; }", "attribute 'thread_position_in_grid' takes no argument: [[thread_position_in_grid]]"),
-    "negative index": Wrong(STD + "kernel void k(device float* y [[¦buffer(-1)]]) { y[0] = 1; }", "'buffer' needs a constant integer that is not negative"),
-    "missing address space": Wrong(STD + "kernel void k(float* ¦y) { y[0] = 1; }", "kernel parameter 'y' has no address space", "write device or constant"),
-    "neither buffer nor input": Wrong(STD + "kernel void k(device float* y, uint ¦n) { y[0] = n; }", "kernel parameter 'n' of type 'uint' is neither a buffer nor an input", "constant uint& n"),
+    "too few arguments": Wrong(
+        STD + "float f(float a, float b) { return a + b; }\n" + K + "{ y[i] = ¦f(1); }",
+        "no matching function for call to 'f'",
+        "check the number and types of the arguments of 'f'",
+    ),
+    "declared, not defined": Wrong(
+        STD + "float f(float a);\n" + K + "{ y[i] = ¦f(1); }", "function 'f' is called but never defined"
+    ),
+    "assignment to constant": Wrong(
+        STD + "kernel void k(device float* y, constant float& a) {\n    a ¦= 2;\n}",
+        "cannot assign to variable 'a' with const-qualified type 'constant float&'",
+        "it is read-only",
+    ),
+    "assignment to const": Wrong(
+        STD + "kernel void k(device const float* x) {\n    x[0] ¦= 2;\n}",
+        "read-only variable is not assignable",
+        "it is read-only",
+    ),
+    "kernel with a result": Wrong(
+        STD + "kernel float ¦k(device float* y) { return y[0]; }", "kernel 'k' returns float; a kernel returns void"
+    ),
+    "two kernels of one name": Wrong(
+        STD + "kernel void k(device float* y) { y[0] = 1; }\nkernel void ¦k(device int* y) { y[0] = 1; }",
+        "two kernels are named 'k' (the other is on line 3)",
+        "rename one",
+    ),
+    "one kernel twice": Wrong(
+        STD + "kernel void k(device float* y) { y[0] = 1; }\nkernel void ¦k(device float* y) { y[0] = 1; }",
+        "redefinition of 'k'",
+    ),
+    "buffer index twice": Wrong(
+        STD + "kernel void k(device float* x [[buffer(1)]], device float* ¦y [[buffer(1)]]) { y[0] = 1; }",
+        "[[buffer(1)]] is given to both 'x' and 'y'",
+        "an index of its own",
+    ),
+    "buffer index over 30": Wrong(
+        STD + "kernel void k(device float* ¦y [[buffer(31)]]) { y[0] = 1; }",
+        "'y' [[buffer(31)]]: Metal has indices 0 to 30",
+    ),
+    "bad attribute": Wrong(
+        STD + "kernel void k(device float* y [[¦bogus(0)]]) { y[0] = 1; }", "unknown attribute 'bogus'", "section 5.2"
+    ),
+    "misspelt attribute": Wrong(
+        STD + "kernel void k(device float* y, uint i [[¦thread_position_in_gird]]) { y[i] = 1; }",
+        "unknown attribute 'thread_position_in_gird'",
+        "did you mean [[thread_position_in_grid]]?",
+    ),
+    "attribute without argument": Wrong(
+        STD + "kernel void k(device float* y [[¦buffer]]) { y[0] = 1; }",
+        "attribute 'buffer' needs an argument: [[buffer(…)]]",
+    ),
+    "attribute with an argument": Wrong(
+        STD + "kernel void k(device float* y, uint i [[¦thread_position_in_grid(0)]]) { y[i] = 1; }",
+        "attribute 'thread_position_in_grid' takes no argument: [[thread_position_in_grid]]",
+    ),
+    "negative index": Wrong(
+        STD + "kernel void k(device float* y [[¦buffer(-1)]]) { y[0] = 1; }",
+        "'buffer' needs a constant integer that is not negative",
+    ),
+    "missing address space": Wrong(
+        STD + "kernel void k(float* ¦y) { y[0] = 1; }",
+        "kernel parameter 'y' has no address space",
+        "write device or constant",
+    ),
+    "neither buffer nor input": Wrong(
+        STD + "kernel void k(device float* y, uint ¦n) { y[0] = n; }",
+        "kernel parameter 'n' of type 'uint' is neither a buffer nor an input",
+        "constant uint& n",
+    ),
     "double": Wrong(STD + K + "{ ¦double d = 1; y[i] = d; }", "'double' is not supported in Metal"),
-    "no kernel": Wrong("¦" + STD + "void k(device float* y) { y[0] = 1; }", "no kernel in this cell", "mark a function with kernel void"),
-    "address spaces": Wrong(STD + "kernel void k(device float* y) { threadgroup float t[4]; device float* ¦p = t; y[0] = *p; }", "cannot initialize a variable of type 'device float *' with an lvalue of type 'threadgroup float[4]'"),
-    "static_assert": Wrong(STD + "static_assert(¦sizeof(float3) == 12, \"packed?\");\n" + K + "{ y[i] = 1; }", "static assertion failed due to requirement 'sizeof(float3) == 12': packed?"),
+    "no kernel": Wrong(
+        "¦" + STD + "void k(device float* y) { y[0] = 1; }",
+        "no kernel in this cell",
+        "mark a function with kernel void",
+    ),
+    "address spaces": Wrong(
+        STD + "kernel void k(device float* y) { threadgroup float t[4]; device float* ¦p = t; y[0] = *p; }",
+        "cannot initialize a variable of type 'device float *' with an lvalue of type 'threadgroup float[4]'",
+    ),
+    "static_assert": Wrong(
+        STD + 'static_assert(¦sizeof(float3) == 12, "packed?");\n' + K + "{ y[i] = 1; }",
+        "static assertion failed due to requirement 'sizeof(float3) == 12': packed?",
+    ),
     "error directive": Wrong(STD + "#¦error not yet\n" + K + "{ y[i] = 1; }", "not yet"),
-    "in a template": Wrong(STD + "template <typename T> T twice(T x) { return x.¦missing; }\n" + K + "{ float2 v = 1; y[i] = twice(v).x; }", "no member named 'missing' in 'float2'"),
-    "inside a header": Wrong(STD + "struct S { int a; };\n" + K + "{ S s; y[i] = ¦max(s, s).a; }", "no matching function for call to 'max'"),
-    "in a macro": Wrong(STD + "#define SET(v) y[i] = v * missing\n" + K + "{\n    ¦SET(2);\n}", "use of undeclared identifier 'missing'"),
-    "in continued lines": Wrong(STD + "#define A 1 + \\\n  2\n" + K + "{\n  y[i] = A + ¦b;\n}", "use of undeclared identifier 'b'"),
-    "host_name of no kernel": Wrong(STD + "template <typename T> void f(device T* y) { y[0] = 1; }\n¦template [[host_name(\"k\")]] [[kernel]] decltype(f<int>) f<int>;", "host_name \"k\": 'f' is not a kernel template"),
-    "host_name of a wrong type": Wrong(STD + "template <typename T> kernel void f(device T* y) { y[0] = 1; }\ntemplate [[host_name(\"k\")]] [[kernel]] decltype(f<¦nothing>) f<nothing>;", "use of undeclared identifier 'nothing'"),
-    "include of a file": Wrong("int a;\n  ¦#include \"/etc/passwd\"\n" + K + "{ y[i] = 1; }", '#include "/etc/passwd": a cell reads no files', "MSL's own headers"),
-    "include of a misspelt header": Wrong("¦#include <metal_stdlob>\n" + K + "{ y[i] = 1; }", "#include <metal_stdlob>: a cell reads no files", "did you mean 'metal_stdlib'?"),
+    "in a template": Wrong(
+        STD
+        + "template <typename T> T twice(T x) { return x.¦missing; }\n"
+        + K
+        + "{ float2 v = 1; y[i] = twice(v).x; }",
+        "no member named 'missing' in 'float2'",
+    ),
+    "inside a header": Wrong(
+        STD + "struct S { int a; };\n" + K + "{ S s; y[i] = ¦max(s, s).a; }", "no matching function for call to 'max'"
+    ),
+    "in a macro": Wrong(
+        STD + "#define SET(v) y[i] = v * missing\n" + K + "{\n    ¦SET(2);\n}", "use of undeclared identifier 'missing'"
+    ),
+    "in continued lines": Wrong(
+        STD + "#define A 1 + \\\n  2\n" + K + "{\n  y[i] = A + ¦b;\n}", "use of undeclared identifier 'b'"
+    ),
+    "host_name of no kernel": Wrong(
+        STD
+        + 'template <typename T> void f(device T* y) { y[0] = 1; }\n¦template [[host_name("k")]] [[kernel]] decltype(f<int>) f<int>;',
+        "host_name \"k\": 'f' is not a kernel template",
+    ),
+    "host_name of a wrong type": Wrong(
+        STD
+        + 'template <typename T> kernel void f(device T* y) { y[0] = 1; }\ntemplate [[host_name("k")]] [[kernel]] decltype(f<¦nothing>) f<nothing>;',
+        "use of undeclared identifier 'nothing'",
+    ),
+    "include of a file": Wrong(
+        'int a;\n  ¦#include "/etc/passwd"\n' + K + "{ y[i] = 1; }",
+        '#include "/etc/passwd": a cell reads no files',
+        "MSL's own headers",
+    ),
+    "include of a misspelt header": Wrong(
+        "¦#include <metal_stdlob>\n" + K + "{ y[i] = 1; }",
+        "#include <metal_stdlob>: a cell reads no files",
+        "did you mean 'metal_stdlib'?",
+    ),
     "unterminated comment": Wrong(STD + K + "{ y[i] = 1; }\n  ¦/* and so on", "unterminated /* comment"),
     "empty cell": Wrong("¦", "no kernel in this cell"),
 }
@@ -95,3 +214,36 @@ def test_the_place_the_words_and_the_cure(name: str) -> None:
     caret = str(error).split("\n")[2]
     assert caret.index("^") - caret.index("|") - 2 == column - 1
     assert caret.replace("|", " ").replace("^", " ").isspace()
+
+
+@pytest.fixture(scope="module")
+def executed() -> dict[str, nbformat.NotebookNode]:
+    """One notebook with every wrong text in a cell of its own, run to its end in one kernel."""
+    names = [n for n in WRONG if place(WRONG[n].text)[0].strip()]
+    cells = [nbformat.v4.new_code_cell("%load_ext metalnb")]
+    cells += [nbformat.v4.new_code_cell("%%metal\n" + place(WRONG[n].text)[0]) for n in names]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(notebook, timeout=120, allow_errors=True).execute()
+    return dict(zip(names, notebook.cells[1:], strict=True))
+
+
+@pytest.mark.parametrize("name", [n for n in WRONG if place(WRONG[n].text)[0].strip()])
+def test_a_notebook_cell_ends_in_the_caret_line(name: str, executed: dict[str, nbformat.NotebookNode]) -> None:
+    text, line, column = place(WRONG[name].text)
+    output = executed[name].outputs[-1]
+    assert output.output_type == "error"
+    assert output.ename == "CompileError"
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(output.traceback))
+    written = text.replace("\r\n", "\n").split("\n")[line - 1]
+    indent = "".join("\t" if c == "\t" else " " for c in written[: column - 1])
+    assert f" | {written}\n" in shown
+    assert f" | {indent}^" in shown
+    assert "metalnb/" not in shown  # the author's own frames alone
+
+
+def test_run_all_stops_at_a_wrong_cell() -> None:
+    cells = ["%load_ext metalnb", "%%metal\nkernel void k(device float* y) { y[0] = }", "reached = True"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+    with pytest.raises(nbclient.exceptions.CellExecutionError, match="expected expression"):
+        nbclient.NotebookClient(notebook, timeout=120).execute()
+    assert notebook.cells[2].execution_count is None
