@@ -89,7 +89,8 @@ _READS = Table(rows(
     ("bool4", "t ^ t.xxxx", [0, 1, 0, 1]), ("bool4", "float4(as_type<float>(0x7fc00000)) == w", [0, 0, 0, 0]),
     ("bool", "t.x && !t.y", 1),
     # a scalar condition chooses between vectors
-    ("float4", "i > 2 ? w : w", [1, 2, 3, 4]), ("float4", "i > 3 ? w : 0", [0, 0, 0, 0]),
+    ("float4", "i > 2 ? w : w.wzyx", [1, 2, 3, 4]), ("float4", "i > 3 ? w : 0", [0, 0, 0, 0]),
+    ("float4", "i < 2 ? float4(0) : w", [1, 2, 3, 4]), ("float4", "i > 2 ? w3.xyzz : float4(0)", [5, 6, 7, 7]),
     ("float4", "i > 2 ? 1.5f : w", [1.5] * 4), ("float2", "i > 2 ? w.xy : w.zw", [1, 2]),
     ("float", "i > 2 ? w.x : 0", 1), ("bfloat", "i > 2 ? b.x : 0", 1.5),
     # tables at program scope
