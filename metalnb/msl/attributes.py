@@ -1,6 +1,6 @@
 """The one table of MSL's attributes: which there are, whether they take an argument, where they may stand.
 
-Source: Metal Shading Language specification, 5.2.
+Source: Metal Shading Language specification, version 4, chapters 2 and 5.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ class Attribute:
     widths : tuple of int
         For a kernel input: the numbers of components its type may have.
     use : {"parameter", "input", "function", "constant", "graphics"}
-        What it is for.
+        What it is for; "graphics" is everything but kernels on buffers.
     since : str
-        The version of MSL that brought it.
+        The version of MSL that brought it, on macOS.
+    section : str
     """
 
     name: str
@@ -32,19 +33,20 @@ class Attribute:
     argument: bool = False
     widths: tuple[int, ...] = ()
     since: str = "1.0"
+    section: str = ""
 
 
 def _input(name: str, *widths: int, since: str = "1.0") -> Attribute:
-    return Attribute(name, "input", widths=widths, since=since)
+    return Attribute(name, "input", widths=widths, since=since, section="5.2.3.6")
+
+
+def _graphics(section: str, names: str, *, argument: bool = False) -> tuple[Attribute, ...]:
+    return tuple(Attribute(name, "graphics", argument=argument, section=section) for name in names.split())
 
 
 _TABLE = (
-    # 5.2.1 arguments
-    Attribute("buffer", "parameter", argument=True),
-    Attribute("threadgroup", "parameter", argument=True),
-    Attribute("texture", "graphics", argument=True),
-    Attribute("sampler", "graphics", argument=True),
-    # 5.2.3.6 kernel inputs
+    Attribute("buffer", "parameter", argument=True, section="5.2.1"),
+    Attribute("threadgroup", "parameter", argument=True, section="5.2.1"),
     _input("thread_position_in_grid", 1, 2, 3),
     _input("thread_position_in_threadgroup", 1, 2, 3),
     _input("threadgroup_position_in_grid", 1, 2, 3),
@@ -61,27 +63,44 @@ _TABLE = (
     _input("simdgroups_per_threadgroup", 1, since="2.0"),
     _input("dispatch_simdgroups_per_threadgroup", 1, since="2.0"),
     _input("thread_execution_width", 1),
-    _input("thread_index_in_quadgroup", 1, since="2.0"),
-    _input("quadgroup_index_in_threadgroup", 1, since="2.0"),
-    _input("quadgroups_per_threadgroup", 1, since="2.0"),
-    _input("dispatch_quadgroups_per_threadgroup", 1, since="2.0"),
-    # 5.1 functions
-    Attribute("kernel", "function", since="2.3"),
-    Attribute("host_name", "function", argument=True, since="2.2"),
-    Attribute("max_total_threads_per_threadgroup", "function", argument=True),
-    Attribute("visible", "graphics", since="2.3"),
-    Attribute("vertex", "graphics", since="2.3"),
-    Attribute("fragment", "graphics", since="2.3"),
-    # 5.8.1 function constants
-    Attribute("function_constant", "constant", argument=True, since="1.2"),
-    # 5.2.3 vertex and fragment functions
-    *(Attribute(name, "graphics") for name in (
-        "stage_in", "position", "point_size", "vertex_id", "instance_id", "flat", "center_perspective", "point_coord",
-        "front_facing", "early_fragment_tests", "render_target_array_index", "amplification_id", "base_vertex",
-    )),
-    *(Attribute(name, "graphics", argument=True) for name in (
-        "attribute", "color", "user", "depth", "patch", "raster_order_group", "id", "clip_distance", "payload",
-    )),
+    _input("thread_index_in_quadgroup", 1, since="2.1"),
+    _input("quadgroup_index_in_threadgroup", 1, since="2.1"),
+    _input("quadgroups_per_threadgroup", 1, since="2.1"),
+    _input("dispatch_quadgroups_per_threadgroup", 1, since="2.1"),
+    Attribute("kernel", "function", since="2.3", section="5.1.3"),
+    Attribute("max_total_threads_per_threadgroup", "function", argument=True, section="5.1.3"),
+    Attribute("host_name", "function", argument=True, since="2.2", section="5.1.10"),
+    Attribute("function_constant", "constant", argument=True, since="1.2", section="5.8.1"),
+    # Textures, samplers and argument buffers; per-thread inputs, which a vertex descriptor lays out.
+    *_graphics("5.2.1", "texture sampler", argument=True),
+    *_graphics("2.13", "id", argument=True),
+    *_graphics("5.2.2", "attribute", argument=True),
+    *_graphics("5.2.4", "stage_in"),
+    # Functions of other stages, and functions linked at run time.
+    *_graphics("5.1", "vertex fragment visible stitchable object mesh early_fragment_tests"),
+    *_graphics("5.1", "intersection patch max_total_threadgroups_per_mesh_grid user_annotation", argument=True),
+    *_graphics("2.16", "function_groups", argument=True),
+    # Inputs and outputs of other stages.
+    *_graphics("5.2.3.1", "amplification_count amplification_id base_instance base_vertex instance_id vertex_id"),
+    *_graphics("5.2.3.2", "patch_id position_in_patch"),
+    *_graphics("5.2.3.3", "clip_distance invariant point_size position render_target_array_index shared "
+                          "viewport_array_index"),
+    *_graphics("5.2.3.4", "barycentric_coord front_facing pixel_position_in_tile pixels_per_tile point_coord "
+                          "post_depth_coverage primitive_id sample_id sample_mask tile_index"),
+    *_graphics("5.2.3.5", "stencil"),
+    *_graphics("5.2.3.5", "color depth index", argument=True),
+    *_graphics("5.2.3.7", "origin direction min_distance max_distance payload geometry_id world_space_origin "
+                          "world_space_direction distance opaque instance_intersection_function_table_offset "
+                          "geometry_intersection_function_table_offset user_instance_id time motion_start_time "
+                          "motion_end_time key_frame_count object_to_world_transform world_to_object_transform "
+                          "primitive_data curve_parameter"),
+    *_graphics("5.2.3.8", "accept_intersection continue_search"),
+    # Interpolation, imageblocks and raster order.
+    *_graphics("5.4", "center_perspective center_no_perspective centroid_perspective centroid_no_perspective "
+                      "sample_perspective sample_no_perspective flat"),
+    *_graphics("5.6", "alias_implicit_imageblock"),
+    *_graphics("5.6", "alias_implicit_imageblock_color imageblock_data user", argument=True),
+    *_graphics("5.2.1.2", "raster_order_group", argument=True),
 )  # fmt: skip
 
 ATTRIBUTES = {a.name: a for a in _TABLE}

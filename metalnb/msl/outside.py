@@ -42,7 +42,8 @@ def _group(section: str, since: str, title: str, names: str, reason: str, cure: 
 
 
 _GRAPHICS = "it belongs to the graphics pipeline, and metalnb runs compute kernels"
-_SHAPES = "bezier bspline hermite catmull_rom"
+_CURVES = " ".join(f"{shape}{part}" for shape in ("bezier", "bspline", "hermite", "catmull_rom")
+                   for part in ("", "_derivative", "_second_derivative"))  # fmt: skip
 
 OUTSIDE = (
     _group("2.7", "2.3", "Pixel data types",
@@ -59,13 +60,16 @@ OUTSIDE = (
     _group("2.11, 6.13", "2.3", "Imageblocks", "imageblock imageblock_slice threadgroup_imageblock",
            _BUFFERS, "pass the pixels in a device or constant buffer"),
     _group("2.15", "2.3", "Visible functions", "visible_function_table",
-           "a cell is a whole program, linked with no other", "call the function by its name, or make it a template's argument"),
+           "a cell is a whole program, linked with no other",
+           "call the function by its name, or make it a template's argument"),
     _group("2.17, 6.18", "2.3", "Ray tracing", "raytracing ray_data",
            "metalnb has no acceleration structures", "intersect the rays in the kernel itself"),
     _group("2.18, 6.11", "2.3", "Pull-model interpolation", "interpolant", _GRAPHICS, "pass the values in a buffer"),
-    _group("2.20", "3.0", "Mesh shading", "mesh mesh_grid_properties object_data", _GRAPHICS, "pass the values in a buffer"),
+    _group("2.20", "3.0", "Mesh shading", "mesh mesh_grid_properties object_data", _GRAPHICS,
+           "pass the values in a buffer"),
     _group("2.21, 7", "4.0", "Tensors", "tensor tensor_handle tensor_inline cooperative_tensor extents dextents mpp",
-           "it needs MSL 4, and metalnb reads MSL 3.2", "pass the elements in a buffer; multiply with simdgroup_matrix (MSL 6.7)"),
+           "it needs MSL 4, and metalnb reads MSL 3.2",
+           "pass the elements in a buffer; multiply with simdgroup_matrix (MSL 6.7)"),
     _group("4.8", "3.2", "Device coherence", "coherent",
            "metalnb promises no coherence between the threadgroups of a dispatch",
            "communicate through atomic functions, or in a second dispatch (MSL 6.15)"),
@@ -81,7 +85,7 @@ OUTSIDE = (
     _group("6.17", "2.3", "Rasterization rates", "rasterization_rate_map_decoder rasterization_rate_map_data",
            _GRAPHICS, "pass the values in a buffer"),
     _group("6.18.7", "3.1", "Curves",
-           " ".join(f"{shape}{part}" for shape in _SHAPES.split() for part in ("", "_derivative", "_second_derivative")),
+           _CURVES,
            "metalnb has no curves, which go with ray tracing", "write the polynomial: it is one line with fma"),
     _group("6.19", "3.2", "Logging", "os_log os_log_default",
            "a kernel cannot print", "write the value to a device buffer, and look at it from Python"),
@@ -91,7 +95,7 @@ _BY_NAME = {name: group for group in OUTSIDE for name in group.names}
 
 # What the compiler says of a name that nothing declares.
 _UNKNOWN = re.compile(
-    r"(?:use of undeclared identifier|unknown type name|no (?:template|type|member) named|expected namespace name.*) '(\w+)'"
+    r"(?:use of undeclared identifier|unknown type name|no (?:template|type|member) named) '(\w+)'",
 )
 
 

@@ -258,6 +258,8 @@ class _Scanner:
             mark = self.refuse(word.start, *_misuse(name))
             self.edits.append(Edit(word.start, last, f'$attribute("refused", {mark})'))
             return
+        if known.use == "graphics":
+            inner = ""  # words of the pipeline, which nothing declares; the attribute is refused by its name
         if name == "function_constant":
             if depth > 0:
                 inner = f'"{inner}"'  # a parameter names the constant that gates it

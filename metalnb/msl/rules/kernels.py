@@ -17,6 +17,7 @@ __all__ = ["check", "constant_type", "input_type", "misplaced", "no_space", "unb
 
 MAX_THREADS = 1024
 _INPUT_SCALARS = ("uint", "ushort")
+_STAGES = frozenset({"vertex", "fragment", "visible", "stitchable", "intersection", "object", "mesh"})
 
 
 def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
@@ -24,11 +25,13 @@ def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
     for function in found.functions:
         cursor = function.cursor
         notes = marks(cursor)
-        for name in notes.keys() & {"vertex", "fragment", "visible"}:
-            yield parsed.diagnostic(
-                cursor.location, f"'{cursor.spelling}' is a {name} function: metalnb runs compute kernels",
-                "move it to another file",
-            )  # fmt: skip
+        for name in notes:
+            if name in ATTRIBUTES and ATTRIBUTES[name].use == "graphics":
+                problem = f"is a {name} function" if name in _STAGES else f"has the attribute '{name}'"
+                yield parsed.diagnostic(
+                    cursor.location, f"'{cursor.spelling}' {problem}: metalnb runs compute kernels",
+                    "move it to another file",
+                )  # fmt: skip
         if "kernel" not in notes:
             continue
         if cursor.kind.name == "CXX_METHOD":
