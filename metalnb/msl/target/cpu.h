@@ -6,6 +6,7 @@
 
 #define $pure __attribute__((overloadable, const))
 #define $together __attribute__((overloadable, convergent))
+#define $equal __attribute__((const))  // of the same values, in one block, the same result
 
 // ---- Mathematics. OpenCL's own functions: accurate to a few ulp, and the device vectorises them over threads. (Its
 // native_ and half_ kin are no faster there and miss even the bounds of MSL's fast math: exp by 3,800 ulp.)
@@ -59,7 +60,8 @@ enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
 
 // ---- SIMD-groups: sub-groups of 32. Only active threads take part, so that these are right in branches and loops.
-#define $SHUFFLE(T) T sub_group_non_uniform_broadcast(T, metal::uint) $together; T sub_group_rotate(T, int) $together;
+#define $SHUFFLE(T) \
+    T sub_group_non_uniform_broadcast(T, metal::uint) $together $equal; T sub_group_rotate(T, int) $together $equal;
 #define $REDUCE(T, op) T sub_group_non_uniform_reduce_##op(T) $together;
 #define $NUMBER(T) $SHUFFLE(T) $REDUCE(T, add) $REDUCE(T, min) $REDUCE(T, max)
 #define $INTEGER(T) $NUMBER(T) $REDUCE(T, and) $REDUCE(T, or) $REDUCE(T, xor)
