@@ -121,6 +121,7 @@ def test_the_compile_error_is_shown_with_its_caret(page: Page) -> None:
 def test_a_card_is_readable_in_both_themes(page: Page, name: str) -> None:
     page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[name])}}})")
     page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'", 15)
+    page.wait("!document.querySelector('#jupyterlab-splash')", 15)
     worst: list[Any] = page.evaluate(CONTRAST)
     assert len(worst) > 50
     assert worst[0][0] >= 4.5, worst[:5]

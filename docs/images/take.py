@@ -1,0 +1,84 @@
+"""Take the README's pictures: a cell, its card and what it computes, in JupyterLab's light and dark theme.
+
+    python docs/images/take.py            # needs Chromium and the packages of the tests
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tests"))
+
+from lab import chromium, jupyterlab  # noqa: E402  (found through the line above)
+
+SETUP = """\
+%load_ext metalnb
+import matplotlib.pyplot as plt
+import numpy as np
+plt.rc("savefig", pad_inches=0)
+"""
+KERNEL = """\
+%%metal
+#include <metal_stdlib>
+using namespace metal;
+
+/// How many steps z ← z² + c takes to run away from each pixel; 0 where it stays.
+kernel void julia(device float* image, constant float2& c,
+                  uint2 pixel [[thread_position_in_grid]], uint2 size [[threads_per_grid]])
+{
+    float2 z = (2.0 * float2(pixel) - float2(size)) / size.y;
+    float n = 0;
+    while (n < 300 && dot(z, z) < 256) {
+        z = float2(z.x * z.x - z.y * z.y, 2 * z.x * z.y) + c;
+        n += 1;
+    }
+    image[pixel.y * size.x + pixel.x] = n < 300 ? n + 1 - log2(log2(dot(z, z)) / 2) : 0;
+}
+"""
+CALL = """\
+image = julia(c=(-0.7269, 0.1889), grid=(1600, 900))
+plt.figure(figsize=(9, 5.06)).add_axes((0, 0, 1, 1)).set_axis_off()
+plt.imshow(np.log1p(image), cmap="magma", origin="lower", aspect="auto");
+"""
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(w => w.context?.path.endsWith('.ipynb'))"
+CELLS = f"{PANEL}.content.widgets"
+PART = f"""(() => {{
+  const [first, last] = [{CELLS}[1], {CELLS}[2]].map(w => w.node.getBoundingClientRect());
+  return {{x: first.x, y: first.y, width: first.width, height: last.bottom - first.y}};
+}})()"""
+
+
+def main() -> None:
+    """Write ``notebook-light.png`` and ``notebook-dark.png`` beside this file."""
+    cells = [nbformat.v4.new_code_cell(source.strip()) for source in (SETUP, KERNEL, CALL)]
+    kernel = {"name": "python3", "display_name": "Python 3"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "notebooks").mkdir()
+        nbformat.write(notebook, folder / "notebooks" / "julia.ipynb")
+        with jupyterlab(folder / "notebooks", folder) as address, chromium(browser, folder, 1000, 1500) as page:
+            page.call("Page.navigate", url=address("julia.ipynb"))
+            page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'", 60)
+            page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
+            page.evaluate("jupyterapp.shell.collapseLeft()")
+            page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+            page.wait(f"{CELLS}.every(w => w.model.executionCount && w.model.executionState === 'idle')", 60)
+            page.wait("document.querySelector('.jp-RenderedImage img')?.naturalWidth", 10)
+            page.evaluate(f"{CELLS}.length && ({PANEL}.content.activeCellIndex = 0)")
+            for theme, title in THEMES.items():
+                page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(title)}}})")
+                page.wait(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'", 15)
+                page.wait("!document.querySelector('#jupyterlab-splash')", 15)
+                page.screenshot(HERE / f"notebook-{theme}.png", **page.evaluate(PART), scale=1.2)
+
+
+if __name__ == "__main__":
+    main()
