@@ -22,12 +22,23 @@ template <class T> struct $thread_type { typedef T type; };
 template <class T> struct $thread_type<__private T> { typedef T type; };
 template <class T> struct $thread_type<__generic T> { typedef T type; };
 
-// An operand of ?: (conditional.py). Of a class that is a value to MSL it makes a copy, without an address space, and
-// anything else it hands on.
-template <class T> struct $chosen { typedef typename $thread_type<T>::type type; };
-template <class T> struct $chosen<T&> { typedef T& type; };
+// An operand of ?: (conditional.py). Of a class that is a value to MSL, and of any object that is constant or not in thread
+// memory, it makes a copy in thread memory; anything else it hands on.
 template <class T> struct $referred { typedef T type; };
 template <class T> struct $referred<T&> { typedef T type; };
+template <class T> struct $varying { typedef T type; };
+template <class T> struct $varying<const T> { typedef T type; };
+template <class T> struct $place_of { typedef T type; enum { elsewhere = false }; };
+template <class T> struct $place_of<__private T> { typedef T type; enum { elsewhere = false }; };
+template <class T> struct $place_of<__generic T> { typedef T type; enum { elsewhere = false }; };
+template <class T> struct $place_of<__global T> { typedef T type; enum { elsewhere = true }; };
+template <class T> struct $place_of<device T> { typedef T type; enum { elsewhere = true }; };
+template <class T> struct $place_of<__local T> { typedef T type; enum { elsewhere = true }; };
+template <class T, bool copied> struct $handed { typedef T& type; };
+template <class T> struct $handed<T, true> { typedef __private typename $place_of<typename $varying<T>::type>::type type; };
+template <class T> struct $chosen { typedef T type; };
+template <class T> struct $chosen<T&>
+    : $handed<T, __is_class(T) && (__is_const(T) || $place_of<typename $varying<T>::type>::elsewhere)> {};
 struct $either {
     template <class T> static constexpr typename $referred<T>::type::$copied $type(int);
     template <class T> static constexpr typename $chosen<T>::type $type(long);
