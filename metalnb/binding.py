@@ -83,8 +83,10 @@ class Slot:
             self._refuse(f"got {kind}, shape {value.shape}", self._dtype_cure())
         flags = value.flags
         if not flags.c_contiguous:
-            cure = "Pass a contiguous array" if self.param.writable else f"Pass np.ascontiguousarray({self.param.name})"
-            self._refuse(f"got a non-contiguous array, shape {value.shape}, strides {value.strides}", cure)
+            cure = f"Pass np.ascontiguousarray({self.param.name})"
+            if self.param.writable:
+                cure = "Pass a C-contiguous array: the kernel writes in place"
+            self._refuse(f"got an array that is not C-contiguous, shape {value.shape}, strides {value.strides}", cure)
         if self.param.reference and value.size != self.components:
             self._refuse(f"got shape {value.shape}", "Pass an array of one element")
         if self.value_shape:
@@ -143,6 +145,8 @@ class Slot:
     def _dtype_cure(self) -> str:
         if self.dtype.names:
             return f"Make it with dtype program.dtype({self.param.type.name!r})"
+        if self.param.writable:
+            return f"Make it with dtype {_numpy_name(self.dtype)}: the kernel writes in place"
         return f"Pass {self.param.name}.astype({_numpy_name(self.dtype)})"
 
     def _cure_for(self, value: Any) -> str:

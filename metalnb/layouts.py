@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import Layout, numpy_dtype
+from .dtypes import Layout, layout_of, numpy_dtype
 from .errors import ArgumentError
 from .msl.signature import Constant, Reflection, Struct, Type
 
@@ -47,9 +47,14 @@ def struct_dtype(record: Struct, reflection: Reflection) -> np.dtype[np.void]:
 
 
 def check_constant(constant: Constant, value: Any) -> Any:
-    """Check a function constant's value against its type."""
+    """Check a function constant's value against its type; a vector's becomes a tuple of its components."""
     label = f"constants: {constant.name!r} [[function_constant({constant.index})]] is {constant.type}"
-    return scalar(constant.type, value, label)[()].item()
+    name = constant.type.replace("bfloat", "float")  # the compiler rounds it: no NumPy type is needed
+    layout = layout_of(name)
+    if layout is None or not layout.shape:
+        return scalar(name, value, label)[()].item()
+    packed = _components(Type(name, layout.size, layout.alignment), layout, value, label)
+    return tuple(packed[: layout.shape[0]].tolist())
 
 
 # The largest finite value of each floating type, and the smallest that rounds to infinity.
@@ -75,7 +80,7 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
             raise ArgumentError(message)
         value = value[()]
     if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
-        message = f"{label}; got {described(value)}. Pass one number."
+        message = f"{label}; got {described(value)}. Pass {'True or False' if kind == 'bool' else 'one number'}."
         raise ArgumentError(message)
     if kind == "bool":
         if value not in (0, 1):
@@ -87,19 +92,19 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     largest, beyond = _LARGEST[kind]
     number = value if isinstance(value, int) else float(value)
     if abs(number) >= beyond and number not in (math.inf, -math.inf):
-        message = f"{label}; {_short(value)} does not fit it: -{largest} to {largest}."
+        message = f"{label}, which holds -{largest} to {largest}; got {_short(value)}."
         raise ArgumentError(message)
     return np.array(float(number)).astype(dtype)
 
 
 def _integer(dtype: np.dtype[Any], value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     if isinstance(value, (float, np.floating)) and not float(value).is_integer():
-        message = f"{label}; got {value!r}, which is no integer."
+        message = f"{label}; got {_short(value)}. Pass a whole number."
         raise ArgumentError(message)
     number = int(value)
     info = np.iinfo(dtype)
     if not info.min <= number <= info.max:
-        message = f"{label}; {_short(value)} does not fit it: {info.min} to {info.max}."
+        message = f"{label}, which holds {info.min} to {info.max}; got {_short(value)}."
         raise ArgumentError(message)
     return np.array(number, dtype)
 
@@ -137,13 +142,10 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
 def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     """Pack a vector, a matrix or an array of them from a sequence of components."""
     wanted = kind.extents + layout.shape
-    try:
-        given = np.asarray(value)
-    except ValueError:
-        given = np.asarray(None)
-    if given.shape != wanted or given.dtype.kind not in "biuf":
-        shape = "×".join(map(str, wanted))
-        message = f"{label}; pass {shape} numbers; got {described(value)}."
+    given = np.asarray(value, object)  # whole numbers stay whole; `scalar` says of each whether it is a number
+    if given.shape != wanted:
+        numbers = f"{wanted[0]} numbers" if len(wanted) == 1 else f"numbers of shape {wanted}"
+        message = f"{label}; got {described(value)}. Pass {numbers}."
         raise ArgumentError(message)
     flat = [scalar(layout.scalar, v, label)[()] for v in given.ravel().tolist()]
     result = np.zeros(kind.extents + layout.stride, layout.dtype)
@@ -199,7 +201,7 @@ def described(value: Any) -> str:
         kind = "records" if value.dtype.names else value.dtype
         masked = "a masked array" if isinstance(value, np.ma.MaskedArray) else "an array"
         return f"{masked} of {kind}, shape {value.shape}"
-    return f"{type(value).__name__} {_short(value)}"
+    return "None" if value is None else f"{type(value).__name__} {_short(value)}"
 
 
 def _short(value: Any) -> str:
