@@ -156,7 +156,7 @@ class CpuEngine:
             if variant.flat:
                 return _launch_rows(device, kernel, bound, grid, threadgroup, arguments)
             kernel.set_args(*bound)
-            if grid[1] == grid[2] == 1:
+            if grid[1] == grid[2] == threadgroup[1] == threadgroup[2] == 1:
                 event = cl.enqueue_nd_range_kernel(device.queue, kernel, grid[:1], threadgroup[:1])
             else:
                 event = cl.enqueue_nd_range_kernel(device.queue, kernel, grid, threadgroup)
