@@ -93,7 +93,9 @@ def _constants(unit: Unit) -> list[str]:
 
 
 def literal(kind: str, value: Any) -> str:
-    """Write a scalar as MSL: ``literal("float", 0.5)`` -> ``as_type<float>(0x3f000000u)``'s portable form."""
+    """Write a scalar or, from a tuple of its components, a vector as MSL: ``literal("half", 0.5)`` -> ``(half)0x1p-1f``."""
+    if isinstance(value, tuple):
+        return f"{kind}({', '.join(literal(kind[:-1], v) for v in value)})"
     if kind == "bool":
         return "true" if value else "false"
     if kind in {"float", "half", "bfloat"}:
