@@ -53,6 +53,8 @@ class Real:
         True for a function that `fast` and `precise` name too.
     native : bool
         True for an oracle of arrays of the type itself.
+    since : str
+        The version of MSL that brought it.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Real:
     edges: bool = True
     variants: bool = False
     native: bool = False
+    since: str = "1.0"
 
     @property
     def expression(self) -> str:
@@ -182,10 +185,10 @@ MATH = [
     Real("floor", "6.5", np.floor, 0.5, (WIDE,), zeros=True, half=0.5),
     Real("fma", "6.5", lambda x, y, z: x * y + z, 0.5, (WIDE, WIDE, WIDE), half=0.5),
     Real("fmax", "6.5", np.fmax, 0, (WIDE, WIDE), half=0),
-    Real("fmax3", "6.5", lambda x, y, z: np.fmax(x, np.fmax(y, z)), 0, (WIDE,) * 3, half=0),
-    Real("fmedian3", "6.5", _median, 0, (WIDE,) * 3, half=0, edges=False),
+    Real("fmax3", "6.5", lambda x, y, z: np.fmax(x, np.fmax(y, z)), 0, (WIDE,) * 3, half=0, since="2.1"),
+    Real("fmedian3", "6.5", _median, 0, (WIDE,) * 3, half=0, edges=False, since="2.1"),
     Real("fmin", "6.5", np.fmin, 0, (WIDE, WIDE), half=0),
-    Real("fmin3", "6.5", lambda x, y, z: np.fmin(x, np.fmin(y, z)), 0, (WIDE,) * 3, half=0),
+    Real("fmin3", "6.5", lambda x, y, z: np.fmin(x, np.fmin(y, z)), 0, (WIDE,) * 3, half=0, since="2.1"),
     Real("fmod", "6.5", np.fmod, 0, (FULL, FULL), half=0),
     Real("fract", "6.5", _fract, 0.5, (WIDE,), half=0.5, edges=False),
     Real("frexp", "6.5", lambda x: np.frexp(x)[0], 0, call="frexp(a, second)", second="int", half=0),
@@ -196,13 +199,13 @@ MATH = [
     Real("log10", "6.5", _log(np.log10), 4, (POSITIVE,)),
     Real("log2", "6.5", _log(np.log2), 4, (POSITIVE,)),
     Real("max", "6.5", np.fmax, 0, (WIDE, WIDE), half=0),
-    Real("max3", "6.5", lambda x, y, z: np.fmax(x, np.fmax(y, z)), 0, (WIDE,) * 3, half=0),
-    Real("median3", "6.5", _median, 0, (WIDE,) * 3, half=0, edges=False),
+    Real("max3", "6.5", lambda x, y, z: np.fmax(x, np.fmax(y, z)), 0, (WIDE,) * 3, half=0, since="2.1"),
+    Real("median3", "6.5", _median, 0, (WIDE,) * 3, half=0, edges=False, since="2.1"),
     Real("min", "6.5", np.fmin, 0, (WIDE, WIDE), half=0),
-    Real("min3", "6.5", lambda x, y, z: np.fmin(x, np.fmin(y, z)), 0, (WIDE,) * 3, half=0),
+    Real("min3", "6.5", lambda x, y, z: np.fmin(x, np.fmin(y, z)), 0, (WIDE,) * 3, half=0, since="2.1"),
     Real("modf", "6.5", _modf, 0, (WIDE,), call="modf(a, second)", second="T", half=0, zeros=True),
     Real("modf's whole", "6.5", np.trunc, 0, (WIDE,), call="(modf(a, second), second)", second="T", half=0),
-    Real("nextafter", "6.5", np.nextafter, 0, (WIDE, WIDE), half=0, native=True),
+    Real("nextafter", "6.5", np.nextafter, 0, (WIDE, WIDE), half=0, native=True, since="3.1"),
     Real("pow", "6.5", np.power, 16, ((0.0, 30.0), (-20.0, 20.0)), variants=True),
     Real("powr", "6.5", _powr, 16, ((0.0, 30.0), (-20.0, 20.0))),
     Real("rint", "6.5", np.rint, 0.5, (WIDE,), half=0.5, zeros=True),
@@ -230,6 +233,10 @@ COMMON = [
     Real("smoothstep", "6.2", _smoothstep, 8, ((-9.0, -1.0), (1.0, 9.0), WIDE), half=1, edges=False),
     Real("step", "6.2", lambda edge, x: np.where(x < edge, 0.0, 1.0), 0, (WIDE, WIDE), half=0),
 ]
+
+
+def _isnormal(x: NDArray) -> Any:
+    return np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).smallest_normal)
 
 
 RELATIONAL = [
@@ -278,6 +285,8 @@ class Integer:
     types : tuple of str
     call : str
         The call, when it is not ``name(a, b, ...)``.
+    section, since : str
+        As for `Real`.
     """
 
     name: str
@@ -286,6 +295,7 @@ class Integer:
     types: tuple[str, ...] = tuple(INTEGER_TYPES)
     call: str = ""
     section: str = "6.3"
+    since: str = "1.0"
 
     @property
     def expression(self) -> str:
@@ -346,11 +356,18 @@ INTEGERS = [
     Integer("madhi", 3, lambda t, x, y, z: (x * y >> t.bits) + z),
     Integer("madsat", 3, lambda t, x, y, z: t.saturated(x * y + z)),
     Integer("max", 2, lambda t, x, y: max(x, y)),
-    Integer("max3", 3, lambda t, x, y, z: max(x, y, z)),
-    Integer("median3", 3, _median_of),
+    Integer("max3", 3, lambda t, x, y, z: max(x, y, z), since="2.1"),
+    Integer("median3", 3, _median_of, since="2.1"),
     Integer("min", 2, lambda t, x, y: min(x, y)),
-    Integer("min3", 3, lambda t, x, y, z: min(x, y, z)),
-    Integer("mul24", 2, lambda t, x, y: (x & 0xFFF) * (y & 0xFFF), ("int", "uint"), "mul24(a & 0xfff, b & 0xfff)"),
+    Integer("min3", 3, lambda t, x, y, z: min(x, y, z), since="2.1"),
+    Integer(
+        "mul24",
+        2,
+        lambda t, x, y: (x & 0xFFF) * (y & 0xFFF),
+        ("int", "uint"),
+        "mul24(a & 0xfff, b & 0xfff)",
+        since="2.1",
+    ),
     Integer("mulhi", 2, lambda t, x, y: x * y >> t.bits),
     Integer("popcount", 1, lambda t, x: t.unsigned(x).bit_count()),
     Integer("reverse_bits", 1, lambda t, x: int(f"{t.unsigned(x):0{t.bits}b}"[::-1], 2)),

@@ -36,6 +36,7 @@ MEANT = {  # a call, and its type
 REFUSED = [  # each with a conversion too many or a type too few
     "sin(i)", "max(i, u)", "max(f, 1)", "max(f, h)", "min(s, i)", "pow(h, f)", "sin(j)", "max(v, j)", "max(v, w)",
     "max(v, v.xy)", "popcount(f)", "popcount(v)", "dot(f, f)", "cross(w, w)", "simd_and(f)", "isnan(i)",
+    "select(v, v, v)", "ldexp(v, v)", "select(f, i, b)",
     "atomic_fetch_and_explicit(&af, 1, memory_order_relaxed)",
     "atomic_fetch_add_explicit(&ab, 1, memory_order_relaxed)",
     "atomic_fetch_max_explicit(&af, 1.0f, memory_order_relaxed)",
