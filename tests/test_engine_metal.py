@@ -87,7 +87,8 @@ kernel void place(device Place* out [[buffer(0)]],
     uint simd [[simdgroup_index_in_threadgroup]], uint simds [[simdgroups_per_threadgroup]],
     uint width [[threads_per_simdgroup]])
 {
-    out[(at.z * grid.y + at.y) * grid.x + at.x] = {at, in, group, size, grid, groups, nominal, i, lane, simd, simds, width};
+    uint here = (at.z * grid.y + at.y) * grid.x + at.x;
+    out[here] = {at, in, group, size, grid, groups, nominal, i, lane, simd, simds, width};
 }"""
 
 
@@ -99,7 +100,8 @@ def expected_places(dtype: np.dtype, grid: tuple, threadgroup: tuple) -> np.ndar
         size = np.minimum(threadgroup, np.array(grid) - group * threadgroup)
         i = (local[2] * size[1] + local[1]) * size[0] + local[0]
         groups = -(-np.array(grid) // threadgroup)
-        out[z, y, x] = (at, local, group, size, grid, groups, threadgroup, i, i % 32, i // 32, -(-size.prod() // 32), 32)
+        simds = -(-size.prod() // 32)
+        out[z, y, x] = (at, local, group, size, grid, groups, threadgroup, i, i % 32, i // 32, simds, 32)
     return out
 
 
@@ -128,7 +130,7 @@ def test_inputs_are_the_kernels_own_variables() -> None:
     np.testing.assert_array_equal(out, i + i % 40 * 1000)
 
 
-# ---- Arguments ------------------------------------------------------------------------------------------------------
+# ---- Arguments -------------------------------------------------------------------------------------------------------
 
 
 def test_buffers_in_any_order_and_with_gaps() -> None:
@@ -137,6 +139,14 @@ def test_buffers_in_any_order_and_with_gaps() -> None:
     { out[i] = a * x[i] + b.x - b.y; }"""
     x = np.arange(77, dtype=np.float32)
     np.testing.assert_array_equal(metal(source).f(x, 2.5, b=(7, 3)), 2.5 * x + 4)
+
+
+def test_pointers_to_arrays() -> None:
+    source = """kernel void f(device float (*rows)[4], constant float (&row)[4], uint i [[thread_position_in_grid]]) {
+        for (int k = 0; k < 4; ++k) rows[i][k] = row[k] * i; }"""
+    rows = np.zeros((10, 4), np.float32)
+    metal(source).f(rows, [1, 2, 3, 4], grid=10)
+    np.testing.assert_array_equal(rows, np.outer(np.arange(10), [1, 2, 3, 4]))
 
 
 def test_structs_and_references() -> None:
@@ -160,7 +170,8 @@ kernel void f(constant Body& body, device Body* bodies, device atomic_uint& coun
 
 
 def test_in_place_and_the_same_array_twice() -> None:
-    source = "kernel void f(device const uchar* x, device uchar* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 2; }"
+    source = """kernel void f(device const uchar* x, device uchar* y, uint i [[thread_position_in_grid]]) {
+        y[i] = x[i] + 2; }"""
     add = metal(source).f
     x = np.arange(1000, dtype=np.uint8)
     wanted = x + np.uint8(2)
@@ -169,9 +180,10 @@ def test_in_place_and_the_same_array_twice() -> None:
 
 
 def test_arguments_that_lie_partly_in_each_other() -> None:
-    source = "kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }"
+    source = """kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
+        y[i] = x[i]; }"""
     x = np.zeros(20, np.float32)
-    with pytest.raises(mnb.LaunchError, match="^f: an argument that it writes lies partly in another's memory"):
+    with pytest.raises(mnb.LaunchError, match=r"^f: an argument that it writes lies partly in another's memory"):
         metal(source).f(x[:10], x[5:15])
     metal(source).f(x[:10], x[10:])
 
@@ -190,7 +202,8 @@ def test_memory_of_the_engine_is_not_copied(metal_engine: MetalEngine) -> None:
 
 
 def test_a_dispatch_waits_for_the_one_whose_results_it_reads() -> None:
-    source = "kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 1; }"
+    source = """kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
+        y[i] = x[i] + 1; }"""
     f = metal(source).f
     a, b, c = (np.zeros(1 << 20, np.float32) for _ in range(3))
     first = f.prepare(a, b).launch()
@@ -210,15 +223,16 @@ def test_thirty_buffers_fit_and_thirty_one_do_not() -> None:
     def source(n: int) -> str:
         parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
         total = " + ".join(f"a{k}" for k in range(n - 1))
-        return f"kernel void f({parameters}, device uint* out, uint i [[thread_position_in_grid]]) {{ out[i] = {total}; }}"
+        parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
+        return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
 
     out = metal(source(30)).f(*range(29), shapes={"out": 3}, grid=3)
     assert out.tolist() == [sum(range(29))] * 3
-    with pytest.raises(mnb.CompileError, match="31 buffers; engine 'metal' needs the last of Metal's 31 for itself"):
+    with pytest.raises(mnb.CompileError, match=r"31 buffers; engine 'metal' needs the last of Metal's 31 for itself"):
         metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
 
 
-# ---- Threadgroups and SIMD-groups -------------------------------------------------------------------------------------
+# ---- Threadgroups and SIMD-groups ------------------------------------------------------------------------------------
 
 TREE = """
 kernel void total(device const float* x, device float* sums, uint i [[thread_position_in_grid]],
@@ -268,8 +282,9 @@ def test_a_reduction_in_threadgroups_of_256(kind: str, n: int) -> None:
 
 
 def test_threadgroup_memory_of_a_given_size() -> None:
-    source = """kernel void f(device uint* out, threadgroup uint4* a [[threadgroup(1)]], threadgroup uchar* b [[threadgroup(0)]],
-        uint i [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {
+    source = """kernel void f(device uint* out, threadgroup uint4* a [[threadgroup(1)]],
+        threadgroup uchar* b [[threadgroup(0)]], uint i [[thread_position_in_threadgroup]],
+        uint n [[threads_per_threadgroup]]) {
         for (uint k = i; k < 64; k += n) { a[k] = k; b[k] = k; }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         out[i] = a[63 - i].w * 1000 + b[63 - i]; }"""
@@ -292,7 +307,7 @@ def test_too_much_threadgroup_memory() -> None:
         f(x, threadgroup=64, threadgroup_memory={"b": 32784})
 
 
-# ---- What is made again in the text -----------------------------------------------------------------------------------
+# ---- What is made again in the text ----------------------------------------------------------------------------------
 
 
 def test_function_constants() -> None:
@@ -330,12 +345,19 @@ template [[host_name("plus_uchar")]] [[kernel]] void plus<uchar, 3>(device const
     template [[host_name("plus_" #name)]] [[kernel]] \\
     decltype(plus<T, N>) plus<T, N>;
 PLUS(half, half, 4)
+#define RESTATED(name, T, N)                                                  \\
+    template [[host_name("plus_" #name)]]                                     \\
+    kernel void plus<T, N>(device const T* x [[buffer(0)]], /* many           \\
+        lines */ device T* y [[buffer(1)]],                                   \\
+        uint i [[thread_position_in_grid]]);
+RESTATED(short, short, 5)
 """
 
 
-@pytest.mark.parametrize(("name", "n"), [("float32", 1), ("int32", 2), ("uint8", 3), ("float16", 4)])
+@pytest.mark.parametrize(("name", "n"), [("float32", 1), ("int32", 2), ("uint8", 3), ("float16", 4), ("int16", 5)])
 def test_host_name_templates_in_every_style(name: str, n: int) -> None:
-    kernel = {"float32": "plus_float", "int32": "plus_int", "uint8": "plus_uchar", "float16": "plus_half"}[name]
+    kernels = {"float32": "plus_float", "int32": "plus_int", "uint8": "plus_uchar", "float16": "plus_half"}
+    kernel = kernels.get(name, "plus_short")
     x = np.arange(70).astype(name)
     np.testing.assert_array_equal(metal(STYLES)[kernel](x), x + np.array(n, name))
 
@@ -398,7 +420,7 @@ kernel void f(
         f(x, 2, threadgroup=65)
 
 
-# ---- As the author wrote it ---------------------------------------------------------------------------------------------
+# ---- As the author wrote it ------------------------------------------------------------------------------------------
 
 
 def texts(kernel: Kernel) -> set:
@@ -418,7 +440,7 @@ def test_what_metalcompute_can_dispatch_goes_through_untouched() -> None:
     assert texts(f) == {"as written", 64, 32}
 
 
-# ---- Errors ---------------------------------------------------------------------------------------------------------
+# ---- Errors ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_error_that_only_the_target_finds_is_at_the_authors_line() -> None:
@@ -439,12 +461,12 @@ template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;
 
 
 def test_a_column_on_the_line_that_was_rewritten() -> None:
-    source = """template <typename T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = x[i].missing; }
+    source = """template <class T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = x[i].gone; }
 template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
     with pytest.raises(mnb.CompileError) as caught:
         metal(source).g(np.zeros(8, np.float32))
     assert caught.value.line == 3
-    assert source.splitlines()[0][caught.value.column - 1 :].startswith((".missing", "missing"))
+    assert source.splitlines()[0][caught.value.column - 1 :].startswith((".gone", "gone"))
 
 
 def test_an_error_in_a_header_cell() -> None:
@@ -484,7 +506,10 @@ kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = 2; }"
     [
         ("device bfloat4* x; atomic_float a; bfloat4 y;", ["bfloat4", "atomic_float"]),
         ("#define REAL bfloat", ["bfloat"]),
-        ("#if A\n#if __METAL_VERSION__ > 300\nbfloat a;\n#else\natomic_float b;\n#endif\natomic_ulong c;\n#endif", ["atomic_ulong"]),
+        (
+            "#if A\n#if __METAL_VERSION__ > 300\nbfloat a;\n#else\natomic_float b;\n#endif\natomic_ulong c;\n#endif",
+            ["atomic_ulong"],
+        ),
         ("struct atomic_float { float x; }; atomic_float a;", []),
         ("// bfloat\nfloat x = y.bfloat; /* bfloat */", []),
     ],
@@ -520,7 +545,7 @@ class _Broken:
 
 
 def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """metalcompute makes it at every call, and words its failure by the wrong code."""
+    """Metalcompute makes it at every call, and words its failure by the wrong code."""
 
     class Refusing:
         def function(self, name: str) -> object:
@@ -537,7 +562,8 @@ def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: p
         metal("kernel void refused(device float* x) { x[0] = 1; }").refused(np.zeros(100, np.float32), threadgroup=40)
     assert str(caught.value) == (
         "refused: Metal cannot run it in threadgroups of 64 threads (metalcompute: Cannot create command encoder). "
-        "It needs too much threadgroup memory (Metal allows 32,768 bytes) or too many registers: choose a smaller threadgroup."
+        "It needs too much threadgroup memory (Metal allows 32,768 bytes) or too many registers: "
+        "choose a smaller threadgroup."
     )
 
 
@@ -567,7 +593,7 @@ def test_a_gpu_that_fails_is_not_believed(
         metal(source).f(np.zeros(100, np.float32), threadgroup=64)
 
 
-# ---- The engine itself --------------------------------------------------------------------------------------------------
+# ---- The engine itself -----------------------------------------------------------------------------------------------
 
 
 def test_a_kernel_is_pickled_with_its_engine() -> None:

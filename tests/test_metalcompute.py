@@ -37,14 +37,15 @@ def kernel(dev: object, body: str, arguments: str = "device uint* out [[buffer(0
     return dev.kernel(text).function("f")
 
 
-# ---- Devices ------------------------------------------------------------------------------------------------------------
+# ---- Devices ---------------------------------------------------------------------------------------------------------
 
 
 def test_devices() -> None:
     devices = mc.get_devices()
     first = devices[0]
     assert isinstance(devices, tuple)
-    assert first == (first.deviceName, first.recommendedWorkingSetSize, first.maxTransferRate, first.hasUnifiedMemory)
+    assert tuple(first[:2]) == (first.deviceName, first.recommendedWorkingSetSize)
+    assert tuple(first[2:]) == (first.maxTransferRate, first.hasUnifiedMemory)
     assert repr(first).startswith(f"metalcompute_device(deviceName={first.deviceName!r}, recommendedWorkingSetSize=")
     assert str(mc.Device(0)) == f"metalcompute.Device({first.deviceName})"
     assert str(mc.Device(-1)) == str(mc.Device())
@@ -52,13 +53,13 @@ def test_devices() -> None:
 
 def test_a_device_that_is_not_there() -> None:
     for refused in (mc.Device, mc.init):
-        with pytest.raises(mc.error, match="^Cannot create device$"):
+        with pytest.raises(mc.error, match=r"^Cannot create device$"):
             refused(99)
 
 
 @only_double
 def test_a_device_index_that_is_no_index() -> None:
-    with pytest.raises(SystemError, match="^<class 'metalcompute.Device'> returned a result with an exception set$"):
+    with pytest.raises(SystemError, match=r"^<class 'metalcompute.Device'> returned a result with an exception set$"):
         mc.Device("0")
     assert str(mc.Device(index=99)) == str(mc.Device())  # keywords are not read
 
@@ -73,7 +74,7 @@ def test_what_an_object_is_called(dev: object) -> None:
     assert str(dev.buffer(12)) == "metalcompute.Buffer(length=12)"
 
 
-# ---- Buffers -------------------------------------------------------------------------------------------------------------
+# ---- Buffers ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_buffer_is_shared_memory(dev: object) -> None:
@@ -91,7 +92,12 @@ def test_a_buffer_is_shared_memory(dev: object) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [array("f", [1, 2, 3]), bytes(range(12)), memoryview(bytearray(range(12))).cast("i"), np.arange(12, dtype=np.int16).reshape(3, 4)],
+    [
+        array("f", [1, 2, 3]),
+        bytes(range(12)),
+        memoryview(bytearray(range(12))).cast("i"),
+        np.arange(12, dtype=np.int16).reshape(3, 4),
+    ],
     ids=["array", "bytes", "memoryview", "ndarray"],
 )  # fmt: skip
 def test_a_buffer_with_a_copy_of_another(dev: object, given: object) -> None:
@@ -110,13 +116,13 @@ def test_what_stands_for_a_number_of_bytes(dev: object, given: object, nbytes: i
 
 @pytest.mark.parametrize("given", [None, "z", [1, 2], np.zeros((4, 4))[:, 1]], ids=["None", "str", "list", "strided"])
 def test_what_is_no_buffer(dev: object, given: object) -> None:
-    with pytest.raises(mc.error, match="^Unsupported input format$"):
+    with pytest.raises(mc.error, match=r"^Unsupported input format$"):
         dev.buffer(given)
 
 
 @pytest.mark.parametrize("given", [0, -1, 1 << 60, 1 << 70, b""])
 def test_a_buffer_that_cannot_be(dev: object, given: object) -> None:
-    with pytest.raises(mc.error, match="^Could not make buffer$"):
+    with pytest.raises(mc.error, match=r"^Could not make buffer$"):
         dev.buffer(given)
 
 
@@ -133,7 +139,7 @@ def test_a_buffer_has_the_buffer_protocol_and_nothing_else(dev: object) -> None:
     assert type(np.asarray(buffer)) is np.ndarray
 
 
-# ---- Compile, run, read back -----------------------------------------------------------------------------------------------
+# ---- Compile, run, read back -----------------------------------------------------------------------------------------
 
 
 def test_compile_run_and_read_back(dev: object) -> None:
@@ -161,7 +167,8 @@ def test_a_plain_buffer_is_copied_in_and_never_out(dev: object) -> None:
 
 def test_a_number_for_a_buffer_is_so_many_zero_bytes(dev: object) -> None:
     out = dev.buffer(16)
-    kernel(dev, "out[id] = in[id] + 1;", "device const uint* in [[buffer(0)]], device uint* out [[buffer(1)]]")(4, 16, out)
+    arguments = "device const uint* in [[buffer(0)]], device uint* out [[buffer(1)]]"
+    kernel(dev, "out[id] = in[id] + 1;", arguments)(4, 16, out)
     assert memoryview(out).cast("I").tolist() == [1, 1, 1, 1]
 
 
@@ -192,7 +199,8 @@ def test_handles_that_are_still_there_at_the_end() -> None:
     text = """
 import sys; from tests_module import mc
 dev = mc.Device()
-f = dev.kernel("kernel void f(device uint* a, uint i [[thread_position_in_grid]]) { for (int k = 0; k < 99; ++k) a[i] += i; }").function("f")
+body = "{ for (int k = 0; k < 99; ++k) a[i] += i; }"
+f = dev.kernel(f"kernel void f(device uint* a, uint i [[thread_position_in_grid]]) {body}").function("f")
 kept = [f(1 << 18, dev.buffer(1 << 20)) for _ in range(20)]
 print("started", flush=True)
 """.replace("from tests_module import mc", f"import {mc.__name__} as mc")
@@ -219,7 +227,7 @@ def test_from_several_threads(dev: object) -> None:
     assert not wrong
 
 
-# ---- Whole threadgroups -------------------------------------------------------------------------------------------------------
+# ---- Whole threadgroups ----------------------------------------------------------------------------------------------
 
 COUNT = """device atomic_uint* seen [[buffer(0)]], device uint* last [[buffer(1)]],
     uint local [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]],
@@ -275,10 +283,10 @@ def test_threads_above_the_count_meet_padding(dev: object) -> None:
     for buffer in buffers:
         step(1, buffer)
     assert all(bytes(b) == np.eye(4, dtype=np.float32).tobytes() for b in buffers)
-    assert PADDING >= 1024 * size
+    assert 1024 * size <= PADDING
 
 
-# ---- Errors ---------------------------------------------------------------------------------------------------------------
+# ---- Errors ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_bad_program_gives_the_compilers_text(dev: object) -> None:
@@ -299,9 +307,9 @@ def test_the_compilers_text_to_the_letter(dev: object) -> None:
 
 
 def test_an_unknown_function(dev: object) -> None:
-    with pytest.raises(mc.error, match="^Function not found$"):
+    with pytest.raises(mc.error, match=r"^Function not found$"):
         dev.kernel(SIN).function("unknown")
-    with pytest.raises(mc.error, match="^Function not found$"):
+    with pytest.raises(mc.error, match=r"^Function not found$"):
         dev.kernel("// no kernel at all").function("test")
 
 
@@ -309,21 +317,21 @@ def test_a_missing_count_and_missing_buffers(dev: object) -> None:
     sine = dev.kernel(SIN).function("test")
     given, out = array("f", [1]), dev.buffer(4)
     for wrong in ((given, out), (out, given), (None, out), ("1", out)):
-        with pytest.raises(mc.error, match="^First argument should be an integer kernel count$"):
+        with pytest.raises(mc.error, match=r"^First argument should be an integer kernel count$"):
             sine(*wrong)
     for wrong in ((), (1,), (given,)):
-        with pytest.raises(mc.error, match="^Buffer not found$"):
+        with pytest.raises(mc.error, match=r"^Buffer not found$"):
             sine(*wrong)
-    with pytest.raises(mc.error, match="^Unsupported input format$"):
+    with pytest.raises(mc.error, match=r"^Unsupported input format$"):
         sine(1, None, out)
-    with pytest.raises(mc.error, match="^Could not make buffer$"):
+    with pytest.raises(mc.error, match=r"^Could not make buffer$"):
         sine(1, 0, out)
 
 
 def test_arguments_of_other_types(dev: object) -> None:
-    for wrong in (lambda: dev.kernel(5), lambda: dev.kernel(SIN).function(5), lambda: dev.buffer(), lambda: dev.kernel()):
+    for wrong, given in ((dev.kernel, (5,)), (dev.kernel(SIN).function, (5,)), (dev.buffer, ()), (dev.kernel, ())):
         with pytest.raises(TypeError):
-            wrong()
+            wrong(*given)
     with pytest.raises(ValueError, match="embedded null character"):
         dev.kernel("kernel\0")
 
@@ -340,18 +348,18 @@ def test_fewer_buffers_than_arguments(dev: object) -> None:
 @only_double
 def test_what_metalcompute_cannot_do(dev: object) -> None:
     bfloat = "kernel void f(device bfloat* x [[buffer(0)]]) { x[0] = x[1]; }"
-    with pytest.raises(mc.error, match="^program_source:1:22: error: unknown type name 'bfloat'\n"):  # MSL 2.3
+    with pytest.raises(mc.error, match=r"^program_source:1:22: error: unknown type name 'bfloat'\n"):  # MSL 2.3
         dev.kernel(bfloat)
     constant = kernel(dev, "out[id] = N;", before="constant int N [[function_constant(0)]];")
-    with pytest.raises(mc.error, match="^Cannot create command encoder$"):  # its code for a failed pipeline state
+    with pytest.raises(mc.error, match=r"^Cannot create command encoder$"):  # its code for a failed pipeline state
         constant(1, dev.buffer(4))
-    with pytest.raises(mc.error, match=r"^kernel 'f' has an argument 'm' \[\[threadgroup\(0\)\]\]: metalcompute gives it no"):
+    with pytest.raises(mc.error, match=r"^kernel 'f' has an argument 'm' \[\[threadgroup\(0\)\]\]: metalcompute gives"):
         kernel(dev, "m[id] = 1;", "device uint* out, threadgroup uint* m [[threadgroup(0)]]")(1, dev.buffer(4))
-    with pytest.raises(mc.error, match="^kernel 'f' allows 31 threads in a threadgroup: metalcompute divides by"):
+    with pytest.raises(mc.error, match=r"^kernel 'f' allows 31 threads in a threadgroup: metalcompute divides by"):
         kernel(dev, "out[id] = 1;", before="[[max_total_threads_per_threadgroup(31)]]")(1, dev.buffer(4))
 
 
-# ---- The functions of v0.1 ----------------------------------------------------------------------------------------------------
+# ---- The functions of v0.1 -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -405,7 +413,7 @@ def test_the_functions_out_of_order(simple: ModuleType) -> None:
     refused("Not ready to compile", simple.compile, SIN, "test")
 
 
-# ---- Pictures ---------------------------------------------------------------------------------------------------------------
+# ---- Pictures --------------------------------------------------------------------------------------------------------
 
 MANDELBROT = HEAD + """
 struct View { uint width, height, limit; float left, top, step; };

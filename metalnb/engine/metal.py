@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault, LaunchError
+from metalnb.msl.assembly import MetalText
 from metalnb.msl.lower import Unit
-from metalnb.msl.lower_metal import MetalText, as_written, metal
+from metalnb.msl.lower_metal import as_written, metal
 from metalnb.msl.versions import newer, words
 
 from .base import Caps, Grid

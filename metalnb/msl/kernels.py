@@ -42,6 +42,10 @@ class Segment:
         """Where it ends in the text."""
         return max(self.declarator[-1].end, *(end for _, end in self.lists), 0)
 
+    def name(self, name: str) -> Token:
+        """Give the token of the parameter's name, or of its end when it has none."""
+        return next((t for t in reversed(self.declarator) if t.text == name), self.declarator[-1])
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
@@ -205,23 +209,26 @@ def _limits(tokens: Tokens, first: int, last: int) -> Iterator[tuple[int, int]]:
                     yield tokens[i - 1 if before else i].start, tokens[end if before else end + 1].end
 
 
+_HOST = frozenset({"[", "]", "(", ")", ",", "host_name", "kernel"})
+
+
 def instantiated(tokens: Tokens, text: str) -> Iterator[Restated]:
     """Find the explicit instantiations with a host name."""
     for i, token in enumerate(tokens):
         if token.text != "template" or i + 1 >= len(tokens) or tokens[i + 1].text == "<":
             continue
-        stop = next((k for k in range(i, len(tokens)) if tokens[k].text in {";", "{"}), len(tokens) - 1)
-        lists = attribute_lists(tokens[: stop + 1], i)
+        stop = next((k for k in range(i, len(tokens)) if tokens[k].text in {";", "{"}), len(tokens))  # a macro's end
+        lists = attribute_lists(tokens[:stop], i)
         hosts = [(a, b) for a, b in lists if any(t.text == "host_name" for t in tokens[a:b])]
         if not hosts:
             continue
         last = hosts[0][1]
         inner = tokens[hosts[0][0] : last]
         strings = [t.text for t in inner if t.kind == "string"]
-        known = all(t.kind == "string" or t.text in "[](),host_namekernel" for t in inner)
+        known = all(t.kind == "string" or t.text in _HOST for t in inner)
         name = "".join(s.strip('"') for s in strings) if known else None
         signature, function = _restated(tokens[last + 1 : stop], text)
-        yield Restated(name, token.start, tokens[stop].end, signature, function)
+        yield Restated(name, token.start, tokens[min(stop, len(tokens) - 1)].end, signature, function)
 
 
 def _restated(tokens: Tokens, text: str) -> tuple[tuple[int, int] | None, str]:

@@ -17,21 +17,19 @@ function constants                             constants with their values
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from metalnb.errors import CompileError, Diagnostic
 
+from .assembly import Assembly, MetalText
 from .edits import Edit, EditedText
-from .hints import hint_for
 from .kernels import Definition, Segment, attribute_lists, definitions, instantiated
 from .lower import Unit, literal
 from .scan import Cell
 from .signature import Input, Param
 from .tokens import Stream, Token, close, tokenize
 
-__all__ = ["MetalText", "as_written", "metal"]
+__all__ = ["as_written", "metal"]
 
 # Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`.
 _PRELUDE = """\
@@ -81,36 +79,6 @@ _INPUT = {
 }
 
 
-@dataclass(frozen=True)
-class MetalText:
-    """A text for metalcompute.
-
-    Attributes
-    ----------
-    text : str
-    origins : tuple
-        For each of its lines the cell it comes from, edited as it stands here, and the line there; None for ours.
-    """
-
-    text: str
-    origins: tuple[tuple[Cell, int] | None, ...]
-
-    def diagnostics(self, report: str) -> list[Diagnostic]:
-        """Read the compiler's report: each error at the author's place."""
-        found = []
-        for match in _REPORT.finditer(report):
-            line = int(match["line"])
-            origin = self.origins[line - 1] if line <= len(self.origins) else None
-            if origin is not None:
-                cell, own = origin
-                message = match["text"]
-                found.append(cell.diagnostic(own, int(match["column"]), message, hint_for(message)))
-        return found
-
-
-_REPORT = re.compile(r"program_source:(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: (?P<text>.*)")
-
-
 def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, int]) -> bool:
     """Tell whether metalcompute dispatches the kernel as the author wrote it, and exactly.
 
@@ -152,10 +120,10 @@ def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> MetalText:
     main = writer.edit(unit.cell)
     if not writer.rewritten:
         raise CompileError([_not_found(unit)])
-    text = _Assembly(edited)
+    text = Assembly(edited)
     text.ours(_PRELUDE + "".join(writer.values()))
     text.add(main)
-    return MetalText("\n".join(text.lines), tuple(text.origins))
+    return text.done()
 
 
 def _not_found(unit: Unit) -> Diagnostic:
@@ -163,41 +131,6 @@ def _not_found(unit: Unit) -> Diagnostic:
     message = f"kernel '{unit.signature.name}' cannot be rewritten for metalcompute: its parameters are not in the text"
     hint = "write the kernel's parameters out, in the cell or in one macro"
     return Diagnostic(line, 1, message, unit.cell.edited.line(line), unit.cell.name, hint)
-
-
-class _Assembly:
-    """Lines of a text, each with where it comes from; header cells stand where they are included."""
-
-    def __init__(self, headers: Mapping[str, Cell]) -> None:
-        self.headers = headers
-        self.lines: list[str] = []
-        self.origins: list[tuple[Cell, int] | None] = []
-        self._once: set[str] = set()
-
-    def ours(self, text: str) -> None:
-        made = text.splitlines()
-        self.lines += made
-        self.origins += [None] * len(made)
-
-    def add(self, cell: Cell) -> None:
-        stream = tokenize(cell.edited.original)
-        included = {
-            cell.edited.place(d.start)[0]: name
-            for d in stream.directives
-            if d.name == "include" and (name := "".join(t.text for t in d.tokens).rstrip(";")[1:-1]) in self.headers
-        }
-        once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in stream.directives)
-        if once and cell.name in self._once:
-            return
-        self._once.add(cell.name)
-        for number, line in enumerate(cell.edited.text.split("\n"), 1):
-            if number in included:
-                self.add(self.headers[included[number]])
-            elif once and line.split() == ["#pragma", "once"]:
-                self.ours("\n")  # it speaks of a file, and there is but one
-            else:
-                self.lines.append(line)
-                self.origins.append((cell, number))
 
 
 class _Writer:
@@ -221,17 +154,22 @@ class _Writer:
         """Edit one text."""
         text = cell.edited.original
         stream = tokenize(text)
-        edits = _semicolons(stream)
-        kept: list[tuple[int, int]] = []
-        for tokens in (stream.program, *stream.macros):
-            macro = tokens is not stream.program
-            for found in definitions(tokens, self.unit.signature, macro=macro):
-                self.rewritten = True
-                edits += self._definition(text, found)
-                kept.append((found.start, found.end))
-            edits += self._instantiations(tokens, text)
-            edits += self._function_constants(tokens, kept, macro=macro)
+        edits = [*_semicolons(stream), *self._stream(stream.program, text, macro=False)]
+        for tokens in stream.macros:
+            edits += [_continued(e, text) for e in self._stream(tokens, text, macro=True)]
         return dataclasses.replace(cell, edited=EditedText(text, _apart(edits)))
+
+    def _stream(self, tokens: list[Token], text: str, *, macro: bool) -> list[Edit]:
+        """Edit the program, or the body of a macro."""
+        edits: list[Edit] = []
+        kept: list[tuple[int, int]] = []
+        for found in definitions(tokens, self.unit.signature, macro=macro):
+            self.rewritten = True
+            edits += self._definition(text, found)
+            kept.append((found.start, found.end))
+        edits += self._instantiations(tokens, text)
+        edits += self._function_constants(tokens, kept, macro=macro)
+        return edits
 
     def _definition(self, text: str, found: Definition) -> list[Edit]:
         """Rewrite a kernel's attribute, its parameter list and the start of its body."""
@@ -254,7 +192,7 @@ class _Writer:
             count += 1
             if position in buffers:
                 edits += [Edit(a, b, "") for a, b in segment.lists]
-                end = segment.declarator[-1].end
+                end = segment.name(role.name).end  # in `device T (*x)[4]`: behind the bracket it is the type's
                 edits.append(Edit(end, end, f" [[buffer({buffers.index(position)})]]"))
         edits.append(Edit(found.end, found.end, (", " if count else "") + _EXTRA.format(index=len(buffers))))
         edits.append(Edit(found.body, found.body, _START + "".join(made)))
@@ -305,6 +243,11 @@ class _Writer:
                 paste = "" if name in self._constants or not macro else "##"
                 edits.append(Edit(token.start, tokens[i + 3].end, f"metalnb_defined_{paste}{name}"))
         return edits
+
+
+def _continued(edit: Edit, text: str) -> Edit:
+    """Keep the lines that an edit in a macro goes over a part of the macro."""
+    return Edit(edit.start, edit.end, edit.text + "\\\n" * text.count("\n", edit.start, edit.end))
 
 
 def _depth(tokens: list[Token], at: int) -> int:

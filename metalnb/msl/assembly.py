@@ -1,0 +1,92 @@
+"""Put a cell and its header cells into the one text that metalcompute takes, and lead its errors back to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from metalnb.errors import Diagnostic
+
+from .hints import hint_for
+from .scan import Cell
+from .tokens import tokenize
+
+__all__ = ["Assembly", "MetalText"]
+
+
+@dataclass(frozen=True)
+class MetalText:
+    """A text for metalcompute.
+
+    Attributes
+    ----------
+    text : str
+    origins : tuple
+        For each of its lines the cell it comes from, edited as it stands here, and the line there; None for ours.
+    """
+
+    text: str
+    origins: tuple[tuple[Cell, int] | None, ...]
+
+    def diagnostics(self, report: str) -> list[Diagnostic]:
+        """Read the compiler's report: each error at the author's place."""
+        found = []
+        for match in _REPORT.finditer(report):
+            line = int(match["line"])
+            origin = self.origins[line - 1] if line <= len(self.origins) else None
+            if origin is not None:
+                cell, own = origin
+                message = match["text"]
+                found.append(cell.diagnostic(own, int(match["column"]), message, hint_for(message)))
+        return found
+
+
+_REPORT = re.compile(r"program_source:(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: (?P<text>.*)")
+
+
+class Assembly:
+    """Lines of a text, each with where it comes from; header cells stand where they are included.
+
+    Parameters
+    ----------
+    headers : mapping of str to Cell
+        The header cells, edited.
+    """
+
+    def __init__(self, headers: Mapping[str, Cell]) -> None:
+        self.headers = headers
+        self.lines: list[str] = []
+        self.origins: list[tuple[Cell, int] | None] = []
+        self._once: set[str] = set()
+
+    def ours(self, text: str) -> None:
+        """Add lines of metalnb's own."""
+        made = text.splitlines()
+        self.lines += made
+        self.origins += [None] * len(made)
+
+    def add(self, cell: Cell) -> None:
+        """Add a cell, and in it the header cells that it includes."""
+        stream = tokenize(cell.edited.original)
+        included = {
+            cell.edited.place(d.start)[0]: name
+            for d in stream.directives
+            if d.name == "include" and (name := "".join(t.text for t in d.tokens).rstrip(";")[1:-1]) in self.headers
+        }
+        once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in stream.directives)
+        if once and cell.name in self._once:
+            return
+        self._once.add(cell.name)
+        for number, line in enumerate(cell.edited.text.split("\n"), 1):
+            if number in included:
+                self.add(self.headers[included[number]])
+            elif once and line.split() == ["#pragma", "once"]:
+                self.ours("\n")  # it speaks of a file, and there is but one
+            else:
+                self.lines.append(line)
+                self.origins.append((cell, number))
+
+    def done(self) -> MetalText:
+        """Give the text."""
+        return MetalText("\n".join(self.lines), tuple(self.origins))
