@@ -1,6 +1,6 @@
 """Take the README's pictures: a cell, its card and what it computes, in JupyterLab's light and dark theme.
 
-    python docs/images/take.py            # needs Chromium and the packages of the tests
+Run it as ``python docs/images/take.py``; it needs Chromium and the packages of the tests.
 """
 
 import json

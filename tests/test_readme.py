@@ -1,0 +1,69 @@
+"""What the README shows is what happens."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def saxpy() -> mnb.Kernel:
+    (cell,) = (text for kind, text in BLOCKS if kind == "cpp")
+    magic, _, source = cell.partition("\n")
+    assert magic == "%%metal"
+    return mnb.compile(source)["saxpy"]
+
+
+def test_the_cell_computes_what_the_comment_says(saxpy: mnb.Kernel) -> None:
+    (call,) = (text for kind, text in BLOCKS if kind == "python" and "arange" in text)
+    names = {"np": np, "saxpy": saxpy}
+    exec(call, names)  # noqa: S102  (this repository's own text)
+    shown = re.search(r"^y +# (.+)$", call, re.MULTILINE)
+    assert shown
+    assert repr(names["y"]) == shown[1]
+
+
+def test_the_compile_error_reads_as_shown() -> None:
+    source = """\
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void half_of(device float* x, uint i [[thread_position_in_grid]]) {
+    double h = 0.5;
+    x[i] *= h;
+}
+"""
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(source)
+    assert f"CompileError: {caught.value}\n" in [text for _, text in BLOCKS]
+
+
+def test_the_call_errors_read_as_shown(saxpy: mnb.Kernel) -> None:
+    x = np.arange(5, dtype=np.float32)
+    with pytest.raises(mnb.ArgumentError) as wrong:
+        saxpy(x, np.zeros(5), 2.0)
+    with pytest.raises(mnb.LaunchError) as large:
+        saxpy(x, x.copy(), 2.0, threadgroup=(32, 64))
+    shown = f"ArgumentError: {wrong.value} LaunchError: {large.value}"
+    assert flat(shown) in [flat(text) for _, text in BLOCKS]
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r'(?:\]\(|src(?:set)?=")((?!http)[^)"#]+)', README))))
+def test_a_link_leads_somewhere(link: str) -> None:
+    assert (ROOT / link).exists()
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake (\w+)", README))))
+def test_a_make_target_exists(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
