@@ -48,11 +48,11 @@ def expected(grid: tuple[int, ...], group: tuple[int, ...]) -> np.ndarray:
     """Each thread's row, from the definitions (MSL 5.2.3.6)."""
     size, most = ((*t, 1, 1)[:3] for t in (grid, group))
     at = np.stack(np.meshgrid(*map(np.arange, reversed(size)), indexing="ij"), -1)[..., ::-1]
-    g, l = np.divmod(at, most)
+    g, local = np.divmod(at, most)
     n = np.minimum(most, size - g * most)
-    t = l[..., 0] + n[..., 0] * (l[..., 1] + n[..., 1] * l[..., 2])
+    t = local[..., 0] + n[..., 0] * (local[..., 1] + n[..., 1] * local[..., 2])
     rest = [np.broadcast_to(v, at.shape) for v in (most, [math.ceil(a / b) for a, b in zip(size, most, strict=True)])]
-    return np.concatenate([at, l, g, n, *rest, t[..., None], t[..., None]], -1)
+    return np.concatenate([at, local, g, n, *rest, t[..., None], t[..., None]], -1)
 
 
 @pytest.mark.parametrize("grid", GRIDS)
