@@ -336,6 +336,14 @@ def _insert(t: Limits, x: int, field: int) -> int:
     return (t.unsigned(x) & ~mask) | (field << 2 & mask)
 
 
+def _mul24(_: Limits, x: int, y: int) -> int:
+    return (x & 0xFFF) * (y & 0xFFF)
+
+
+def _mad24(t: Limits, x: int, y: int, z: int) -> int:
+    return _mul24(t, x, y) + z
+
+
 def _median_of(_: Limits, x: int, y: int, z: int) -> int:
     return sorted((x, y, z))[1]
 
@@ -350,9 +358,7 @@ INTEGERS = [
     Integer("extract_bits", 1, lambda t, x: t.signed(x >> 1, t.bits // 2), call="extract_bits(a, 1u, {half}u)"),
     Integer("hadd", 2, lambda t, x, y: (x + y) >> 1),
     Integer("insert_bits", 2, _insert, call="insert_bits(a, b, 2u, {half}u)"),
-    Integer(
-        "mad24", 3, lambda t, x, y, z: (x & 0xFFF) * (y & 0xFFF) + z, ("int", "uint"), "mad24(a & 0xfff, b & 0xfff, c)"
-    ),
+    Integer("mad24", 3, _mad24, ("int", "uint"), "mad24(a & 0xfff, b & 0xfff, c)", since="2.1"),
     Integer("madhi", 3, lambda t, x, y, z: (x * y >> t.bits) + z),
     Integer("madsat", 3, lambda t, x, y, z: t.saturated(x * y + z)),
     Integer("max", 2, lambda t, x, y: max(x, y)),
@@ -360,14 +366,7 @@ INTEGERS = [
     Integer("median3", 3, _median_of, since="2.1"),
     Integer("min", 2, lambda t, x, y: min(x, y)),
     Integer("min3", 3, lambda t, x, y, z: min(x, y, z), since="2.1"),
-    Integer(
-        "mul24",
-        2,
-        lambda t, x, y: (x & 0xFFF) * (y & 0xFFF),
-        ("int", "uint"),
-        "mul24(a & 0xfff, b & 0xfff)",
-        since="2.1",
-    ),
+    Integer("mul24", 2, _mul24, ("int", "uint"), "mul24(a & 0xfff, b & 0xfff)", since="2.1"),
     Integer("mulhi", 2, lambda t, x, y: x * y >> t.bits),
     Integer("popcount", 1, lambda t, x: t.unsigned(x).bit_count()),
     Integer("reverse_bits", 1, lambda t, x: int(f"{t.unsigned(x):0{t.bits}b}"[::-1], 2)),
