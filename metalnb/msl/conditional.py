@@ -1,7 +1,7 @@
 """Let ``?:`` choose between vectors of different address spaces, as MSL's built-in vectors do (MSL 3.1).
 
-To clang a vector is a class, and C++ has no common type for a class in two address spaces: ``i < n ? x[i] : float4(0)``,
-with ``x`` in device memory, would not compile. So each operand is read by ``$either()->*``, which binds tighter than
+To clang a vector is a class, and C++ has no common type for a class in two address spaces: with ``x`` in device memory
+``i < n ? x[i] : float4(0)`` would not compile. So each operand is read by ``$either()->*``, which binds tighter than
 anything an operand can hold but its own postfix and unary operators: of a vector it makes a value, anything else it
 leaves as it is (``target/words.h``).
 """
@@ -23,7 +23,7 @@ _VALUES = frozenset({"return", "="})
 
 
 def preprocessed(directives: Iterator[Token]) -> frozenset[str]:
-    """The names that an ``#if`` speaks of: the preprocessor itself evaluates such macros, and knows no operator of ours."""
+    """The names that an ``#if`` speaks of: such macros the preprocessor evaluates, which knows no operator of ours."""
     return frozenset(t.text for t in directives if t.kind == "word")
 
 
@@ -31,7 +31,8 @@ def conditionals(tokens: list[Token], *, macro: bool = False) -> list[Edit]:
     """Edit the operands of each ``?:`` whose value is used."""
     edits = []
     for question, colon in _pairs(tokens, macro=macro):
-        edits += [Edit(tokens[at].end, tokens[at].end, _READ) for at in (question, colon) if not _is_literal(tokens, at + 1)]
+        starts = [tokens[at].end for at in (question, colon) if not _is_literal(tokens, at + 1)]
+        edits += [Edit(start, start, _READ) for start in starts]
     return edits
 
 
