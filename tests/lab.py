@@ -29,10 +29,11 @@ SETTINGS = {
 class Page:
     """A page of the browser."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, end: float) -> None:
         # Without this the browser refuses a client that says it comes from nowhere.
         self._socket = websocket.create_connection(address, timeout=60, suppress_origin=True)
         self._numbers = itertools.count(1)
+        self._end = end
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method of the protocol and wait for its answer; events that come before it are let go."""
@@ -53,9 +54,9 @@ class Page:
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return result["result"].get("value")
 
-    def wait(self, script: str, seconds: float) -> Any:
+    def wait(self, script: str) -> Any:
         """Wait until an expression is true; give its value."""
-        return until(lambda: self.evaluate(script), seconds, script)
+        return until(lambda: self.evaluate(script), self._end, script)
 
     def screenshot(self, path: Path, **clip: float) -> None:
         """Write a PNG of the page, or of a part of it: x, y, width, height and scale."""
@@ -68,15 +69,14 @@ class Page:
         self._socket.close()
 
 
-def until(found: Callable[[], T], seconds: float, what: str) -> T:
-    """Ask again and again until the answer is true."""
-    end = time.monotonic() + seconds
+def until(found: Callable[[], T], end: float, what: str) -> T:
+    """Ask again and again until the answer is true, or the monotonic clock has come to `end`."""
     while True:
         answer = found()
         if answer:
             return answer
         if time.monotonic() > end:
-            raise TimeoutError(f"not within {seconds:g} s: {what}")
+            raise TimeoutError(f"not in time: {what}")
         time.sleep(0.1)
 
 
@@ -99,8 +99,8 @@ def process(command: list[str], log: Path, **environment: str) -> Iterator[subpr
 
 
 @contextmanager
-def chromium(browser: str, folder: Path, width: int = 1200, height: int = 1000) -> Iterator[Page]:
-    """Start a browser and give its page."""
+def chromium(browser: str, folder: Path, end: float, width: int = 1200, height: int = 1000) -> Iterator[Page]:
+    """Start a browser and give its page. Nothing on it is waited for beyond `end`, of the monotonic clock."""
     profile = folder / "profile"
     command = [
         browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
@@ -109,11 +109,11 @@ def chromium(browser: str, folder: Path, width: int = 1200, height: int = 1000) 
     ]  # fmt: skip
     port = profile / "DevToolsActivePort"
     with process(command, folder / "chromium.log") as started:
-        until(lambda: alive(started) and port.exists() and "\n" in port.read_text(), 30, "the browser's port")
+        until(lambda: alive(started) and port.exists() and "\n" in port.read_text(), end, "the browser's port")
         (number, _) = port.read_text().splitlines()
         targets = f"http://127.0.0.1:{number}/json/list"
-        target = until(lambda: next((t for t in get_json(targets) if t["type"] == "page"), None), 20, "a page")
-        page = Page(target["webSocketDebuggerUrl"])
+        target = until(lambda: next((t for t in get_json(targets) if t["type"] == "page"), None), end, "a page")
+        page = Page(target["webSocketDebuggerUrl"], end)
         page.call("Emulation.setFocusEmulationEnabled", enabled=True)  # JupyterLab's commands act where the focus is
         try:
             yield page
@@ -136,7 +136,7 @@ def get_json(address: str) -> Any:
 
 
 @contextmanager
-def jupyterlab(notebooks: Path, folder: Path) -> Iterator[Callable[[str], str]]:
+def jupyterlab(notebooks: Path, folder: Path, end: float) -> Iterator[Callable[[str], str]]:
     """Start JupyterLab with settings of its own; give the function that makes a notebook's address."""
     settings = folder / "settings"
     for name, values in SETTINGS.items():
@@ -158,5 +158,5 @@ def jupyterlab(notebooks: Path, folder: Path) -> Iterator[Callable[[str], str]]:
     }  # fmt: skip
     with process(command, folder / "jupyterlab.log", **{k: str(v) for k, v in own.items()}) as started:
         status = f"http://127.0.0.1:{port}/api/status?token={token}"
-        until(lambda: alive(started) and get_json(status), 40, "JupyterLab")
+        until(lambda: alive(started) and get_json(status), end, "JupyterLab")
         yield lambda name: f"http://127.0.0.1:{port}/lab/tree/{name}?token={token}"

@@ -4,6 +4,7 @@ The screenshots are left in ``build/screenshots``.
 """
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from lab import Page, chromium, jupyterlab
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOK = ROOT / "notebooks" / "01_first_kernel.ipynb"
 SCREENSHOTS = ROOT / "build" / "screenshots"
+SECONDS = 80  # for everything here that waits
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -56,14 +58,15 @@ def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pag
             cell.update(outputs=[], execution_count=None)
     (folder / "notebooks").mkdir()
     nbformat.write(notebook, folder / "notebooks" / NOTEBOOK.name)
-    with jupyterlab(folder / "notebooks", folder) as address, chromium(browser, folder) as page:
+    end = time.monotonic() + SECONDS
+    with jupyterlab(folder / "notebooks", folder, end) as address, chromium(browser, folder, end) as page:
         page.call("Page.navigate", url=address(NOTEBOOK.name))
-        page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'", 45)
+        page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
         page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
         page.evaluate("void jupyterapp.commands.execute('notebook:restart-run-all')")
-        page.wait(f"{ACCEPT} !== null", 10)
+        page.wait(f"{ACCEPT} !== null")
         page.evaluate(f"{ACCEPT}.click()")
-        page.wait(f"{CODE}.every(w => w.model.executionCount && w.model.executionState === 'idle')", 60)
+        page.wait(f"{CODE}.every(w => w.model.executionCount && w.model.executionState === 'idle')")
         yield page
 
 
@@ -106,7 +109,7 @@ def test_the_folded_source_opens_and_is_highlighted(page: Page) -> None:
 
 
 def test_the_picture_appears(page: Page) -> None:
-    width = page.wait("document.querySelector('.jp-RenderedImage img')?.naturalWidth", 10)
+    width = page.wait("document.querySelector('.jp-RenderedImage img')?.naturalWidth")
     assert width > 600
 
 
@@ -120,8 +123,8 @@ def test_the_compile_error_is_shown_with_its_caret(page: Page) -> None:
 @pytest.mark.parametrize("name", THEMES)
 def test_a_card_is_readable_in_both_themes(page: Page, name: str) -> None:
     page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[name])}}})")
-    page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'", 15)
-    page.wait("!document.querySelector('#jupyterlab-splash')", 15)
+    page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'")
+    page.wait("!document.querySelector('#jupyterlab-splash')")
     worst: list[Any] = page.evaluate(CONTRAST)
     assert len(worst) > 50
     assert worst[0][0] >= 4.5, worst[:5]

@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import nbformat
@@ -64,19 +65,23 @@ def main() -> None:
         folder = Path(name)
         (folder / "notebooks").mkdir()
         nbformat.write(notebook, folder / "notebooks" / "julia.ipynb")
-        with jupyterlab(folder / "notebooks", folder) as address, chromium(browser, folder, 1000, 1500) as page:
+        end = time.monotonic() + 180
+        with (
+            jupyterlab(folder / "notebooks", folder, end) as address,
+            chromium(browser, folder, end, 1000, 1500) as page,
+        ):
             page.call("Page.navigate", url=address("julia.ipynb"))
-            page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'", 60)
+            page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
             page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
             page.evaluate("jupyterapp.shell.collapseLeft()")
             page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
-            page.wait(f"{CELLS}.every(w => w.model.executionCount && w.model.executionState === 'idle')", 60)
-            page.wait("document.querySelector('.jp-RenderedImage img')?.naturalWidth", 10)
+            page.wait(f"{CELLS}.every(w => w.model.executionCount && w.model.executionState === 'idle')")
+            page.wait("document.querySelector('.jp-RenderedImage img')?.naturalWidth")
             page.evaluate(f"{CELLS}.length && ({PANEL}.content.activeCellIndex = 0)")
             for theme, title in THEMES.items():
                 page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(title)}}})")
-                page.wait(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'", 15)
-                page.wait("!document.querySelector('#jupyterlab-splash')", 15)
+                page.wait(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
+                page.wait("!document.querySelector('#jupyterlab-splash')")
                 page.screenshot(HERE / f"notebook-{theme}.png", **page.evaluate(PART), scale=1.2)
 
 
