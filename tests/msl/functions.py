@@ -163,7 +163,7 @@ UNIT = (-1.0, 1.0)
 POSITIVE = (1e-30, 1e30)
 
 MATH = [
-    Real("abs", "6.5", np.abs, 0, zeros=True),
+    Real("abs", "6.5", np.abs, 0, zeros=True, half=0),
     Real("acos", "6.5", np.arccos, 4, (UNIT,), variants=True),
     Real("acosh", "6.5", np.arccosh, 4, ((1.0, 1e4),)),
     Real("asin", "6.5", np.arcsin, 4, (UNIT,)),
@@ -186,7 +186,7 @@ MATH = [
     Real("fma", "6.5", lambda x, y, z: x * y + z, 0.5, (WIDE, WIDE, WIDE), half=0.5),
     Real("fmax", "6.5", np.fmax, 0, (WIDE, WIDE), half=0),
     Real("fmax3", "6.5", lambda x, y, z: np.fmax(x, np.fmax(y, z)), 0, (WIDE,) * 3, half=0, since="2.1"),
-    Real("fmedian3", "6.5", _median, 0, (WIDE,) * 3, half=0, edges=False, since="2.1"),
+    Real("fmedian3", "6.5", _median, 0, (WIDE,) * 3, half=0, edges=False),
     Real("fmin", "6.5", np.fmin, 0, (WIDE, WIDE), half=0),
     Real("fmin3", "6.5", lambda x, y, z: np.fmin(x, np.fmin(y, z)), 0, (WIDE,) * 3, half=0, since="2.1"),
     Real("fmod", "6.5", np.fmod, 0, (FULL, FULL), half=0),
@@ -221,7 +221,9 @@ MATH = [
     Real("tanh", "6.5", np.tanh, 5, (WIDE,)),
     Real("tanpi", "6.5", _tanpi, 6, (WIDE,)),
     Real("trunc", "6.5", np.trunc, 0.5, (WIDE,), half=0.5, zeros=True),
-    # Division and square root as operators are as exact (table 8.1).
+    Real("x + y", "8.4", np.add, 0.5, (WIDE, WIDE), call="a + b", half=0.5),
+    Real("x - y", "8.4", np.subtract, 0.5, (WIDE, WIDE), call="a - b", half=0.5),
+    Real("x * y", "8.4", np.multiply, 0.5, (WIDE, WIDE), call="a * b", half=0.5),
     Real("x / y", "8.4", np.divide, 0.5, (WIDE, WIDE), call="a / b", half=0.5, fast=2.5),
     Real("1 / x", "8.4", lambda x: 1 / x, 0.5, call="V(1) / a", half=0.5, fast=1),
 ]
@@ -243,6 +245,7 @@ RELATIONAL = [
     Real("isfinite", "6.4", np.isfinite, 0, call="V(isfinite(a))", half=0),
     Real("isinf", "6.4", np.isinf, 0, call="V(isinf(a))", half=0),
     Real("isnan", "6.4", np.isnan, 0, call="V(isnan(a))", half=0),
+    Real("isnormal", "6.4", _isnormal, 0, call="V(isnormal(a))", half=0, native=True),
     Real(
         "isordered",
         "6.4",
@@ -355,9 +358,11 @@ INTEGERS = [
     Integer("clamp", 3, lambda t, x, y, z: min(max(x, min(y, z)), max(y, z)), call="clamp(a, min(b, c), max(b, c))"),
     Integer("clz", 1, lambda t, x: t.bits - t.unsigned(x).bit_length()),
     Integer("ctz", 1, lambda t, x: ((x & -x).bit_length() - 1) if x else t.bits),
-    Integer("extract_bits", 1, lambda t, x: t.signed(x >> 1, t.bits // 2), call="extract_bits(a, 1u, {half}u)"),
+    Integer(
+        "extract_bits", 1, lambda t, x: t.signed(x >> 1, t.bits // 2), call="extract_bits(a, 1u, {half}u)", since="1.2"
+    ),
     Integer("hadd", 2, lambda t, x, y: (x + y) >> 1),
-    Integer("insert_bits", 2, _insert, call="insert_bits(a, b, 2u, {half}u)"),
+    Integer("insert_bits", 2, _insert, call="insert_bits(a, b, 2u, {half}u)", since="1.2"),
     Integer("mad24", 3, _mad24, ("int", "uint"), "mad24(a & 0xfff, b & 0xfff, c)", since="2.1"),
     Integer("madhi", 3, lambda t, x, y, z: (x * y >> t.bits) + z),
     Integer("madsat", 3, lambda t, x, y, z: t.saturated(x * y + z)),
@@ -369,7 +374,7 @@ INTEGERS = [
     Integer("mul24", 2, _mul24, ("int", "uint"), "mul24(a & 0xfff, b & 0xfff)", since="2.1"),
     Integer("mulhi", 2, lambda t, x, y: x * y >> t.bits),
     Integer("popcount", 1, lambda t, x: t.unsigned(x).bit_count()),
-    Integer("reverse_bits", 1, lambda t, x: int(f"{t.unsigned(x):0{t.bits}b}"[::-1], 2)),
+    Integer("reverse_bits", 1, lambda t, x: int(f"{t.unsigned(x):0{t.bits}b}"[::-1], 2), since="2.1"),
     Integer("rhadd", 2, lambda t, x, y: (x + y + 1) >> 1),
     Integer("rotate", 2, _rotate),
     Integer("select", 2, lambda t, x, y: max(x, y), call="select(a, b, a < b)", section="6.4"),
