@@ -3,6 +3,8 @@
 Inputs are fresh random numbers in every run, with the edges among them; the seed is in the test's output.
 """
 
+# ruff: noqa: E501  (MSL)
+
 import math
 
 import numpy as np
@@ -18,7 +20,7 @@ EDGES = [0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 2.0**-126, 1e30, -1e30, np.inf, -n
 @pytest.fixture
 def rng() -> np.random.Generator:
     seed = np.random.SeedSequence().entropy
-    print(f"seed {seed}")  # noqa: T201  (shown by pytest when the test fails)
+    print(f"seed {seed}")  # shown by pytest when the test fails
     return np.random.default_rng(seed)
 
 
