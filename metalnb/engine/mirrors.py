@@ -85,7 +85,7 @@ class Mirrors:
             place = stretch(view)
             if place not in known:
                 self._settle(place)
-                known[place] = self._device.buffer(view)
+                known[place] = self._device.buffer(_plain(view))
             buffers.append(known[place])
             if writable and all(r.buffer is not known[place] for r in results):
                 results.append(Result(view, known[place]))
@@ -127,6 +127,11 @@ def _bytes(argument: Any) -> Bytes:
     if isinstance(argument, np.ndarray):
         return np.asarray(argument).reshape(-1).view(np.uint8)
     return np.frombuffer(argument, np.uint8)
+
+
+def _plain(view: Bytes) -> Bytes:
+    """Give what metalcompute takes without a word: it asks for an int first, and NumPy warns of one from a vector."""
+    return view if view.size > 1 else view.reshape(())
 
 
 def _check_overlap(name: str, results: list[Result], known: dict[Stretch, Any]) -> None:

@@ -50,8 +50,8 @@ struct metalnb_place {
 };
 """
 _EXTRA = (
-    "device metalnb_launch& metalnb_l [[buffer({index})]], uint metalnb_g [[threadgroup_position_in_grid]], "
-    "uint metalnb_i [[thread_index_in_threadgroup]], uint metalnb_n [[threads_per_threadgroup]]"
+    "device metalnb_launch& metalnb_l [[buffer({index})]], unsigned metalnb_g [[threadgroup_position_in_grid]], "
+    "unsigned metalnb_i [[thread_index_in_threadgroup]], unsigned metalnb_n [[threads_per_threadgroup]]"
 )
 # The first thread tells how large the threadgroups really are. Then the threads that only fill up the last SIMD-group
 # leave, before any barrier; see `engine.metal` for why a barrier behind this is right.
