@@ -33,6 +33,8 @@ _FAST = (
 _SPIRV = (
     "--target=spirv64-unknown-unknown",
     "-mllvm", "-spirv-ext=+SPV_KHR_subgroup_rotate,+SPV_EXT_shader_atomic_float_add,+SPV_KHR_bit_instructions",
+    # SPIR-V has no copy between places that overlap: a loop that moves an array's elements up must stay a loop.
+    "-mllvm", "-disable-loop-idiom-memcpy",
 )  # fmt: skip
 _MATH = {"fast": _FAST, "precise": ("-ffp-contract=on", "-D$FAST_MATH=0")}
 _LANGUAGE = (
@@ -41,6 +43,7 @@ _LANGUAGE = (
     "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
 _PRELUDE = TARGET / "prelude.h"
+_PLAIN = ("-include", str(_PRELUDE))  # without precompiled headers
 
 
 @functools.cache
@@ -93,9 +96,15 @@ def spirv(unit: Unit, text: str) -> bytes:
         with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
             folder = Path(name)
             _write(folder, MAIN, text, unit.headers)
+            command = [*clang(), *flags, *_paths(folder), "-c", MAIN, "-o", "out.spv"]
             prelude = _precompiled(flags)
-            start = ("-include-pch", str(prelude)) if prelude else ("-include", str(_PRELUDE))
-            _run([*clang(), *flags, *_paths(folder), *start, "-c", MAIN, "-o", "out.spv"], folder, unit)
+            try:
+                _run([*command, *(("-include-pch", str(prelude)) if prelude else _PLAIN)], folder, unit)
+            except CompileError:
+                if prelude is None:
+                    raise
+                _run([*command, *_PLAIN], folder, unit)
+                prelude.unlink(missing_ok=True)  # it was damaged: the text is fine
             return (folder / "out.spv").read_bytes()
 
     return cache.store().make(key, "spirv", build)
