@@ -8,7 +8,7 @@ What is edited (every edit is recorded, so that diagnostics lead back to the aut
 ``constant int N [[function_constant(0)]];`` ``… [[$attribute(…)]] $initial(N);``
 ``threadgroup T tile[N];``                   ``threadgroup T (&tile)[N] = $threadgroup_storage<…>();``
 ``T get() const device``                     ``T get() const __global``
-``template <void (*f)(int)>``                ``template <auto f>``
+``template <void (*f)(int)>``                ``template <void (&f)(int)>``
 ``template <class T> f(thread T& a, T b)``   ``… thread typename $thread_type<T>::type& a …``
 ``i < n ? x[i] : float4(0)``                 ``i < n ? $either()->* x[i] : $either()->* float4(0)``
 ``[[bogus]]``, ``#include "/etc/passwd"``    an error, unless ``#if 0`` hides it

@@ -91,23 +91,13 @@ def _declarators(tokens: list[Token], at: int, words: Mapping[str, bool], *, mac
 
 
 def function_parameters(tokens: list[Token], at: int) -> list[Edit]:
-    """Edit ``template <void (*f)(int)>`` at ``at`` into ``template <auto f>``, which clang takes."""
+    """Edit ``template <void (*f)(int)>`` at ``at`` into ``template <void (&f)(int)>``: clang takes no pointer there."""
     end = close(tokens, at + 1)
     edits: list[Edit] = []
-    start = i = at + 2
-    while i < end:
-        if tokens[i].text == ",":
-            start = i + 1
-        elif tokens[i].text == "(":
-            inner = [t.text for t in tokens[i + 1 : i + 5]]
-            stop = close(tokens, i)
-            if len(inner) == 4 and inner[0] in {"*", "&"} and inner[2:] == [")", "("]:
-                stop = close(tokens, i + 4)
-                edits.append(Edit(tokens[start].start, tokens[stop].end, f"auto {inner[1]}"))
-            if stop < 0:
-                return []
-            i = stop
-        i += 1
+    for i in range(at + 2, end - 3):
+        star, _, *after = (t.text for t in tokens[i + 1 : i + 5])
+        if tokens[i].text == "(" and star == "*" and after == [")", "("]:
+            edits.append(Edit(tokens[i + 1].start, tokens[i + 1].end, "&"))
     return edits
 
 

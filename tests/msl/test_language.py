@@ -131,6 +131,14 @@ template <void (*deq)(device const B*, thread float&)> float get(device const B*
     return x; }
 { device B* b = (device B*)(y + 4); b->n = 5; y[0] = get<twice>(b); y[1] = get<plus>(b); y[4] = 0; }
 """, [10, 6, -1, -1, 0]),
+    ("function templates for function-pointer parameters", """
+template <class M> void wide(device const float* b, int k, thread M& m) { m = M(b[0] + k); }
+template <class M> void narrow(device const uchar* b, int k, thread M& m) { M t = M(b[0]); m = t * k; }
+template <class B, int n, void (*load)(device const B*, int, thread float2x2&)> float total(device const float* b) {
+    float2x2 m; load((device const B*)b, n, m); return m[0][0] + m[1][1]; }
+{ y[0] = 1; y[1] = total<float, 2, wide>(y); ((device uchar*)y)[0] = 3; y[2] = total<uchar, 2, narrow>(y);
+    y[3] = total<float, 5, wide<float2x2>>(y + 1); y[0] = 0; }
+""", [0, 6, 12, 22]),
     ("variadic templates", """
 template <class... T> float sum(T... x) { return (0.0 + ... + x); } template <class... T> int count(T...) {
     return sizeof...(T); }
@@ -289,7 +297,8 @@ struct S { uchar n; operator float() const device { return n + 1; } operator flo
     y[i] = a * 100 + b * 10 + c; }
 """, 134),
     ("const on either side", """
-float f(const device float* a, device const float* b, const thread float& c, thread const float& d, float const thread* e) {
+float f(const device float* a, device const float* b, const thread float& c, thread const float& d,
+    float const thread* e) {
     return a[0] + b[0] + c + d + *e; }
 { float p = 2; y[0] = 1; y[i] = f(y, y, p, p, &p); }
 """, 8),
