@@ -73,8 +73,8 @@ $NUMBER(float) $INTEGER(int) $INTEGER(metal::uint) $INTEGER(long) $INTEGER(metal
 typedef metal::uint $ballot __attribute__((ext_vector_type(4)));
 $ballot sub_group_ballot(int) $together;
 
-/// A SIMD-group's threads meet, and see each other's memory. Not a control barrier: the device takes that for one of the whole
-/// threadgroup, and drops every thread's work when a SIMD-group has returned before it. A ballot is where they meet.
+/// A SIMD-group's threads meet, and see each other's memory. Not a control barrier: the device takes that for one of the
+/// whole threadgroup, and drops every thread's work when a SIMD-group has returned before it. They meet in a ballot.
 inline __attribute__((convergent)) void $simd_barrier(metal::uint semantics) {
     sub_group_ballot(true);
     __spirv_MemoryBarrier($simdgroup_scope, semantics);
