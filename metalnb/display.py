@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 # JupyterLab sets cells to the right, and removes style sheets, but not this, from a notebook it does not trust yet.
 _LEFT = 'style="text-align:left"'
+_LINES = 500  # of a cell's text that its card repeats
 _FULL = 4  # kernels of a program that get a card each; more of them are a table
 
 
@@ -248,12 +249,13 @@ def _listed_html(cards: Sequence[Card]) -> str:
 
 
 def _folded(source: str) -> str:
+    lines = source.strip("\n").splitlines()
     if not source.strip():
         return ""
-    count = len(source.strip("\n").splitlines())
-    label = f"Metal source, {count} line{'' if count == 1 else 's'}"
-    code = f'<pre class="metalnb-code">{highlight(source.strip(chr(10)))}</pre>'
-    return f"<details><summary>{label}</summary>{code}</details>"
+    label = f"Metal source, {len(lines):,} line{'' if len(lines) == 1 else 's'}"
+    shown = highlight("\n".join(lines[:_LINES]))
+    rest = f"<div>… and {len(lines) - _LINES:,} more lines</div>" if len(lines) > _LINES else ""
+    return f'<details><summary>{label}</summary><pre class="metalnb-code">{shown}</pre>{rest}</details>'
 
 
 def _html_table(head: Sequence[str], rows: Iterable[Sequence[str]], code: frozenset[int]) -> str:

@@ -88,6 +88,15 @@ def test_the_source_is_folded_away() -> None:
     assert "".join(details.itertext()) == f"Metal source, {len(CELL.splitlines())} lines" + CELL.strip()
 
 
+def test_a_long_source_is_cut() -> None:
+    card = Card(Signature("f", "f"), Reflection(()), "cpu", "", "fast", source="int a;\n" * 13_000)
+    (details,) = parse(cards_html([card])).iter("details")
+    text = "".join(details.itertext())
+    assert text.startswith("Metal source, 13,000 lines")
+    assert text.endswith("… and 12,500 more lines")
+    assert text.count("int a;") == 500
+
+
 def test_text_of_the_author_is_never_markup() -> None:
     html = kernel(ENTITY)._repr_html_()
     assert "<script>" not in html

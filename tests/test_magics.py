@@ -181,7 +181,9 @@ def test_a_header_is_checked_at_once_and_a_bad_one_is_not_kept(shell: Interactiv
 def test_a_header_may_include_another(run: Run) -> None:
     run(f"%%metal --header cube.h\n{HEADER}")
     run('%%metal --header ninth.h\n#include "cube.h"\ninline float ninth(float x) { return cube(cube(x)); }\n')
-    assert list(run("%metal headers").result) == ["cube.h", "ninth.h"]
+    kept = run("%metal headers").result
+    assert list(kept) == ["cube.h", "ninth.h"]
+    assert kept["cube.h"] == HEADER
 
 
 def test_save_writes_the_cell_when_it_compiles(shell: InteractiveShell, run: Run, tmp_path: Path) -> None:
