@@ -6,9 +6,13 @@ the process's memory (fine-grain system SVM).
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
+import shutil
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
@@ -28,12 +32,8 @@ INSTALL = "pip install pyopencl intel-opencl-rt intel-cmplr-lib-rt"
 def runtime() -> Path | None:
     """Give the folder that names Intel's runtime to OpenCL's loader; None when the runtime is not installed.
 
-    The wheel's own .icd file names a path that does not exist.
-
-    Raises
-    ------
-    EngineUnavailable
-        When the folder cannot be written.
+    The wheel's own .icd file names a path that does not exist. Without a cache that can be written, the folder lasts as
+    long as the process.
     """
     vendors = cache.folder() / "vendors" / cache.digest(sys.prefix)[:12]
     entry = vendors / "intel.icd"
@@ -42,14 +42,25 @@ def runtime() -> Path | None:
             library = _intel_library()
             if library is None:
                 return None
+            cache.folder().mkdir(mode=0o700, parents=True, exist_ok=True)  # by itself: parents get the usual mode
             vendors.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = vendors / f".intel.{os.getpid()}.{threading.get_ident()}"
             fresh.write_text(f"{library}\n", encoding="utf-8")
             fresh.replace(entry)
-    except OSError as error:
-        message = f"engine 'cpu' needs a folder it can write: {vendors}: set METALNB_CACHE to one"
-        raise EngineUnavailable(message) from error
+    except OSError:
+        return _passing_folder()
     return vendors
+
+
+@functools.cache
+def _passing_folder() -> Path | None:
+    library = _intel_library()
+    if library is None:
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="metalnb-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "intel.icd").write_text(f"{library}\n", encoding="utf-8")
+    return folder
 
 
 def _intel_library() -> Path | None:
