@@ -1,0 +1,186 @@
+"""What is kept on disk is found again, never trusted when damaged, never stale, and never needed."""
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import cache, program as programs
+from metalnb.engine import clang
+
+KINDS = ("signatures", "spirv", "device")
+
+
+def cell(value: int, salt: object) -> str:
+    return f"// {salt}\nkernel void k(device int* y, uint i [[thread_position_in_grid]]) {{ y[i] = {value}; }}"
+
+
+def run(source: str, **options: object) -> list[int]:
+    """Compile as a new process would, with nothing kept in memory; give what the kernel writes."""
+    programs._programs.clear()
+    return mnb.compile(source, **options).k(grid=2).tolist()  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache of the test's own."""
+    path = tmp_path / "fresh" / "cache"
+    monkeypatch.setenv("METALNB_CACHE", str(path))
+    yield path
+    programs._programs.clear()
+
+
+def entries(folder: Path, kind: str) -> list[Path]:
+    return sorted(p for p in (folder / kind).rglob("*") if p.is_file())
+
+
+def test_a_program_is_kept_in_every_stage_and_for_its_user_alone(folder: Path, tmp_path: Path) -> None:
+    assert run(cell(7, tmp_path)) == [7, 7]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for kind in KINDS:
+        (entry,) = entries(folder, kind)
+        assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+    assert not list(folder.rglob(".*")) + list(folder.rglob("metalnb-*"))  # nothing half written is left
+    before = {p: p.stat().st_mtime_ns for k in KINDS for p in entries(folder, k)}
+    assert run(cell(7, tmp_path)) == [7, 7]
+    assert {p: p.stat().st_mtime_ns for k in KINDS for p in entries(folder, k)} == before
+
+
+def test_what_is_kept_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(cell(7, tmp_path))
+
+    def refuse(*_: object, **__: object) -> None:
+        pytest.fail("a compiler was started")
+
+    from metalnb.msl import reflect
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(reflect, "parse", refuse)
+    assert run(cell(7, tmp_path)) == [7, 7]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("damage", ["empty", "cut", "turned", "replaced", "folder"])
+def test_a_damaged_entry_is_made_again(kind: str, damage: str, folder: Path, tmp_path: Path) -> None:
+    run(cell(7, tmp_path))
+    (entry,) = entries(folder, kind)
+    good = entry.read_bytes()
+    if damage == "folder":
+        entry.unlink()
+        entry.mkdir()
+    else:
+        middle = len(good) // 2
+        flipped = good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
+        entry.write_bytes({"empty": b"", "cut": good[:middle], "turned": flipped, "replaced": b"nonsense" * 9}[damage])
+    assert run(cell(7, tmp_path)) == [7, 7]
+    if damage != "folder":
+        assert cache.store().get(entry.parent.name + entry.name, kind)
+
+
+@pytest.mark.parametrize("kind", ["signatures", "device"])
+def test_a_sound_entry_that_is_no_program_is_made_again(kind: str, folder: Path, tmp_path: Path) -> None:
+    """A device binary of another build of the runtime, or signatures of another shape, with a right checksum."""
+    run(cell(7, tmp_path))
+    (entry,) = entries(folder, kind)
+    cache.store().put(entry.parent.name + entry.name, kind, b'{"kernels": 3}')
+    assert run(cell(7, tmp_path)) == [7, 7]
+    assert cache.store().get(entry.parent.name + entry.name, kind) != b'{"kernels": 3}'
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "replaced"])
+def test_damaged_precompiled_headers_are_made_again(damage: str, folder: Path, tmp_path: Path) -> None:
+    run(cell(1, tmp_path))
+    (entry,) = entries(folder, "headers")
+    good = entry.read_bytes()
+    entry.write_bytes({"empty": b"", "cut": good[: len(good) // 2], "replaced": b"nonsense" * 9}[damage])
+    assert run(cell(2, tmp_path)) == [2, 2]
+    assert run(cell(3, tmp_path)) == [3, 3]
+    (entry,) = entries(folder, "headers")
+    assert entry.stat().st_size == len(good)
+
+
+@pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/no/cache"])
+def test_without_a_cache_all_still_works(place: str, tmp_path: Path) -> None:
+    if not Path(place).parent.parent.exists():
+        pytest.skip("no such place here")
+    code = f"import metalnb as mnb\nprint(mnb.compile({cell(7, tmp_path)!r}).k(grid=2).tolist())"
+    environment = {**os.environ, "METALNB_CACHE": place}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert (done.stdout, done.stderr) == ("[7, 7]\n", "")
+
+
+def test_a_cache_that_can_be_read_only(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(cell(1, tmp_path))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "read-only")
+
+    monkeypatch.setattr(cache.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert run(cell(1, tmp_path)) == [1, 1]
+    assert run(cell(2, tmp_path)) == [2, 2]
+
+
+def test_no_change_ever_runs_stale_code(folder: Path, tmp_path: Path) -> None:
+    text = f"""// {tmp_path}
+#include "value.h"
+constant int n [[function_constant(0)]];
+kernel void k(device int* y, uint i [[thread_position_in_grid]]) {{ y[i] = VALUE * 100 + n * 10 + $FAST_MATH; }}"""
+    for again in range(2):
+        for value in (1, 2):
+            for n in (3, 4):
+                for math in ("fast", "precise"):
+                    headers = {"value.h": '#include "deep.h"\n', "deep.h": f"#define VALUE {value}\n"}
+                    expected = value * 100 + n * 10 + (math == "fast")
+                    assert run(text, headers=headers, constants={"n": n}, math=math) == [expected] * 2, again
+    assert run(cell(5, tmp_path)) == [5, 5]
+    assert run(cell(6, tmp_path)) == [6, 6]
+
+
+def test_an_unrelated_header_cell_makes_nothing_anew(folder: Path, tmp_path: Path) -> None:
+    run(cell(7, tmp_path), headers={"other.h": "#define A 1"})
+    before = entries(folder, "spirv")
+    run(cell(7, tmp_path), headers={"other.h": "#define A 2", "more.h": ""})
+    assert entries(folder, "spirv") == before
+
+
+@pytest.mark.parametrize("changed", ["_headers", "version"])
+def test_another_compiler_or_other_headers_make_it_anew(
+    changed: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    run(cell(7, tmp_path))
+    before = entries(folder, "spirv")
+    monkeypatch.setattr(clang, changed, lambda: "another")
+    run(cell(7, tmp_path))
+    assert len(entries(folder, "spirv")) == len(before) + 1
+
+
+def test_the_state_of_the_headers_is_told_by_their_files(tmp_path: Path) -> None:
+    file = tmp_path / "h"
+    file.write_text("a")
+    first = cache.fingerprint([file])
+    os.utime(file, ns=(1, 1))
+    second = cache.fingerprint([file])
+    file.write_text("ab")
+    os.utime(file, ns=(1, 1))
+    assert len({first, second, cache.fingerprint([file])}) == 3
+
+
+def test_parts_of_a_key_do_not_run_together() -> None:
+    assert len({cache.digest("ab", "c"), cache.digest("a", "bc"), cache.digest("abc"), cache.digest("ab", "c", "")}) == 4
+
+
+def test_many_programs_do_not_stay_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "_KEPT", 3)
+    programs._programs.clear()
+    made = [mnb.compile(cell(n, folder)) for n in range(5)]
+    assert len(programs._programs) == 3
+    assert mnb.compile(cell(4, folder)) is made[4]
+    assert mnb.compile(cell(0, folder)) is not made[0]
+    assert np.array_equal(made[0].k(grid=1), [0])
