@@ -19,10 +19,10 @@ _HERE = str(Path(__file__).parent)
 _ROOMS = tuple(str(Path(_HERE, room).resolve()) for room in ("magics", "library_kernels"))
 _MAGIC_CALLS = frozenset({"run_cell_magic", "run_line_magic"})
 
-# The sixteen colours every viewer of a notebook maps to its own theme.
+# The colours that every viewer maps to its own theme; bold ones are the darker on a light page.
 _COLOURS = {
-    "place": "1", "message": "1", "error": "1;31", "warning": "1;35", "note": "36", "margin": "34", "caret": "1;31",
-    "hint": "36",
+    "place": "1", "message": "1", "error": "1;31", "warning": "1;35", "note": "1;36", "margin": "34", "caret": "1;31",
+    "hint": "1;36",
 }  # fmt: skip
 
 
