@@ -5,6 +5,7 @@ An edit never adds or removes a line end: lines stay true by themselves, and onl
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -80,5 +81,8 @@ class EditedText:
         return max(1, column - shift)
 
 
+_END = re.compile(r"(?:\\[ \t\f\v]*)?\n")  # with the backslash that carries a macro over it
+
+
 def _keep_lines(old: str, new: str) -> str:
-    return new + "\n" * (old.count("\n") - new.count("\n"))
+    return new + "".join(_END.findall(old)[new.count("\n") :])
