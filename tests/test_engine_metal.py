@@ -293,6 +293,14 @@ def test_threadgroup_memory_of_a_given_size() -> None:
     np.testing.assert_array_equal(out, (63 - np.arange(50)) * 1001)
 
 
+def test_a_cell_without_the_standard_library() -> None:
+    source = """kernel void f(device float* out, threadgroup float* m [[threadgroup(0)]],
+        uint i [[thread_index_in_threadgroup]]) { m[i] = i; out[i] = m[i] * 2; }"""
+    out = np.zeros(40, np.float32)
+    mnb.compile(source, engine="metal").f(out, threadgroup=40)
+    np.testing.assert_array_equal(out, 2 * np.arange(40))
+
+
 def test_too_much_threadgroup_memory() -> None:
     source = """kernel void f(device float* x, threadgroup float* b, uint i [[thread_position_in_threadgroup]]) {
         threadgroup float a[4200]; a[i] = b[i] = x[i]; threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -18,6 +18,8 @@ Where the double differs, because Metal leaves the behaviour undefined:
 - A ``[[threadgroup(n)]]`` argument, and a maximum of fewer than 32 threads, raise `error`; metalcompute gives the
   first no memory, and ends the process at the second.
 - Of a template kernel, errors in the body are found by ``.function``, not yet by ``.kernel``.
+- The compiler's text has Apple's form and places; its words are those of metalnb's own front end, which also refuses
+  more than 32 KiB of threadgroup memory in a program, where metalcompute fails at the call.
 """
 
 from __future__ import annotations

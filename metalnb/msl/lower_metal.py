@@ -31,8 +31,10 @@ from .tokens import Stream, Token, close, tokenize
 
 __all__ = ["as_written", "metal"]
 
-# Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`.
+# Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. It is plain C++,
+# for it stands before the author's `#include <metal_stdlib>`, if there is one.
 _PRELUDE = """\
+struct alignas(16) metalnb_block { unsigned words[4]; };
 struct metalnb_launch { unsigned grid[3], group[3], groups[3], first[3], row[3], seen; };
 struct metalnb_place {
   unsigned at[3], local[3], group[3], size[3], threads;
@@ -211,7 +213,7 @@ class _Writer:
         storage = f"metalnb_t{role.index}"
         count = self.memory[role.name] // 16
         value = f"{storage}[0]" if role.reference else storage
-        return f" threadgroup float4 {storage}[{count}]; {declared} = ({kind}){value};"
+        return f" threadgroup metalnb_block {storage}[{count}]; {declared} = ({kind}){value};"
 
     def _instantiations(self, tokens: list[Token], text: str) -> list[Edit]:
         """Let the instantiation of the kernel follow the rewritten template, and drop the others: they cost time."""
