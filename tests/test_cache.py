@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb import cache, program as programs
+from metalnb import cache
+from metalnb import program as programs
 from metalnb.engine import clang
 
 KINDS = ("signatures", "spirv", "device")
@@ -173,7 +174,9 @@ def test_the_state_of_the_headers_is_told_by_their_files(tmp_path: Path) -> None
 
 
 def test_parts_of_a_key_do_not_run_together() -> None:
-    assert len({cache.digest("ab", "c"), cache.digest("a", "bc"), cache.digest("abc"), cache.digest("ab", "c", "")}) == 4
+    assert (
+        len({cache.digest("ab", "c"), cache.digest("a", "bc"), cache.digest("abc"), cache.digest("ab", "c", "")}) == 4
+    )
 
 
 def test_many_programs_do_not_stay_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

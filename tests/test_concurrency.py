@@ -1,0 +1,180 @@
+"""Threads and processes compile and call at once, on an empty cache and on a full one, and every answer is right."""
+
+# ruff: noqa: E501  (MSL)
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import program as programs
+
+TIMES = 100
+TEXTS = 12  # different ones among them; the rest are found on disk
+
+CELL = """// {salt}
+kernel void affine(device const int* x, device int* y, constant int& b, uint i [[thread_position_in_grid]]) {{ y[i] = {a} * x[i] + b; }}
+"""
+SLOW = """
+kernel void spin(device uint* y, constant uint& rounds, uint i [[thread_position_in_grid]]) {
+    uint state = i + 1;
+    for (uint n = 0; n < rounds; ++n) state = state * 1664525u + 1013904223u;
+    y[i] = state;
+}"""
+
+
+def at_once(works: list[Callable[[], None]]) -> None:
+    """Start all at the same moment; hand on the first error."""
+    barrier = threading.Barrier(len(works))
+
+    def work(one: Callable[[], None]) -> None:
+        barrier.wait()
+        one()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        for future in [pool.submit(work, w) for w in works]:
+            future.result(timeout=120)
+
+
+def test_two_threads_compile_and_call_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is kept in memory, so that both threads meet in every stage of a program's making."""
+    x = np.arange(100, dtype=np.int32)
+    monkeypatch.setenv("METALNB_CACHE", str(tmp_path / "cache"))
+    for a in (n % TEXTS for n in range(TIMES)):
+        programs._programs.clear()
+        source = CELL.format(salt=tmp_path, a=a)
+        results = {}
+
+        def use(b: int, source: str = source, results: dict[int, np.ndarray] = results) -> None:
+            results[b] = mnb.compile(source).affine(x, b=b)
+
+        at_once([lambda: use(1), lambda: use(2)])
+        for b, y in results.items():
+            np.testing.assert_array_equal(y, a * x + b)
+        assert set(results) == {1, 2}
+
+
+def test_one_kernel_is_called_from_many_threads_at_once() -> None:
+    kernel = mnb.compile(CELL.format(salt="shared", a=3)).affine
+
+    def use(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(TIMES):
+            x = rng.integers(-1000, 1000, rng.integers(1, 3000), np.int32)
+            b = int(rng.integers(-1000, 1000))
+            np.testing.assert_array_equal(kernel(x, b=b), 3 * x + b)
+
+    at_once([lambda s=seed: use(s) for seed in range(6)])
+
+
+def test_dispatches_with_rows_of_simdgroups_from_many_threads() -> None:
+    kernel = mnb.compile("""
+#include <metal_stdlib>
+using namespace metal;
+kernel void sums(device const int* x, device int* y, uint2 at [[thread_position_in_grid]], uint2 n [[threads_per_grid]]) {
+    y[at.y * n.x + at.x] = simd_sum(x[at.y * n.x + at.x]);
+}""").sums
+
+    def use(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(TIMES // 4):
+            x = rng.integers(0, 100, (8 * int(rng.integers(1, 5)), 4 * int(rng.integers(1, 9))), np.int32)
+            y = kernel(x, threadgroup=(4, 8))  # each SIMD-group is a whole threadgroup: a block of 8 by 4
+            blocks = x.reshape(x.shape[0] // 8, 8, x.shape[1] // 4, 4).sum((1, 3))
+            np.testing.assert_array_equal(y, np.kron(blocks, np.ones((8, 4), np.int32)))
+
+    at_once([lambda s=seed: use(s) for seed in range(4)])
+
+
+PROCESS = """
+import sys
+import numpy as np
+import metalnb as mnb
+from metalnb import program as programs
+cell = sys.stdin.read()
+x = np.arange(100, dtype=np.int32)
+for a in (n % {texts} for n in range({times})):
+    programs._programs.clear()
+    y = mnb.compile(cell.replace("AAA", str(a))).affine(x, b=a)
+    assert (y == a * x + a).all(), a
+print("right")
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_with_an_empty_cache_compile_and_call_at_once(empty_cache: dict[str, str]) -> None:
+    cell = CELL.format(salt="processes", a="AAA")
+    command = [sys.executable, "-c", PROCESS.format(times=TIMES, texts=TEXTS)]
+
+    def process() -> None:
+        done = subprocess.run(command, input=cell, capture_output=True, text=True, check=False, env=empty_cache)
+        assert (done.stdout, done.stderr) == ("right\n", "")
+
+    at_once([process, process])
+    assert not [p for p in Path(empty_cache["METALNB_CACHE"]).rglob("*") if p.name.startswith((".", "metalnb-"))]
+
+
+def spin() -> tuple[mnb.Kernel, int]:
+    """A kernel, and the rounds that keep it busy for about half a second."""
+    kernel = mnb.compile(SLOW).spin
+    rounds = 1_000_000
+    kernel(rounds=1, grid=1)
+    begin = time.perf_counter()
+    kernel(rounds=rounds, grid=1)
+    return kernel, int(rounds * 0.5 / max(time.perf_counter() - begin, 1e-4))
+
+
+def test_python_goes_on_while_a_kernel_runs() -> None:
+    kernel, rounds = spin()
+    rounds = min(rounds, 2**32 - 1)
+    kernel_ends: list[float] = []
+    ticks: list[float] = []
+
+    def dispatch() -> None:
+        kernel(rounds=rounds, grid=1)
+        kernel_ends.append(time.perf_counter())
+
+    worker = threading.Thread(target=dispatch)
+    begin = time.perf_counter()
+    worker.start()
+    while worker.is_alive():
+        ticks.append(time.perf_counter())
+        time.sleep(0.001)
+    worker.join()
+    assert kernel_ends[0] - begin > 0.05
+    assert sum(t < kernel_ends[0] for t in ticks) >= 10, "no Python ran while the kernel did"
+
+
+def test_a_ticket_is_given_before_the_kernel_ends() -> None:
+    kernel, rounds = spin()
+    ready = kernel.prepare(rounds=min(rounds, 2**32 - 1), grid=1)
+    begin = time.perf_counter()
+    ticket = ready.launch()
+    launched = time.perf_counter() - begin
+    assert ticket
+    ticket.wait()
+    total = time.perf_counter() - begin
+    assert total > 0.05
+    assert launched < total / 2
+
+
+def test_memory_of_a_dispatch_lives_as_long_as_its_ticket() -> None:
+    kernel, rounds = spin()
+    tickets = []
+    outputs = []
+    for _ in range(8):
+        ready = kernel.prepare(rounds=max(1, rounds // 5000), grid=1000)
+        outputs.append(ready.outputs[0])
+        tickets.append(ready.launch())
+        del ready
+    for ticket in tickets:
+        ticket.wait()
+    assert all(np.array_equal(o, outputs[0]) for o in outputs)
+    assert len(np.unique(outputs[0])) > 900
