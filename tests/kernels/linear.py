@@ -90,3 +90,22 @@ def gemm_simdgroup(bench: Bench, kind: str, m: int, n: int, k: int) -> Check:
     a, b = a.astype(np.float64), b.astype(np.float64)
     magnitude = np.abs(a) @ np.abs(b) + np.abs(bias)
     return Check(c, np.maximum(a @ b + bias, 0), roundings=k + 2, scale=magnitude)
+
+
+@table.case({"rows": 1, "columns": 1}, {"rows": 37, "columns": 1000})
+def spmv(bench: Bench, rows: int, columns: int) -> list[Check]:
+    lengths = bench.rng.integers(0, 2 * 32 + 5, rows)
+    lengths[0] = 0
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
+    where = bench.rng.integers(0, columns, max(1, lengths.sum())).astype(np.uint32)
+    values, x = bench.normal(where.size, dtype=np.float16), bench.normal(columns)
+    checks = []
+    for read, seen in (("plain", x.astype(np.float64)), ("squared", x.astype(np.float64) ** 2)):
+        y = np.full(rows, np.nan, np.float32)
+        grid = padded(rows, 4) * 32
+        bench.load()[f"spmv_{read}"](starts, where, values, x, y, rows, grid=grid, threadgroup=128)
+        terms = (values.astype(np.float64) * seen[where])[: lengths.sum()]
+        row = np.repeat(np.arange(rows), lengths)
+        magnitude = np.bincount(row, np.abs(terms), rows)
+        checks.append(Check(y, np.bincount(row, terms, rows), roundings=16, scale=magnitude))
+    return checks

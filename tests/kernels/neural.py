@@ -21,8 +21,6 @@ def _softmax_case(bench: Bench, dtype: Any, name: str, rows: int, columns: int, 
     x = (4 * bench.normal(rows, columns)).astype(dtype)
     x[0, columns // 2] = 30  # one element takes nearly all
     x[-1, : columns // 2] = -np.inf  # a masked row
-    got = bench.load()[name](x, np.zeros_like(x), columns, grid=rows * threads, threadgroup=threads)
-    assert got is None
     out = np.zeros_like(x)
     bench.load()[name](x, out, columns, grid=rows * threads, threadgroup=threads)
     # exp's argument carries a rounding of up to 60 units of its own, and fast::exp a few more.
@@ -117,3 +115,64 @@ def attention(bench: Bench, dim: int, queries: int, keys: int, causal: bool) -> 
     weights = _softmax(scores)
     # Scores of up to about 8 carry dim roundings at worst; each moves a weight by as much.
     return Check(out, weights @ v, roundings=dim + keys / 4, scale=weights @ np.abs(v) * 4)
+
+
+def _convolution(image: Any, weights: Any, padding: Any, stride: Any, dilation: Any) -> Any:
+    """Give images (N, C, H, W) convolved with weights (K, C, R, S), tap by tap."""
+    image = np.pad(image, ((0, 0), (0, 0), *((p, p) for p in padding)))
+    r, s = weights.shape[2:]
+    oh, ow = (
+        (size - d * (k - 1) - 1) // t + 1
+        for size, k, t, d in zip(image.shape[2:], (r, s), stride, dilation, strict=True)
+    )
+    out = np.zeros((image.shape[0], weights.shape[0], oh, ow))
+    for y in range(r):
+        for x in range(s):
+            rows = slice(y * dilation[0], y * dilation[0] + stride[0] * (oh - 1) + 1, stride[0])
+            columns = slice(x * dilation[1], x * dilation[1] + stride[1] * (ow - 1) + 1, stride[1])
+            out += np.einsum("nchw,kc->nkhw", image[:, :, rows, columns], weights[:, :, y, x])
+    return out
+
+
+@table.case({"shape": (1, 1, 1, 1), "taps": (1, 1), "padding": (0, 0), "stride": (1, 1), "dilation": (1, 1)},
+            {"shape": (2, 3, 9, 11), "taps": (3, 2), "padding": (1, 2), "stride": (2, 1), "dilation": (1, 3)})  # fmt: skip
+def im2col(bench: Bench, shape: Any, taps: Any, padding: Any, stride: Any, dilation: Any) -> list[Check]:
+    program = bench.load()
+    n, c, *size = shape
+    image, weights = bench.normal(*shape), bench.normal(4, c, *taps)
+    want = _convolution(image.astype(np.float64), weights.astype(np.float64), padding, stride, dilation)
+    magnitude = _convolution(np.abs(image), np.abs(weights), padding, stride, dilation)
+    out_size = want.shape[2:]
+    params = {"channels": c, "size": size, "kernel_size": taps, "padding": padding, "stride": stride,
+              "dilation": dilation, "out_size": out_size}  # fmt: skip
+    rows, places = c * taps[0] * taps[1], out_size[0] * out_size[1]
+    columns = np.full((n, rows, places), np.nan, np.float32)
+    program.im2col(image, columns, params, grid=(places, rows, n))
+    out = weights.reshape(4, rows) @ columns
+
+    # Folding is the transpose of unfolding: <unfold(x), y> = <x, fold(y)>.
+    y = bench.normal(rows, places)
+    folded = np.zeros((c, *size), np.float32)
+    program.col2im(y, folded, params, grid=(size[1], size[0], c))
+    left, right = (columns[0].astype(np.float64) * y).sum(), (image[0].astype(np.float64) * folded).sum()
+    total = (np.abs(columns[0]).astype(np.float64) * np.abs(y)).sum() + 1
+    return [
+        Check(out.reshape(want.shape), want, roundings=rows + 2, scale=magnitude + 1e-6),
+        Check(np.float32(right), np.asarray(left), roundings=2 * taps[0] * taps[1] + 2, scale=total),
+    ]
+
+
+@table.case({"channels": 1, "size": (3, 3)}, {"channels": 5, "size": (12, 17)})
+def winograd(bench: Bench, channels: int, size: tuple[int, int]) -> Check:
+    program = bench.load()
+    image, weights = bench.normal(channels, *size), bench.normal(4, channels, 3, 3)
+    filters = np.zeros((4 * channels, 4, 4), np.float32)
+    program.winograd_filters(weights, filters, grid=4 * channels)
+    out = np.full((4, size[0] - 2, size[1] - 2), np.nan, np.float32)
+    tiles = (-(-out.shape[2] // 2), -(-out.shape[1] // 2))
+    program.winograd(image, filters, out, (channels, *size), grid=tiles)
+    plain = (1, 1)
+    want = _convolution(image[None].astype(np.float64), weights.astype(np.float64), (0, 0), plain, plain)[0]
+    # The transforms add up to 4 x 4 elements of the image and 9 of the filter; their sum bounds what is rounded.
+    bound = 16 * np.abs(image).max() * np.abs(weights).sum((1, 2, 3))[:, None, None]
+    return Check(out, want, roundings=12 + channels, scale=np.broadcast_to(bound, want.shape))
