@@ -57,6 +57,8 @@ class CellMagics(Magics):
         """
         options = parse_argstring(self.metal, line)
         common = {"math": options.math, "engine": options.engine}
+        if options.header and (options.name or options.constant):
+            raise UsageError("--header keeps a text: --name and --constant belong to the cells that include it")
         if options.header:
             shown: Program | Header = self.session.keep_header(options.header, cell, **common)
         else:

@@ -116,6 +116,8 @@ def test_several_constants(shell: InteractiveShell, run: Run) -> None:
         ("--constant N", "'N' is not of the form NAME=VALUE, like TILE=16"),
         ("--math sloppy", "invalid choice: 'sloppy'"),
         ("--name 2fast", "'2fast' is no Python name"),
+        ("--header h --name prog", "--name and --constant belong to the cells that include it"),
+        ("--header h --constant N=1", "--name and --constant belong to the cells that include it"),
         ("--grid 3", "unrecognized arguments: --grid 3"),
         ("--save no/such/folder/x.metal --constant N=1", "--save no/such/folder/x.metal: No such file or directory"),
     ],
