@@ -12,6 +12,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.metal import MetalEngine, open_engine
 from metalnb.kernel import Kernel
+from metalnb.msl.assembly import Assembly
 from metalnb.msl.scan import scan
 from metalnb.msl.versions import newer
 from metalnb.program import Program
@@ -388,6 +389,22 @@ UNARY(square, v * v)
     np.testing.assert_array_equal(program.square(x), x * x)
 
 
+def test_macros_with_everyday_names() -> None:
+    source = """
+#define size 4
+#define threads [
+#define at [
+#define local ]
+#define group [
+#define grid ]
+#define uint2 ushort2
+kernel void f(device float* x, uint2 p [[thread_position_in_grid]], uint2 n [[threads_per_grid]])
+{ x[p.y * n.x + p.x] = size; }"""
+    x = np.zeros((5, 3), np.float32)
+    metal(source).f(x)
+    assert (x == 4).all()
+
+
 def test_a_kernel_whose_parameters_a_macro_hides() -> None:
     source = """#define ARGS device float* x, uint i [[thread_position_in_grid]]
 kernel void f(ARGS) { x[i] = 1; }"""
@@ -488,6 +505,22 @@ template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
     assert (first.file, first.line) == ("bad.h", 2)
 
 
+def test_the_report_of_apples_compiler() -> None:
+    """As it is worded there: warnings and notes between, a place in metalnb's own text, the author's line elsewhere."""
+    cell = scan("kernel void f() {\n  oops;\n}")
+    text = Assembly({})
+    text.ours("struct ours {};\n")
+    text.add(cell)
+    report = (
+        "Compilation failed: \n\nprogram_source:2:6: warning: no previous prototype for function 'f'\n"
+        "program_source:3:3: error: use of undeclared identifier 'oops'\n  oops;\n  ^\n"
+        "program_source:1:1: note: declared here\nprogram_source:1:8: error: of ours\n"
+    )
+    assert [(d.line, d.column, d.message, d.text) for d in text.done().diagnostics(report)] == [
+        (2, 3, "use of undeclared identifier 'oops'", "  oops;"),
+    ]
+
+
 def test_more_than_msl_2_3() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]); }"
     with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; engine 'metal' has MSL 2\.3") as caught:
@@ -576,7 +609,7 @@ def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: p
 
 
 def _no_launch(text: str) -> str:
-    return text.replace("metalnb_l.seen = metalnb_n", "metalnb_l.seen = 0")
+    return text.replace("metalnb_l.seen_ = metalnb_n", "metalnb_l.seen_ = 0")
 
 
 def _small_threadgroups(text: str) -> str:

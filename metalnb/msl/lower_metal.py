@@ -31,23 +31,23 @@ from .tokens import Stream, Token, close, tokenize
 
 __all__ = ["as_written", "metal"]
 
-# Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. It is plain C++,
-# for it stands before the author's `#include <metal_stdlib>`, if there is one.
+# Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with _,
+# for a macro of the author's may well be named `size`. It is plain C++: it stands before any `#include <metal_stdlib>`.
 _PRELUDE = """\
 struct alignas(16) metalnb_block { unsigned words[4]; };
-struct metalnb_launch { unsigned grid[3], group[3], groups[3], first[3], row[3], seen; };
+struct metalnb_launch { unsigned grid_[3], group_[3], groups_[3], first_[3], row_[3], seen_; };
 struct metalnb_place {
-  unsigned at[3], local[3], group[3], size[3], threads;
+  unsigned at_[3], local_[3], group_[3], size_[3], threads_;
   metalnb_place(device const metalnb_launch& l, unsigned g, unsigned i) {
-    group[0] = l.first[0] + g % l.row[0], group[1] = l.first[1] + g / l.row[0] % l.row[1];
-    group[2] = l.first[2] + g / l.row[0] / l.row[1];
+    group_[0] = l.first_[0] + g % l.row_[0], group_[1] = l.first_[1] + g / l.row_[0] % l.row_[1];
+    group_[2] = l.first_[2] + g / l.row_[0] / l.row_[1];
     for (int k = 0; k < 3; ++k) {
-      unsigned left = l.grid[k] - group[k] * l.group[k];
-      size[k] = left < l.group[k] ? left : l.group[k];
+      unsigned left = l.grid_[k] - group_[k] * l.group_[k];
+      size_[k] = left < l.group_[k] ? left : l.group_[k];
     }
-    local[0] = i % size[0], local[1] = i / size[0] % size[1], local[2] = i / size[0] / size[1];
-    for (int k = 0; k < 3; ++k) at[k] = group[k] * l.group[k] + local[k];
-    threads = size[0] * size[1] * size[2];
+    local_[0] = i % size_[0], local_[1] = i / size_[0] % size_[1], local_[2] = i / size_[0] / size_[1];
+    for (int k = 0; k < 3; ++k) at_[k] = group_[k] * l.group_[k] + local_[k];
+    threads_ = size_[0] * size_[1] * size_[2];
   }
 };
 """
@@ -58,25 +58,25 @@ _EXTRA = (
 # The first thread tells how large the threadgroups really are. Then the threads that only fill up the last SIMD-group
 # leave, before any barrier; see `engine.metal` for why a barrier behind this is right.
 _START = (
-    " if (metalnb_g == 0 && metalnb_i == 0) metalnb_l.seen = metalnb_n; "
-    "const metalnb_place metalnb_p(metalnb_l, metalnb_g, metalnb_i); if (metalnb_i >= metalnb_p.threads) return;"
+    " if (metalnb_g == 0 && metalnb_i == 0) metalnb_l.seen_ = metalnb_n; "
+    "const metalnb_place metalnb_p(metalnb_l, metalnb_g, metalnb_i); if (metalnb_i >= metalnb_p.threads_) return;"
 )
-_GROUP = "metalnb_l.group[0] * metalnb_l.group[1] * metalnb_l.group[2]"
+_GROUP = "metalnb_l.group_[0] * metalnb_l.group_[1] * metalnb_l.group_[2]"
 # MSL 5.2.3.6: input -> its components; one expression without [k] serves a single component.
 _INPUT = {
-    "thread_position_in_grid": "metalnb_p.at[k]",
-    "thread_position_in_threadgroup": "metalnb_p.local[k]",
-    "threadgroup_position_in_grid": "metalnb_p.group[k]",
-    "threads_per_grid": "metalnb_l.grid[k]",
-    "grid_size": "metalnb_l.grid[k]",
+    "thread_position_in_grid": "metalnb_p.at_[k]",
+    "thread_position_in_threadgroup": "metalnb_p.local_[k]",
+    "threadgroup_position_in_grid": "metalnb_p.group_[k]",
+    "threads_per_grid": "metalnb_l.grid_[k]",
+    "grid_size": "metalnb_l.grid_[k]",
     "grid_origin": "0u",
-    "threads_per_threadgroup": "metalnb_p.size[k]",
-    "dispatch_threads_per_threadgroup": "metalnb_l.group[k]",
-    "threadgroups_per_grid": "metalnb_l.groups[k]",
+    "threads_per_threadgroup": "metalnb_p.size_[k]",
+    "dispatch_threads_per_threadgroup": "metalnb_l.group_[k]",
+    "threadgroups_per_grid": "metalnb_l.groups_[k]",
     "thread_index_in_threadgroup": "metalnb_i",
-    "simdgroups_per_threadgroup": "(metalnb_p.threads + 31) / 32",
+    "simdgroups_per_threadgroup": "(metalnb_p.threads_ + 31) / 32",
     "dispatch_simdgroups_per_threadgroup": f"({_GROUP} + 31) / 32",
-    "quadgroups_per_threadgroup": "(metalnb_p.threads + 3) / 4",
+    "quadgroups_per_threadgroup": "(metalnb_p.threads_ + 3) / 4",
     "dispatch_quadgroups_per_threadgroup": f"({_GROUP} + 3) / 4",
 }
 
