@@ -31,8 +31,8 @@ from .tokens import Stream, Token, close, tokenize
 
 __all__ = ["as_written", "metal"]
 
-# Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with _,
-# for a macro of the author's may well be named `size`. It is plain C++: it stands before any `#include <metal_stdlib>`.
+# Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with
+# _, for a macro of the author's may well be named `size`. It is plain C++: it stands before `#include <metal_stdlib>`.
 _PRELUDE = """\
 struct alignas(16) metalnb_block { unsigned words[4]; };
 struct metalnb_launch { unsigned grid_[3], group_[3], groups_[3], first_[3], row_[3], seen_; };
