@@ -27,6 +27,8 @@ class Outside:
         Why a cell cannot use them.
     cure : str
         What to do instead.
+    apple : bool
+        True for what Apple's compiler does not allow in a kernel either.
     """
 
     section: str
@@ -35,10 +37,13 @@ class Outside:
     names: tuple[str, ...]
     reason: str
     cure: str
+    apple: bool = False
 
 
-def _group(section: str, since: str, title: str, names: str, reason: str, cure: str) -> Outside:
-    return Outside(section, since, title, tuple(names.split()), reason, cure)
+def _group(
+    section: str, since: str, title: str, names: str, reason: str, cure: str, *, apple: bool = False,
+) -> Outside:  # fmt: skip
+    return Outside(section, since, title, tuple(names.split()), reason, cure, apple)
 
 
 _GRAPHICS = "it belongs to the graphics pipeline, and metalnb runs compute kernels"
@@ -64,9 +69,10 @@ OUTSIDE = (
            "call the function by its name, or make it a template's argument"),
     _group("2.17, 6.18", "2.3", "Ray tracing", "raytracing ray_data",
            "metalnb has no acceleration structures", "intersect the rays in the kernel itself"),
-    _group("2.18, 6.11", "2.3", "Pull-model interpolation", "interpolant", _GRAPHICS, "pass the values in a buffer"),
+    _group("2.18, 6.11", "2.3", "Pull-model interpolation", "interpolant", _GRAPHICS, "pass the values in a buffer",
+           apple=True),
     _group("2.20", "3.0", "Mesh shading", "mesh mesh_grid_properties object_data", _GRAPHICS,
-           "pass the values in a buffer"),
+           "pass the values in a buffer", apple=True),
     _group("2.21, 7", "4.0", "Tensors", "tensor tensor_handle tensor_inline cooperative_tensor extents dextents mpp",
            "it needs MSL 4, and metalnb reads MSL 3.2",
            "pass the elements in a buffer; multiply with simdgroup_matrix (MSL 6.7)"),
@@ -74,9 +80,10 @@ OUTSIDE = (
            "metalnb promises no coherence between the threadgroups of a dispatch",
            "communicate through atomic functions, or in a second dispatch (MSL 6.15)"),
     _group("6.9", "2.1", "Helper threads", "simd_is_helper_thread quad_is_helper_thread",
-           "only fragment functions have helper threads", "drop it: in a kernel it would be false (MSL 6.9.2)"),
+           "only fragment functions have helper threads",
+           "drop it: in a kernel it would be false (MSL 6.9.2)", apple=True),
     _group("6.10", "1.0", "Fragment functions", "dfdx dfdy fwidth get_num_samples get_sample_position discard_fragment",
-           _GRAPHICS, "take differences of neighbouring values with quad_shuffle_xor (MSL 6.9.3)"),
+           _GRAPHICS, "take differences of neighbouring values with quad_shuffle_xor (MSL 6.9.3)", apple=True),
     _group("6.14", "4.0", "Packing of signed 10a2 colours",
            "pack_float_to_snorm10a2 pack_half_to_snorm10a2 unpack_snorm10a2_to_float unpack_snorm10a2_to_half",
            "it needs MSL 4, and metalnb reads MSL 3.2", "shift and mask the fields"),
