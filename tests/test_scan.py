@@ -2,10 +2,13 @@
 
 # ruff: noqa: E501  (tables of MSL, one text a line)
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import metalnb as mnb
 from metalnb.msl.edits import Edit, EditedText
@@ -114,6 +117,28 @@ def test_an_edit_over_several_lines_keeps_them() -> None:
 def test_line_ends_never_change() -> None:
     text = "[[\nbuffer\n(\n0\n)\n]] threadgroup\nint\na\n[\n4\n]\n;\n"
     assert scan(text).edited.text.count("\n") == text.count("\n")
+
+
+# Pieces whose mixture is seldom Metal and always text; derandomized in conftest, so that a failure repeats.
+PIECES = """kernel|void|[[|]]|[|]|(|)|{|}|<|>|;|,|::|template|threadgroup|device|constant|thread|const|int|a|b|buffer(0)|*|&
+function_constant(0)|host_name("x")|bogus|is_function_constant_defined|decltype|static|__has_include|%:|#|##|'|"|R"(|)"|/*|*/|//|"a.h"
+<metal_stdlib>|0|1.0h|=|->|namespace|using|$|é|𝒳|thread_position_in_grid|auto|...""".replace("\n", "|").split("|")
+PIECES += ["\n", "\r\n", "\\\n", " ", "\n#define X ", "\n#include ", "\n#if 0\n", "\n#endif\n", "\u2028"]
+
+
+@settings(max_examples=400)
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map(" ".join) | st.text(max_size=200))
+def test_a_scan_of_any_text_ends_and_keeps_its_lines(text: str) -> None:
+    try:
+        cell = scan(text, headers=frozenset({"a.h"}))
+    except mnb.CompileError:
+        return
+    lines = cell.edited.original.count("\n")
+    assert cell.edited.text.count("\n") == cell.bare.count("\n") == lines
+    edits = cell.edited._edits
+    assert all(a.end <= b.start for a, b in itertools.pairwise(edits))
+    for number, line in enumerate(cell.edited.text.split("\n"), 1):
+        assert 1 <= cell.diagnostic(number, len(line.encode()) + 1, "").column <= len(cell.edited.line(number)) + 1
 
 
 # Spellings: each kernel `k` writes 7 to every element of `y` --------------------------------------------------------

@@ -29,15 +29,18 @@ class EditedText:
     original : str
         The author's text, with ``\n`` line ends.
     edits : list of Edit
-        Must not overlap.
+        Of two that overlap, as they can in a text that is no Metal, the first stays.
     """
 
     def __init__(self, original: str, edits: list[Edit]) -> None:
         self.original = original
-        self._edits = sorted(edits)
+        self._edits: list[Edit] = []
         pieces: list[str] = []
         at = 0
-        for edit in self._edits:
+        for edit in sorted(set(edits)):
+            if edit.start < at:
+                continue
+            self._edits.append(edit)
             pieces += [original[at : edit.start], _keep_lines(original[edit.start : edit.end], edit.text)]
             at = edit.end
         self.text = "".join([*pieces, original[at:]])

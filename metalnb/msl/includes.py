@@ -62,8 +62,8 @@ def read_includes(directives: list[Directive], headers: frozenset[str], refuse: 
     """
     result = Includes()
     for directive in directives:
-        result.edits += _probes(directive.tokens, headers)
         if directive.name not in _READERS:
+            result.edits += _probes(directive.tokens, headers)
             continue
         words = directive.tokens
         stray = words[-1] if words and words[-1].text == ";" else None  # `#include <metal_stdlib>;` is seen in the wild

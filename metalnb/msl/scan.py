@@ -263,7 +263,7 @@ class _Scanner:
         if name == "function_constant":
             if depth > 0:
                 inner = f'"{inner}"'  # a parameter names the constant that gates it
-            else:
+            elif at > 0 and tokens[at - 1].kind == "word":
                 constant = tokens[at - 1]
                 self.edits.append(Edit(tokens[end].end, tokens[end].end, f" $initial({constant.text})"))
         text = f'$attribute("{name}"{", " + " ".join(inner.split()) if inner else ""})'

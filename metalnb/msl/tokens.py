@@ -125,6 +125,8 @@ def close(tokens: list[Token], at: int) -> int:
     opening = tokens[at].text
     if opening == "<":
         return _close_angle(tokens, at)
+    if opening not in _PAIRS:
+        return -1
     stack = [_PAIRS[opening]]
     for i in range(at + 1, len(tokens)):
         text = tokens[i].text
