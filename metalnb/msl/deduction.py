@@ -22,17 +22,18 @@ __all__ = ["thread_parameters"]
 
 _QUALIFIERS = frozenset({"const", "volatile", "thread"})
 _NOT_FUNCTIONS = frozenset({"class", "struct", "union", "using", "template", "typedef"})
+_TYPE = frozenset({"class", "typename"})
 _OPERATIONS = frozenset({"decltype", "__attribute__", "alignas", "noexcept", "sizeof", "explicit"})
 
 
 def thread_parameters(tokens: list[Token], at: int) -> list[Edit]:
-    """Edit the function template at ``at`` where it has a parameter ``thread T&``, ``thread T*`` or ``thread T (&)[N]``."""
+    """Edit the function template at ``at`` where it has a parameter like ``thread T&``."""
     end = close(tokens, at + 1)
     if end < 0 or end + 1 >= len(tokens) or tokens[end + 1].text in _NOT_FUNCTIONS:
         return []
     types = [
         tokens[i + 1].text for i in range(at + 2, end - 1)
-        if tokens[i].text in {"class", "typename"} and tokens[i + 1].kind == "word" and tokens[i + 2].text in {",", "=", ">"}
+        if tokens[i].text in _TYPE and tokens[i + 1].kind == "word" and _declares(tokens, i + 1)
     ]  # fmt: skip
     opening = _parameter_list(tokens, end + 1) if types else -1
     if opening < 0:
@@ -62,7 +63,7 @@ def _renamed(tokens: list[Token], between: tuple[int, int], name: str, asked: To
         if token.text != name or tokens[i - 1].text in {".", "->", "::"}:
             continue
         new = f"$T_{name}"
-        if token is not asked and not (i < opening and tokens[i - 1].text in {"class", "typename"} and _declares(tokens, i)):
+        if token is not asked and not (i < opening and tokens[i - 1].text in _TYPE and _declares(tokens, i)):
             new = f"{'' if tokens[i - 1].text == 'typename' else 'typename '}$thread_type<$T_{name}>::type"
         edits.append(Edit(token.start, token.end, new))
     if tokens[stop].text == "{":
@@ -108,7 +109,7 @@ def _split(tokens: list[Token], opening: int) -> Iterator[list[Token]]:
 
 
 def _thread_reference(param: list[Token], name: str) -> Token | None:
-    """Give the token of T in ``thread T&``, ``thread T*``, ``thread T a[]`` or ``thread T (&…)[N]``; None for any other parameter."""
+    """Give the token of T in ``thread T&``, ``thread T*``, ``thread T a[]`` or ``thread T (&…)[N]``; None for others."""
     if all(t.text != "thread" for t in param):
         return None
     rest = [t for t in param if t.text not in _QUALIFIERS]

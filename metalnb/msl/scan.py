@@ -29,6 +29,7 @@ from .conditional import conditionals, preprocessed
 from .deduction import thread_parameters
 from .edits import Edit, EditedText
 from .includes import INCLUDE, read_includes
+from .members import overloads
 from .storage import body, function_parameters, storage, threadgroup_words
 from .tokens import Token, close, tokenize
 
@@ -335,7 +336,11 @@ class _Scanner:
         if before < 0 or tokens[before].text != ")" or after >= len(tokens):
             return
         if tokens[after].text in {"{", ";", "=", "->"}:
-            self.edits.append(Edit(tokens[at].start, tokens[at].end, _SPACES[tokens[at].text]))
+            space = _SPACES[tokens[at].text]
+            # A constant object finds the member for device objects, or this one where there is none for those.
+            if tokens[at].text == "constant" and "device" not in overloads(tokens, at):
+                space = _SPACES["device"]
+            self.edits.append(Edit(tokens[at].start, tokens[at].end, space))
 
 
 def _misuse(name: str) -> tuple[str, str]:

@@ -296,6 +296,12 @@ struct S { uchar n; operator float() const device { return n + 1; } operator flo
 { threadgroup S g; S p = {0}; g.n = 0; device S* d = (device S*)y; d->n = 0; float a = *d, b = g, c = p;
     y[i] = a * 100 + b * 10 + c; }
 """, 134),
+    ("members for constant objects and others", """
+struct S { float a; float f() const constant { return a + 1; } float f() const { return a + 2; }
+    float g(int k) const constant { return a + k; } operator float() const constant { return a + 5; } };
+constant S c = {0};
+{ S p = {0}; float d = c; y[i] = c.f() * 1000 + p.f() * 100 + c.g(3) * 10 + d; }
+""", 1235),
     ("const on either side", """
 float f(const device float* a, device const float* b, const thread float& c, thread const float& d,
     float const thread* e) {
