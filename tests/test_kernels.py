@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from kernels import arrays, images, integers, linear, neural, ordering, physics
 from kernels.case import FOLDER, Bench, Case, Check
+from metal_module import metal_module
+
+from metalnb import engine as engines
+from metalnb.engine.metal import open_engine
 
 CASES = [case for file in (linear, neural, ordering, arrays, images, integers, physics) for case in file.table.cases]
 
 
-def _rows() -> list[Any]:
+def _rows(*, metal: bool = False) -> list[Any]:
+    """Each case at each of its sizes; through metalcompute the last alone, where it can dispatch it."""
     rows = []
     for case in CASES:
-        for sizes in case.sizes:
+        if metal and not case.metal:
+            continue
+        for sizes in case.sizes[-1:] if metal else case.sizes:
             label = "-".join([case.run.__name__, *(f"{k}={v}" for k, v in sizes.items())])
             marks = []
             if case.needs and importlib.util.find_spec(case.needs) is None:
@@ -25,13 +33,32 @@ def _rows() -> list[Any]:
     return rows
 
 
-@pytest.mark.parametrize(("case", "sizes"), _rows())
-def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> None:
-    found = case.run(Bench(case.name, "cpu", rng), **sizes)
+def _verify(found: Check | Iterable[Check]) -> None:
     checks = [found] if isinstance(found, Check) else list(found)
     assert checks
     for check in checks:
         check.verify()
+
+
+@pytest.mark.parametrize(("case", "sizes"), _rows())
+def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> None:
+    _verify(case.run(Bench(case.name, "cpu", rng), **sizes))
+
+
+@pytest.fixture(scope="module")
+def metal_engine() -> Iterator[None]:
+    """Let ``engine="metal"`` mean one over metalcompute, or over its double."""
+    opened, others = open_engine(metal_module()), engines._open
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
+        yield
+
+
+@pytest.mark.parametrize(("case", "sizes"), _rows(metal=True))
+def test_kernel_through_metalcompute(
+    case: Case, sizes: dict[str, Any], rng: np.random.Generator, metal_engine: None
+) -> None:
+    _verify(case.run(Bench(case.name, "metal", rng), **sizes))
 
 
 def test_every_kernel_file_is_run() -> None:

@@ -31,9 +31,14 @@ _OPERATIONS: dict[str, tuple[Any, float]] = {
 }
 
 
-@table.case({"op": "Negative", "kind": "float32"}, {"op": "Negative", "kind": "int64"}, {"op": "Square", "kind": "float16"},
-            {"op": "Sigmoid", "kind": "float32"}, {"op": "BitwiseInvert", "kind": "uint8"},
-            {"op": "BitwiseInvert", "kind": "bool_"})  # fmt: skip
+@table.case(
+    {"op": "Negative", "kind": "float32"},
+    {"op": "Negative", "kind": "int64"},
+    {"op": "Square", "kind": "float16"},
+    {"op": "Sigmoid", "kind": "float32"},
+    {"op": "BitwiseInvert", "kind": "uint8"},
+    {"op": "BitwiseInvert", "kind": "bool_"},
+)
 def strided_unary(bench: Bench, op: str, kind: str) -> list[Check]:
     program = bench.load()
     x = _strided(bench, kind)
@@ -71,17 +76,26 @@ def complex_ops(bench: Bench, n: int) -> list[Check]:
     want = {"add": a + b, "multiply_add": a * b + given, "divide": a / b}
     scale = {"add": abs(a) + abs(b), "multiply_add": abs(a) * abs(b) * 2 + 3, "divide": abs(a / b)}
     checks = [
-        Check(_complex(program[name](x, y, c=c, grid=n)).view(np.float64), w.view(np.float64), roundings=16,
-              scale=np.repeat(scale[name], 2), epsilon=np.float32)
+        Check(
+            _complex(program[name](x, y, c=c, grid=n)).view(np.float64),
+            w.view(np.float64),
+            roundings=16,
+            scale=np.repeat(scale[name], 2),
+            epsilon=np.float32,
+        )
         for name, w in want.items()
-    ]  # fmt: skip
+    ]
     larger = np.where((x["real"] < y["real"]) | ((x["real"] == y["real"]) & (x["imag"] < y["imag"])), y, x)
     checks.append(Check(program.maximum(x, y, c=c, grid=n), larger))
     return [*checks, Check(program.magnitude(x, c=c, grid=n), abs(a), roundings=8)]
 
 
-@table.case({"kind": "int", "rows": 10, "width": 4, "n": 33}, {"kind": "uint8_t", "rows": 256, "width": 12, "n": 7},
-            {"kind": "int64_t", "rows": 1, "width": 4, "n": 1})  # fmt: skip
+@table.case(
+    {"kind": "int", "rows": 10, "width": 4, "n": 33},
+    {"kind": "uint8_t", "rows": 256, "width": 12, "n": 7},
+    {"kind": "int64_t", "rows": 1, "width": 4, "n": 1},
+    metal=False,
+)  # float atomics are Metal 3's
 def gather_scatter(bench: Bench, kind: str, rows: int, width: int, n: int) -> list[Check]:
     dtype = {"int": np.int32, "uint8_t": np.uint8, "int64_t": np.int64}[kind]
     low = 0 if kind == "uint8_t" else -rows
@@ -99,11 +113,16 @@ def gather_scatter(bench: Bench, kind: str, rows: int, width: int, n: int) -> li
     return [Check(out, source[places]), Check(sums, want, roundings=n + 1, scale=magnitude)]
 
 
-@table.case({"kind": "half", "shape": (1, 1)}, {"kind": "uint", "shape": (33, 70)}, {"kind": "float4", "shape": (64, 31)})
+@table.case(
+    {"kind": "half", "shape": (1, 1)}, {"kind": "uint", "shape": (33, 70)}, {"kind": "float4", "shape": (64, 31)}
+)
 def transpose(bench: Bench, kind: str, shape: tuple[int, int]) -> Check:
     dtype = {"half": np.float16, "uint": np.uint32, "float4": np.float32}[kind]
-    x = (bench.normal(*shape, *((4,) if kind == "float4" else ())) * 100).astype(dtype) if kind != "uint" else (
-        bench.rng.integers(0, 2**32, shape, dtype=np.uint32))  # fmt: skip
+    x = (
+        (bench.normal(*shape, *((4,) if kind == "float4" else ())) * 100).astype(dtype)
+        if kind != "uint"
+        else (bench.rng.integers(0, 2**32, shape, dtype=np.uint32))
+    )
     want = x.swapaxes(0, 1)
     out = np.zeros(want.shape, dtype)
     grid = (padded(shape[1], 32), padded(shape[0], 32) // 4)
@@ -119,6 +138,8 @@ def kmeans(bench: Bench, n: int, k: int) -> list[Check]:
     distance = ((points.astype(np.float64)[:, None] - centres.astype(np.float64)) ** 2).sum(-1)
     chosen = distance[np.arange(n), nearest]
     fixed = np.zeros((k, 4), np.int64)
-    np.add.at(fixed, nearest, np.concatenate([np.rint(points * np.float32(65536)), np.ones((n, 1))], -1).astype(np.int64))
+    np.add.at(
+        fixed, nearest, np.concatenate([np.rint(points * np.float32(65536)), np.ones((n, 1))], -1).astype(np.int64)
+    )
     # Of two centres as near but for rounding either will do.
     return [Check(chosen.astype(np.float32), distance.min(-1), roundings=16), Check(sums, fixed)]

@@ -83,16 +83,22 @@ def _resampling(old: int, new: int) -> Array:
     return matrix
 
 
-@table.case({"kind": "float", "old": (9, 11), "new": (20, 15)}, {"kind": "uchar", "old": (16, 5), "new": (8, 40)},
-            {"kind": "float", "old": (1, 1), "new": (3, 3)})  # fmt: skip
+@table.case(
+    {"kind": "float", "old": (9, 11), "new": (20, 15)},
+    {"kind": "uchar", "old": (16, 5), "new": (8, 40)},
+    {"kind": "float", "old": (1, 1), "new": (3, 3)},
+)
 def bicubic(bench: Bench, kind: str, old: tuple[int, int], new: tuple[int, int]) -> Check:
     channels = 3
     image = bench.rng.integers(0, 256, (*old, channels)).astype(np.uint8 if kind == "uchar" else np.float32)
     layout = np.array([[*old, channels, 0], [old[1] * channels, channels, 1, 0]], np.int64)
     scale = np.array(old) / np.array(new)
     got = bench.load()[f"upsample_bicubic_{kind}"](
-        image, input_layout=layout, scale=scale.astype(np.float32), grid=(channels, new[1], new[0]),
-    )  # fmt: skip
+        image,
+        input_layout=layout,
+        scale=scale.astype(np.float32),
+        grid=(channels, new[1], new[0]),
+    )
     rows, columns = _resampling(old[0], new[0]), _resampling(old[1], new[1])
     want = np.einsum("yh,xw,hwc->yxc", rows, columns, image.astype(np.float64))
     if kind == "uchar":

@@ -18,9 +18,13 @@ def q4_matvec(bench: Bench, rows: int, columns: int) -> Check:
     args = {"ne00": columns, "ne01": rows, "nb01": blocks.strides[0]}
     simdgroups = 2
     got = bench.load().q4_matvec(
-        args, blocks.view(np.int8).reshape(rows, -1), x,
-        grid=padded(rows, 4 * simdgroups) // 4 * 32, threadgroup=32 * simdgroups, shapes={"dst": rows},
-    )  # fmt: skip
+        args,
+        blocks.view(np.int8).reshape(rows, -1),
+        x,
+        grid=padded(rows, 4 * simdgroups) // 4 * 32,
+        threadgroup=32 * simdgroups,
+        shapes={"dst": rows},
+    )
     nibbles = np.concatenate([blocks["qs"] & 15, blocks["qs"] >> 4], axis=-1).astype(np.float64)
     scale = blocks["d"].astype(np.float64)[..., None]
     inputs = x.astype(np.float64).reshape(-1, 32)
@@ -50,14 +54,20 @@ _GEMM = {
 
 
 @table.case(
-    {"tile": "float_32_32_8", "m": 1, "n": 1, "k": 1, "ta": False, "tb": False, "bias": False, "activation": 0},
-    {"tile": "float_32_32_8", "m": 67, "n": 45, "k": 39, "ta": True, "tb": False, "bias": True, "activation": 1},
-    {"tile": "float_16_64_16", "m": 33, "n": 130, "k": 64, "ta": False, "tb": True, "bias": True, "activation": 2},
-    {"tile": "half_32_32_16", "m": 64, "n": 31, "k": 100, "ta": True, "tb": True, "bias": False, "activation": 0},
+    {"tile": "float_32_32_8", "m": 1, "n": 1, "k": 1, "transposed": (False, False), "bias": False, "activation": 0},
+    {"tile": "float_32_32_8", "m": 67, "n": 45, "k": 39, "transposed": (True, False), "bias": True, "activation": 1},
+    {"tile": "float_16_64_16", "m": 33, "n": 130, "k": 64, "transposed": (False, True), "bias": True, "activation": 2},
+    {"tile": "half_32_32_16", "m": 64, "n": 31, "k": 100, "transposed": (True, True), "bias": False, "activation": 0},
 )
-def gemm_tiled(bench: Bench, tile: str, m: int, n: int, k: int, ta: bool, tb: bool, bias: bool, activation: int) -> Check:
+def gemm_tiled(
+    bench: Bench, tile: str, m: int, n: int, k: int, transposed: tuple[bool, bool], bias: bool, activation: int
+) -> Check:
+    ta, tb = transposed
     dtype, bm, bn, threads = _GEMM[tile]
-    a, b = bench.normal(*((k, m) if ta else (m, k)), dtype=dtype), bench.normal(*((n, k) if tb else (k, n)), dtype=dtype)
+    a, b = (
+        bench.normal(*((k, m) if ta else (m, k)), dtype=dtype),
+        bench.normal(*((n, k) if tb else (k, n)), dtype=dtype),
+    )
     d = np.full((m, n), np.nan, dtype)
     constants = {"transpose_a": ta, "transpose_b": tb, "has_bias": bias, "activation": activation}
     extra = {"bias": bench.normal(n, dtype=dtype)} if bias else {}
@@ -79,8 +89,11 @@ def gemm_tiled(bench: Bench, tile: str, m: int, n: int, k: int, ta: bool, tb: bo
     return Check(d, want, roundings=k + 8 if single else 3, scale=magnitude if single else np.abs(want) + 0.01)
 
 
-@table.case({"kind": "float", "m": 16, "n": 16, "k": 8}, {"kind": "float", "m": 48, "n": 80, "k": 40},
-            {"kind": "half", "m": 32, "n": 64, "k": 64})  # fmt: skip
+@table.case(
+    {"kind": "float", "m": 16, "n": 16, "k": 8},
+    {"kind": "float", "m": 48, "n": 80, "k": 40},
+    {"kind": "half", "m": 32, "n": 64, "k": 64},
+)
 def gemm_simdgroup(bench: Bench, kind: str, m: int, n: int, k: int) -> Check:
     dtype = np.float32 if kind == "float" else np.float16
     a, b, bias = bench.normal(m, k, dtype=dtype), bench.normal(k, n, dtype=dtype), bench.normal(n)

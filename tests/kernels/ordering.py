@@ -40,8 +40,12 @@ def bitonic_sort(bench: Bench, n: int) -> list[Check]:
     ]
 
 
-@table.case({"kind": "float32_bn64", "rows": 3, "n": 512}, {"kind": "float32_bn64", "rows": 2, "n": 333},
-            {"kind": "int8_bn32", "rows": 5, "n": 201}, {"kind": "int8_bn32", "rows": 1, "n": 1})  # fmt: skip
+@table.case(
+    {"kind": "float32_bn64", "rows": 3, "n": 512},
+    {"kind": "float32_bn64", "rows": 2, "n": 333},
+    {"kind": "int8_bn32", "rows": 5, "n": 201},
+    {"kind": "int8_bn32", "rows": 1, "n": 1},
+)
 def merge_sort(bench: Bench, kind: str, rows: int, n: int) -> list[Check]:
     if "float" in kind:
         x = bench.normal(rows, n)
@@ -66,8 +70,14 @@ _SCANS: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-@table.case({"kind": "sum_int32", "n": 1}, {"kind": "sum_int32", "n": 257}, {"kind": "sum_uint8", "n": 5000},
-            {"kind": "sum_float32", "n": 30011}, {"kind": "max_float32", "n": 30011})  # fmt: skip
+@table.case(
+    {"kind": "sum_int32", "n": 1},
+    {"kind": "sum_int32", "n": 257},
+    {"kind": "sum_uint8", "n": 5000},
+    {"kind": "sum_float32", "n": 30011},
+    {"kind": "max_float32", "n": 30011},
+    metal=False,
+)  # simd_shuffle_and_fill_up is Metal 2.4's
 def scan(bench: Bench, kind: str, n: int) -> Check:
     itype, otype, oracle = _SCANS[kind]
     program = bench.load()
@@ -94,18 +104,29 @@ def _scan(program: Any, kind: str, x: Any, otype: Any) -> Any:
     return out
 
 
-@table.case({"rows": 1, "columns": 1, "k": 1}, {"rows": 9, "columns": 31, "k": 31}, {"rows": 3, "columns": 1000, "k": 8})
+@table.case(
+    {"rows": 1, "columns": 1, "k": 1}, {"rows": 9, "columns": 31, "k": 31}, {"rows": 3, "columns": 1000, "k": 8}
+)
 def topk(bench: Bench, rows: int, columns: int, k: int) -> list[Check]:
     x = bench.rng.integers(-20, 20, (rows, columns)).astype(np.float32)  # many ties
     values, indices = bench.load().topk(
-        x, columns=columns, k=k, grid=32 * rows, threadgroup=32, shapes={"values": (rows, k), "indices": (rows, k)},
-    )  # fmt: skip
+        x,
+        columns=columns,
+        k=k,
+        grid=32 * rows,
+        threadgroup=32,
+        shapes={"values": (rows, k), "indices": (rows, k)},
+    )
     order = np.argsort(-x, -1, kind="stable")[:, :k]
     return [Check(indices, order), Check(values, np.take_along_axis(x, order, -1))]
 
 
-@table.case({"dtype": "float32", "rows": 3, "columns": 1000, "threads": 128}, {"dtype": "int64", "rows": 4, "columns": 33, "threads": 32},
-            {"dtype": "uint8", "rows": 2, "columns": 5001, "threads": 1024}, {"dtype": "uint8", "rows": 1, "columns": 1, "threads": 64})  # fmt: skip
+@table.case(
+    {"dtype": "float32", "rows": 3, "columns": 1000, "threads": 128},
+    {"dtype": "int64", "rows": 4, "columns": 33, "threads": 32},
+    {"dtype": "uint8", "rows": 2, "columns": 5001, "threads": 1024},
+    {"dtype": "uint8", "rows": 1, "columns": 1, "threads": 64},
+)
 def arg_reduce(bench: Bench, dtype: str, rows: int, columns: int, threads: int) -> list[Check]:
     if dtype == "float32":
         x = bench.normal(rows, columns)

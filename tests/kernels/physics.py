@@ -20,9 +20,13 @@ def nbody(bench: Bench, n: int, threads: int) -> list[Check]:
     after = np.zeros_like(bodies)
     dt, softening = 0.01, 0.1
     program.nbody(
-        bodies, after, {"count": n, "dt": dt, "softening_squared": softening**2},
-        grid=padded(n, threads), threadgroup=threads, threadgroup_memory={"tile": 16 * threads},
-    )  # fmt: skip
+        bodies,
+        after,
+        {"count": n, "dt": dt, "softening_squared": softening**2},
+        grid=padded(n, threads),
+        threadgroup=threads,
+        threadgroup_memory={"tile": 16 * threads},
+    )
     at = places[..., :3].astype(np.float64)
     r = at - at[:, None]
     pull = bodies["mass"].astype(np.float64) / ((r**2).sum(-1) + softening**2) ** 1.5

@@ -66,4 +66,6 @@ template <typename T, typename AccT = float, int N_READS = 4>
 
 instantiate_softmax(float32, float)
 instantiate_softmax(float16, half)
+#if __METAL_VERSION__ >= 310
 instantiate_softmax(bfloat16, bfloat)
+#endif
