@@ -16,10 +16,14 @@ Version = tuple[int, int]
 
 # Words of compute kernels that came after MSL 2.3.
 _WORDS: dict[Version, str] = {
-    (2, 4): "atomic_ulong atomic_max_explicit atomic_min_explicit simd_shuffle_and_fill_up simd_shuffle_and_fill_down "
-            "quad_shuffle_and_fill_up quad_shuffle_and_fill_down",
-    (3, 0): "atomic_float",
-    (3, 1): "bfloat bfloat2 bfloat3 bfloat4 packed_bfloat2 packed_bfloat3 packed_bfloat4 simdgroup_bfloat8x8",
+    (2, 4): "atomic_bool atomic_ulong atomic_max_explicit atomic_min_explicit simd_shuffle_and_fill_up "
+            "simd_shuffle_and_fill_down quad_shuffle_and_fill_up quad_shuffle_and_fill_down",
+    (3, 0): "atomic_float mem_object_data",
+    (3, 1): "bfloat bfloat2 bfloat3 bfloat4 packed_bfloat2 packed_bfloat3 packed_bfloat4 simdgroup_bfloat8x8 nextafter "
+            "MAXBFLOAT HUGE_VALBF M_E_BF M_LOG2E_BF M_LOG10E_BF M_LN2_BF M_LN10_BF M_PI_BF M_PI_2_BF M_PI_4_BF "
+            "M_1_PI_BF M_2_PI_BF M_2_SQRTPI_BF M_SQRT2_BF M_SQRT1_2_BF",
+    (3, 2): "atomic_thread_fence memory_order_seq_cst thread_scope_thread thread_scope_simdgroup "
+            "thread_scope_threadgroup thread_scope_device",
 }  # fmt: skip
 SINCE = {word: version for version, line in _WORDS.items() for word in line.split()}
 

@@ -66,6 +66,16 @@ _WRITES = Table(rows(
     ("float4x4", "m.columns[0] = v; m[0]; m", [*_V, *_M[1:].ravel()]),
 ), "", _OBJECTS, SPACES[:3])  # fmt: skip
 
+_LAYOUT = Table(rows(*(
+    ("ulong2", f"ulong2(sizeof({kind}{c}x{r}), alignof({kind}{c}x{r}))", [c * size * column, size * column])
+    for kind, size in (("half", 2), ("float", 4)) for c in (2, 3, 4) for r, column in ((2, 2), (3, 4), (4, 4))
+)))  # fmt: skip
+
+
+@pytest.mark.parametrize(("space", "index"), _LAYOUT.params)
+def test_layout(space: str, index: int) -> None:
+    _LAYOUT.check(space, index)
+
 
 @pytest.mark.parametrize(("space", "index"), _READS.params)
 def test_reads(space: str, index: int) -> None:

@@ -111,3 +111,24 @@ def test_products(mix: str) -> None:
     program["product"](x, y, z, total, plain, grid=(32,))
     np.testing.assert_array_equal(plain, x @ y)
     np.testing.assert_array_equal(total, x @ y + z)
+
+
+@pytest.mark.parametrize("kind", ["float", "half", "bfloat"])
+def test_the_operator_multiplies_matrices_by_their_named_types(kind: str) -> None:
+    program = mnb.compile(
+        HEAD
+        + f"""
+    kernel void product(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {{
+        threadgroup {kind} tile[64];
+        for (uint k = i; k < 64; k += 32) tile[k] = {kind}(x[k]);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        simdgroup_{kind}8x8 a, b(3);
+        simdgroup_load(a, tile);
+        simdgroup_store(a * b * a, tile);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint k = i; k < 64; k += 32) y[k] = float(tile[k]);
+    }}"""
+    )
+    x, y = random((8, 8)) % 2, np.zeros((8, 8), np.float32)
+    program["product"](x, y, grid=(32,))
+    np.testing.assert_array_equal(y, 3 * (x @ x))
