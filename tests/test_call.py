@@ -102,6 +102,21 @@ def test_inputs_that_cannot_be_written_are_read() -> None:
     assert saxpy(odd, y, a=2).tolist() == ANSWER
 
 
+def test_parameters_without_a_name_and_with_the_names_of_options() -> None:
+    kernel = mnb.compile(
+        HEAD
+        + """
+    kernel void k(device int* grid, device const int*, constant int& shapes, uint i [[thread_position_in_grid]]) { grid[i] = shapes; }"""
+    ).k
+    out = np.zeros(2, np.int32)
+    kernel(out, np.zeros(1, np.int32), 7)
+    assert out.tolist() == [7, 7]
+    with pytest.raises(
+        mnb.ArgumentError, match=r"argument 'argument1' \[\[buffer\(1\)\]\] .* Call k\(grid, argument1, shapes\)"
+    ):
+        kernel(out)
+
+
 def test_memory_is_shared_not_copied(saxpy: mnb.Kernel, tmp_path: Any) -> None:
     mapped = np.memmap(tmp_path / "x", f4, "w+", shape=3)
     saxpy(x, y, mapped, 2)

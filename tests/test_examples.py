@@ -28,7 +28,7 @@ def floats(rng: np.random.Generator, n: int, low: float = -100, high: float = 10
     """Random floats with every edge among them that lies in the range, where there is room."""
     values = rng.uniform(low, high, n).astype(np.float32)
     edges = [e for e in EDGES if low <= e <= high][:n]
-    values[rng.permutation(n)[: len(edges)]] = edges
+    values[rng.choice(n, len(edges), replace=False)] = edges
     return values
 
 

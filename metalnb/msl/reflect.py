@@ -152,7 +152,9 @@ class _Reader:
         if named is None or index is None:
             return None
         gate_name = _string(gate) if gate is not None else ""
-        return Param(cursor.spelling, index, position, space, named, const, reference, gate_name)
+        return Param(
+            cursor.spelling or f"argument{position}", index, position, space, named, const, reference, gate_name
+        )
 
     def indexed(self, params: list[Param], declared: list[Any]) -> tuple[Param, ...]:
         """Give implicit indices the lowest free numbers, and sort by index."""
