@@ -167,19 +167,35 @@ kernel void k(device float* y, device const float* x, constant S& s, constant in
 """
 
 
-@settings(max_examples=150)
-@given(
-    st.lists(VALUES, max_size=5),
-    st.dictionaries(st.sampled_from(("y", "x", "s", "n", "t", "bogus")), VALUES, max_size=4),
-    st.fixed_dictionaries({}, optional={
-        "grid": SIZES, "threadgroup": SIZES,
-        "shapes": st.dictionaries(st.sampled_from(("y", "x", "q")), SIZES, max_size=2),
-        "threadgroup_memory": st.dictionaries(st.sampled_from(("t", "q")), st.integers(-1, 40000), max_size=2),
-    }),
-)  # fmt: skip
+ONES = np.ones(64, np.float32)
+RIGHT = {"y": ONES.copy(), "x": ONES, "s": {"a": 1, "v": (1, 2, 3)}, "n": 7}
+NAMED = st.dictionaries(st.sampled_from(("y", "x", "s", "n", "t", "bogus")), VALUES, max_size=2)
+LAUNCH = st.fixed_dictionaries({}, optional={
+    "grid": SIZES, "threadgroup": SIZES,
+    "shapes": st.dictionaries(st.sampled_from(("y", "x", "q")), SIZES, max_size=2),
+    "threadgroup_memory": st.dictionaries(st.sampled_from(("t", "q")), st.integers(-1, 40000), max_size=2),
+})  # fmt: skip
+
+
+@settings(max_examples=80)
+@given(st.lists(VALUES, max_size=5), NAMED, LAUNCH)
 def test_a_random_call_runs_or_is_refused(args: list[object], named: dict[str, object], launch: dict[str, Any]) -> None:
     with contextlib.suppress(mnb.ArgumentError, mnb.LaunchError):
         mnb.compile(CALLED).k(*args, **named, **launch)
+
+
+@settings(max_examples=120)
+@given(
+    st.one_of(st.tuples(NAMED, st.just({})), st.tuples(st.just({}), LAUNCH)),
+    st.sets(st.sampled_from("yxsn"), max_size=1),
+)
+def test_a_nearly_right_call_runs_or_is_refused(
+    changed: tuple[dict[str, object], dict[str, Any]], left_out: set[str],
+) -> None:  # fmt: skip
+    named, launch = changed
+    rest = {name: value for name, value in RIGHT.items() if name not in left_out}
+    with contextlib.suppress(mnb.ArgumentError, mnb.LaunchError):
+        mnb.compile(CALLED).k(**{**rest, **named}, **launch)
 
 
 @settings(max_examples=60)

@@ -435,6 +435,10 @@ kernel void k(device float4* y, constant float4& c, constant float4x4& m, uint i
     max(y[0], t[0]); y[i][2] = c[1]; bool4 b = y[i] < c; if (any(b)) y[i] = select(y[i], c, b); device float4& r
     = y[0]; r.xyz = cross(r.xyz, c.xyz); }
 """),
+    ("the library's members in every space", """
+kernel void k(device array<float, 3>* a, constant array<float, 3>& b, device float4* v, device float* y) {
+    y[0] = (*a)[1] + a->size() + b[2] + v->wz.x + (*v)[1]; (*a)[0] = 1; v->xy = v->zw; v[1] = float4(v->xyz, 1); }
+"""),
     ("program constants", """
 constant float a = 1; constexpr constant float b = 2; static constant float c[2] = {1,2}; constant constexpr
     static const int d = 3; const constant int e = 1; namespace n { constant float z = 1; } struct S { static
