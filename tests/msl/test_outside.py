@@ -7,43 +7,50 @@ from msl.cells import program
 
 import metalnb as mnb
 from metalnb.msl.attributes import ATTRIBUTES
-from metalnb.msl.outside import OUTSIDE
+from metalnb.msl.outside import OUTSIDE, Outside
 
 QUALIFIERS = {"threadgroup_imageblock", "ray_data", "object_data", "coherent"}
 NAMESPACES = {"raytracing", "mpp"}
 GRAPHICS = [a for a in ATTRIBUTES.values() if a.use == "graphics"]
 
 
-def cells(name: str) -> list[str]:
-    """Use a name in the ways that cells do."""
+def uses(name: str) -> list[str]:
+    """Use a name in the ways that cells do, each in a line."""
     if name in QUALIFIERS:
-        return [f"kernel void k({name} device float* y) {{ }}"]
+        return [f"void f_{name}({name} device float* y) {{ }}"]
     if name in NAMESPACES:
         return [f"{{ {name}::thing x; }}"]
     return [f"{{ {name}<float> x; }}", f"{{ {name} x; }}", f"{{ y[i] = {name}(y[i]); }}"]
 
 
-@pytest.mark.parametrize(("name", "reason", "cure"), [(n, g.reason, g.cure) for g in OUTSIDE for n in g.names])
-def test_a_name_is_refused_with_its_reason(name: str, reason: str, cure: str) -> None:
-    for text in cells(name):
-        with pytest.raises(mnb.CompileError) as caught:
-            mnb.compile(program(text))
-        assert (caught.value.message, caught.value.hint) == (f"'{name}' is not available: {reason}", cure)
+@pytest.mark.parametrize("group", OUTSIDE, ids=[g.title for g in OUTSIDE])
+def test_a_name_is_refused_with_its_reason(group: Outside) -> None:
+    lines = [(name, line) for name in group.names for line in uses(name)]
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(program("\n".join(line for _, line in lines)))
+    found = {d.line: (d.message, d.hint) for d in reversed(caught.value.diagnostics)}  # the first of each line
+    for k, (name, line) in enumerate(lines, start=3):  # after the lines of the prelude
+        assert found[k] == (f"'{name}' is not available: {group.reason}", group.cure), line
 
 
-@pytest.mark.parametrize("name", [n for g in OUTSIDE for n in g.names if n not in {"mpp", "raytracing"}])
-def test_a_cell_may_define_the_name_itself(name: str) -> None:
-    assert mnb.compile(program(f"float {name}(float x) {{ return 2 * x; }}\n{{ y[i] = {name}(y[i]); }}")).kernels
+def test_a_cell_may_define_such_a_name_itself() -> None:
+    names = [n for g in OUTSIDE for n in g.names if n not in NAMESPACES]
+    functions = "\n".join(f"float {name}(float x) {{ return 2 * x; }}" for name in names)
+    assert mnb.compile(program(f"{functions}\n{{ y[i] = {' + '.join(f'{name}(y[i])' for name in names)}; }}")).kernels
 
 
-@pytest.mark.parametrize("attribute", GRAPHICS, ids=[a.name for a in GRAPHICS])
-def test_attributes_of_other_stages_are_refused_on_parameters_and_functions(attribute: object) -> None:
-    text = f"[[{attribute.name}{'(0)' if attribute.argument else ''}]]"
-    for cell in (f"kernel void k(device float* y {text}) {{ }}", f"{text} kernel void k(device float* y) {{ }}"):
-        with pytest.raises(mnb.CompileError) as caught:
-            mnb.compile(program(cell))
-        message = caught.value.message
-        assert f"attribute '{attribute.name}'" in message or f"is a {attribute.name} function" in message
+def test_attributes_of_other_stages_are_refused_on_parameters_and_functions() -> None:
+    lines = []
+    for k, attribute in enumerate(GRAPHICS):
+        text = f"[[{attribute.name}{'(0)' if attribute.argument else ''}]]"
+        lines += [f"kernel void p{k}(device float* y {text}) {{ }}", f"{text} kernel void f{k}(device float* y) {{ }}"]
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(program("\n".join(lines)))
+    found = {d.line: d.message for d in caught.value.diagnostics}
+    for k, line in enumerate(lines):
+        name = GRAPHICS[k // 2].name
+        message = found[k + 3]
+        assert f"attribute '{name}'" in message or f"is a {name} function" in message, line
         assert "metalnb runs compute kernels" in message
 
 
