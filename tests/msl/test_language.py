@@ -199,6 +199,15 @@ template <class T, int N> void load(device const T* from, thread T (&to)[N]) { f
     k++) to[k] = from[k] + 1; }
 { for (int k = 0; k < 3; k++) y[k] = k; float t[3]; load(y, t); for (int k = 0; k < 3; k++) y[k] = t[k] * 2; }
 """, [2, 4, 6]),
+    ("a thread array as a pointer, beside a value", """
+template <class T> void fill(thread T to[3], T x) { for (int k = 0; k < 3; k++) to[k] = x + k; }
+{ float t[3]; fill(t, 2.0f); for (int k = 0; k < 3; k++) y[k] = t[k]; }
+""", [2, 3, 4]),
+    ("a default argument tells no type", """
+template <class T> T sum(thread const T* x, int n, T start = T(1)) { for (int k = 0; k < n; k++) start += x[k];
+    return start; }
+{ float t[2] = {2, 3}; y[0] = sum(t, 2); y[1] = sum(t, 2, 10.0); }
+""", [6, 15]),
     ("a thread vector beside its components", """
 template <class T, int N> void put(thread vec<T, N>& v, T x) { v[N - 1] = x; }
     template <class T> T first(const thread vec<T, 4>& v) { T t = v.x; return t; }
