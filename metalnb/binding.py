@@ -68,14 +68,7 @@ class Slot:
         ArgumentError
         """
         if not self.takes_array:
-            if self._pack is not None and type(value) in _EXACT:
-                try:
-                    return bytearray(self._pack(value))
-                except (struct.error, OverflowError):
-                    pass  # does not fit: worded below
-            if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
-                return np.array(value, order="C")
-            return pack(self.param.type, value, self.label, self._reflection)
+            return self._value(value)
         if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
             self._refuse(f"got {described(value)}", self._cure_for(value))
         if value.dtype != self.dtype and not self.opaque:
@@ -97,7 +90,18 @@ class Slot:
             self._refuse("the kernel writes to it; got a read-only array", "Pass an array that can be written")
         return _unlocked(value)
 
-    def elements(self, array: Array) -> tuple[int, ...]:
+    def _value(self, value: Any) -> Memory:
+        """Pack what a read-only reference refers to."""
+        if self._pack is not None and type(value) in _EXACT:
+            try:
+                return bytearray(self._pack(value))
+            except (struct.error, OverflowError):
+                pass  # does not fit: worded below
+        if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
+            return np.array(value, order="C")
+        return pack(self.param.type, value, self.label, self._reflection)
+
+    def elements(self, array: Array) -> tuple[int, ...]:  # noqa: RET503  (_refuse never returns)
         """Give an array's shape in elements of the parameter's type."""
         inner = self.value_shape
         if not inner:
