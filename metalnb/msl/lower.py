@@ -93,7 +93,7 @@ def _constants(unit: Unit) -> list[str]:
 
 
 def literal(kind: str, value: Any) -> str:
-    """Write a scalar or, from a tuple of its components, a vector as MSL: ``literal("half", 0.5)`` -> ``(half)0x1p-1f``."""
+    """Write a scalar as MSL, ``literal("half", 0.5)`` -> ``(half)0x1p-1f``, or a vector, from a tuple."""
     if isinstance(value, tuple):
         return f"{kind}({', '.join(literal(kind[:-1], v) for v in value)})"
     if kind == "bool":
