@@ -91,9 +91,9 @@ def complex_ops(bench: Bench, n: int) -> list[Check]:
 
 
 @table.case(
+    {"kind": "int64_t", "rows": 1, "width": 4, "n": 1},
     {"kind": "int", "rows": 10, "width": 4, "n": 33},
     {"kind": "uint8_t", "rows": 256, "width": 12, "n": 7},
-    {"kind": "int64_t", "rows": 1, "width": 4, "n": 1},
     metal=False,
 )  # float atomics are Metal 3's
 def gather_scatter(bench: Bench, kind: str, rows: int, width: int, n: int) -> list[Check]:
