@@ -125,4 +125,4 @@ def _tells(param: list[Token], name: str) -> bool:
     texts = [t.text for t in param]
     open_ended = {"::", "decltype"} & set(texts) or _thread_reference(param, name) is not None
     bare_reference = not {"device", "constant", "threadgroup", "<"} & set(texts) and {"&", "*"} & set(texts)
-    return name in texts and "=" not in texts and not open_ended and not bare_reference  # a default is no argument
+    return name in texts and "=" not in texts and not open_ended and not bare_reference  # no default

@@ -36,14 +36,16 @@ def test_vectors_of_any_space_meet(kind: str, other: str) -> None:
 
 _SAME = {
     "an lvalue": (
-        "float a = 0, b = 1; (i ? b : a) = 5; thread float& r = i ? a : b; y[i] = 99 * a + 9 * b + r;", [505, 45],
+        "float a = 0, b = 1; (i ? b : a) = 5; thread float& r = i ? a : b; y[i] = 99 * a + 9 * b + r;",
+        [505, 45],
     ),
     "a struct's member": ("S a = {1}, b = {2}; (i ? a : b).f = 7; y[i] = 10 * a.f + b.f;", [17, 72]),
     "a const struct": ("const S a = {1}; S b = {2}; S c = i ? a : b; y[i] = c.f;", [2, 1]),
     "null": ("device float* p = i ? 0 : y; device float* q = i ? nullptr : y; y[i] = p == q ? 3 : 4;", [3, 3]),
     "void": ("thread float a = 1; i ? one(a) : two(a); y[i] = a;", [2, 3]),
     "one side only": (
-        "int a = 0, b = 0; i ? a++ : ++b; int c = i ? a++ : b--; y[i] = 10 * a + b + 100 * c;", [100, 120],
+        "int a = 0, b = 0; i ? a++ : ++b; int c = i ? a++ : b--; y[i] = 10 * a + b + 100 * c;",
+        [100, 120],
     ),
     "nested": ("y[i] = i == 0 ? i + 1 ? 5 : 6 : i == 1 ? y[0] * 0 + 8 : 9;", [5, 8]),
     "in a switch": ("switch (i) { case 0: y[i] = i ? 1 : 2; break; default: y[i] = i ? y[1] + 3 : 4; }", [2, 3]),
