@@ -109,7 +109,7 @@ def _split(tokens: list[Token], opening: int) -> Iterator[list[Token]]:
 
 
 def _thread_reference(param: list[Token], name: str) -> Token | None:
-    """Give the token of T in ``thread T&``, ``thread T*``, ``thread T a[]`` or ``thread T (&…)[N]``; None for others."""
+    """Give the token of T in ``thread T&``, ``thread T*``, ``thread T a[]`` or ``thread T (&…)[N]``, or None."""
     if all(t.text != "thread" for t in param):
         return None
     rest = [t for t in param if t.text not in _QUALIFIERS]
