@@ -13,7 +13,7 @@ PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 unexport VIRTUAL_ENV PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint lab notebooks bench clean
+.PHONY: help demo test lint lab notebooks docs bench clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -35,6 +35,9 @@ lab: $(VENV)/ready ## open the notebooks in JupyterLab
 
 notebooks: $(VENV)/ready ## run every notebook and keep its outputs in the tree
 	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
+
+docs: $(VENV)/ready ## measure what docs/msl.md says, and write it; ARGS=--again writes it from the last measurement
+	@$(BIN)/python tests/msl/page.py $(ARGS)
 
 bench: $(VENV)/ready ## measure; prints tables
 	@for script in $(BENCHES); do $(BIN)/python "$$script" $(ARGS) || exit 1; done

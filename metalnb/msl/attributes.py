@@ -77,8 +77,10 @@ _TABLE = (
     *_graphics("5.2.2", "attribute", argument=True),
     *_graphics("5.2.4", "stage_in"),
     # Functions of other stages, and functions linked at run time.
-    *_graphics("5.1", "vertex fragment visible stitchable object mesh early_fragment_tests"),
-    *_graphics("5.1", "intersection patch max_total_threadgroups_per_mesh_grid user_annotation", argument=True),
+    *_graphics("5.1", "vertex fragment object mesh early_fragment_tests"),
+    *_graphics("5.1", "intersection patch max_total_threadgroups_per_mesh_grid", argument=True),
+    *_graphics("5.1.4, 5.1.5", "visible stitchable"),
+    *_graphics("5.1.12", "user_annotation", argument=True),
     *_graphics("2.16", "function_groups", argument=True),
     # Inputs and outputs of other stages.
     *_graphics("5.2.3.1", "amplification_count amplification_id base_instance base_vertex instance_id vertex_id"),

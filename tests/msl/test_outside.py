@@ -18,9 +18,8 @@ def uses(name: str) -> list[str]:
     """Use a name in the ways that cells do, each in a line."""
     if name in QUALIFIERS:
         return [f"void f_{name}({name} device float* y) {{ }}"]
-    if name in NAMESPACES:
-        return [f"{{ {name}::thing x; }}"]
-    return [f"{{ {name}<float> x; }}", f"{{ {name} x; }}", f"{{ y[i] = {name}(y[i]); }}"]
+    bodies = [f"{name}::thing x;"] if name in NAMESPACES else [f"{name}<float> x;", f"y[0] = {name}(y[0]);"]
+    return [f"kernel void k{n}_{name}(device float* y) {{ {body} }}" for n, body in enumerate(bodies)]
 
 
 @pytest.mark.parametrize("group", OUTSIDE, ids=[g.title for g in OUTSIDE])

@@ -1,0 +1,342 @@
+"""Make ``docs/msl.md`` from the tables of the tests, and from what a run of them measured.
+
+``python tests/msl/page.py`` runs the tests that the chapters of the specification name, and writes the page and
+``docs/msl.json``, the measurement; ``test_page.py`` holds the page to the tables. With ``--again`` it writes the page
+anew from the last measurement.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+import json
+import platform
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent)]
+
+from msl.functions import REALS, Real  # noqa: E402  (after the path)
+from msl.specification import CHAPTERS, Chapter, Entry, uses  # noqa: E402
+
+import metalnb as mnb  # noqa: E402
+from metalnb.msl.attributes import ATTRIBUTES  # noqa: E402
+from metalnb.msl.outside import OUTSIDE  # noqa: E402
+
+__all__ = ["DOCS", "Measured", "figures", "key", "page", "read"]
+
+DOCS = HERE.parent.parent / "docs"
+HALF_WITHOUT_BOUND = {"pow", "powr"}  # table 8.3 leaves them out
+KINDS = ("float", "half")
+MODES = ("precise", "fast")
+
+# Attributes that belong to things a kernel could have, and metalnb has not; the others belong to other stages.
+_OF_KERNELS = {"2.13", "2.16", "5.1.4, 5.1.5", "5.1.12", "5.2.1", "5.2.2", "5.2.4"}
+
+
+@dataclass(slots=True)
+class Measured:
+    """What a run of the tests gives.
+
+    Attributes
+    ----------
+    date, device, system : str
+    shown : dict of str to str
+        The test that shows each name.
+    ulp : dict of str to (dict of str to float)
+        Each function's greatest error, by element type and mode.
+    """
+
+    date: str = ""
+    device: str = ""
+    system: str = ""
+    shown: dict[str, str] = field(default_factory=dict)
+    ulp: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def key(chapter: Chapter, name: str) -> str:
+    """Name a name among all chapters: there is an `abs` of integers, and one of floats."""
+    return f"{chapter.section} {name}"
+
+
+class Recorder:
+    """A plugin of pytest: notes which cells each test compiles, which tests pass, and the errors they measure."""
+
+    def __init__(self) -> None:
+        self.cells: dict[str, list[str]] = defaultdict(list)
+        self.failed: set[str] = set()
+        self.ulp: dict[str, dict[str, float]] = defaultdict(dict)
+        self._test = ""
+        self._compile = mnb.compile
+        mnb.compile = self.compile  # type: ignore[assignment]
+
+    def compile(self, source: str, *args: Any, **options: Any) -> Any:
+        """Compile, and note the cell."""
+        program = self._compile(source, *args, **options)
+        if self._test:
+            self.cells[self._test].append(source)
+        return program
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Note which test runs."""
+        self._test = item.nodeid.split("[")[0]
+        return (yield)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what failed, and what was measured."""
+        if report.failed:
+            self.failed.add(report.nodeid.split("[")[0])
+        if report.when == "call":
+            for function, kind, mode, error in (value for name, value in report.user_properties if name == "ulp"):
+                place = f"{kind} {mode}"
+                self.ulp[function][place] = max(error, self.ulp[function].get(place, 0.0))
+
+    def measured(self) -> Measured:
+        """Find each name's test among those that passed."""
+        shown = {}
+        texts = {test: "\n".join(cells) for test, cells in self.cells.items() if test not in self.failed}
+        for chapter in CHAPTERS:
+            for name in (n for entry in chapter.entries if not entry.lack for n in entry.names):
+                pattern = uses(chapter.kind, name)
+                found = (test for wanted in chapter.tests for test, text in texts.items()
+                         if f"{test}::".startswith(f"tests/msl/{wanted}::") and pattern.search(text))  # fmt: skip
+                shown[key(chapter, name)] = next(found, "")
+        today = dt.datetime.now(dt.UTC).date().isoformat()
+        system = f"{platform.system()} {platform.machine()}"
+        return Measured(today, mnb.engines()["cpu"].device, system, shown, dict(self.ulp))
+
+
+# Markdown -------------------------------------------------------------------------------------------------------------
+
+
+def page(measured: Measured) -> str:
+    """Write the page."""
+    parts = [_INTRODUCTION.format(counts=_counts(), m=measured)]
+    for chapter in CHAPTERS:
+        parts += [f"## {chapter.title} ({chapter.section})\n", _chapter(chapter, measured)]
+    parts += [
+        "## Floating-point operators (8.4)\n", _operators(measured),
+        "## The language itself (1.5, 2 to 5)\n",
+        *(f"Supported, as shown by {_link(test)}: {_prose('; '.join(names))}.\n" for test, names in features().items()),
+        "## What Apple's compiler refuses, and metalnb too\n", _refused(),
+        "## What metalnb does not run\n", _outside(),
+    ]  # fmt: skip
+    return "\n".join(parts)
+
+
+_INTRODUCTION = """\
+# Metal Shading Language in metalnb
+
+What MSL has for compute kernels on buffers, and what of it metalnb runs. This page is written by the tests, from the
+tables that drive them (`make docs`); a test fails when it no longer says what they say.
+
+{counts}
+
+**Sections** are those of the Metal Shading Language specification, version 4. **Since** is the version of MSL, on
+macOS, that brought a name. The metal engine, over metalcompute, compiles MSL 2.3, and says so when a cell needs more;
+the cpu engine takes everything here. A test is named only where it passed, used the name and compared the results.
+
+**Errors** are in units in the last place of the result's own type (MSL 8.4): the greatest that the test met, on edge
+cases (zeros, denormals, infinities, NaN, poles) and random arguments, scalars and vectors, against a float64 oracle.
+A *bound* is the specification's for precise math (tables 8.1 and 8.3); 0.5 is "correctly rounded", 0 is exact; one in
+parentheses is the test's own, where the specification gives none. Fast math (`math="fast"`, the default) is held to
+the same bounds, but for the four functions where the looser one of table 8.2 stands beside the figure. Reordering of
+whole expressions, which fast math allows too, is not in these figures.
+
+Measured on {m.date}: {m.device}, {m.system}, cpu engine. On an Apple GPU the figures are Apple's.
+"""
+
+
+def _counts() -> str:
+    have = [e for c in CHAPTERS for e in c.entries if not e.lack for _ in e.names]
+    early = [e for e in have if _version(e.since) <= (2, 3)]
+    chapters = [c for c in CHAPTERS if c.kind == "function"]
+    functions = [e for c in chapters for e in c.entries]
+    inside = [e for e in functions if _version(e.since) <= (2, 3)]
+    usable = [a for a in ATTRIBUTES.values() if a.use != "graphics"]
+    apple = sum(len(g.names) for g in OUTSIDE if g.apple)
+    stages = sum(a.use == "graphics" and a.section not in _OF_KERNELS for a in ATTRIBUTES.values())
+    rest = sum(len(g.names) for g in OUTSIDE if not g.apple)
+    rest_attributes = sum(a.use == "graphics" and a.section in _OF_KERNELS for a in ATTRIBUTES.values())
+    return "\n".join([
+        "| | MSL 2.3 | later | together |",
+        "|---|--:|--:|--:|",
+        f"| functions supported | {len(inside)} | {len(functions) - len(inside)} | {len(functions)} |",
+        _count("kernel attributes supported", [_version(a.since) for a in usable]),
+        f"| names supported, with types, constants and words | {len(early)} | {len(have) - len(early)} | {len(have)} |",
+        f"| names refused as Apple's compiler refuses them in a kernel | | | {apple + stages} |",
+        f"| rules of the language enforced | | | {len(refusals())} |",
+        f"| names not run, each with its reason | | | {rest + rest_attributes} |",
+    ])  # fmt: skip
+
+
+def _count(title: str, versions: list[tuple[int, ...]]) -> str:
+    early = sum(v <= (2, 3) for v in versions)
+    return f"| {title} | {early} | {len(versions) - early} | {len(versions)} |"
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+def _chapter(chapter: Chapter, measured: Measured) -> str:
+    """Write a chapter's table; a test that shows all of it is named once, above."""
+    tests = [_test(chapter, entry, measured) for entry in chapter.entries]
+    shared = tests[0] if len(set(tests)) == 1 else ""
+    head = ["function" if chapter.kind == "function" else "name", "since"]
+    rows = [[_names(e.names), e.since] for e in chapter.entries]
+    if chapter.section in {"6.2", "6.5"} and chapter.kind == "function":
+        head += _FIGURES
+        rows = [[*row, *figures(entry.names[0], chapter.section, measured)]
+                for row, entry in zip(rows, chapter.entries, strict=True)]  # fmt: skip
+    if any(entry.note for entry in chapter.entries):
+        head.append("note")
+        rows = [[*row, entry.note] for row, entry in zip(rows, chapter.entries, strict=True)]
+    if not shared:
+        head.append("supported, as shown by")
+        rows = [[*row, test] for row, test in zip(rows, tests, strict=True)]
+    exact = " Results are exact." if chapter.section in {"6.3", "6.4"} else ""
+    above = f"All supported, as shown by {shared}.{exact}\n\n" if shared else f"{exact.strip()}\n\n" if exact else ""
+    return above + _table(head, rows)
+
+
+_FIGURES = ["float bound", "precise", "fast", "half bound", "precise", "fast"]
+
+
+def figures(name: str, section: str, measured: Measured) -> list[str]:
+    """Give a function's bounds and errors: for float, then for half."""
+    rows = [row for row in REALS if row.section == section and row.name.split("'")[0] == name]
+    found = []
+    for kind in KINDS:
+        own = "" if section != "6.2" and (kind == "float" or name not in HALF_WITHOUT_BOUND) else "()"
+        bound = f"{max(row.ulp if kind == 'float' else row.half for row in rows):g}"
+        found.append(f"({bound})" if own else bound)
+        found += [_figure(rows, kind, mode, measured) for mode in MODES]
+    return found
+
+
+def _figure(rows: list[Real], kind: str, mode: str, measured: Measured) -> str:
+    errors = [measured.ulp.get(row.name, {}).get(f"{kind} {mode}") for row in rows]
+    text = f"{max(e for e in errors if e is not None):.3g}" if None not in errors else "?"
+    fast = next((row.fast for row in rows if row.fast is not None), None)
+    return f"{text} (≤ {fast:g})" if kind == "float" and mode == "fast" and fast is not None else text
+
+
+def _operators(measured: Measured) -> str:
+    names = [row.name for row in REALS if row.section == "8.4"]
+    link = _link("tests/msl/test_functions.py::test_reals_keep_their_bounds")
+    table = _table(["operator", "since", *_FIGURES], ([f"`{n}`", "1.0", *figures(n, "8.4", measured)] for n in names))
+    return f"All supported, as shown by {link}.\n\n{table}"
+
+
+def features() -> dict[str, list[str]]:
+    """Give what the tests of the language itself show: the features of each."""
+    from msl import test_language
+
+    tables = {"test_language": test_language.ROWS, "test_address_spaces": test_language.SPACES,
+              "test_threadgroup_variables": test_language.THREADGROUP}  # fmt: skip
+    return {f"tests/msl/test_language.py::{test}": [row[0] for row in rows] for test, rows in tables.items()}
+
+
+def refusals() -> tuple[tuple[str, str, str, str], ...]:
+    """Give the golden refusals of what Apple's compiler refuses: name, text, message, cure."""
+    from msl.test_refusals import REFUSED
+
+    return tuple(row for row in REFUSED if "metalnb runs" not in row[2])
+
+
+def _refused() -> str:
+    rules = _table(["what", "message", "cure"], (
+        [_prose(name), f"`{message}`", _prose(hint)] for name, _, message, hint in refusals()
+    ))  # fmt: skip
+    groups = _table(["names", "section", "why"], [
+        *([_names(g.names), g.section, g.reason] for g in OUTSIDE if g.apple),
+        *([_names(names, "[[{}]]"), section, "attributes of other stages than kernels"]
+          for section, names in _attributes(of_kernels=False)),
+    ])  # fmt: skip
+    link = _link("tests/msl/test_refusals.py::test_refused")
+    names = _link("tests/msl/test_outside.py::test_a_name_is_refused_with_its_reason")
+    return f"Each is shown by {link}: the message, its place and its cure.\n\n{rules}\nAnd by {names}:\n\n{groups}"
+
+
+def _outside() -> str:
+    link = _link("tests/msl/test_outside.py::test_a_name_is_refused_with_its_reason")
+    table = _table(["names", "section", "since", "why", "instead"], [
+        *([_names(g.names), g.section, g.since, g.reason, g.cure] for g in OUTSIDE if not g.apple),
+        *([_names(names, "[[{}]]"), section, "", "metalnb runs compute kernels on buffers that Python passes",
+           "pass the values in a device or constant buffer"] for section, names in _attributes(of_kernels=True)),
+    ])  # fmt: skip
+    return f"Using one is an error that says so ({link}).\n\n{table}"
+
+
+def _attributes(*, of_kernels: bool) -> list[tuple[str, tuple[str, ...]]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for a in ATTRIBUTES.values():
+        if a.use == "graphics" and (a.section in _OF_KERNELS) == of_kernels:
+            found[a.section].append(a.name)
+    return [(section, tuple(names)) for section, names in found.items()]
+
+
+def _test(chapter: Chapter, entry: Entry, measured: Measured) -> str:
+    if entry.lack:
+        return f"**no**: {entry.lack}"
+    tests = dict.fromkeys(measured.shown.get(key(chapter, name), "") for name in entry.names)
+    return ", ".join(_link(test) if test else "?" for test in tests)
+
+
+def _link(test: str) -> str:
+    path, _, name = test.partition("::")
+    return f"[{name.removeprefix('test_').replace('_', ' ')}](../{path})"
+
+
+def _prose(text: str) -> str:
+    """Escape what Markdown would take for its own."""
+    return html.escape(text, quote=False).replace("*", r"\*")
+
+
+def _names(names: Iterable[str], form: str = "{}") -> str:
+    return " ".join(f"`{form.format(name)}`" for name in names)
+
+
+def _table(head: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |\n" for line in lines)
+
+
+def measure() -> Measured | None:
+    """Run the tests; None when one fails, or a name is not shown by any."""
+    recorder = Recorder()
+    tests = sorted({str(HERE / test) for chapter in CHAPTERS for test in chapter.tests})
+    failed = pytest.main(["-q", *tests], [recorder])
+    measured = recorder.measured()
+    missing = [name for name, test in measured.shown.items() if not test]
+    for name in missing:
+        sys.stderr.write(f"no passing test uses {name}\n")
+    return None if failed or missing else measured
+
+
+def read() -> Measured:
+    """Give the last measurement."""
+    return Measured(**json.loads((DOCS / "msl.json").read_text()))
+
+
+def main() -> int:
+    """Write the page, after measuring unless told ``--again``."""
+    measured = read() if "--again" in sys.argv[1:] else measure()
+    if measured is None:
+        return 1
+    (DOCS / "msl.json").write_text(json.dumps(asdict(measured), indent=1, sort_keys=True) + "\n")
+    (DOCS / "msl.md").write_text(page(measured))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""``docs/msl.md`` says what the tables and the last measurement say, and leaves nothing of the specification out."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+
+import pytest
+from msl.functions import INTEGERS, REALS
+from msl.page import DOCS, HERE, KINDS, MODES, Measured, key, page, read
+from msl.specification import CHAPTERS, uses
+from msl.test_functions import bound
+
+from metalnb.msl.attributes import INPUTS
+from metalnb.msl.versions import SINCE
+
+NAMES = [(chapter, name) for chapter in CHAPTERS for entry in chapter.entries if not entry.lack for name in entry.names]
+
+
+@pytest.fixture(scope="module")
+def measured() -> Measured:
+    return read()
+
+
+def test_the_page_is_what_the_tables_and_the_measurement_make(measured: Measured) -> None:
+    assert (DOCS / "msl.md").read_text() == page(measured), "write it anew: make docs ARGS=--again"
+
+
+def test_every_name_is_shown_by_a_test_that_exists(measured: Measured) -> None:
+    assert set(measured.shown) == {key(chapter, name) for chapter, name in NAMES}
+    for test in set(measured.shown.values()):
+        file, _, function = test.partition("::")
+        text = (HERE.parent.parent / file).read_text()
+        assert re.search(rf"^def {function}\(", text, re.MULTILINE), test
+
+
+def test_no_error_was_measured_beyond_its_bound(measured: Measured) -> None:
+    assert set(measured.ulp) == {row.name for row in REALS}
+    for row, kind, mode in itertools.product(REALS, KINDS, MODES):
+        assert measured.ulp[row.name][f"{kind} {mode}"] <= bound(row, kind, mode) * (1 + 1e-6), (row.name, kind, mode)
+
+
+def test_tables_and_specification_have_the_same_functions() -> None:
+    for section in ("6.2", "6.3", "6.4", "6.5"):
+        tried = {row.name.split("'")[0] for row in (*REALS, *INTEGERS) if row.section == section}
+        listed = {name for c, name in NAMES if c.section == section and c.kind == "function"}
+        assert tried <= listed
+        assert listed - tried <= {"all", "any", "not"}
+    assert set(INPUTS) == {name for c, name in NAMES if c.section == "5.2.3.6"}
+
+
+def test_no_name_stands_twice_in_a_section() -> None:
+    assert max(Counter(key(chapter, name) for chapter, name in NAMES).values()) == 1
+
+
+def test_versions_agree_with_those_that_a_cell_is_checked_against() -> None:
+    later = {name: entry.since for c in CHAPTERS for entry in c.entries for name in entry.names
+             if tuple(map(int, entry.since.split("."))) > (2, 3) and not name.startswith("__")}  # fmt: skip
+    del later["atomic"]  # a word that cells use for other things
+    assert later == {name: ".".join(map(str, version)) for name, version in SINCE.items()}
+
+
+@pytest.mark.parametrize(("kind", "text", "used"), [
+    ("function", "y = exp (x);", True), ("function", "y = exp2(x);", False), ("function", "fast::exp(x)", True),
+    ("word", "half3 v;", False), ("attribute", "uint i [[a, exp]]", True), ("attribute", "[[a]] exp", False),
+])  # fmt: skip
+def test_a_use_is_told_from_what_looks_like_one(kind: str, text: str, used: bool) -> None:
+    assert bool(uses(kind, "half" if kind == "word" else "exp").search(text)) == used
