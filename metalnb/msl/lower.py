@@ -77,7 +77,7 @@ def opencl(unit: Unit, *, flat: bool = False, wide: bool = False) -> str:
         text,
         "#pragma clang attribute pop",
         '#line 1 "entry point"',
-        _entry(unit.signature, flat=flat, wide=wide),
+        _entry(unit.signature, flat=flat, wide=wide, simd=unit.simd),
         "",
     ])  # fmt: skip
 
@@ -140,7 +140,7 @@ _INPUT = {
 }
 
 
-def _entry(signature: Signature, *, flat: bool, wide: bool) -> str:
+def _entry(signature: Signature, *, flat: bool, wide: bool, simd: bool) -> str:
     function = signature.function
     arguments = [""] * signature.arity
     formals = []
@@ -153,9 +153,13 @@ def _entry(signature: Signature, *, flat: bool, wide: bool) -> str:
         arguments[given.position] = _input(given, function)
     if flat:
         formals.append("const __global $region* region")
+    # Where a kernel begins with `if (i < 5) return;` the device would start at the sixth thread, and cut its SIMD-groups
+    # from there on. Not where all threads meet first.
+    meet = "  $simd_barrier(0);\n" if simd else ""
     here = f"$here<{str(wide).lower()}>({'region' if flat else ''})"
     return (
         f"__attribute__((intel_reqd_sub_group_size(32))) __kernel void {ENTRY}({', '.join(formals)}) {{\n"
+        f"{meet}"
         f"  $place here = {here};\n"
         f"  {function}({', '.join(arguments)});\n"
         "}"

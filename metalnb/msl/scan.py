@@ -8,6 +8,9 @@ What is edited (every edit is recorded, so that diagnostics lead back to the aut
 ``constant int N [[function_constant(0)]];`` ``… [[$attribute(…)]] $initial(N);``
 ``threadgroup T tile[N];``                   ``threadgroup T (&tile)[N] = $threadgroup_storage<…>();``
 ``T get() const device``                     ``T get() const __global``
+``T(float x) device : …``                    ``T($nothing<…>, float x) : …``, where ``T(float x)`` is there too
+``v.x += a``, in a template                  ``v.x = v.x + (a)``
+``1.0``, ``1.0bf``                           ``1.0f``, ``bfloat(1.0f)``
 ``template <void (*f)(int)>``                ``template <void (&f)(int)>``
 ``template <class T> f(thread T& a, T b)``   ``… thread typename $thread_type<T>::type& a …``
 ``i < n ? x[i] : float4(0)``                 ``i < n ? $either()->* x[i] : $either()->* float4(0)``
@@ -25,10 +28,13 @@ from dataclasses import dataclass, field
 from metalnb.errors import CompileError, Diagnostic
 
 from .attributes import ATTRIBUTES, STANDARD
+from .compound import compound_assignments
 from .conditional import conditionals, preprocessed
+from .constructors import constructors
 from .deduction import thread_parameters
 from .edits import Edit, EditedText
 from .includes import INCLUDE, read_includes
+from .literals import literals, pastes
 from .members import overloads
 from .storage import body, function_parameters, storage, threadgroup_words
 from .tokens import Token, close, tokenize
@@ -119,6 +125,10 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     scanner.threadgroup = threadgroup_words(stream.macros)
     found = scanner.tokens(stream.program)
     scanner.edits += conditionals(stream.program)
+    scanner.edits += compound_assignments(stream.program)
+    if not pastes(stream.macros):
+        for tokens in (stream.program, *stream.macros):
+            scanner.edits += literals(tokens)
     asked = preprocessed(t for d in stream.directives if d.name in {"if", "elif"} for t in d.tokens)
     for tokens in stream.macros:
         if tokens and tokens[0].text not in asked:
@@ -172,6 +182,7 @@ class _Scanner:
         self.optional: set[str] = set()
         self.threadgroup: Mapping[str, bool] = {"threadgroup": False}
         self.places: dict[str, int] = {}
+        self.constructors: frozenset[int] = frozenset()
 
     def problem(self, offset: int, message: str, hint: str = "") -> None:
         line, column = self.plain.place(offset)
@@ -188,6 +199,8 @@ class _Scanner:
         """Edit one stream of tokens; give the instantiations in it."""
         blank: set[int] = set()
         found = self.instantiations(tokens, blank)
+        edits, self.constructors = constructors(tokens)
+        self.edits += edits
         depth = 0
         for i, token in enumerate(tokens[body(tokens) :] if macro else tokens, body(tokens) if macro else 0):
             text = token.text

@@ -22,6 +22,9 @@ template <class T> struct $thread_type { typedef T type; };
 template <class T> struct $thread_type<__private T> { typedef T type; };
 template <class T> struct $thread_type<__generic T> { typedef T type; };
 
+// The first parameter of a constructor that is not for any object here (constructors.py).
+template <int> struct $nothing { $nothing() = delete; };
+
 // An operand of ?: (conditional.py). Of a class that is a value to MSL, and of any object that is constant or not in thread
 // memory, it makes a copy in thread memory; anything else it hands on.
 template <class T> struct $referred { typedef T type; };
@@ -36,7 +39,9 @@ template <class T> struct $place_of<device T> { typedef T type; enum { elsewhere
 template <class T> struct $place_of<__local T> { typedef T type; enum { elsewhere = true }; };
 template <class T, bool copied> struct $handed { typedef T& type; };
 template <class T> struct $handed<T, true> { typedef __private typename $place_of<typename $varying<T>::type>::type type; };
-template <class T> struct $chosen { typedef T type; };
+template <class T, bool object> struct $valued { typedef T type; };
+template <class T> struct $valued<T, true> : $handed<T, true> {};  // a call's value has no space to clang, another's has
+template <class T> struct $chosen : $valued<T, __is_class(T)> {};
 template <class T> struct $chosen<T&>
     : $handed<T, __is_class(T) && (__is_const(T) || $place_of<typename $varying<T>::type>::elsewhere)> {};
 struct $either {

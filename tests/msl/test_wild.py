@@ -1,0 +1,162 @@
+"""Idioms of public kernels: each a cell of its own that writes ``out``, and what it writes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msl.cells import PRELUDE
+
+import metalnb as mnb
+
+# A number class with a constructor for each address space that an object of it may stand in (MSL 4).
+NUMBER = """
+    template <class T> struct number {
+        T re, im;
+        constexpr number() thread = default;
+        constexpr number() threadgroup = default;
+        constexpr number(T a, T b) : re(a), im(b) {}
+        template <class U, class = enable_if_t<is_convertible_v<U, T>>>
+        constexpr number(U x) thread : re(x), im(1) {}
+        template <class U, class = enable_if_t<is_convertible_v<U, T>>>
+        constexpr number(U x) threadgroup : re(x), im(2) {}
+        template <class U, class = enable_if_t<is_convertible_v<U, T>>>
+        constexpr number(U x) device : re(x), im(3) {}
+        template <class U, class = enable_if_t<is_convertible_v<U, T>>>
+        constexpr number(U x) constant : re(x), im(1) {}
+    };
+    template <class U> struct neutral { static constexpr constant U init = U(7); };
+"""
+
+IDIOMS = {
+    "a constructor for each address space": (
+        NUMBER + """
+        constant number<float> one = 1.5f;
+        kernel void k(device float* out) {
+            threadgroup number<float> shared;
+            shared = number<float>(3, 4);
+            number<float> a = 2.5f;
+            out[0] = one.re; out[1] = a.re; out[2] = a.im; out[3] = shared.im;
+        }""",
+        [1.5, 2.5, 1, 4],
+    ),
+    "a choice between a call's value and a constant object": (
+        NUMBER + """
+        template <class U> U cast_to(float x) { return U(x, x); }
+        template <class U, class Op> float chosen(float x, int i) {
+            Op op;
+            U v = (i < 1) ? cast_to<U>(x) : op.init;
+            return v.re;
+        }
+        kernel void k(device float* out) {
+            for (int i = 0; i < 2; ++i) out[i] = chosen<number<float>, neutral<number<float>>>(5, i);
+        }""",
+        [5, 7],
+    ),
+    "a literal in a template is a float": (
+        """
+        template <class T> int size(T x) { return sizeof(x * 0.5); }
+        template <class T> float hard(T y) { return fmax(0, fmin(1, y / 6 + 0.5)); }
+        #define HALF 0.5
+        template <class T> auto halved(T x) { return x * HALF + 1e0 - 1.; }
+        kernel void k(device float* out) {
+            out[0] = size(1); out[1] = size(half(1)); out[2] = hard(half(1.5)); out[3] = sizeof(halved(1));
+            out[4] = halved(5); out[5] = 0x1p-1 + .25;
+        }""",
+        [4, 4, 0.75, 4, 2.5, 0.75],
+    ),
+    "a macro that gives a literal its suffix": (
+        """
+        #define F(x) x##f
+        kernel void k(device float* out) { out[0] = F(1.5); out[1] = 0.25; }""",
+        [1.5, 0.25],
+    ),
+    "bfloat literals": (
+        """
+        kernel void k(device float* out) {
+            bfloat a = 1.00390625bf; auto b = 2.5BF; out[0] = a; out[1] = b; out[2] = sizeof(b);
+        }""",
+        [1, 2.5, 2],
+    ),
+    "a 64-bit counter compared as an int": (
+        """
+        template <int kind> bool kept(const int i, const int r);
+        template <> bool kept<0>(const int i, const int r) { return i >= r; }
+        struct sizes { int n; ulong stride; };
+        template <class T, int kind>
+        kernel void triangle(constant sizes& s, device const char* x, device char* out,
+                             uint3 group [[threadgroup_position_in_grid]], ushort3 t [[thread_position_in_threadgroup]],
+                             ushort3 threads [[threads_per_threadgroup]]) {
+            const int row = group.x;
+            device const T* from = (device const T*)(x + row * s.stride);
+            device T* to = (device T*)(out + row * s.stride);
+            for (int64_t i = t.x; i < s.n; i += threads.x) to[i] = static_cast<T>(kept<kind>(i, row)) * from[i];
+        }
+        typedef decltype(triangle<float, 0>) triangle_t;
+        template [[host_name("k0")]] kernel triangle_t triangle<float, 0>;
+        kernel void k(device float* out) { out[0] = 1; }""",
+        [1],
+    ),
+    "components changed beside an operator of the author's": (
+        """
+        struct pair { float a, b; };
+        thread pair& operator+=(thread pair& p, pair q) { p.a += q.a; return p; }
+        thread pair& operator*=(thread pair& p, pair q) { p.a *= q.a; return p; }
+        template <class T> vec<T, 2> place(T a) { return vec<T, 2>(a, a); }
+        template <class T> float sum(T a) {
+            auto v = place<T>(a);
+            vec<T, 4> w[2] = {};
+            T step = 3;
+            for (int i = 0; i < 2; ++i, v.x += step) v.y += max(step, T(1)) + 0.5;
+            if (v.x > 2) w[1].yz += v;
+            w[0].x -= 1, w[1].w *= 2;
+            return v.x + 100 * v.y + 10000 * (w[1].y + w[1].z) + w[0].x;
+        }
+        kernel void k(device float* out) { pair p = {1, 2}; p += p; out[0] = sum(1.0); out[1] = p.a; }""",
+        [7 + 800 + 150000 - 1, 2],
+    ),
+    "Apple's own names": (
+        """
+        template <class T> constexpr constant bool plain = _disjunction<is_same<T, int>, is_same<T, float>>::value;
+        kernel void k(device float* out, uint i [[thread_position_in_grid]]) {
+            const float x = __metal_simd_xor(i == 3 ? 2.5f : 0.0f);
+            const ushort lane = __metal_get_thread_index_in_simdgroup(ushort());
+            if (i == 5) { out[0] = plain<float>; out[1] = plain<half>; out[2] = x; out[3] = lane; }
+        }""",
+        [1, 0, 2.5, 5],
+    ),
+}
+
+
+@pytest.mark.parametrize("idiom", IDIOMS)
+def test_an_idiom_of_public_kernels(idiom: str) -> None:
+    source, wanted = IDIOMS[idiom]
+    program = mnb.compile(PRELUDE + source)
+    out = np.zeros(len(wanted), np.float32)
+    program["k"](out, grid=32, threadgroup=32)
+    np.testing.assert_array_equal(out, np.array(wanted, np.float32))
+
+
+def test_a_kernel_whose_64_bit_counter_is_compared_as_an_int_computes() -> None:
+    source, _ = IDIOMS["a 64-bit counter compared as an int"]
+    x = np.ones((4, 4), np.float32)
+    got = np.zeros_like(x)
+    size = {"n": 4, "stride": 16}
+    mnb.compile(PRELUDE + source)["k0"](size, x.view(np.int8), got.view(np.int8), grid=(4 * 32,), threadgroup=32)
+    np.testing.assert_array_equal(got, np.triu(x))
+
+
+@pytest.mark.parametrize("guard", ["if (i < 5) return;", "if (t < 37) return;", "if (i == 7)", "if (i >= 3 && i < 43)"])
+def test_a_guard_leaves_the_simd_groups_as_they_are(guard: str) -> None:
+    program = mnb.compile(f"""{PRELUDE}
+    kernel void k(device uint* out, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]],
+                  uint lane [[thread_index_in_simdgroup]]) {{
+        {guard} out[i] = 100 * simd_sum(1u) + lane;
+    }}""")
+    out = np.zeros(128, np.uint32)
+    program["k"](out, grid=128, threadgroup=64)
+    i = np.arange(128)
+    t = i % 64
+    kept = {"if (i < 5) return;": i >= 5, "if (t < 37) return;": t >= 37, "if (i == 7)": i == 7}
+    active = kept.get(guard, (i >= 3) & (i < 43))
+    together = active.reshape(-1, 32).sum(axis=1).repeat(32)
+    np.testing.assert_array_equal(out, np.where(active, 100 * together + i % 32, 0))
