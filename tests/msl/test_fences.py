@@ -65,3 +65,20 @@ def test_atomic_types_by_their_names() -> None:
     program["claim"](winners, count, grid=(256,), threadgroup=(256,))
     assert winners.sum() == 1
     assert count[0] == -512
+
+
+@pytest.mark.parametrize("call", [
+    "atomic_store_explicit(a, 1, ORDER)", "atomic_load_explicit(a, ORDER)", "atomic_exchange_explicit(a, 1, ORDER)",
+    "atomic_compare_exchange_weak_explicit(a, &x, 1, ORDER, memory_order_relaxed)",
+    "atomic_fetch_add_explicit(a, 1, ORDER)",
+])  # fmt: skip
+def test_an_atomic_function_takes_no_stronger_order(call: str) -> None:
+    cell = f"{PRELUDE}kernel void k(device atomic_int* a) {{ int x = 0; {call}; }}"
+    assert mnb.compile(cell.replace("ORDER", "memory_order_relaxed")).kernels
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(cell.replace("ORDER", "memory_order_seq_cst"))
+    assert caught.value.message == "an atomic function takes memory_order_relaxed alone"
+    assert caught.value.hint == "order memory with a barrier or with atomic_thread_fence (MSL 6.15.1)"
+    assert caught.value.line == 3
+    with pytest.raises(mnb.CompileError, match="memory_order_acquire"):
+        mnb.compile(cell.replace("ORDER", "memory_order_acquire"))
