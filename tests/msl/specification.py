@@ -117,6 +117,11 @@ _PREPROCESSOR = Chapter("1.6.2", "Preprocessor definitions", "word", ("test_lang
           lack="not defined, as by Apple's compiler since MSL 3.0: cells are in the one language of all systems"),
 ))  # fmt: skip
 
+_PRAGMAS = Chapter("1.6.3", "Pragmas", "word", ("test_outside.py",), (
+    Entry(("#pragma METAL fp math_mode", "#pragma METAL fp contract"), "3.2",
+          lack="ignored: the mode of the whole cell is `math=`, and `precise::` and `fast::` choose for one call"),
+))  # fmt: skip
+
 _SCALARS = Chapter("2.1", "Scalar types", "word", _TYPES, (
     _row("bool"), _row("char int8_t"), _row("uchar uint8_t"), _row("short int16_t"), _row("ushort uint16_t"),
     _row("int int32_t"), _row("uint uint32_t"), _row("long int64_t", "2.2", "in buffers 2.3"),
@@ -180,6 +185,11 @@ _ATTRIBUTES = tuple(
 _FUNCTION_WORDS = Chapter("5.1, 5.8.1", "Words for kernels and function constants", "word", (
     "test_entry_points.py",
 ), (*_each("kernel"), *_each("is_function_constant_defined", "1.2")))
+
+_PROGRAM_SCOPE = Chapter("5.9", "Inputs and buffers at program scope", "word", ("test_outside.py",), (
+    Entry(("uint2 i [[thread_position_in_grid]];",), "3.1", lack="refused: pass inputs as arguments of the kernel"),
+    Entry(("device float* x [[buffer(0)]];",), "3.2", lack="refused: pass buffers as arguments of the kernel"),
+))
 
 _COMMON = Chapter("6.2", "Common functions", "function", (f"{_FUNCTIONS}reals_keep_their_bounds",),
                   _tried("clamp mix saturate sign smoothstep step", REALS))
@@ -268,7 +278,8 @@ _ATOMIC_WORDS = Chapter("6.15.1, 6.15.2", "Memory orders and thread scopes", "wo
 ))
 
 CHAPTERS = (
-    _PREPROCESSOR, _SCALARS, _VECTORS, _PACKED, _MATRICES, _SIMDGROUP_MATRICES, _ATOMIC_TYPES, _OTHER_TYPES, _SPACES,
-    *_ATTRIBUTES, _FUNCTION_WORDS, _COMMON, _INTEGER, _RELATIONAL, _MATH, _MATH_WORDS, _MATRIX, _SIMDGROUP_MATRIX,
-    _GEOMETRIC, _SYNCHRONISATION, _FLAGS, _SIMD, _QUAD, _VOTES, _UNPACK, _PACK, _ATOMIC, _ATOMIC_WORDS,
+    _PREPROCESSOR, _PRAGMAS, _SCALARS, _VECTORS, _PACKED, _MATRICES, _SIMDGROUP_MATRICES, _ATOMIC_TYPES, _OTHER_TYPES,
+    _SPACES, *_ATTRIBUTES, _FUNCTION_WORDS, _PROGRAM_SCOPE, _COMMON, _INTEGER, _RELATIONAL, _MATH, _MATH_WORDS, _MATRIX,
+    _SIMDGROUP_MATRIX, _GEOMETRIC, _SYNCHRONISATION, _FLAGS, _SIMD, _QUAD, _VOTES, _UNPACK, _PACK, _ATOMIC,
+    _ATOMIC_WORDS,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Matrices (MSL 2.3, 3.2, 6.7): columns, constructors, products, transpose, determinant, in every address space."""
+"""Matrices (MSL 2.3, 3.2, 6.6): columns, constructors, products, transpose, determinant, in every address space."""
 
 from __future__ import annotations
 

@@ -57,3 +57,14 @@ def test_words_of_the_pipeline_need_no_declaration() -> None:
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(program("[[patch(quad, 16)]] kernel void k(device float* y) { }"))
     assert caught.value.message == "'k' has the attribute 'patch': metalnb runs compute kernels"
+
+
+@pytest.mark.parametrize("name", ["uint2 i [[thread_position_in_grid]];", "device float* x [[buffer(0)]];"])
+def test_inputs_and_buffers_at_program_scope_are_refused(name: str) -> None:
+    with pytest.raises(mnb.CompileError, match="must be in the constant address space"):
+        mnb.compile(program(f"{name}\n{{ y[0] = 1; }}"))
+
+
+@pytest.mark.parametrize("name", ["math_mode(safe)", "contract(off)"])
+def test_pragmas_of_floating_point_are_ignored(name: str) -> None:
+    assert mnb.compile(program(f"#pragma METAL fp {name}\n{{ y[0] = 1; }}")).kernels
