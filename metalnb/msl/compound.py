@@ -1,6 +1,6 @@
 """Compound assignment to a component in a template: ``v.x += a`` becomes ``v.x = v.x + (a)``.
 
-Where the author has an ``operator+=`` of their own, clang takes ``+=`` in a template for a call of it and no longer sees
+Where the author has an ``operator+=`` of their own, clang takes ``+=`` in a template for a call of it and does not see
 that ``v.x`` is a property. Nobody's ``operator=`` stands outside a class, so ``=`` it never mistakes.
 """
 

@@ -21,6 +21,7 @@ What is edited (every edit is recorded, so that diagnostics lead back to the aut
 from __future__ import annotations
 
 import difflib
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ from .includes import INCLUDE, read_includes
 from .literals import literals, pastes
 from .members import overloads
 from .storage import body, function_parameters, storage, threadgroup_words
-from .tokens import Token, close, tokenize
+from .tokens import Directive, Token, close, tokenize
 
 __all__ = ["INCLUDE", "MAIN", "Cell", "Instantiation", "instantiations", "scan"]
 
@@ -141,13 +142,23 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         name,
         EditedText(source, scanner.edits),
         tuple(found),
-        any(expands) or any(not made.name for made in found),  # host_name(NAME): a macro holds the string
+        any(expands) or _preprocessed(found, stream.directives),
         tuple(included.cells),
         frozenset(scanner.optional),
         any(w.startswith(("simd", "quad")) or "_simdgroup" in w for w in words),
         EditedText(source, included.bare).text,
         scanner.refused,
     )
+
+
+def _preprocessed(found: list[Instantiation], directives: list[Directive]) -> bool:
+    """Tell whether the preprocessor decides on an instantiation: by an ``#if`` or a macro in it, maybe for its name."""
+    if not found:
+        return False
+    macros = {d.tokens[0].text for d in directives if d.name in {"define", "undef"} and d.tokens}
+    words = {word for made in found for word in re.findall(r"[\w$]+", made.function)}
+    conditional = any(d.name in {"if", "ifdef", "ifndef"} for d in directives)
+    return conditional or not macros.isdisjoint(words) or any(not made.name for made in found)
 
 
 def instantiations(expanded: str) -> tuple[Instantiation, ...]:

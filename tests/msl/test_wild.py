@@ -114,6 +114,21 @@ IDIOMS = {
         kernel void k(device float* out) { pair p = {1, 2}; p += p; out[0] = sum(1.0); out[1] = p.a; }""",
         [7 + 800 + 150000 - 1, 2],
     ),
+    "instantiations that the preprocessor decides on": (
+        """
+        #define TYPES float, 3
+        #if defined(NEVER_DEFINED)
+        template <class T, int n> void twice(device T* out) { out[0] = missing; }
+        #endif
+        template <class T, int n> kernel void filled(device T* out) { out[0] = n; }
+        #if defined(NEVER_DEFINED)
+        template [[host_name("absent")]] kernel decltype(filled<absent, 1>) filled<absent, 1>;
+        #else
+        template [[host_name("k")]] kernel decltype(filled<TYPES>) filled<TYPES>;
+        #endif
+        #undef TYPES""",
+        [3],
+    ),
     "Apple's own names": (
         """
         template <class T> constexpr constant bool plain = _disjunction<is_same<T, int>, is_same<T, float>>::value;
