@@ -33,10 +33,14 @@ struct ArgMax {
   }
 };
 
+// Metal shuffles nothing of 64 bits; two halves of them do.
+inline int64_t simd_shuffle_down(int64_t data, uint16_t delta) {
+  return as_type<int64_t>(metal::simd_shuffle_down(as_type<uint2>(data), delta));
+}
+
 template <typename U>
 IndexValPair<U> simd_shuffle_down(IndexValPair<U> data, uint16_t delta) {
-  return IndexValPair<U>{
-      metal::simd_shuffle_down(data.index, delta), metal::simd_shuffle_down(data.val, delta)};
+  return IndexValPair<U>{simd_shuffle_down(data.index, delta), simd_shuffle_down(data.val, delta)};
 }
 
 inline uint ceildiv_uint(size_t a, size_t b) {

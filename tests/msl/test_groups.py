@@ -165,9 +165,10 @@ def expected(row: Group, size: int, x: np.ndarray, active: np.ndarray, untouched
 
 
 # SIMD-groups with every type in one branch, both groups with one type in every branch.
-CASES = [(kind, "a third", 32) for kind in TYPES if kind != "float"]
+CASES = [(kind, "a third", 32) for kind in TYPES if kind not in {"float", "long", "ulong"}]
 CASES += [("float", branch, size) for branch in BRANCHES for size in ROWS] + [
     ("half", "a third", 4),
+    ("long", "a third", 4),
     ("ulong", "a third", 4),
 ]
 
@@ -230,6 +231,17 @@ def test_a_loop_that_threads_leave_one_by_one_counts_those_that_stay() -> None:
         for i in threads:
             want[i] = sum(sum(j % 5 >= k for j in threads) for k in range(i % 5 + 1))
     np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("name", ["simd_sum", "simd_max", "simd_xor", "simd_shuffle", "simd_broadcast_first"])
+@pytest.mark.parametrize("kind", ["long", "ulong2", "bool"])
+def test_no_64_bits_and_no_bool_in_a_simdgroup(name: str, kind: str) -> None:  # as MSL 6.9.2 has it
+    head = "#include <metal_stdlib>\nusing namespace metal;\n"
+    call = f"{name}(x, 1)" if name == "simd_shuffle" else f"{name}(x)"
+    with pytest.raises(mnb.CompileError, match=f"no matching function for call to '{name}'"):
+        mnb.compile(f"{head}kernel void k(device {kind}* y) {{ {kind} x = y[0]; y[1] = {call}; }}")
+    own = f"ulong {name}(ulong x) {{ return x; }}\nkernel void k(device ulong* y) {{ y[1] = {name}(y[0]); }}"
+    assert mnb.compile(head + own).kernels
 
 
 def test_votes() -> None:
