@@ -20,6 +20,7 @@ from metalnb.msl.lower import ENTRY, Unit, opencl
 from . import clang
 from .base import Caps, Grid
 from .indices import signed_indices
+from .liveouts import divergent_liveouts
 from .opencl import INSTALL, Device, open_device, runtime
 from .regions import regions
 
@@ -165,6 +166,7 @@ class CpuEngine:
     def _kernel(self, unit: Unit, variant: Variant) -> Any:
         device = self.connect()
         code = clang.spirv(unit, opencl(unit, flat=variant.flat, wide=variant.wide))
+        code = divergent_liveouts(code)
         if not variant.wide:
             code = signed_indices(code)
         try:
