@@ -68,7 +68,7 @@ class Parsed:
     def errors(self) -> Iterator[Diagnostic]:
         """Yield the parser's errors, each at a place of the author's."""
         for found in self.unit.diagnostics:
-            if found.severity < 3:  # CXDiagnostic_Error
+            if found.severity < 3 or self._is_undetermined(found.spelling):  # CXDiagnostic_Error
                 continue
             refused = self._refused(found.spelling)
             if refused is not None:
@@ -79,6 +79,11 @@ class Parsed:
                 location = next((n.location for n in found.children if self.owner(n.location)), location)
             notes = [n.spelling for n in found.children]
             yield self.diagnostic(location, reword(found.spelling), hint_for(found.spelling, notes))
+
+    def _is_undetermined(self, message: str) -> bool:
+        """Tell the complaint that a function constant, called constexpr, has no value yet: it has one when compiled."""
+        found = re.fullmatch(r"constexpr variable '(\w+)' must be initialized by a constant expression", message)
+        return found is not None and any(f"$initial({found[1]})" in c.edited.text for c in self._cells.values())
 
     def _refused(self, message: str) -> Diagnostic | None:
         """Find what the scan refused, when it is that which the parser met."""

@@ -11,7 +11,9 @@ What is edited (every edit is recorded, so that diagnostics lead back to the aut
 ``T(float x) device : …``                    ``T($nothing<…>, float x) : …``, where ``T(float x)`` is there too
 ``v.x += a``, in a template                  ``v.x = v.x + (a)``
 ``1.0``, ``1.0bf``                           ``1.0f``, ``bfloat(1.0f)``
+``print("text")``                            ``print("text"_metalnb_text)``
 ``template <void (*f)(int)>``                ``template <void (&f)(int)>``
+``using F = void (*)(int);``                 ``using F = void (&)(int);``
 ``template <class T> f(thread T& a, T b)``   ``… thread typename $thread_type<T>::type& a …``
 ``i < n ? x[i] : float4(0)``                 ``i < n ? $either()->* x[i] : $either()->* float4(0)``
 ``[[bogus]]``, ``#include "/etc/passwd"``    an error, unless ``#if 0`` hides it
@@ -35,9 +37,9 @@ from .constructors import constructors
 from .deduction import thread_parameters
 from .edits import Edit, EditedText
 from .includes import INCLUDE, read_includes
-from .literals import literals, pastes
+from .literals import literals, pastes, texts
 from .members import overloads
-from .storage import body, function_parameters, storage, threadgroup_words
+from .storage import body, function_aliases, function_parameters, storage, threadgroup_words
 from .tokens import Directive, Token, close, tokenize
 
 __all__ = ["INCLUDE", "MAIN", "Cell", "Instantiation", "instantiations", "scan"]
@@ -127,9 +129,12 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     found = scanner.tokens(stream.program)
     scanner.edits += conditionals(stream.program)
     scanner.edits += compound_assignments(stream.program)
-    if not pastes(stream.macros):
-        for tokens in (stream.program, *stream.macros):
-            scanner.edits += literals(tokens)
+    named = frozenset(tokens[0].text for tokens in stream.macros if tokens)
+    pasted = pastes(stream.macros)
+    for tokens in (stream.program, *stream.macros):
+        scanner.edits += function_aliases(tokens)
+        scanner.edits += texts(tokens, named)
+        scanner.edits += [] if pasted else literals(tokens)
     asked = preprocessed(t for d in stream.directives if d.name in {"if", "elif"} for t in d.tokens)
     for tokens in stream.macros:
         if tokens and tokens[0].text not in asked:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from .edits import Edit
 from .tokens import Token, close
 
-__all__ = ["function_parameters", "storage", "threadgroup_words"]
+__all__ = ["function_aliases", "function_parameters", "storage", "threadgroup_words"]
 
 _BUILTIN_TYPES = frozenset({"unsigned", "signed", "long", "short", "int", "char"})
 _SPECIFIERS = frozenset({"const", "volatile", "struct", "class", "union", "enum", "typename", "static"})
@@ -97,6 +97,17 @@ def function_parameters(tokens: list[Token], at: int) -> list[Edit]:
     for i in range(at + 2, end - 3):
         star, _, *after = (t.text for t in tokens[i + 1 : i + 5])
         if tokens[i].text == "(" and star == "*" and after == [")", "("]:
+            edits.append(Edit(tokens[i + 1].start, tokens[i + 1].end, "&"))
+    return edits
+
+
+def function_aliases(tokens: list[Token]) -> list[Edit]:
+    """Edit ``using F = void (*)(int);`` likewise: a template's parameter may be declared with it."""
+    edits: list[Edit] = []
+    alias = False
+    for i, token in enumerate(tokens):
+        alias = token.text == "using" or (alias and token.text not in {";", "{", "}"})
+        if alias and [t.text for t in tokens[i : i + 4]] == ["(", "*", ")", "("]:
             edits.append(Edit(tokens[i + 1].start, tokens[i + 1].end, "&"))
     return edits
 

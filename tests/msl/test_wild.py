@@ -129,6 +129,59 @@ IDIOMS = {
         #undef TYPES""",
         [3],
     ),
+    "texts as arguments": (
+        """
+        struct journal { constant char* name; constexpr journal(constant char* n, constant char*) constant : name(n) {}
+            template <class... A> void debug(constant char*, A...) const thread {}
+            template <class... A> void debug(constant char*, A...) const constant {} };
+        constant journal logger("no", "name");
+        int length(constant char* s) { int n = 0; while (s[n]) ++n; return n; }
+        #define REPORT(text) length(text)
+        #define CHECK(condition, text) static_assert(condition, text)
+        constant char word[] = "fixed";
+        CHECK(true, "never told"); static_assert(true, "nor this");
+        kernel void k(device float* out) {
+            logger.debug("nothing %d", 1);
+            out[0] = length("four"); out[1] = length(logger.name); out[2] = length(word); out[3] = length("a" "bc");
+        }""",
+        [4, 2, 5, 3],
+    ),
+    "function constants that are called constexpr": (
+        """
+        #define CONST static constant constexpr const
+        CONST int n [[function_constant(0)]];
+        constant int size = is_function_constant_defined(n) ? n : 5;
+        kernel void k(device float* out) { out[0] = size; }""",
+        [5],
+    ),
+    "names of types without their space": (
+        """
+        kernel void k(device float* out) {
+            constexpr auto three = 3;
+            remove_addrspace_t<decltype(three)> a = three;
+            uniform<int> b = make_uniform(4);
+            out[0] = a; out[1] = b; out[2] = is_same_v<remove_addrspace_t<device int>, int>;
+        }""",
+        [3, 4, 1],
+    ),
+    "a reference to a pointer": (
+        """
+        template <class T> void ahead(const device T*& x, constant const int*& n, int k) { x += k; }
+        void ahead(device float*& x) { x += 1; }
+        kernel void k(device float* out) { ahead(out); out[-1] = 4; }""",
+        [4],
+    ),
+    "an alias of functions for a template": (
+        """
+        template <class T> void twice(thread T* x) { *x *= 2; }
+        template <class T> void less(thread T* x) { *x -= 1; }
+        template <class T> using change = void (*)(thread T*);
+        template <class T, change<T> by> void changed(thread T* x) { by(x); by(x); }
+        kernel void k(device float* out) {
+            float a = 3; changed<float, twice<float>>(&a); changed<float, less<float>>(&a); out[0] = a;
+        }""",
+        [10],
+    ),
     "Apple's own names": (
         """
         template <class T> constexpr constant bool plain = _disjunction<is_same<T, int>, is_same<T, float>>::value;

@@ -57,6 +57,8 @@ def _unplaced(kind: Any) -> str:
     if not what:
         return ""
     pointee = _element(kind.get_pointee())
+    if what == "reference" and pointee.kind.name == "POINTER":
+        return _unplaced(pointee)  # Apple's compiler asks it of the pointer alone: device float*& x
     if pointee.kind.name in _OPEN or pointee.get_canonical().kind.name in _OPEN:
         return ""
     return what if space(pointee) in {"thread", ""} else ""

@@ -22,6 +22,14 @@ template <class T> struct $thread_type { typedef T type; };
 template <class T> struct $thread_type<__private T> { typedef T type; };
 template <class T> struct $thread_type<__generic T> { typedef T type; };
 
+// A text given to a function, in the constant space of all other constants (literals.py).
+template <class T, T... characters> struct $text { static const __global T all[sizeof...(characters) + 1]; };
+template <class T, T... characters>
+const __global T $text<T, characters...>::all[sizeof...(characters) + 1] = {characters..., 0};
+template <class T, T... characters> constexpr const __global T (&operator""_metalnb_text())[sizeof...(characters) + 1] {
+    return $text<T, characters...>::all;
+}
+
 // The first parameter of a constructor that is not for any object here (constructors.py).
 template <int> struct $nothing { $nothing() = delete; };
 
