@@ -16,12 +16,13 @@ from .errors import (
     KernelFault,
     LaunchError,
     MetalnbError,
+    MetalnbWarning,
 )
 
 if TYPE_CHECKING:
     from .engine import EngineStatus, engines, use
     from .kernel import Kernel
-    from .program import Program, compile, load  # noqa: A004
+    from .program import Program, compile, load
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ __all__ = [
     "KernelFault",
     "LaunchError",
     "MetalnbError",
+    "MetalnbWarning",
     "Program",
     "compile",
     "engines",

@@ -16,6 +16,7 @@ __all__ = [
     "KernelFault",
     "LaunchError",
     "MetalnbError",
+    "MetalnbWarning",
 ]
 
 
@@ -39,6 +40,10 @@ class MetalnbError(Exception):
         from .tracebacks import render
 
         return render(self)
+
+
+class MetalnbWarning(UserWarning):
+    """A kernel compiles, but is likely not to do what its author means."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,11 +14,11 @@ import numpy as np
 
 from . import engine as engines
 from .display import bundle, cards_html
-from .errors import ArgumentError
+from .errors import ArgumentError, MetalnbWarning
 from .front_end import read
 from .kernel import Kernel
 from .layouts import struct_dtype
-from .msl.lower import Unit, opencl
+from .msl.lower import Unit
 from .msl.signature import Reflection
 from .recipe import Recipe, decoded, header_name, text
 
@@ -129,8 +130,8 @@ class Program(Mapping[str, Kernel]):
         return struct_dtype(found, self.reflection)
 
     def lowered(self, name: str) -> str:
-        """Give the text that the compiler is given for a kernel: the cell, and the entry point after it."""
-        return opencl(self[name].unit)
+        """Give the text that the engine's compiler is given for a kernel."""
+        return self.engine.text(self[name].unit)
 
 
 _KEPT = 256
@@ -205,11 +206,25 @@ def compile(
             _programs.move_to_end(key)
             return known
     program = Program(recipe, *read(recipe), chosen)
+    _warn(program)
     with _lock:
         program = _programs.setdefault(key, program)
         while len(_programs) > _KEPT:
             _programs.popitem(last=False)
     return program
+
+
+def _warn(program: Program) -> None:
+    """Warn of kernels that are likely not to do what their author means."""
+    for kernel in program.values():
+        line = kernel.signature.leaves
+        if line:
+            message = (
+                f"{kernel.signature.name}: threads that return on line {line} never reach the threadgroup_barrier "
+                "after it; all threads of a threadgroup must (MSL 6.9.1), and without them its results may be lost. "
+                "Guard the loads and stores instead of returning: a grid has no threads too many here."
+            )
+            warnings.warn(message, MetalnbWarning, stacklevel=3)
 
 
 def load(path: str | Path, name: str | None = None, **options: Any) -> Program | Kernel:

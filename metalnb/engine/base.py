@@ -80,6 +80,10 @@ class Engine(Protocol):
     name: str
     caps: Caps
 
+    def text(self, unit: Unit) -> str:
+        """Give the text that the target's compiler is given for a kernel, to be read."""
+        ...
+
     def compile(self, unit: Unit) -> Binary:
         """Compile one kernel.
 

@@ -35,8 +35,8 @@ _SPIRV = (
     "-mllvm", "-spirv-ext=+SPV_KHR_subgroup_rotate,+SPV_EXT_shader_atomic_float_add,+SPV_KHR_bit_instructions",
     # SPIR-V has no copy between places that overlap: a loop that moves an array's elements up must stay a loop.
     "-mllvm", "-disable-loop-idiom-memcpy",
-    # Loop strength reduction cuts 64-bit counters to 32 bits in a way that SPIR-V's writer gets wrong (an OpBitwiseAnd of
-    # two widths), and hides from the device's compiler which addresses are neighbours.
+    # Loop strength reduction cuts 64-bit counters to 32 bits in a way that SPIR-V's writer gets wrong (an OpBitwiseAnd
+    # of two widths), and hides from the device's compiler which addresses are neighbours.
     "-mllvm", "-disable-lsr",
 )  # fmt: skip
 _MATH = {"fast": _FAST, "precise": ("-ffp-contract=on", "-D$FAST_MATH=0")}

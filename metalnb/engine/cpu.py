@@ -123,6 +123,10 @@ class CpuEngine:
         """What the device can do."""
         return self.connect().caps
 
+    def text(self, unit: Unit) -> str:
+        """Give the cell, and the entry point after it."""
+        return opencl(unit)
+
     def compile(self, unit: Unit) -> CpuBinary:
         """Compile one kernel: text to SPIR-V to the device's code, each kept on disk."""
         device = self.connect()

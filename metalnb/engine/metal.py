@@ -179,6 +179,10 @@ class MetalEngine:
         said = (word for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
         return MetalBinary(unit, any("barrier" in word for word in said))
 
+    def text(self, unit: Unit) -> str:
+        """Give the MSL that metalcompute is given, for threadgroups of one SIMD-group."""
+        return metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup}).text
+
     def alloc(self, nbytes: int) -> Any:
         """Give a buffer of metalcompute's: no copy is made of it."""
         return self._device.buffer(nbytes)

@@ -80,21 +80,23 @@ _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cur
      "make it a pointer or a reference: device float* or constant float& (MSL 4)"),
 ))  # fmt: skip
 
-_METAL_NAMES = frozenset(
-    "sin cos tan exp exp2 log log2 log10 pow sqrt rsqrt abs fabs min max clamp mix step smoothstep dot cross length "
-    "normalize distance floor ceil round trunc fract fma select any all sign saturate as_type simd_sum simd_max simd_min "
-    "threadgroup_barrier simdgroup_barrier mem_flags atomic_uint atomic_int atomic_float memory_order_relaxed "
-    "atomic_fetch_add_explicit atomic_load_explicit atomic_store_explicit popcount clz ctz float2 float3 float4 half2 half4 "
-    "uint2 uint3 uint4 int2 int3 int4 vec numeric_limits".split(),
-)
+_METAL_NAMES = frozenset("""
+    sin cos tan exp exp2 log log2 log10 pow sqrt rsqrt abs fabs min max clamp mix step smoothstep dot cross length
+    normalize distance floor ceil round trunc fract fma select any all sign saturate as_type simd_sum simd_max simd_min
+    threadgroup_barrier simdgroup_barrier mem_flags atomic_uint atomic_int atomic_float memory_order_relaxed
+    atomic_fetch_add_explicit atomic_load_explicit atomic_store_explicit popcount clz ctz float2 float3 float4 half2
+    half4 uint2 uint3 uint4 int2 int3 int4 vec numeric_limits
+""".split())  # noqa: SIM905  (a page of names)
 
 _HINTS = (
     (r"use of undeclared identifier '(\w+)'|unknown type name '(\w+)'|no template named '(\w+)'", "_stdlib"),
     (r"expected ';'", "add the missing ';'"),
     (r"did you mean '([^']+)'", r"did you mean '\1'?"),
     (r"cannot initialize .* changes address space|changing address space|which changes address space",
-     "the address spaces differ: give the pointer or reference the address space of what it points to (device, constant, threadgroup or thread)"),
-    (r"cannot assign to .* const-qualified|read-only", "it is read-only: write device in place of constant, or drop const (MSL 4.2)"),
+     ("the address spaces differ: give the pointer or reference the address space of what it points to "
+      "(device, constant, threadgroup or thread)")),
+    (r"cannot assign to .* const-qualified|read-only",
+     "it is read-only: write device in place of constant, or drop const (MSL 4.2)"),
     (r"no matching function for call to '(\w+)'", "check the number and types of the arguments of '\\1'"),
     (r"expected '\)'|expected '\]'|expected '\}'", "a bracket is not closed"),
 )  # fmt: skip
@@ -124,7 +126,7 @@ def _suggestion(found: re.Match[str]) -> str:
     return f"'{name}'" if useless else found[0]
 
 
-def hint_for(message: str, notes: list[str] = []) -> str:  # noqa: B006  (never changed)
+def hint_for(message: str) -> str:
     """Give the cure of a message, or an empty string."""
     outside = answer(message)
     if outside:

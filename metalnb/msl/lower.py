@@ -6,6 +6,7 @@ the type that the kernel asks for, computes the kernel's inputs, and calls it.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -99,17 +100,20 @@ def literal(kind: str, value: Any) -> str:
     if kind == "bool":
         return "true" if value else "false"
     if kind in {"float", "half", "bfloat"}:
-        value = struct.unpack("f", struct.pack("f", value))[0]
-        if value != value:  # noqa: PLR0124  (NaN)
-            return f'({kind})__builtin_nanf("")'
-        if value in {float("inf"), float("-inf")}:
-            return f"({kind})({'-' if value < 0 else ''}__builtin_inff())"
-        return f"({kind}){value.hex()}f"
+        return f"({kind}){_real(struct.unpack('f', struct.pack('f', value))[0])}"
     number = int(value)
     suffix = ("u" if kind.startswith("u") else "") + ("l" if kind.endswith("long") else "")
     if number == -(2**63):
         return "(-0x7fffffffffffffffl - 1)"
     return f"(({kind}){number}{suffix})" if kind in {"int", "uint"} else f"{number}{suffix}"
+
+
+def _real(value: float) -> str:
+    if math.isnan(value):
+        return '__builtin_nanf("")'
+    if math.isinf(value):
+        return f"({'-' if value < 0 else ''}__builtin_inff())"
+    return f"{value.hex()}f"
 
 
 _PLACE = {
@@ -153,8 +157,8 @@ def _entry(signature: Signature, *, flat: bool, wide: bool, simd: bool) -> str:
         arguments[given.position] = _input(given, function)
     if flat:
         formals.append("const __global $region* region")
-    # Where a kernel begins with `if (i < 5) return;` the device would start at the sixth thread, and cut its SIMD-groups
-    # from there on. Not where all threads meet first.
+    # Where a kernel begins with `if (i < 5) return;` the device would start at the sixth thread, and cut its
+    # SIMD-groups from there on. Not where all threads meet first.
     meet = "  $simd_barrier(0);\n" if simd else ""
     here = f"$here<{str(wide).lower()}>({'region' if flat else ''})"
     return (

@@ -30,7 +30,8 @@ def flags(version: int = 310) -> list[str]:
     """Give libclang's flags: C++ for OpenCL 2021 with the vendor's extensions that MSL needs."""
     return [
         "-x", "cl", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant",
-        "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-fspell-checking", "-ferror-limit=64", "-ftemplate-depth=512",
+        "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-fspell-checking", "-ferror-limit=64",
+        "-ftemplate-depth=512",
         "-Wno-everything", f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
         f"-I{INCLUDE}", f"-I{_FOLDER}", f"-I{TARGET.parent}",
         "-include", str(TARGET / "words.h"), "-include", str(TARGET / "cpu.h"),
@@ -77,8 +78,7 @@ class Parsed:
             location = found.location
             if self.owner(location) is None:  # inside a header: where the author asked for it
                 location = next((n.location for n in found.children if self.owner(n.location)), location)
-            notes = [n.spelling for n in found.children]
-            yield self.diagnostic(location, reword(found.spelling), hint_for(found.spelling, notes))
+            yield self.diagnostic(location, reword(found.spelling), hint_for(found.spelling))
 
     def _is_undetermined(self, message: str) -> bool:
         """Tell the complaint that a function constant, called constexpr, has no value yet: it has one when compiled."""

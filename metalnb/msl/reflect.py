@@ -13,6 +13,7 @@ from metalnb.errors import CompileError, Diagnostic
 
 from . import rules
 from .access import always_indexed
+from .barriers import leaves_before_barrier
 from .hints import reword
 from .parse import Parsed, parse
 from .signature import Constant, Field, Input, Param, Reflection, Signature, Struct, Type
@@ -129,8 +130,18 @@ class _Reader:
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), _doc(cursor),
             self.parsed.diagnostic(cursor.location, "").line,
-            limit or 0,
+            limit or 0, self.leaves(cursor, inputs),
         )  # fmt: skip
+
+    def leaves(self, cursor: Any, inputs: list[Input]) -> int:
+        """Give the line of a return by which some threads miss a barrier, else 0."""
+        cell = self.parsed.owner(cursor.location)
+        if cell is None:
+            return 0
+        extent = cursor.extent
+        text = cell.edited.text.encode()[extent.start.offset : extent.end.offset].decode(errors="replace")
+        line = leaves_before_barrier(text, frozenset(i.name for i in inputs if i.attribute in _OWN))
+        return extent.start.line + line if line >= 0 else 0
 
     def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
         """Read one bound parameter; None, with a problem noted, when MSL has no such parameter."""
@@ -247,6 +258,8 @@ class _Reader:
         return value
 
 
+# The inputs that differ among the threads of a threadgroup.
+_OWN = frozenset({"thread_position_in_grid", "thread_position_in_threadgroup", "thread_index_in_threadgroup"})
 _SKIPPED = {"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"}
 
 

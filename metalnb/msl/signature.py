@@ -167,6 +167,8 @@ class Signature:
         Where it is defined in the cell, from 1.
     max_threads : int
         ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
+    leaves : int
+        The line of a ``return`` by which threads may miss a later threadgroup_barrier, else 0.
     """
 
     name: str
@@ -177,6 +179,7 @@ class Signature:
     doc: str = ""
     line: int = 1
     max_threads: int = 0
+    leaves: int = 0
 
     @property
     def buffers(self) -> tuple[Param, ...]:
