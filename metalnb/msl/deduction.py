@@ -109,14 +109,14 @@ def _split(tokens: list[Token], opening: int) -> Iterator[list[Token]]:
 
 
 def _thread_reference(param: list[Token], name: str) -> Token | None:
-    """Give the token of T in ``thread T&``, ``thread T*``, ``thread T a[]`` or ``thread T (&…)[N]``, or None."""
-    if all(t.text != "thread" for t in param):
-        return None
+    """Give the token of T in ``thread T&``, ``thread T*``, ``T a[]`` or ``thread T (&…)[N]``, or None."""
     rest = [t for t in param if t.text not in _QUALIFIERS]
     texts = [t.text for t in rest[:3]]
+    array = "[" in texts[1:3] and [t.text for t in rest[3:4]] != ["["]  # T a[4] is a pointer, T a [[…]] is not
+    if not array and all(t.text != "thread" for t in param):
+        return None
     if texts[:1] != [name] or texts[1:3] == ["&", "&"] or texts[1:3] == ["*", "*"]:
         return None
-    array = "[" in texts[1:3]  # thread T a[4] is a pointer
     return rest[0] if texts[1:2] in (["&"], ["*"]) or texts[1:3] == ["(", "&"] or array else None
 
 

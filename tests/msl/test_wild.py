@@ -182,6 +182,20 @@ IDIOMS = {
         }""",
         [10],
     ),
+    "an array as a parameter of a template": (
+        """
+        template <class T> T rational(T x, const T above[], int64_t n, const T below[], int64_t m) {
+            const thread T* p = above;
+            return (x + p[n]) / below[m];
+        }
+        template <class T> T last(const T a[3]) { return a[2]; }
+        kernel void k(device float* out) {
+            const float a[3] = {1, 2, 3}; float b[2] = {4, 5};
+            out[0] = rational(7.0, a, sizeof(a) / sizeof(a[0]) - 1, b, 1);
+            out[1] = last(a);
+        }""",
+        [2, 3],
+    ),
     "Apple's own names": (
         """
         template <class T> constexpr constant bool plain = _disjunction<is_same<T, int>, is_same<T, float>>::value;
