@@ -1,7 +1,8 @@
-"""Compound assignment to a component in a template: ``v.x += a`` becomes ``v.x = v.x + (a)``.
+"""Compound assignment in a template: ``v.x += a`` becomes ``v.x = v.x + (a)``, and ``p += a`` ``$advance(p, a)``.
 
 Where the author has an ``operator+=`` of their own, clang takes ``+=`` in a template for a call of it and does not see
-that ``v.x`` is a property. Nobody's ``operator=`` stands outside a class, so ``=`` it never mistakes.
+that ``v.x`` is a property. Nobody's ``operator=`` stands outside a class, so ``=`` it never mistakes. And it moves no
+pointer on by an object that converts to an integer, such as an integral constant.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def compound_assignments(tokens: list[Token]) -> list[Edit]:
         for i in range(max(start, done + 1), stop):
             if tokens[i - 1].text == "." and _COMPONENTS.fullmatch(tokens[i].text):
                 edits += _assignment(tokens, i)
+            elif tokens[i].kind == "word":
+                edits += _advance(tokens, i)
         done = max(done, stop)
     return edits
 
@@ -59,6 +62,20 @@ def _assignment(tokens: list[Token], at: int) -> list[Edit]:
     return [
         Edit(operator[0].start, tokens[end].end, f"= {target} {operator[0].text} ("),
         Edit(tokens[stop].start, tokens[stop].end, f"){tokens[stop].text}"),
+    ]
+
+
+def _advance(tokens: list[Token], at: int) -> list[Edit]:
+    """Edit ``a += b;``, of plain names, at ``at``."""
+    around = tokens[at - 1 : at + 5]
+    if len(around) < 6 or [t.text for t in around[2:4]] != ["+", "="] or around[2].end != around[3].start:
+        return []
+    if around[4].kind != "word" or around[0].text not in {";", "{", "}"} or around[5].text != ";":
+        return []
+    return [
+        Edit(around[1].start, around[1].start, "$advance("),
+        Edit(around[2].start, around[3].end, ","),
+        Edit(around[5].start, around[5].end, ");"),
     ]
 
 

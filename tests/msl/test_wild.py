@@ -196,6 +196,26 @@ IDIOMS = {
         }""",
         [2, 3],
     ),
+    "a pointer moved on by an integral constant": (
+        """
+        template <class T, T v> struct constant_of {
+            static constant constexpr T value = v;
+            constexpr operator T() const thread noexcept { return value; }
+        };
+        struct total { float sum; total operator+(total o) const { return total{sum - o.sum}; }
+                       thread total& operator+=(total o) { sum += o.sum; return *this; } };
+        template <class P, class S> void moved(P p, S step, thread float& far) {
+            p += step;
+            far = p[0]; float a = 1; half h = 2; a += h; far += a;
+            total t = {1}; total u = {2}; t += u; far += t.sum;
+        }
+        kernel void k(device float* out) {
+            constexpr float x[4] = {1, 2, 3, 4}; float a[4]; for (int i = 0; i < 4; ++i) a[i] = x[i];
+            float far; constant_of<int, 2> two; moved((thread float*)a, two, far); out[0] = far;
+            moved((thread float*)a, 1, far); out[1] = far;
+        }""",
+        [3 + 3 + 3, 2 + 3 + 3],
+    ),
     "Apple's own names": (
         """
         template <class T> constexpr constant bool plain = _disjunction<is_same<T, int>, is_same<T, float>>::value;

@@ -30,6 +30,14 @@ template <class T, T... characters> constexpr const __global T (&operator""_meta
     return $text<T, characters...>::all;
 }
 
+// `a += b` in a template (compound.py).
+template <class T> struct $is_pointer { enum { value = false }; };
+template <class T> struct $is_pointer<T*> { enum { value = true }; };
+template <class A, class B> constexpr void $advance(A& a, const B& b) {
+    if constexpr ($is_pointer<typename $thread_type<A>::type>::value && __is_class(typename $thread_type<B>::type)) a = a + b;
+    else a += b;
+}
+
 // The first parameter of a constructor that is not for any object here (constructors.py).
 template <int> struct $nothing { $nothing() = delete; };
 
