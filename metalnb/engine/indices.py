@@ -18,15 +18,15 @@ import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .spirv import TYPES, instructions, result_types, words_of
+
 __all__ = ["signed_indices"]
 
-_MAGIC, _HEADER = 0x07230203, 5
 _TYPE_INT, _CONSTANT, _DECORATE, _NO_SIGNED_WRAP = 21, 43, 71, 4469
 _U_CONVERT, _S_CONVERT, _AND, _COPY, _NOP = 113, 114, 199, 83, 1 << 16
 _ARITHMETIC = frozenset({128, 130, 132, 196})  # OpIAdd, OpISub, OpIMul, OpShiftLeftLogical
 _ACCESS = frozenset({65, 66, 67, 70})  # OpAccessChain and its InBounds and Ptr kin
 _NO_USE = frozenset({3, 4, 5, 6, 7, 8, 71, 72, 317})  # names, lines, decorations
-_FIRST_TYPE, _LAST_TYPE = 19, 39
 
 
 class _Value(NamedTuple):
@@ -40,11 +40,8 @@ class _Value(NamedTuple):
 
 def signed_indices(code: bytes) -> bytes:
     """Rewrite a SPIR-V module; one that is not understood is given back as it is."""
-    words = array.array("I")
-    if len(code) % words.itemsize:
-        return code
-    words.frombytes(code)
-    if len(words) < _HEADER or words[0] != _MAGIC:
+    words = words_of(code)
+    if words is None:
         return code
     module = _Module(words)
     wrapped = array.array("I")
@@ -82,14 +79,14 @@ class _Module:
         self.signed: set[int] = set()
         self.types = len(words)
         self._values: dict[int, _Value] = {}
-        self._type_of: dict[int, int] = {}
+        self._type_of = result_types(words)
         self._indexed: set[int] = set()
         self._elsewhere: set[int] = set()  # used by anything but an index or a value of ours
-        for at, opcode, length in _instructions(words):
+        for at, opcode, length in instructions(words):
             self._read(words, at, opcode, length)
 
     def _read(self, words: array.array[int], at: int, opcode: int, length: int) -> None:
-        if _FIRST_TYPE <= opcode <= _LAST_TYPE:
+        if opcode in TYPES:
             self.types = min(self.types, at)
             if opcode == _TYPE_INT and words[at + 2] == 32:
                 self.short.add(words[at + 1])
@@ -99,8 +96,6 @@ class _Module:
             self.masks.add(words[at + 2])
         if opcode in _NO_USE:
             return
-        if length > 2:
-            self._type_of.setdefault(words[at + 2], words[at + 1])
         if opcode in _ARITHMETIC or opcode in {_U_CONVERT, _AND}:
             self._values[words[at + 2]] = _Value(at, opcode, words[at + 1], tuple(words[at + 3 : at + length]))
         elif opcode in _ACCESS:
@@ -123,11 +118,3 @@ class _Module:
                 continue
             useful.update(value.operands)
             yield result, value
-
-
-def _instructions(words: array.array[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield each instruction's offset, opcode and length in words."""
-    at = _HEADER
-    while at < len(words) and words[at] >> 16:
-        yield at, words[at] & 0xFFFF, words[at] >> 16
-        at += words[at] >> 16

@@ -15,9 +15,10 @@ import array
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from .spirv import HEADER, TYPES, Instruction, instructions, result_types, words_of
+
 __all__ = ["divergent_liveouts"]
 
-_MAGIC, _HEADER = 0x07230203, 5
 _ENTRY_POINT, _DECORATE, _VARIABLE, _FUNCTION, _FUNCTION_END, _LABEL, _PHI = 15, 71, 59, 54, 56, 248, 245
 _BOOL, _INT, _FLOAT, _VECTOR, _POINTER = 20, 21, 22, 23, 32
 _LOAD, _SHIFT_RIGHT, _CONVERT, _ADD, _BITCAST, _CONSTRUCT, _NOT_EQUAL, _OR, _ELEMENT = (
@@ -35,27 +36,16 @@ _IDS = {
 }  # fmt: skip
 
 
-class _Instruction(NamedTuple):
-    at: int
-    opcode: int
-    length: int
-
-
 class _Block(NamedTuple):
     label: int
-    body: list[_Instruction]
+    body: list[Instruction]
     next: tuple[int, ...]
 
 
 def divergent_liveouts(code: bytes) -> bytes:
     """Rewrite a SPIR-V module; one without such a loop, or not understood, is given back as it is."""
-    words = array.array("I")
-    if len(code) % words.itemsize:
-        return code
-    words.frombytes(code)
-    if len(words) < _HEADER or words[0] != _MAGIC:
-        return code
-    return _Rewriter(words).run()
+    words = words_of(code)
+    return code if words is None else _Rewriter(words).run()
 
 
 class _Rewriter:
@@ -63,21 +53,19 @@ class _Rewriter:
 
     def __init__(self, words: array.array[int]) -> None:
         self.words = words
-        self.all = list(_instructions(words))
+        self.all = list(instructions(words))
         self.bound = words[3]
         self.types: dict[int, tuple[int, ...]] = {}  # id -> opcode and operands
         self.found: dict[tuple[int, ...], int] = {}  # the other way round
-        self.type_of: dict[int, int] = {}
+        self.type_of = result_types(words)
         self.lane = 0
         for at, opcode, length in self.all:
-            if 19 <= opcode <= 39:
+            if opcode in TYPES:
                 key = (opcode, *words[at + 2 : at + length])
                 self.types[words[at + 1]] = key
                 self.found.setdefault(key, words[at + 1])
             elif opcode == _DECORATE and length == 4 and words[at + 2] == 11 and words[at + 3] == _LANE:
                 self.lane = words[at + 1]
-            elif length > 2:
-                self.type_of.setdefault(words[at + 2], words[at + 1])
         self.declared = array.array("I")  # new types, constants and the lane's variable
         self.decorated = array.array("I")
         self.after: dict[int, array.array[int]] = {}  # offset of an instruction -> words behind it
@@ -100,7 +88,7 @@ class _Rewriter:
         leaving = {label for label in body if any(n not in body for n in blocks[label].next)}
         if len(leaving) < 2:
             return
-        inside = {self.words[i.at + 2]: i for label in body for i in blocks[label].body if i.length > 2}
+        inside = {self.words[i.at + 2]: i for label in body for i in blocks[label].body if self._makes(i)}
         used = {
             self.words[at]
             for block in function if block.label not in body
@@ -110,7 +98,11 @@ class _Rewriter:
         for phi in self._sources(sorted(used & inside.keys()), inside, carried):
             self._diverge(function, inside[phi], body)
 
-    def _sources(self, values: list[int], inside: dict[int, _Instruction], carried: set[int]) -> set[int]:
+    def _makes(self, i: Instruction) -> bool:
+        """Tell whether an instruction makes a value."""
+        return i.length > 2 and self.type_of.get(self.words[i.at + 2]) == self.words[i.at + 1]
+
+    def _sources(self, values: list[int], inside: dict[int, Instruction], carried: set[int]) -> set[int]:
         """Give the phis at the loop's head that values are computed from."""
         found: set[int] = set()
         seen = set(values)
@@ -127,7 +119,7 @@ class _Rewriter:
                     ahead.append(operand)
         return found
 
-    def _diverge(self, function: list[_Block], phi: _Instruction, body: set[int]) -> None:
+    def _diverge(self, function: list[_Block], phi: Instruction, body: set[int]) -> None:
         """Let a phi start from a sum with the zero."""
         kind = self.words[phi.at + 1]
         for at in range(phi.at + 3, phi.at + phi.length, 2):
@@ -155,7 +147,7 @@ class _Rewriter:
             self.declared.extend(((len(key) + 1) << 16 | key[0], made, *key[1:]))
         return self.found[key]
 
-    def _emit(self, behind: _Instruction, opcode: int, kind: int, *operands: int) -> int:
+    def _emit(self, behind: Instruction, opcode: int, kind: int, *operands: int) -> int:
         made = self._id()
         text = self.after.setdefault(behind.at, array.array("I"))
         text.extend(((len(operands) + 3) << 16 | opcode, kind, made, *operands))
@@ -183,11 +175,11 @@ class _Rewriter:
         self.sums[value] = made
         return made
 
-    def _definition(self, function: list[_Block], value: int) -> _Instruction:
+    def _definition(self, function: list[_Block], value: int) -> Instruction:
         """Give the instruction behind which a value is known: the function's start for a constant or a parameter."""
         for block in function:
             for i in block.body:
-                if i.length > 2 and self.words[i.at + 2] == value and self.type_of.get(value) == self.words[i.at + 1]:
+                if self._makes(i) and self.words[i.at + 2] == value:
                     phis = [p for p in block.body if p.opcode == _PHI]
                     return phis[-1] if i.opcode == _PHI else i
         return _start(function)
@@ -246,12 +238,12 @@ class _Rewriter:
 
     def _written(self) -> bytes:
         """Give the module with everything in its place."""
-        words, out = self.words, array.array("I", self.words[:_HEADER])
+        words, out = self.words, array.array("I", self.words[:HEADER])
         out[3] = self.bound
         new_lane = bool(self.decorated)
         typed = functions = False
         for at, opcode, length in self.all:
-            if 19 <= opcode <= 39 and not typed:
+            if opcode in TYPES and not typed:
                 out.extend(self.decorated)
                 typed = True
             if opcode == _FUNCTION and not functions:
@@ -266,14 +258,7 @@ class _Rewriter:
         return out.tobytes()
 
 
-def _instructions(words: array.array[int]) -> Iterator[_Instruction]:
-    at = _HEADER
-    while at < len(words) and words[at] >> 16:
-        yield _Instruction(at, words[at] & 0xFFFF, words[at] >> 16)
-        at += words[at] >> 16
-
-
-def _operands(instruction: _Instruction) -> Iterator[int]:
+def _operands(instruction: Instruction) -> Iterator[int]:
     """Yield the offsets of an instruction's value operands."""
     at, opcode, length = instruction
     if opcode == _PHI:
@@ -284,13 +269,13 @@ def _operands(instruction: _Instruction) -> Iterator[int]:
 
 
 def _functions(
-    words: array.array[int], instructions: list[_Instruction], step: Callable[[int], int],
+    words: array.array[int], every: list[Instruction], step: Callable[[int], int],
 ) -> Iterator[list[_Block]]:  # fmt: skip
     """Yield each function's blocks, the first one first."""
     blocks: list[_Block] = []
-    body: list[_Instruction] | None = None
+    body: list[Instruction] | None = None
     label = 0
-    for instruction in instructions:
+    for instruction in every:
         at, opcode, _ = instruction
         if opcode == _LABEL:
             label, body = words[at + 1], [instruction]
@@ -305,7 +290,7 @@ def _functions(
                 body = None
 
 
-def _successors(words: array.array[int], last: _Instruction, step: Callable[[int], int]) -> tuple[int, ...]:
+def _successors(words: array.array[int], last: Instruction, step: Callable[[int], int]) -> tuple[int, ...]:
     at, opcode, length = last
     if opcode == _BRANCH:
         return (words[at + 1],)
@@ -317,7 +302,7 @@ def _successors(words: array.array[int], last: _Instruction, step: Callable[[int
     return ()
 
 
-def _start(function: list[_Block]) -> _Instruction:
+def _start(function: list[_Block]) -> Instruction:
     """Give the instruction behind which the function's own may start: its label, or the last of its variables."""
     body = function[0].body
     return next((i for i in reversed(body) if i.opcode == _VARIABLE), body[0])
