@@ -9,6 +9,8 @@ from IPython.core.error import UsageError
 
 __all__ = ["assignment", "evaluate", "python_name", "unquoted"]
 
+_METAL_WORDS = {"true": True, "false": False}
+
 
 def unquoted(text: str) -> str:
     """Take the quotes off a word: IPython's splitting keeps a quoted word whole, quotes and all."""
@@ -46,6 +48,11 @@ def evaluate(shell: Any, pairs: list[tuple[str, str]]) -> dict[str, Any]:
     for name, text in pairs:
         try:
             values[name] = shell.ev(text)
+        except NameError as error:
+            if text not in _METAL_WORDS:
+                message = f"--constant {name}={text}: NameError: {error}"
+                raise UsageError(message) from error
+            values[name] = _METAL_WORDS[text]
         except Exception as error:
             message = f"--constant {name}={text}: {type(error).__name__}: {error}"
             raise UsageError(message) from error

@@ -23,6 +23,7 @@ Memory = Array | bytearray
 # Scalars that need no more than the standard library to be packed: this is the hot path of a small dispatch.
 # A format of a fixed size, since a native one takes 1e39 for an infinite float.
 _PLAIN = {c: f"<{c}" for c in "bBhHiIqQef"} | {"l": "<q", "L": "<Q"}
+_OPTIONS = ("grid", "threadgroup", "shapes", "threadgroup_memory")
 _EXACT = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
@@ -148,7 +149,7 @@ class Slot:
 
     def _dtype_cure(self) -> str:
         if self.dtype.names:
-            return f"Make it with dtype program.dtype({self.param.type.name!r})"
+            return f"Make it with dtype {self.kernel}.program.dtype({self.param.type.name!r})"
         if self.param.writable:
             return f"Make it with dtype {_numpy_name(self.dtype)}: the kernel writes in place"
         return f"Pass {self.param.name}.astype({_numpy_name(self.dtype)})"
@@ -189,10 +190,7 @@ class Binder:
         for name, value in named.items():
             i = self._places.get(name)
             if i is None:
-                near = difflib.get_close_matches(name, self._places, n=1)
-                hint = f"Did you mean {near[0]!r}? " if near else ""
-                message = f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
-                raise ArgumentError(message)
+                raise ArgumentError(self._unknown(name))
             if i < len(args):
                 twice = "is given twice, by position and by name"
                 message = f"{self.signature.name}: argument {name!r} {twice}. {self._usage()}"
@@ -203,6 +201,17 @@ class Binder:
                 message = f"{slot.label}; it is missing. {self._usage()}"
                 raise ArgumentError(message)
         return bound
+
+    def _unknown(self, name: str) -> str:
+        """Word what is wrong with a name that is no buffer's."""
+        for param in self.signature.threadgroup:
+            if param.name == name:
+                label = f"{self.signature.name}: argument {name!r} {param.attribute} is {param.spelling}"
+                cure = f"Leave it out, or say how large: threadgroup_memory={{{name!r}: bytes}}."
+                return f"{label}; the launch makes it. {cure}"
+        near = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
 
     def _count(self) -> str:
         n = len(self.slots)

@@ -85,12 +85,12 @@ class Card:
         for p in self.signature.params:
             access = "shared" if p.space == "threadgroup" else "read, write" if p.writable else "read"
             gone = p.name in self.absent
-            passed = f"nothing: {p.gate} is false" if gone else _passed(p, self.reflection)
+            passed = f"nothing: {p.gate} is false" if gone else _passed(p, self.signature.name, self.reflection)
             rows.append((p.name, p.spelling, p.attribute, "–" if gone else access, passed))
         return rows
 
 
-def _passed(param: Param, reflection: Reflection) -> str:
+def _passed(param: Param, kernel: str, reflection: Reflection) -> str:
     """Say what a caller passes for a parameter."""
     if param.space == "threadgroup":
         return f"sized by the launch: one {param.type}{'' if param.reference else ' for each thread'}"
@@ -102,7 +102,7 @@ def _passed(param: Param, reflection: Reflection) -> str:
     if layout is not None:
         kind = f"{SCALARS[layout.scalar]} array"
     else:
-        kind = "any array" if param.type.name == "void" else f'array of program.dtype("{param.type.name}")'
+        kind = "any array" if param.type.name == "void" else f'array of {kernel}.program.dtype("{param.type.name}")'
     one = " of one element" if param.reference else tail
     return kind + one + (", or left out: returned" if param.writable and param.type.name != "void" else "")
 

@@ -94,8 +94,9 @@ def _constants(given: Mapping[str, Any], reflection: Reflection) -> tuple[dict[C
     missing = [c for c in reflection.constants if c.name not in given and not c.optional]
     if missing:
         need = ", ".join(f"{c.type} {c.name} [[function_constant({c.index})]]" for c in missing)
-        example = ", ".join(f"'{c.name}': …" for c in missing)
-        message = f"constants: the cell needs a value for {need}; pass constants={{{example}}}"
+        python = ", ".join(f"'{c.name}': …" for c in missing)
+        line = " ".join(f"--constant {c.name}=…" for c in missing)
+        message = f"constants: the cell needs a value for {need}; write %%metal {line}, or pass constants={{{python}}}"
         raise ArgumentError(message)
     values = {c: check_constant(c, given[c.name]) for c in reflection.constants if c.name in given}
     return values, tuple(c for c in reflection.constants if c.name not in given)

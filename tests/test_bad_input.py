@@ -187,6 +187,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "threadgroup memory by default": call(
         "shared", ones(10000), threadgroup=1024, threadgroup_memory={"scratch": 32784}
     ),
+    "threadgroup memory by name": call("shared", ones(10), scratch=10),
+    "misspelt option": call("saxpy", ones(10), ones(10), ones(10), 1.0, thread_group=10),
     "threadgroup memory of no name": call("shared", ones(10), threadgroup_memory={"scrtch": 16}),
     "threadgroup memory of none": call("saxpy", x5, y5, a=1, threadgroup_memory={"scratch": 16}),
     "threadgroup memory too small": call("shared", ones(10), threadgroup_memory={"scratch": 15}),
@@ -293,7 +295,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "array of structs from numbers": (
         mnb.ArgumentError,
-        "particles: argument 'p' [[buffer(0)]] is device Inner*; got float32, shape (4, 3). Make it with dtype program.dtype('Inner').",
+        "particles: argument 'p' [[buffer(0)]] is device Inner*; got float32, shape (4, 3). Make it with dtype particles.program.dtype('Inner').",
     ),
     "empty array under a grid": (
         mnb.ArgumentError,
@@ -518,6 +520,14 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.LaunchError,
         "shared: needs 32,784 bytes of threadgroup memory (0 declared, 32,784 by arguments); Metal allows 32,768.",
     ),
+    "threadgroup memory by name": (
+        mnb.ArgumentError,
+        "shared: argument 'scratch' [[threadgroup(0)]] is threadgroup float4*; the launch makes it. Leave it out, or say how large: threadgroup_memory={'scratch': bytes}.",
+    ),
+    "misspelt option": (
+        mnb.ArgumentError,
+        "saxpy: has no argument 'thread_group'. Did you mean 'threadgroup'? Call saxpy(x, y, out, a).",
+    ),
     "threadgroup memory of no name": (
         mnb.LaunchError,
         "shared: has no threadgroup parameter 'scrtch'; it has: scratch.",
@@ -533,7 +543,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "function constant missing": (
         mnb.ArgumentError,
-        "constants: the cell needs a value for bool wide [[function_constant(1)]]; pass constants={'wide': …}",
+        "constants: the cell needs a value for bool wide [[function_constant(1)]]; write %%metal --constant wide=…, or pass constants={'wide': …}",
     ),
     "function constant unknown": (
         mnb.ArgumentError,

@@ -52,7 +52,7 @@ def test_a_card_tells_what_python_passes() -> None:
         "argument": ["Metal type", "index", "access", "in Python"],
         "particles": [
             "device Particle*", "[[buffer(0)]]", "read, write",
-            'array of program.dtype("Particle"), or left out: returned',
+            'array of drift.program.dtype("Particle"), or left out: returned',
         ],
         "sun": ["constant Particle&", "[[buffer(1)]]", "read", "dict, dataclass or record: position, mass"],
         "force": ["device const float3*", "[[buffer(2)]]", "read", "float32 array (…, 4)"],

@@ -103,6 +103,13 @@ def test_a_constant_is_an_expression_of_the_notebook(shell: InteractiveShell, ru
     np.testing.assert_array_equal(shell.user_ns["fill"](grid=2), [-2, -2])
 
 
+@pytest.mark.parametrize("word", ["True", "true", "1"])
+def test_a_truth_can_be_spelt_as_in_metal(shell: InteractiveShell, run: Run, word: str) -> None:
+    cell = FILL.replace("= N", "= NEGATE ? -N : N")
+    run(f"%%metal --constant N=5 --constant NEGATE={word}\nconstant bool NEGATE [[function_constant(1)]];\n{cell}")
+    np.testing.assert_array_equal(shell.user_ns["fill"](grid=1), [-5])
+
+
 def test_several_constants(shell: InteractiveShell, run: Run) -> None:
     cell = FILL.replace("= N", "= NEGATE ? -N : N")
     run(f"%%metal --constant N=5 --constant NEGATE=True\nconstant bool NEGATE [[function_constant(1)]];\n{cell}")
@@ -133,7 +140,7 @@ def test_a_wrong_option_is_a_usage_error(
 def test_a_missing_constant_is_named(shell: InteractiveShell) -> None:
     error = failure(shell, f"%%metal\n{FILL}")
     assert isinstance(error, mnb.ArgumentError)
-    assert "N" in str(error)
+    assert "write %%metal --constant N=…, or pass" in str(error)
 
 
 def test_math_and_engine_reach_the_compiler(run: Run) -> None:
