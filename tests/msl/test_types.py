@@ -89,7 +89,7 @@ is_convertible_v<int, float> && is_convertible_v<float, float4> && is_convertibl
 !is_convertible_v<float4, int4> && !is_convertible_v<float2, float> && !is_convertible_v<int4, uint4>
 is_constructible_v<float4, int4> && is_constructible_v<float4, float2, float2>
 !is_constructible_v<float4, float2, float>
-is_constructible_v<float3, packed_float3> && !is_constructible_v<float4, int, int>; !is_convertible_v<float, float2x2>
+is_constructible_v<float3, packed_float3>; !is_convertible_v<float, float2x2>
 is_base_of_v<Base, Derived> && !is_base_of_v<Derived, Base>
 is_class_v<Derived> && !is_class_v<float4> && is_union_v<Either>
 is_trivial_v<float4> && is_trivial_v<packed_float3> && is_trivial_v<bfloat> && is_trivial_v<float4x4>
@@ -226,6 +226,7 @@ def test_conversions_of_every_half_and_bfloat() -> None:
         ("float4 v = 1; v.xx = float2(1);", 3),
         ("int4 n = 1; float4 v = n;", 3),
         ("float4 v(1, 2, 3);", 3),
+        ("o[0] = float4(float3(1, 2), 1);", 3),
         ("float2 v = 1; v.z = 2;", 3),
         ("float3 v = as_type<float3>(half4(1));", 3),
         ("float4 v = 1; if (v == v) v = 2;", 3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = ["check"]
 
 # A function's name for the linker -> the calls in it, each with the name of what it calls.
 Edges = dict[str, list[tuple[Any, str]]]
+
 
 def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
     """Check who calls whom."""
@@ -38,6 +40,26 @@ def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
                     "move what both need into a function without kernel, and call that (MSL 5.1)",
                 )  # fmt: skip
     yield from _recursion(parsed, found.functions, edges)
+    for call in found.vectors:
+        yield from _too_few(parsed, call)
+
+
+def _too_few(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
+    """Refuse ``float4(1, 2, 3)`` (MSL 2.2); in braces what is left out is 0."""
+    callee = call.referenced
+    if callee is None or callee.kind.name != "CONSTRUCTOR":
+        return
+    given = [p.type.spelling for p in callee.get_arguments()]
+    width = re.search(r"vec<.*, ([34])>$", callee.semantic_parent.displayname)
+    if width is None or len(given) != int(width[1]) - 1 or any("vec" in g or "$" in g for g in given):
+        return
+    cell = parsed.owner(call.location)
+    if cell is None or cell.edited.text.encode()[call.extent.end.offset - 1 : call.extent.end.offset] != b")":
+        return
+    yield parsed.diagnostic(
+        call.location, f"too few components for a vector of {width[1]}",
+        "give all of them, or one for all (MSL 2.2)",
+    )  # fmt: skip
 
 
 def _is_made(function: Any) -> bool:

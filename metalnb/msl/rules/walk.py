@@ -59,6 +59,8 @@ class Walk:
         Variables that live as long as the program: at namespace scope and static members.
     casts : list of (cast, parent)
         Every conversion to a pointer into thread memory.
+    vectors : list
+        Where a vector is constructed.
     literals, statements : list
         Literals of long double; goto and asm statements.
     """
@@ -67,6 +69,7 @@ class Walk:
     declared: list[Any] = field(default_factory=list)
     program: list[Any] = field(default_factory=list)
     casts: list[tuple[Any, Any]] = field(default_factory=list)
+    vectors: list[Any] = field(default_factory=list)
     literals: list[Any] = field(default_factory=list)
     statements: list[Any] = field(default_factory=list)
 
@@ -94,6 +97,7 @@ class _Walker:
                 self.lib.clang_visitChildren(cursor, self.callback, None)
         own = {f.cursor.spelling for f in self.found.functions} - {""}
         for function in self.found.functions:
+            self.found.vectors += [c for c in function.calls if c.spelling == "vec"]
             function.calls = [c for c in function.calls if c.spelling in own]
         return self.found
 
