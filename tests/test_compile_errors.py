@@ -59,6 +59,16 @@ WRONG = {
         "unknown type name 'float4'",
         "using namespace metal;",
     ),
+    "no include for metal::": Wrong(
+        K + "{ y[i] = metal::¦max(y[i], 2.0f); }",
+        "no member named 'max' in namespace 'metal'",
+        "begin the cell with: #include <metal_stdlib>",
+    ),
+    "the words of CUDA": Wrong(
+        STD + "kernel void k(device float* y) { y[¦threadIdx.x] = 1; }",
+        "use of undeclared identifier 'threadIdx'",
+        "in Metal write a parameter uint3 t [[thread_position_in_threadgroup]]",
+    ),
     "unknown type": Wrong(
         STD + "kernel void k(device ¦flaot* y) { y[0] = 1; }", "unknown type name 'flaot'", "did you mean 'float'?"
     ),
@@ -111,6 +121,11 @@ WRONG = {
     "misspelt attribute": Wrong(
         STD + "kernel void k(device float* y, uint i [[¦thread_position_in_gird]]) { y[i] = 1; }",
         "unknown attribute 'thread_position_in_gird'",
+        "did you mean [[thread_position_in_grid]]?",
+    ),
+    "attribute of another name": Wrong(
+        STD + "kernel void k(device float* y, uint i [[¦thread_id]]) { y[i] = 1; }",
+        "unknown attribute 'thread_id'",
         "did you mean [[thread_position_in_grid]]?",
     ),
     "attribute without argument": Wrong(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ATTRIBUTES", "INPUTS", "STANDARD", "Attribute"]
+__all__ = ["ATTRIBUTES", "INPUTS", "MEANT", "STANDARD", "Attribute"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +112,18 @@ INPUTS = {a.name: a for a in _TABLE if a.use == "input"}
 STANDARD = frozenset({
     "deprecated", "fallthrough", "likely", "unlikely", "maybe_unused", "nodiscard", "noreturn", "no_unique_address",
 })  # fmt: skip
+
+# What authors call these before they know Metal's words; spelling alone would lead to others.
+MEANT = {
+    word: name
+    for name, words in {
+        "thread_position_in_grid": "gid thread_id thread_index thread_index_in_grid global_id",
+        "thread_position_in_threadgroup": "tid local_id thread_position_in_group",
+        "threadgroup_position_in_grid": "threadgroup_id threadgroup_index group_id block_id",
+        "threads_per_threadgroup": "threadgroup_size group_size",
+        "thread_index_in_simdgroup": "lane_id simd_lane_id",
+        "simdgroup_index_in_threadgroup": "simdgroup_id simd_group_id",
+        "function_constant": "constant_id",
+    }.items()
+    for word in words.split()
+}

@@ -88,8 +88,22 @@ _METAL_NAMES = frozenset("""
     half4 uint2 uint3 uint4 int2 int3 int4 vec numeric_limits
 """.split())  # noqa: SIM905  (a page of names)
 
+# The words of other languages for what has a name in Metal.
+_FOREIGN = {
+    "__global__": "kernel void",
+    "__device__": "nothing before a function, device before memory",
+    "__shared__": "threadgroup",
+    "__syncthreads": "threadgroup_barrier(mem_flags::mem_threadgroup)",
+    "barrier": "threadgroup_barrier(mem_flags::mem_threadgroup)",
+    "threadIdx": "a parameter uint3 t [[thread_position_in_threadgroup]]",
+    "blockIdx": "a parameter uint3 g [[threadgroup_position_in_grid]]",
+    "blockDim": "a parameter uint3 n [[threads_per_threadgroup]]",
+    "gridDim": "a parameter uint3 n [[threadgroups_per_grid]]",
+}
+
 _HINTS = (
     (r"use of undeclared identifier '(\w+)'|unknown type name '(\w+)'|no template named '(\w+)'", "_stdlib"),
+    (r"no member named '(\w+)' in namespace 'metal'", "_stdlib"),
     (r"expected ';'", "add the missing ';'"),
     (r"did you mean '([^']+)'", r"did you mean '\1'?"),
     (r"cannot initialize .* changes address space|changing address space|which changes address space",
@@ -141,9 +155,17 @@ def hint_for(message: str) -> str:
         if hint != "_stdlib":
             return found.expand(hint)
         name = next(g for g in found.groups() if g)
-        if name in _METAL_NAMES:
-            return "begin the cell with: #include <metal_stdlib>  and  using namespace metal;"
-        near = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
-        if near and "did you mean" not in message:
-            return f"did you mean '{near[0]}'?"
+        hint = _for_name(name, suggest="did you mean" not in message)
+        if hint:
+            return hint
     return ""
+
+
+def _for_name(name: str, *, suggest: bool) -> str:
+    """Give the cure of a name that is not known."""
+    if name in _FOREIGN:
+        return f"in Metal write {_FOREIGN[name]}"
+    if name in _METAL_NAMES:
+        return "begin the cell with: #include <metal_stdlib>  and  using namespace metal;"
+    near = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
+    return f"did you mean '{near[0]}'?" if near and suggest else ""

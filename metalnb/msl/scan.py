@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 
 from metalnb.errors import CompileError, Diagnostic
 
-from .attributes import ATTRIBUTES, STANDARD
+from .attributes import ATTRIBUTES, MEANT, STANDARD
 from .compound import compound_assignments
 from .conditional import conditionals, preprocessed
 from .constructors import constructors
@@ -378,7 +378,7 @@ def _misuse(name: str) -> tuple[str, str]:
     if known is not None:
         need = f"needs an argument: [[{name}(…)]]" if known.argument else f"takes no argument: [[{name}]]"
         return f"attribute '{name}' {need}", ""
-    near = difflib.get_close_matches(name, ATTRIBUTES, n=1)
+    near = [MEANT[name]] if name in MEANT else difflib.get_close_matches(name, ATTRIBUTES, n=1)
     hint = f"did you mean [[{near[0]}]]?" if near else "see section 5.2 of the MSL specification"
     return f"unknown attribute '{name}'", hint
 
