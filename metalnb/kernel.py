@@ -309,9 +309,10 @@ def _docstring(signature: Signature) -> str:
     lines = [signature.doc or f"Metal kernel {signature.name}.", ""]
     if signature.params:
         lines += ["Parameters", "----------"]
-        lines += [f"{p.name} : {p.spelling} {p.attribute}" for p in signature.params]
+        made = {p.name: ", made by the launch" for p in signature.threadgroup}
+        lines += [f"{p.name} : {p.spelling} {p.attribute}{made.get(p.name, '')}" for p in signature.params]
     if signature.inputs:
         lines += ["", "Kernel inputs", "-------------"]
         lines += [f"{i.name} : {i.type} [[{i.attribute}]]" for i in signature.inputs]
+    lines += ["", "Options of a call: grid, threadgroup, shapes, threadgroup_memory; see help(metalnb.Kernel)."]
     return "\n".join(lines).rstrip() + "\n"
-

@@ -155,9 +155,9 @@ def hint_for(message: str) -> str:
         if hint != "_stdlib":
             return found.expand(hint)
         name = next(g for g in found.groups() if g)
-        hint = _for_name(name, suggest="did you mean" not in message)
-        if hint:
-            return hint
+        cure = _for_name(name, suggest="did you mean" not in message)
+        if cure:
+            return cure
     return ""
 
 
