@@ -18,7 +18,7 @@ from metalnb import cache
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
 from metalnb.msl.hints import hint_for, reword
 from metalnb.msl.lower import Unit
-from metalnb.msl.parse import TARGET
+from metalnb.msl.parse import TARGET, time_limit
 from metalnb.msl.scan import INCLUDE, MAIN, Cell
 
 __all__ = ["clang", "expand", "spirv", "version"]
@@ -126,7 +126,7 @@ def expand(cell: Cell, headers: dict[str, Cell]) -> str:
             *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
             f"-I{folder}", MAIN,
         ]  # fmt: skip
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
         return done.stdout.decode(errors="replace")
 
 
@@ -158,7 +158,7 @@ def _precompiled(flags: tuple[str, ...]) -> Path | None:
                 *clang(), *flags, f"-I{INCLUDE}", f"-I{TARGET.parent}",
                 "-Xclang", "-emit-pch", "-c", str(_PRELUDE), "-o", "out.pch",
             ]  # fmt: skip
-            done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())
+            done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
             if done.returncode:
                 return None
             (folder / "out.pch").replace(path)
@@ -167,17 +167,13 @@ def _precompiled(flags: tuple[str, ...]) -> Path | None:
     return path
 
 
-def _timeout() -> float:
-    return float(os.environ.get("METALNB_COMPILE_TIMEOUT", "120"))
-
-
 def _run(command: list[str], folder: Path, unit: Unit) -> None:
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_timeout())
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
     except subprocess.TimeoutExpired:
         line = unit.signature.line
         found = Diagnostic(
-            line, 1, f"'{unit.signature.name}': the compiler gave no answer in {_timeout():.0f} s",
+            line, 1, f"'{unit.signature.name}': the compiler gave no answer in {time_limit():.0f} s",
             unit.cell.edited.line(line), unit.cell.name,
             "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds",
         )  # fmt: skip

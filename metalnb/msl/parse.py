@@ -19,7 +19,7 @@ from .scan import INCLUDE, MAIN, Cell
 if TYPE_CHECKING:
     from clang import cindex
 
-__all__ = ["Parsed", "parse"]
+__all__ = ["Parsed", "parse", "time_limit"]
 
 TARGET = Path(__file__).parent / "target"
 _FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only in memory
@@ -128,7 +128,7 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:
         files[-1] = (main, files[-1][1] + tail)
-    unit = _on_a_deep_stack(lambda: cindex.Index.create().parse(main, args=flags(), unsaved_files=files))
+    unit = _on_a_deep_stack(cell, lambda: cindex.Index.create().parse(main, args=flags(), unsaved_files=files))
     parsed = Parsed(unit, cell, headers)
     if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
         raise CompileError([Diagnostic(1, 1, "the cell includes a file: a cell reads no files", file=cell.name)])
@@ -141,8 +141,16 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
 _STACK = 1 << 28  # bytes, of address space
 
 
-def _on_a_deep_stack(work: Callable[[], Any]) -> Any:
-    """Run in a thread of ours: in libclang's own, of 8 MB, a deep expression overflows, which ends the process."""
+def time_limit() -> float:
+    """Give the seconds that a compiler may take: ``METALNB_COMPILE_TIMEOUT``, else 120."""
+    return float(os.environ.get("METALNB_COMPILE_TIMEOUT", "120"))
+
+
+def _on_a_deep_stack(cell: Cell, work: Callable[[], Any]) -> Any:
+    """Run in a thread of ours: in libclang's own, of 8 MB, a deep expression overflows, which ends the process.
+
+    A parser that gives no answer is left behind: it cannot be stopped, and ends with the process if not before.
+    """
     outcome: Future[Any] = Future()
 
     def run() -> None:
@@ -152,16 +160,18 @@ def _on_a_deep_stack(work: Callable[[], Any]) -> Any:
             outcome.set_exception(error)
 
     with _LOCK:
-        usual = threading.stack_size(_STACK)
         os.environ["LIBCLANG_NOTHREADS"] = "1"
+        usual = threading.stack_size(_STACK)
         try:
-            worker = threading.Thread(target=run, name="metalnb-parse")
-            worker.start()
-            worker.join()
+            threading.Thread(target=run, name="metalnb-parse", daemon=True).start()
         finally:
             threading.stack_size(usual)
-            del os.environ["LIBCLANG_NOTHREADS"]
-    return outcome.result()
+    try:
+        return outcome.result(timeout=time_limit())
+    except TimeoutError:
+        message = f"the parser gave no answer in {time_limit():.0f} s"
+        hint = "make the cell smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+        raise CompileError([Diagnostic(1, 1, message, cell.edited.line(1), cell.name, hint)]) from None
 
 
 def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:

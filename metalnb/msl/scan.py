@@ -27,6 +27,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from metalnb.errors import CompileError, Diagnostic
 
@@ -123,6 +124,8 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
     stream = tokenize(source)
     scanner = _Scanner(source, name)
+    for tokens in (stream.program, *stream.macros):
+        scanner.nesting(tokens)
     included = read_includes(stream.directives, headers, scanner.refuse)
     scanner.edits += included.edits
     scanner.threadgroup = threadgroup_words(stream.macros)
@@ -185,6 +188,9 @@ def instantiations(expanded: str) -> tuple[Instantiation, ...]:
 _SPACES = {"device": "__global", "constant": "__constant", "threadgroup": "__local", "thread": ""}
 
 
+_NESTED = 4096
+
+
 class _Scanner:
     """Collects the edits of one text."""
 
@@ -210,6 +216,19 @@ class _Scanner:
         mark = f"$refused_{zlib.crc32(self.name.encode()):08x}_{len(self.refused)}"
         self.refused[mark] = Diagnostic(line, column, message, self.plain.line(line), self.name, hint)
         return mark
+
+    def nesting(self, tokens: list[Token]) -> None:
+        """Refuse template lists so deep that they would exhaust the parser's stack: it has no limit of its own."""
+        depth = 0
+        for before, token in pairwise(tokens):
+            if token.text == "<" and before.kind == "word":
+                depth += 1
+                if depth > _NESTED:
+                    message = f"template lists are nested more than {_NESTED} deep"
+                    self.problem(token.start, message, "name the inner ones")
+                    return
+            elif token.kind != "word" and token.text != "::":
+                depth = 0
 
     def tokens(self, tokens: list[Token], *, macro: bool = False) -> list[Instantiation]:
         """Edit one stream of tokens; give the instantiations in it."""
