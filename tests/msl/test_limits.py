@@ -20,13 +20,6 @@ def test_template_lists_are_not_nested_without_end() -> None:
         mnb.compile("kernel void k(device int* y) { y[0] = " + "f<" * 60_000 + "int" + ">" * 60_000 + "(); }")
 
 
-def test_opencl_is_not_metal() -> None:
-    with pytest.raises(mnb.CompileError) as caught:
-        mnb.compile("kernel void k(device int* y) { y[get_global_id(0)] = 1; }")
-    assert (caught.value.line, caught.value.column) == (1, 34)
-    assert caught.value.message == "this is a function of OpenCL's, not of Metal's"
-
-
 def test_deep_expressions_end_in_an_answer() -> None:
     with pytest.raises(mnb.CompileError, match="bracket nesting level"):
         mnb.compile("kernel void k(device int* y) { y[0] = " + "(" * 60_000 + "1" + ")" * 60_000 + "; }")

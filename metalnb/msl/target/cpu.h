@@ -101,9 +101,3 @@ template <class T> T $simd_max(T x) { return sub_group_non_uniform_reduce_max(x)
 template <class T> T $simd_and(T x) { return sub_group_non_uniform_reduce_and(x); }
 template <class T> T $simd_or(T x) { return sub_group_non_uniform_reduce_or(x); }
 template <class T> T $simd_xor(T x) { return sub_group_non_uniform_reduce_xor(x); }
-
-#if $REFLECT
-// OpenCL's own functions are no names of Metal's.
-#pragma GCC poison get_global_id get_local_id get_group_id get_global_size get_local_size get_enqueued_local_size
-#pragma GCC poison get_num_groups get_local_linear_id get_sub_group_local_id get_sub_group_id
-#endif
