@@ -119,3 +119,18 @@ def test_the_module_stays_well_formed_and_only_indices_change(program: mnb.Progr
 @pytest.mark.parametrize("code", [b"", b"abc", b"\0" * 40, bytes(range(64))])
 def test_what_is_no_module_is_left_alone(code: bytes) -> None:
     assert signed_indices(code) == code
+
+
+def _marked(code: bytes) -> int:
+    """Count the values that may be taken not to overflow (OpDecorate … NoSignedWrap)."""
+    words = array.array("I", code)
+    count, at = 0, 5
+    while at < len(words):
+        count += words[at] & 0xFFFF == 71 and words[at + 2] == 4469
+        at += words[at] >> 16
+    return count
+
+
+def test_what_is_compared_too_keeps_its_wrapping_arithmetic(program: mnb.Program) -> None:
+    before = clang.spirv(program.sieve.unit, opencl(program.sieve.unit))
+    assert _marked(signed_indices(before)) == _marked(before)
