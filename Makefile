@@ -13,12 +13,12 @@ PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 unexport VIRTUAL_ENV PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint lab notebooks docs bench clean
+.PHONY: help demo test lint lab notebooks docs labextension bench clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/ready ## run the first notebook and print what it computed
 	@$(BIN)/python notebooks/run.py --into build/notebooks notebooks/01_first_kernel.ipynb
@@ -36,8 +36,14 @@ lab: $(VENV)/ready ## open the notebooks in JupyterLab
 notebooks: $(VENV)/ready ## run every notebook and keep its outputs in the tree
 	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
 
-docs: $(VENV)/ready ## measure what docs/msl.md says, and write it; ARGS=--again writes it from the last measurement
+docs: $(VENV)/ready ## write docs/ops.md and docs/msl.md, which is measured; ARGS=--again takes the last measurement
 	@$(BIN)/python tests/msl/page.py $(ARGS)
+	@$(BIN)/python tests/ops_page.py
+
+labextension: $(VENV)/ready ## build what colours Metal in JupyterLab anew; needs Node.js and a network
+	@$(BIN)/python labextension/words.py
+	@cd labextension && npm install --no-audit --no-fund --no-package-lock --before=2025-12-01 && rm -rf prebuilt && \
+		npm run build -- --core-path "$$($(abspath $(BIN))/python -c 'import jupyterlab; print(jupyterlab.__path__[0])')/staging" .
 
 bench: $(VENV)/ready ## measure; prints tables
 	@for script in $(BENCHES); do $(BIN)/python "$$script" $(ARGS) || exit 1; done

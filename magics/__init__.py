@@ -13,20 +13,27 @@ if __name__ == "magics":
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 
-_NAME = "metal"
+_NAMES = ("metal", "metal_time", "metal_compare")
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Give IPython ``%%metal`` and ``%metal``."""
+    """Give IPython ``%%metal``, ``%metal`` and the magics that measure, completion and inspection of MSL."""
     from .cell import CellMagics
+    from .hooks import install
     from .line import LineMagics
     from .session import Session
+    from .timing import TimingMagics
 
     session = Session(shell)
-    shell.register_magics(CellMagics(shell, session), LineMagics(shell, session))
+    shell.register_magics(CellMagics(shell, session), LineMagics(shell, session), TimingMagics(shell, session))
+    install(shell, session)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Take them away again; kernels that cells have bound stay."""
+    from .hooks import remove
+
+    remove(shell)
     for kind in ("cell", "line"):
-        shell.magics_manager.magics[kind].pop(_NAME, None)
+        for name in _NAMES:
+            shell.magics_manager.magics[kind].pop(name, None)

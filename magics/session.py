@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import keyword
 from collections.abc import Iterator, Mapping
@@ -37,12 +38,18 @@ class Session:
     headers : dict of str to Source
     last : Program or None
         The program of the last cell that compiled.
+    versions : dict of str to list of Kernel
+        Every kernel of a name that cells have bound, the oldest first: ``saxpy@1``.
+    calls : dict of str to ast.Call
+        The arguments that a kernel of that name was last measured with.
     """
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.headers: dict[str, Source] = {}
         self.last: Program | None = None
+        self.versions: dict[str, list[Kernel]] = {}
+        self.calls: dict[str, ast.Call] = {}
 
     def keep_header(self, name: str, text: str, **options: Any) -> Header:
         """Check the text of a header cell as a usual cell would meet it, behind the standard library; and keep it.
@@ -65,6 +72,10 @@ class Session:
             A line for each name that hid or replaced something, or could not be bound.
         """
         self.last = program
+        for kernel_name, kernel in program.kernels.items():
+            known = self.versions.setdefault(kernel_name, [])
+            if kernel not in known:  # a cell that goes back to an earlier text goes back to its kernels
+                known.append(kernel)
         values: dict[str, Any] = {n: k for n, k in program.kernels.items() if _is_name(n)}
         notes = [f"kernel {n!r} is no Python name: call it as program[{n!r}]" for n in program if n not in values]
         notes += _hidden(values, self.shell.user_ns)

@@ -14,6 +14,7 @@ import numpy as np
 from .errors import ArgumentError
 from .layouts import described, pack, type_dtype
 from .msl.signature import Param, Reflection, Signature
+from .resident import is_resident
 
 __all__ = ["Binder", "Slot"]
 
@@ -70,14 +71,18 @@ class Slot:
         """
         if not self.takes_array:
             return self._value(value)
+        given = value
         if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
-            self._refuse(f"got {described(value)}", self._cure_for(value))
+            if not is_resident(value):
+                self._refuse(f"got {described(value)}", self._cure_for(value))
+            value = value.__metal_memory__()
         if value.dtype != self.dtype and not self.opaque:
             kind = "records" if value.dtype.names else value.dtype
             self._refuse(f"got {kind}, shape {value.shape}", self._dtype_cure())
         flags = value.flags
         if not flags.c_contiguous:
-            cure = f"Pass np.ascontiguousarray({self.param.name})"
+            own = is_resident(given)
+            cure = f"Pass {self.param.name}.copy()" if own else f"Pass np.ascontiguousarray({self.param.name})"
             if self.param.writable:
                 cure = "Pass a C-contiguous array: the kernel writes in place"
             self._refuse(f"got an array that is not C-contiguous, shape {value.shape}, strides {value.strides}", cure)
@@ -86,7 +91,8 @@ class Slot:
         if self.value_shape:
             self.elements(value)
         if flags.writeable:
-            return value
+            memory: Array = value
+            return memory
         if self.param.writable:
             self._refuse("the kernel writes to it; got a read-only array", "Pass an array that can be written")
         return _unlocked(value)
@@ -98,6 +104,8 @@ class Slot:
                 return bytearray(self._pack(value))
             except (struct.error, OverflowError):
                 pass  # does not fit: worded below
+        if is_resident(value):
+            value = value.read()
         if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
             return np.array(value, order="C")
         return pack(self.param.type, value, self.label, self._reflection)

@@ -15,7 +15,9 @@ from .dtypes import SCALARS
 from .highlight import highlight
 from .msl.signature import Param, Reflection, Signature
 
-__all__ = ["Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_text", "nbytes"]
+__all__ = [
+    "Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_text", "framed", "mix", "nbytes", "note",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -152,7 +154,7 @@ class Table:
         """Give it as an element of its own."""
         caption = f'<div class="metalnb-head">{escape(self.caption)}</div>' if self.caption else ""
         body = _html_table(self.head, self.rows, self.code) if self.rows else f"<div>{escape(self.empty)}</div>"
-        return _framed(caption + body)
+        return framed(caption + body)
 
 
 class Listing(dict[str, T]):
@@ -184,7 +186,7 @@ class Source(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return _framed(f'<pre class="metalnb-code">{highlight(self)}</pre>')
+        return framed(f'<pre class="metalnb-code">{highlight(self)}</pre>')
 
 
 def nbytes(count: int) -> str:
@@ -210,7 +212,7 @@ def cards_text(cards: Sequence[Card]) -> str:
 def cards_html(cards: Sequence[Card]) -> str:
     """Write cards for a notebook; the source they share stands once, folded, at the end."""
     body = _listed_html(cards) if len(cards) > _FULL else "".join(map(_html, cards))
-    return _framed(body + _folded(cards[0].source)) if cards else ""
+    return framed(body + _folded(cards[0].source)) if cards else ""
 
 
 def _text(card: Card) -> str:
@@ -228,13 +230,14 @@ def _html(card: Card) -> str:
     head = ("argument", "Metal type", "index", "access", "in Python")
     table = _html_table(head, rows, frozenset({0, 1, 2})) if rows else ""
     chips = [f"<code>{escape(i.type)} {escape(i.name)}</code> {escape(i.attribute)}" for i in card.signature.inputs]
-    notes = [_note("given by the dispatch", ", ".join(chips))] if chips else []
-    notes += [_note(label, escape(value)) for label, value in card.facts]
-    notes.append(_note("runs on", escape(card.runs)))
+    notes = [note("given by the dispatch", ", ".join(chips))] if chips else []
+    notes += [note(label, escape(value)) for label, value in card.facts]
+    notes.append(note("runs on", escape(card.runs)))
     return f'<div class="metalnb-head">{name}{summary}</div>{table}<div class="metalnb-notes">{"".join(notes)}</div>'
 
 
-def _note(label: str, html: str) -> str:
+def note(label: str, html: str) -> str:
+    """Write a line of a card's foot."""
     return f"<div><i>{escape(label)}:</i> {html}</div>"
 
 
@@ -274,8 +277,9 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _framed(body: str) -> str:
-    return f'<div class="metalnb"><style scoped="">{_CSS}</style>{body}</div>'
+def framed(body: str, css: str = "") -> str:
+    """Put HTML into the frame that all of metalnb's has, with its styles and ``css``, rules of its own."""
+    return f'<div class="metalnb"><style scoped="">{_CSS}{css}</style>{body}</div>'
 
 
 def _token(name: str, theirs: str, ours: str) -> str:
@@ -283,18 +287,18 @@ def _token(name: str, theirs: str, ours: str) -> str:
     return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{ours})}}"
 
 
-def _mix(percent: int) -> str:
+def mix(percent: int) -> str:
     """Give a grey for any page: a part of the text's own colour."""
     return f"color-mix(in srgb,currentColor {percent}%,transparent)"
 
 
 # The class stands twice to weigh more than JupyterLab's own rules for tables and code.
 _CSS = (
-    f".metalnb{{border:1px solid {_mix(18)};border-radius:6px;overflow:hidden;margin:4px 0;"
+    f".metalnb{{border:1px solid {mix(18)};border-radius:6px;overflow:hidden;margin:4px 0;"
     "width:fit-content;min-width:min(36rem,100%);max-width:100%;font-size:13px;line-height:1.5}"
-    f".metalnb .metalnb-head{{padding:7px 12px;background:{_mix(5)};border-bottom:1px solid {_mix(12)}}}"
-    f".metalnb .metalnb-notes+.metalnb-head{{border-top:1px solid {_mix(12)}}}"
-    f".metalnb .metalnb-doc{{margin-left:8px;color:{_mix(80)}}}"
+    f".metalnb .metalnb-head{{padding:7px 12px;background:{mix(5)};border-bottom:1px solid {mix(12)}}}"
+    f".metalnb .metalnb-notes+.metalnb-head{{border-top:1px solid {mix(12)}}}"
+    f".metalnb .metalnb-doc{{margin-left:8px;color:{mix(80)}}}"
     ".metalnb.metalnb code{background:none!important;padding:0!important;color:inherit;font-size:inherit;"
     "white-space:nowrap}"
     ".metalnb.metalnb .metalnb-head code{font-size:14px}"
@@ -303,13 +307,13 @@ _CSS = (
     ".metalnb.metalnb thead{border:0}"
     ".metalnb.metalnb :is(th,td){text-align:left;vertical-align:baseline;padding:4px 12px;border:0;background:none;"
     "max-width:none;white-space:nowrap}"
-    f".metalnb.metalnb th{{font-weight:normal;color:{_mix(70)}}}"
+    f".metalnb.metalnb th{{font-weight:normal;color:{mix(70)}}}"
     ".metalnb.metalnb td:last-child{white-space:normal}"
-    f".metalnb.metalnb tbody td{{border-top:1px solid {_mix(8)}}}"
-    f".metalnb .metalnb-notes{{padding:4px 12px 8px;border-top:1px solid {_mix(8)}}}"
-    f".metalnb .metalnb-notes i{{font-style:normal;color:{_mix(70)}}}"
-    f".metalnb details{{border-top:1px solid {_mix(12)};padding:5px 12px}}"
-    f".metalnb summary{{cursor:pointer;color:{_mix(80)}}}"
+    f".metalnb.metalnb tbody td{{border-top:1px solid {mix(8)}}}"
+    f".metalnb .metalnb-notes{{padding:4px 12px 8px;border-top:1px solid {mix(8)}}}"
+    f".metalnb .metalnb-notes i{{font-style:normal;color:{mix(70)}}}"
+    f".metalnb details{{border-top:1px solid {mix(12)};padding:5px 12px}}"
+    f".metalnb summary{{cursor:pointer;color:{mix(80)}}}"
     ".metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre;line-height:1.45;background:none}"
     + _token("k", "keyword", "#8a5cd0") + _token("t", "builtin", "#2f8a62") + _token("s", "string", "#c0504d")
     + _token("m", "number", "#2f8a62") + _token("c", "comment", "#808a94") + _token("p", "meta", "#7a8a2a")

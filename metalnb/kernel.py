@@ -8,12 +8,16 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from . import tuned
 from .binding import Binder
 from .display import Card, bundle, cards_html
 from .errors import ArgumentError, LaunchError, MetalnbError
 from .launch import check_grid, check_threadgroup, grid_of_shape
 from .msl.lower import Unit
 from .msl.signature import Reflection, Signature
+from .resident import Resident, is_resident, refuse_engine, residents
 
 if TYPE_CHECKING:
     from .engine.base import Binary, Engine, Grid, Ticket
@@ -32,8 +36,12 @@ class Dispatch(NamedTuple):
         In the order of the signature's params, as an engine takes them.
     grid, threadgroup : tuple of 3 int
         Threads, x first.
-    outputs : list of numpy.ndarray
+    outputs : list of numpy.ndarray or Array
         The buffers that the caller left out.
+    residents : tuple of Array
+        The arrays among the arguments that live on the engine: who reads them waits for the dispatch.
+    waits : bool
+        Whether a run ends only when the dispatch has: NumPy's memory can be read at any moment.
     """
 
     kernel: Kernel
@@ -41,17 +49,23 @@ class Dispatch(NamedTuple):
     grid: Grid
     threadgroup: Grid
     outputs: list[Any]
+    residents: tuple[Resident, ...] = ()
+    waits: bool = True
 
     def launch(self) -> Ticket | None:
         """Start it; None when the grid is empty."""
         if 0 in self.grid:
             return None
-        return self.kernel.engine.launch(self.kernel.binary, self.arguments, self.grid, self.threadgroup)
+        binary = self.kernel.binary
+        if self.residents:
+            first = self.residents[0]
+            return first.__metal_start__(binary, self.arguments, self.grid, self.threadgroup, self.residents)
+        return self.kernel.engine.launch(binary, self.arguments, self.grid, self.threadgroup)
 
     def run(self) -> Any:
-        """Run it to its end; give the outputs that the caller left out."""
+        """Run it, to its end when there is NumPy's memory among the arguments; give the outputs left out."""
         ticket = self.launch()
-        if ticket is not None:
+        if ticket is not None and self.waits:
             ticket.wait()
         outputs = self.outputs
         if not outputs:
@@ -62,7 +76,7 @@ class Dispatch(NamedTuple):
 class Kernel:
     """One kernel of a program.
 
-    Call it with NumPy arrays and Python scalars, by position (in buffer order) or by name.
+    Call it with NumPy's or metalnb's arrays and Python scalars, by position (in buffer order) or by name.
 
     Parameters of a call
     --------------------
@@ -74,7 +88,8 @@ class Kernel:
         Threads in all, x first (Metal's ``dispatchThreads``). By default the shape of the first writable array
         given, else of the first array; the last axis is x.
     threadgroup : int or tuple of int, optional
-        Threads in a threadgroup, at most 1024.
+        Threads in a threadgroup, at most 1024. By default what `tune` found and ``apply`` kept for this kernel on
+        this device, else 256 threads.
     shapes : mapping of str to tuple of int, optional
         Shapes, in elements, of buffers left out; by default the grid's.
     threadgroup_memory : mapping of str to int, optional
@@ -82,8 +97,9 @@ class Kernel:
 
     Returns
     -------
-    None, numpy.ndarray or tuple of numpy.ndarray
-        The buffers that were left out.
+    None, array or tuple of arrays
+        The buffers that were left out: NumPy's arrays, or `metalnb.Array` when one of the arguments is one. Then
+        nothing is waited for until somebody reads.
 
     Raises
     ------
@@ -113,6 +129,27 @@ class Kernel:
     def _binder(self) -> Binder:
         # Made at the first call: of a cell's kernels only one with a bfloat buffer asks for the package of its dtype.
         return Binder(self.signature, self._present, self.reflection)
+
+    @functools.cached_property
+    def tuned(self) -> Mapping[int, Grid]:
+        """The threadgroups kept for this kernel on this device, by the number of a grid's dimensions (see `tune`)."""
+        return tuned.recall(tuned.key_of(self._recipe, self.signature.name, self.engine))
+
+    def keep_threadgroup(self, grid: Grid, threadgroup: Grid | None) -> None:
+        """Take a threadgroup by default from now on, in later sessions too, for grids of as many dimensions.
+
+        Parameters
+        ----------
+        grid : tuple of 3 int
+        threadgroup : tuple of 3 int or None
+            None goes back to metalnb's own default, for every grid.
+        """
+        key = tuned.key_of(self._recipe, self.signature.name, self.engine)
+        if threadgroup is None:
+            tuned.forget(key)
+        else:
+            tuned.remember(key, grid, check_threadgroup(self.signature, threadgroup, grid))
+        self.__dict__.pop("tuned", None)
 
     @property
     def source(self) -> str:
@@ -149,12 +186,16 @@ class Kernel:
         **named: Any,
     ) -> Dispatch:
         """Check and bind a call without running it; parameters as for the call itself."""
+        held = residents((*args, *named.values()))
+        for array in held:
+            if array.engine is not self.engine:
+                self._refuse_engine(args, named)
         bound = self._binder.bind(args, named)
         sizes, shape = self._grid(bound, grid, shapes)
-        group = check_threadgroup(self.signature, threadgroup, sizes)
+        group = check_threadgroup(self.signature, threadgroup, sizes, tuned=self.tuned)
         outputs = []
         if any(b is None for b in bound):
-            outputs = self._allocate(bound, shape, shapes)
+            outputs = self._allocate(bound, shape, shapes, held)
         elif shapes:
             self._unused_shapes(shapes, frozenset())
         arguments: list[Any] = bound if self._simple else self._arguments(bound, group, threadgroup_memory)
@@ -163,7 +204,17 @@ class Kernel:
         if 0 not in sizes:
             self._check_buffers(bound, sizes[0])
             self._check_memory(arguments)
-        return Dispatch(self, arguments, sizes, group, outputs)
+        if not held:
+            return Dispatch(self, arguments, sizes, group, outputs)
+        made = residents(outputs)
+        alone = len(made) == len(outputs) and not any(type(a) is np.ndarray for a in (*args, *named.values()))
+        return Dispatch(self, arguments, sizes, group, outputs, (*held, *made), not alone)
+
+    def _refuse_engine(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        names = (*(p.name for p in self._present), *("" for _ in args))
+        for name, value in (*zip(names, args, strict=False), *named.items()):
+            if is_resident(value) and value.engine is not self.engine:
+                refuse_engine(self.signature.name, name, value.engine.name, self.engine.name)
 
     def _grid(self, bound: list[Any], grid: Any, shapes: Mapping[str, Any] | None) -> tuple[Grid, tuple[int, ...]]:
         """Give the grid, and the shape in elements that stands for it."""
@@ -194,16 +245,23 @@ class Kernel:
             raise ArgumentError(message)
         return shape
 
-    def _allocate(self, bound: list[Any], shape: tuple[int, ...], shapes: Mapping[str, Any] | None) -> list[Any]:
-        outputs = []
+    def _allocate(
+        self, bound: list[Any], shape: tuple[int, ...], shapes: Mapping[str, Any] | None, held: tuple[Resident, ...]
+    ) -> list[Any]:
+        outputs: list[Any] = []
         left_out = set()
         for i, slot in enumerate(self._binder.slots):
             if bound[i] is None:
                 name = slot.param.name
                 left_out.add(name)
                 own = self._shape(name, shapes[name]) if shapes and name in shapes else shape
-                bound[i] = slot.allocate(own)
-                outputs.append(bound[i])
+                bound[i] = made = slot.allocate(own)
+                if held and not slot.dtype.names:  # arrays in, arrays out; but none holds records
+                    resident = held[0].__metal_zeros__(made.shape, made.dtype)
+                    bound[i] = resident.__metal_memory__()
+                    outputs.append(resident)
+                else:
+                    outputs.append(made)
         if shapes:
             self._unused_shapes(shapes, frozenset(left_out))
         return outputs

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .engine.base import Grid
 from .errors import LaunchError
 from .msl.signature import Signature
 
-__all__ = ["check_grid", "check_threadgroup", "default_threadgroup", "grid_of_shape", "position_width"]
+__all__ = ["check_grid", "check_threadgroup", "default_threadgroup", "dimensions", "grid_of_shape", "position_width"]
 
 MAX_THREADS = 1024
 _SIMD = 32
 _DEFAULT = 256
 _DIMENSIONS = 3
 _LIMIT = 2**32 - 1
+
+
+def dimensions(grid: Grid) -> int:
+    """Count a grid's dimensions, without those at the end that are 1."""
+    return 3 if grid[2] > 1 else 2 if grid[1] > 1 else 1
 
 
 def position_width(signature: Signature) -> int:
@@ -78,15 +83,30 @@ def default_threadgroup(signature: Signature, grid: Grid) -> Grid:
     return (x, y, z)
 
 
-def check_threadgroup(signature: Signature, threadgroup: Any, grid: Grid, most: int = MAX_THREADS) -> Grid:
+def check_threadgroup(
+    signature: Signature,
+    threadgroup: Any,
+    grid: Grid,
+    most: int = MAX_THREADS,
+    tuned: Mapping[int, Grid] | None = None,
+) -> Grid:
     """Check a caller's threadgroup, or choose one.
+
+    Parameters
+    ----------
+    tuned : mapping of int to tuple of 3 int, optional
+        Threadgroups to choose, by the number of the grid's dimensions.
 
     Raises
     ------
     LaunchError
     """
     if threadgroup is None:
-        return default_threadgroup(signature, grid)
+        found = tuned.get(dimensions(grid)) if tuned else None
+        if found is None:
+            return default_threadgroup(signature, grid)
+        x, y, z = (max(1, min(n, size)) for n, size in zip(found, grid, strict=True))
+        return (x, y, z)
     sizes = _triple(signature, "threadgroup", threadgroup, least=1)
     threads = math.prod(sizes)
     shown = tuple(threadgroup) if isinstance(threadgroup, Iterable) else (threadgroup,)

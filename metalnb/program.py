@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import engine as engines
+from .bundled import bundled
 from .display import bundle, cards_html
 from .errors import ArgumentError, MetalnbWarning
 from .front_end import read
@@ -161,7 +162,8 @@ def compile(
         Function constants, by name (MSL 5.8).
     math : {"fast", "precise"}, optional
         ``fast`` lets the compiler reorder and contract floating-point arithmetic, as Metal does by default; NaN and
-        infinities stay honoured. ``precise`` keeps IEEE 754 semantics.
+        infinities stay honoured. ``precise`` keeps IEEE 754 semantics; but on engine ``cpu`` the device's own compiler
+        still adds up a thread's loop in several partial sums, whatever it is told.
     headers : mapping of str to str, optional
         Texts that ``#include "NAME"`` may name.
     engine : str, optional
@@ -197,6 +199,7 @@ def compile(
         raise ArgumentError(message)
     source = text(source, name)
     texts = {header_name(n): text(t, n) for n, t in (headers or {}).items()}
+    texts = {**bundled((source, *texts.values())), **texts}
     chosen = engines.named(engine)
     recipe = Recipe(source, constants or {}, math, texts, chosen.name, name)
     key = recipe.key

@@ -19,11 +19,21 @@ import websocket
 
 T = TypeVar("T")
 
+EXTENSION = Path(__file__).resolve().parent.parent / "labextension" / "prebuilt"
 SETTINGS = {
     # Every cell is in the document, also those out of sight.
     "notebook-extension/tracker": {"windowingMode": "none"},
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
+
+
+PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(w => w.context?.path.endsWith('.ipynb'))"
+CELLS = f"{PANEL}.content.widgets"
+COMPLETER = ".jp-Completer:not(.lm-mod-hidden)"
+WORD = ".jp-Completer-match"
+# Each run of text in a cell with its colour: the token's, as the browser draws it.
+COLOURS = f"""(i => [...{CELLS}[i].node.querySelectorAll('.cm-line')].flatMap(line =>
+  [...line.querySelectorAll('span')].map(s => [s.textContent, getComputedStyle(s).color])))"""
 
 
 class Page:
@@ -67,6 +77,64 @@ class Page:
 
     def close(self) -> None:
         self._socket.close()
+
+
+class Cell:
+    """A cell of the notebook on the page, which is typed into."""
+
+    def __init__(self, page: Page, index: int) -> None:
+        self.page = page
+        self.index = index
+
+    def mime(self) -> str:
+        return str(self.page.evaluate(f"{CELLS}[{self.index}].model.mimeType"))
+
+    def put(self, text: str) -> None:
+        """Replace its text."""
+        self.page.evaluate(f"{CELLS}[{self.index}].model.sharedModel.setSource({json.dumps(text)})")
+
+    def go(self, before: str) -> None:
+        """Put the cursor behind a text."""
+        self.page.evaluate(f"""(() => {{
+          const notebook = {PANEL}.content;
+          notebook.activeCellIndex = {self.index};
+          notebook.mode = 'edit';
+          const editor = notebook.activeCell.editor;
+          const at = editor.model.sharedModel.getSource().indexOf({json.dumps(before)}) + {len(before)};
+          editor.focus();
+          editor.setCursorPosition(editor.getPositionAt(at));
+        }})()""")
+
+    def type(self, text: str) -> None:
+        self.page.call("Input.insertText", text=text)
+
+    def press(self, key: str, code: int, modifiers: int = 0) -> None:
+        for kind in ("rawKeyDown", "keyUp"):
+            self.page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
+                           modifiers=modifiers)  # fmt: skip
+
+    def tab(self) -> list[str]:
+        """Press Tab; give what is listed."""
+        self.press("Tab", 9)
+        self.page.wait(f"document.querySelector('{COMPLETER} {WORD}') !== null")
+        return list(self.page.evaluate(f"[...document.querySelectorAll('{COMPLETER} {WORD}')].map(e => e.textContent)"))
+
+    def shift_tab(self) -> str:
+        """Press Shift-Tab; give the tooltip's text."""
+        self.press("Tab", 9, modifiers=8)
+        return str(self.page.wait("document.querySelector('.jp-Tooltip-content')?.innerText"))
+
+    def escape(self) -> None:
+        self.press("Escape", 27)
+        self.page.wait(f"!document.querySelector('{COMPLETER}, .jp-Tooltip')")
+
+    def colour(self, word: str, after: str = "") -> str:
+        """Give the colour of a token, the first behind `after`."""
+        self.page.wait(f"{COLOURS}({self.index}).length > 1")
+        found = self.page.evaluate(f"{COLOURS}({self.index})")
+        words = [text for text, _ in found]
+        at = words.index(word, words.index(after) if after else 0)
+        return str(found[at][1])
 
 
 def until(found: Callable[[], T], end: float, what: str) -> T:
@@ -137,12 +205,15 @@ def get_json(address: str) -> Any:
 
 @contextmanager
 def jupyterlab(notebooks: Path, folder: Path, end: float) -> Iterator[Callable[[str], str]]:
-    """Start JupyterLab with settings of its own; give the function that makes a notebook's address."""
+    """Start JupyterLab with settings of its own and the tree's extension; give the function of a notebook's address."""
     settings = folder / "settings"
     for name, values in SETTINGS.items():
         path = settings / "@jupyterlab" / f"{name}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values))
+    extensions = folder / "share" / "labextensions"
+    extensions.mkdir(parents=True)
+    extensions.joinpath("metalnb").symlink_to(EXTENSION)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -155,6 +226,7 @@ def jupyterlab(notebooks: Path, folder: Path, end: float) -> Iterator[Callable[[
     own = {
         "JUPYTERLAB_SETTINGS_DIR": settings, "JUPYTERLAB_WORKSPACES_DIR": folder / "workspaces",
         "JUPYTER_RUNTIME_DIR": folder / "runtime", "JUPYTER_CONFIG_DIR": folder / "config",
+        "JUPYTER_PATH": folder / "share",
     }  # fmt: skip
     with process(command, folder / "jupyterlab.log", **{k: str(v) for k, v in own.items()}) as started:
         status = f"http://127.0.0.1:{port}/api/status?token={token}"

@@ -14,14 +14,15 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A package's name stands for all its modules; a new module must be given its place here.
 LAYERS = (
-    ("errors", "tracebacks", "dtypes", "cache"),
+    ("errors", "tracebacks", "dtypes", "cache", "bundled"),
     ("msl",),
-    ("display", "highlight"),  # a function of the records below; what those above add to it are records too
+    # Functions of the records below; what those above add to it are records too.
+    ("display", "highlight", "descriptions"),
     ("engine",),
-    ("layouts", "recipe", "launch", "binding", "front_end", "program", "kernel", "metalcompute"),
-    ("library_kernels", "array"),
-    ("timing", "limits"),
-    ("widgets",),
+    ("layouts", "recipe", "resident", "launch", "binding", "front_end", "program", "kernel", "metalcompute", "tuned"),
+    ("arrays", "library_kernels", "random"),
+    ("timing",),
+    ("widgets", "puzzles", "drawing"),
     ("magics",),
     ("__init__", "__main__", "doctor"),
 )

@@ -99,6 +99,39 @@ class TestAnswers:
         np.testing.assert_array_equal(out, want)
 
 
+NEIGHBOURS = """
+kernel void pooled(device const float* a, device float* out, uint i [[thread_position_in_grid]]) {
+    float sum = a[i];
+    if (i >= 1) sum += a[i - 1];
+    if (i >= 2) sum += a[i - 2];
+    out[i] = sum;
+}
+kernel void flat(device const float* a, device float* out, constant uint& w, uint i [[thread_position_in_grid]]) {
+    float sum = 0;
+    if (i >= w) sum += a[i - w];
+    if (i + 3 < 2 * w) sum += a[i + 3];
+    out[i] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 257, 10_000])
+def test_neighbours_behind_a_guard(n: int, rng: np.random.Generator) -> None:
+    """The first thread has an index before the array, never used; a constant of -1 must not become 2^32 - 1."""
+    program = mnb.compile(NEIGHBOURS, engine="cpu")
+    a = rng.random(n, np.float32)
+    wide = a.astype(np.float64)
+    np.testing.assert_allclose(program.pooled(a), np.convolve(wide, np.ones(3))[:n], rtol=1e-6)
+    w = max(n // 2, 1)
+    want = np.zeros(n)
+    want[w:] += wide[: n - w]
+    ahead = min(2 * w, n + 3) - 3
+    if ahead > 0:
+        want[:ahead] += wide[3 : 3 + ahead]
+    if 2 * w <= n:
+        np.testing.assert_allclose(program.flat(a, w=w), want, rtol=1e-6)
+
+
 def _opcodes(code: bytes) -> list[int]:
     words = array.array("I", code)
     found, at = [], 5
@@ -121,16 +154,30 @@ def test_what_is_no_module_is_left_alone(code: bytes) -> None:
     assert signed_indices(code) == code
 
 
-def _marked(code: bytes) -> int:
-    """Count the values that may be taken not to overflow (OpDecorate … NoSignedWrap)."""
+def _products(code: bytes) -> list[list[int]]:
+    """Give the module's multiplications, with their types."""
     words = array.array("I", code)
-    count, at = 0, 5
+    found, at = [], 5
     while at < len(words):
-        count += words[at] & 0xFFFF == 71 and words[at + 2] == 4469
+        if words[at] & 0xFFFF == 132:
+            found.append(list(words[at : at + 5]))
         at += words[at] >> 16
-    return count
+    return found
 
 
 def test_what_is_compared_too_keeps_its_wrapping_arithmetic(program: mnb.Program) -> None:
     before = clang.spirv(program.sieve.unit, opencl(program.sieve.unit))
-    assert _marked(signed_indices(before)) == _marked(before)
+    assert _products(before)
+    assert _products(signed_indices(before)) == _products(before)
+
+
+def test_an_index_that_is_stored_too_keeps_its_type() -> None:
+    """A stored value is a use like any other: were it widened, 64 bits would be stored where 32 are meant."""
+    cell = HEAD + """
+    kernel void place(device const uint* a, device uint* out, uint i [[thread_position_in_grid]]) {
+        const uint place = a[i] + a[i + 32];
+        out[place] = place;
+    }"""
+    out = np.full(96, 7, np.uint32)
+    mnb.compile(cell, engine="cpu").place(np.arange(64, dtype=np.uint32), out, grid=32)
+    assert out[32:].tolist() == [n for even in range(32, 96, 2) for n in (even, 7)]

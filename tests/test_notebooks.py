@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-PICTURES = {"01_first_kernel.ipynb": 1}
+PICTURES = {"01_first_kernel.ipynb": 1, "03_reductions.ipynb": 13}
+SECTIONS = {"01_first_kernel.ipynb": 5, "03_reductions.ipynb": 11}
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 
@@ -95,10 +96,10 @@ def test_a_committed_error_shows_no_frame_of_ours(path: Path) -> None:
                 assert "metalnb/" not in "\n".join(output.traceback)
 
 
-def test_each_section_of_the_first_notebook_ends_with_a_check() -> None:
-    (first,) = (p for p in NOTEBOOKS if p.name.startswith("01_"))
-    found = sections(first)
-    assert len(found) == 5
+@pytest.mark.parametrize(("name", "count"), SECTIONS.items())
+def test_each_section_of_a_notebook_ends_with_a_check(name: str, count: int) -> None:
+    found = sections(ROOT / "notebooks" / name)
+    assert len(found) == count
     for title, cells in list(found.items())[:-1]:  # the last one only says where to go next
         assert asserts(cells[-1]), title
 

@@ -38,6 +38,20 @@ def members(wheel: Path) -> set[str]:
         return {n for n in archive.namelist() if PurePosixPath(n).parts[0] == "metalnb"}
 
 
+def extension_files() -> dict[str, bytes]:
+    """Every file of JupyterLab's extension, by its place below an environment's root."""
+    place, sources = "share/jupyter/labextensions/metalnb", ROOT / "labextension"
+    built = [f for f in sources.joinpath("prebuilt").rglob("*") if f.is_file()]
+    found = {f"{place}/{f.relative_to(sources / 'prebuilt').as_posix()}": f.read_bytes() for f in built}
+    return {**found, f"{place}/install.json": sources.joinpath("install.json").read_bytes()}
+
+
+def shared_data(wheel: Path) -> dict[str, bytes]:
+    """What a wheel puts below an environment's root."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {n.partition(".data/data/")[2]: archive.read(n) for n in archive.namelist() if ".data/data/" in n}
+
+
 def package_files() -> set[str]:
     """Every file of the package in the tree, the rooms met through their links."""
     found = set()
@@ -88,17 +102,37 @@ def test_the_wheel_holds_what_is_not_python(wheel: Path) -> None:
     assert sources <= held
 
 
+def test_the_wheel_carries_the_extension_of_jupyterlab(wheel: Path) -> None:
+    files = extension_files()
+    assert shared_data(wheel) == files
+    load = json.loads(files["share/jupyter/labextensions/metalnb/package.json"])["jupyterlab"]["_build"]["load"]
+    assert f"share/jupyter/labextensions/metalnb/{load}" in files
+
+
 def test_a_wheel_from_the_source_archive_is_the_same(sdist: Path, wheel: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "tarfile", "-e", sdist, tmp_path, cwd=tmp_path)
     (source,) = tmp_path.iterdir()
     again = build(source, "wheel", tmp_path / "again")
     assert members(again) == members(wheel)
+    assert shared_data(again) == shared_data(wheel)
 
 
 PLACES = """
 import json, metalnb, metalnb.magics, metalnb.library_kernels
 print(json.dumps([m.__file__ for m in (metalnb, metalnb.magics, metalnb.library_kernels)]))
 """
+
+
+# How JupyterLab looks for extensions.
+EXTENSIONS = """
+from jupyter_core.paths import jupyter_path
+from jupyterlab_server.config import get_federated_extensions
+print(get_federated_extensions(jupyter_path("labextensions"))["metalnb"]["ext_path"])
+"""
+
+
+def test_jupyterlab_finds_the_extension(python: Path, tmp_path: Path) -> None:
+    assert Path(run(python, "-c", EXTENSIONS, cwd=tmp_path).strip()).is_relative_to(python.parent.parent)
 
 
 def test_the_installed_rooms_are_imported_from_elsewhere(python: Path, tmp_path: Path) -> None:
@@ -111,8 +145,9 @@ def test_the_tree_itself_is_imported_at_the_root(python: Path) -> None:
     assert places == [ROOT / room / "__init__.py" for room in ("metalnb", "magics", "library_kernels")]
 
 
-def test_an_editable_install_finds_the_rooms(tmp_path: Path) -> None:
+def test_an_editable_install_finds_the_rooms_and_jupyterlab_its_extension(tmp_path: Path) -> None:
     python = new_environment(tmp_path / "editable", "--editable", ROOT)
+    assert Path(run(python, "-c", EXTENSIONS, cwd=tmp_path).strip()).is_relative_to(tmp_path)
     places = [Path(place).resolve() for place in json.loads(run(python, "-c", PLACES, cwd=tmp_path))]
     assert places == [ROOT / room / "__init__.py" for room in ("metalnb", "magics", "library_kernels")]
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,6 +33,19 @@ def test_the_cell_computes_what_the_comment_says(saxpy: mnb.Kernel) -> None:
     shown = re.search(r"^y +# (.+)$", call, re.MULTILINE)
     assert shown
     assert repr(names["y"]) == shown[1]
+
+
+def test_the_arrays_compute() -> None:
+    names: dict[str, Any] = {"np": np}
+    calls = [text for kind, text in BLOCKS if kind == "python" and ("mnb.softmax" in text or "mnb.elementwise" in text)]
+    assert len(calls) == 2
+    for call in calls:
+        exec(call.replace("4096", "64"), names)  # noqa: S102  (this repository's own text)
+    x = np.asarray(names["x"], np.float64)
+    e = np.exp(x * 0.5 + 1)
+    np.testing.assert_allclose(np.asarray(names["y"]), e / e.sum(-1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(names["norm"](names["x"])), (x * x).sum(), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(names["mish"](names["x"])), x * np.tanh(np.log1p(np.exp(x))), atol=1e-5)
 
 
 def test_the_compile_error_reads_as_shown() -> None:

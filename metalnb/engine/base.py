@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from metalnb.msl.lower import Unit
 
-__all__ = ["Binary", "Caps", "Engine", "Grid", "Ticket"]
+__all__ = ["Binary", "Caps", "Clocked", "Engine", "Grid", "Ticket"]
 
 Grid = tuple[int, int, int]
 
@@ -32,9 +32,13 @@ class Caps:
     threadgroup_memory : int
         Bytes of a threadgroup's memory. Metal's 32 KiB on every engine.
     clock : {"device", "wall"}
-        What the seconds of a `Ticket` are measured with.
+        "device" when the device's own clock can time a dispatch: the engine is a `Clocked` one.
     msl : tuple of int
         The highest version of the language that it takes.
+    offsets : bool
+        Whether an argument may begin in the middle of memory from `Engine.alloc`.
+    precise : bool
+        Whether kernels can be compiled with ``math="precise"``.
     """
 
     device: str
@@ -43,6 +47,8 @@ class Caps:
     threadgroup_memory: int = 32768
     clock: str = "wall"
     msl: tuple[int, int] = (3, 1)
+    offsets: bool = True
+    precise: bool = True
 
 
 class Binary(Protocol):
@@ -110,5 +116,29 @@ class Engine(Protocol):
             a number of bytes for threadgroup memory; None for a parameter that a function constant removes.
         grid, threadgroup : tuple of 3 int
             Threads, x first; all at least 1, and the threadgroup not larger than the grid.
+        """
+        ...
+
+
+class Clocked(Engine, Protocol):
+    """An engine whose device has a clock."""
+
+    def timed(
+        self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
+    ) -> list[float]:  # fmt: skip
+        """Run a dispatch ``count`` times, each right after the one before; parameters as for `launch`.
+
+        The launches are prepared before the first one may start, so that preparing them does not take the processor
+        from the kernel.
+
+        Returns
+        -------
+        list of float
+            The seconds of each, from its first thread's start to its last one's end.
+
+        Raises
+        ------
+        KernelFault
+            When the kernel failed.
         """
         ...

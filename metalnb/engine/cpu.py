@@ -5,12 +5,14 @@ Python's side of a dispatch; the device itself is in ``opencl.py``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
+import math
 import os
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from metalnb.msl.lower import ENTRY, Unit, opencl
 
 from . import clang
 from .base import Caps, Grid
+from .extrema import plain_extrema
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
 from .opencl import INSTALL, Device, open_device, runtime
@@ -72,28 +75,56 @@ class CpuBinary:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
+_STATUS, _BEGAN, _ENDED = 0x11D3, 0x1282, 0x1283  # of cl.h; pyopencl's names for them cost more than the answers
+
+
+class Elapsed(tuple[Any, ...]):
+    """The events of a dispatch: what tells how long it took. It keeps none of the dispatch's memory alive."""
+
+    __slots__ = ()
+
+    def __call__(self) -> float | None:
+        """Give the seconds that the device took; None while it is at it, NaN when it failed."""
+        nanoseconds = 0
+        for event in self:
+            status = event.get_info(_STATUS)
+            if status:  # 0 is complete, what is less an error
+                return None if status > 0 else math.nan
+            nanoseconds += event.get_profiling_info(_ENDED) - event.get_profiling_info(_BEGAN)
+        return 1e-9 * nanoseconds
+
+
 class CpuTicket:
-    """A dispatch under way on the CPU."""
+    """A dispatch under way on the CPU.
 
-    __slots__ = ("_events", "_held")
+    Attributes
+    ----------
+    elapsed : Elapsed
+    """
 
-    def __init__(self, events: Sequence[Any], held: Any) -> None:
-        self._events = events
+    __slots__ = ("_held", "elapsed")
+
+    def __init__(self, events: Iterable[Any], held: Any) -> None:
+        self.elapsed = Elapsed(events)
         self._held = held
 
     def wait(self) -> float | None:
-        """Wait, with the GIL released. The seconds are not told: the queue keeps no device clock."""
+        """Wait, with the GIL released. The seconds are not told: asking for them costs more than some kernels take."""
         import pyopencl as cl
 
         try:
-            for event in self._events:
+            for event in self.elapsed:
                 event.wait()
         except cl.Error as error:
             message = f"the kernel failed on the device: {error}"
             raise KernelFault(message) from error
-        self._events = ()
         self._held = None
         return None
+
+    def seconds(self) -> float:
+        """Wait; give the seconds that the device took."""
+        self.wait()
+        return self.elapsed() or 0.0
 
 
 class CpuEngine:
@@ -140,13 +171,41 @@ class CpuEngine:
         )
 
     def alloc(self, nbytes: int) -> Any:
-        """Give plain memory: the device shares all of the process's."""
+        """Give plain memory, from a cache line's begin on: the device shares all of the process's."""
         import numpy as np
 
-        return np.empty(nbytes, np.uint8)
+        whole = np.empty(nbytes + _LINE, np.uint8)  # NumPy's own begins in a line: each vector would touch two of them
+        first = -whole.ctypes.data % _LINE
+        return whole[first : first + nbytes]
 
     def launch(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CpuTicket:
         """Start a dispatch."""
+        return self._enqueue(self._device.queue, binary, arguments, grid, threadgroup)
+
+    def timed(
+        self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
+    ) -> list[float]:  # fmt: skip
+        """Run a dispatch ``count`` times back to back; give the seconds of each by the device's clock.
+
+        A gate before the first keeps the device waiting until all are enqueued: this thread would else take one of
+        the processors that the kernel is to run on.
+        """
+        device = self._device
+        queue, cl = device.timed_queue, device.cl
+        device.queue.finish()  # what was launched before must not run beside it
+        gate = cl.UserEvent(device.context)
+        try:
+            cl.enqueue_barrier(queue, wait_for=[gate])
+            tickets = [self._enqueue(queue, binary, arguments, grid, threadgroup) for _ in range(count)]
+        finally:
+            gate.set_status(cl.command_execution_status.COMPLETE)
+            with contextlib.suppress(cl.Error):  # told below
+                queue.finish()
+        return [ticket.seconds() for ticket in tickets]
+
+    def _enqueue(
+        self, queue: Any, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
+    ) -> CpuTicket:  # fmt: skip
         device = self._device
         cl = device.cl
         bound = [
@@ -159,18 +218,18 @@ class CpuEngine:
                 kernel = binary.others.get(variant) or self._kernel(binary.unit, variant)
                 binary.others[variant] = kernel
             if variant.flat:
-                return _launch_rows(device, kernel, bound, grid, threadgroup, arguments)
+                return _launch_rows(queue, kernel, bound, grid, threadgroup, arguments)
             kernel.set_args(*bound)
             if grid[1] == grid[2] == threadgroup[1] == threadgroup[2] == 1:
-                event = cl.enqueue_nd_range_kernel(device.queue, kernel, grid[:1], threadgroup[:1])
+                event = cl.enqueue_nd_range_kernel(queue, kernel, grid[:1], threadgroup[:1])
             else:
-                event = cl.enqueue_nd_range_kernel(device.queue, kernel, grid, threadgroup)
+                event = cl.enqueue_nd_range_kernel(queue, kernel, grid, threadgroup)
         return CpuTicket((event,), arguments)
 
     def _kernel(self, unit: Unit, variant: Variant) -> Any:
         device = self.connect()
         code = clang.spirv(unit, opencl(unit, flat=variant.flat, wide=variant.wide))
-        code = divergent_liveouts(code)
+        code = plain_extrema(divergent_liveouts(code))
         if not variant.wide:
             code = signed_indices(code)
         try:
@@ -179,6 +238,7 @@ class CpuEngine:
             raise CompileError([_refused(unit, error)]) from error
 
 
+_LINE = 64  # bytes of a cache line
 _USUAL = Variant()
 _WIDE = 2**31
 
@@ -188,17 +248,19 @@ def _is_wide(arguments: Sequence[Any], grid: Grid) -> bool:
 
 
 def _launch_rows(
-    device: Device, kernel: Any, bound: list[Any], grid: Grid, threadgroup: Grid, held: Any,
+    queue: Any, kernel: Any, bound: list[Any], grid: Grid, threadgroup: Grid, held: Any,
 ) -> CpuTicket:  # fmt: skip
     """Start a dispatch whose threadgroups are rows, one launch for each size of threadgroup."""
+    import pyopencl as cl
+
     groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     events, kept = [], []
     for first, count, size in regions(grid, threadgroup):
         region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))
         row = size[0] * size[1] * size[2]
-        kernel.set_args(*bound, device.cl.SVM(region))
+        kernel.set_args(*bound, cl.SVM(region))
         whole = (count[0] * row, count[1], count[2])
-        events.append(device.cl.enqueue_nd_range_kernel(device.queue, kernel, whole, (row, 1, 1)))
+        events.append(cl.enqueue_nd_range_kernel(queue, kernel, whole, (row, 1, 1)))
         kept.append(region)
     return CpuTicket(events, (held, kept))
 

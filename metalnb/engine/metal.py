@@ -151,7 +151,9 @@ class MetalEngine:
         double = module.__name__ != "metalcompute"
         version = "0.2.9 (double)" if double else importlib.metadata.version("metalcompute")
         device = str(self._device).removeprefix("metalcompute.Device(").removesuffix(")")
-        self.caps = Caps(device=device, versions={"metalcompute": version}, clock="wall", msl=_MSL)
+        self.caps = Caps(
+            device=device, versions={"metalcompute": version}, clock="wall", msl=_MSL, offsets=False, precise=False
+        )
 
     def compile(self, unit: Unit) -> MetalBinary:
         """Check that metalcompute can run a kernel. Metal's compiler sees the text at the first launch of each size.

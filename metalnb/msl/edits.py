@@ -63,6 +63,15 @@ class EditedText:
         """Turn line and column in the author's text into an offset."""
         return self._line_starts[line - 1] + column - 1
 
+    def edited_offset(self, offset: int) -> int:
+        """Map an offset in the author's text to the edited text; from inside what was replaced, to its start."""
+        shift = 0
+        for edit in self._edits:
+            if edit.end > offset or edit.start > offset:
+                return min(edit.start, offset) + shift
+            shift += len(_keep_lines(self.original[edit.start : edit.end], edit.text)) - (edit.end - edit.start)
+        return offset + shift
+
     def original_column(self, line: int, column: int) -> int:
         """Map a column (from 1, in characters) of the edited text's line to the author's."""
         if not 1 <= line <= len(self._line_starts):

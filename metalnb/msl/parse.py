@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from metalnb.errors import CompileError, Diagnostic
 
@@ -19,10 +19,12 @@ from .scan import INCLUDE, MAIN, Cell
 if TYPE_CHECKING:
     from clang import cindex
 
-__all__ = ["Parsed", "parse", "time_limit"]
+__all__ = ["FOLDER", "Parsed", "flags", "on_a_deep_stack", "parse", "time_limit"]
+
+T = TypeVar("T")
 
 TARGET = Path(__file__).parent / "target"
-_FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only in memory
+FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only in memory
 _LOCK = threading.Lock()
 
 
@@ -33,7 +35,7 @@ def flags(version: int = 310) -> list[str]:
         "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-fspell-checking", "-ferror-limit=64",
         "-ftemplate-depth=512",
         "-Wno-everything", f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
-        f"-I{INCLUDE}", f"-I{_FOLDER}", f"-I{TARGET.parent}",
+        f"-I{INCLUDE}", f"-I{FOLDER}", f"-I{TARGET.parent}",
         "-include", str(TARGET / "words.h"), "-include", str(TARGET / "cpu.h"),
     ]  # fmt: skip
 
@@ -52,8 +54,8 @@ class Parsed:
         self.unit = unit
         self.cell = cell
         self.headers = headers
-        self._cells = {f"{_FOLDER}/{name}": header for name, header in headers.items()}
-        self._cells[f"{_FOLDER}/{MAIN}"] = cell
+        self._cells = {f"{FOLDER}/{name}": header for name, header in headers.items()}
+        self._cells[f"{FOLDER}/{MAIN}"] = cell
 
     def owner(self, location: cindex.SourceLocation) -> Cell | None:
         """Give the author's cell that a location lies in; None for metalnb's own headers."""
@@ -122,13 +124,20 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
         When the cell does not parse; it holds every error that was found.
     """
     cindex = _cindex()
-    main = f"{_FOLDER}/{MAIN}"
-    files = [(f"{_FOLDER}/{name}", header.edited.text) for name, header in headers.items()]
+    main = f"{FOLDER}/{MAIN}"
+    files = [(f"{FOLDER}/{name}", header.edited.text) for name, header in headers.items()]
     text = cell.edited.text
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:
         files[-1] = (main, files[-1][1] + tail)
-    unit = _on_a_deep_stack(cell, lambda: cindex.Index.create().parse(main, args=flags(), unsaved_files=files))
+    try:
+        unit = on_a_deep_stack(
+            lambda: cindex.Index.create().parse(main, args=flags(), unsaved_files=files), time_limit()
+        )
+    except TimeoutError:
+        message = f"the parser gave no answer in {time_limit():.0f} s"
+        hint = "make the cell smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+        raise CompileError([Diagnostic(1, 1, message, cell.edited.line(1), cell.name, hint)]) from None
     parsed = Parsed(unit, cell, headers)
     if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
         raise CompileError([Diagnostic(1, 1, "the cell includes a file: a cell reads no files", file=cell.name)])
@@ -146,12 +155,17 @@ def time_limit() -> float:
     return float(os.environ.get("METALNB_COMPILE_TIMEOUT", "120"))
 
 
-def _on_a_deep_stack(cell: Cell, work: Callable[[], Any]) -> Any:
+def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
     """Run in a thread of ours: in libclang's own, of 8 MB, a deep expression overflows, which ends the process.
 
     A parser that gives no answer is left behind: it cannot be stopped, and ends with the process if not before.
+
+    Raises
+    ------
+    TimeoutError
+        When there is no answer after `seconds`.
     """
-    outcome: Future[Any] = Future()
+    outcome: Future[T] = Future()
 
     def run() -> None:
         try:
@@ -166,12 +180,7 @@ def _on_a_deep_stack(cell: Cell, work: Callable[[], Any]) -> Any:
             threading.Thread(target=run, name="metalnb-parse", daemon=True).start()
         finally:
             threading.stack_size(usual)
-    try:
-        return outcome.result(timeout=time_limit())
-    except TimeoutError:
-        message = f"the parser gave no answer in {time_limit():.0f} s"
-        hint = "make the cell smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
-        raise CompileError([Diagnostic(1, 1, message, cell.edited.line(1), cell.name, hint)]) from None
+    return outcome.result(timeout=seconds)
 
 
 def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:

@@ -17,11 +17,12 @@ from .barriers import leaves_before_barrier
 from .hints import reword
 from .parse import Parsed, parse
 from .signature import Constant, Field, Input, Param, Reflection, Signature, Struct, Type
+from .uses import uses
 
 if TYPE_CHECKING:
     from .scan import Cell, Instantiation
 
-__all__ = ["reflect"]
+__all__ = ["comment", "reflect"]
 
 
 def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, ...] | None = None) -> Reflection:
@@ -126,9 +127,10 @@ class _Reader:
             self.problems += rules.thread_limit(self.parsed, mark, limit)
         own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
         every = always_indexed(cursor, own) if own else frozenset()
-        params = [replace(p, every=p.name in every and not p.reference) for p in params]
+        used = uses(cursor, frozenset(p.name for p in params))
+        params = [replace(p, every=p.name in every and not p.reference, use=used[p.name]) for p in params]
         return Signature(
-            name, function, self.indexed(params, declared), tuple(inputs), len(types), _doc(cursor),
+            name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),
             self.parsed.diagnostic(cursor.location, "").line,
             limit or 0, self.leaves(cursor, inputs),
         )  # fmt: skip
@@ -315,8 +317,8 @@ def _plain(name: str) -> str:
     return spell(found[1]) if found else name
 
 
-def _doc(cursor: Any) -> str:
-    """Clean the comment above a kernel."""
+def comment(cursor: Any) -> str:
+    """Give the comment above a declaration, without its marks."""
     raw = cursor.raw_comment
     if not raw:
         return ""

@@ -86,6 +86,8 @@ class Param:
         The function constant that decides whether it exists, or an empty string.
     every : bool
         True when each thread of a 1-D grid surely accesses the element at its own position.
+    use : {"none", "read", "write", "update", ""}
+        What the kernel's text does with it, "update" for both; "" when that cannot be told.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Param:
     reference: bool = False
     gate: str = ""
     every: bool = False
+    use: str = ""
 
     @property
     def spelling(self) -> str:

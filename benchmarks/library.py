@@ -1,0 +1,194 @@
+"""Every op of the library against NumPy, PyTorch's CPU build and numexpr, where they are installed.
+
+Run: python benchmarks/library.py [--runs N] [--size N] [--quick] [OP …]
+
+Each line's figures are of one rotation: this op, a plain copy by the same engine, and the peers, in turn, medians.
+GB/s counts each input read once and each output written once; "limit" is that rate as a part of the copy's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from library_lines import lines
+from peers import numexpr_peer, numpy_peer, torch_peer
+from report import Row, interleaved, machine, median, show
+
+import metalnb as mnb
+from metalnb.library_kernels import table
+from metalnb.library_kernels.op import Op, Sample
+
+COPY = """
+kernel void copy(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }
+"""
+LONGEST = 1.0  # s: what takes longer is run less often
+PLAIN = ("elementwise", "activation")
+ROWS = {"softmax", "log_softmax", "layer_norm", "rms_norm"}  # activations that are no elementwise ops
+SORTS = {"sort", "argsort"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An op's medians, in seconds; NaN for a peer that there is not."""
+
+    op: Op
+    bytes: int
+    mine: float
+    copy: float  # B/s
+    numpy: float
+    torch: float
+    numexpr: float
+
+    @property
+    def rate(self) -> float:
+        """B/s."""
+        return self.bytes / self.mine
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is an elementwise op or an elementwise activation."""
+        return self.op.row.family in PLAIN and self.op.name not in ROWS
+
+    @property
+    def bound(self) -> bool:
+        """Whether the memory is what limits it: little is computed."""
+        return self.plain and self.op.row.flops <= 2
+
+
+def mapped(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
+    """Convert the arrays in an argument."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(mapped(v, f) for v in value)
+    return f(value) if isinstance(value, np.ndarray) else value
+
+
+def peers(op: Op, sample: Sample) -> Iterator[Callable[[], Any] | None]:
+    """Give each peer's call, or None where it has none that takes this sample."""
+    for name, found in (("numpy", numpy_peer(op)), ("torch", torch_peer(op)), ("numexpr", numexpr_peer(op))):
+        args = [mapped(a, _torch if name == "torch" else np.asarray) for a in sample.args]
+        options = {k: mapped(v, _torch if name == "torch" else np.asarray) for k, v in sample.options.items()}
+        call = None if found is None else lambda f=found, a=args, o=options: f(*a, **o)
+        try:
+            if call is not None:
+                call()
+        except Exception:  # noqa: BLE001  (a peer that has no such form is no peer)
+            call = None
+        yield call
+
+
+def _torch(a: np.ndarray) -> Any:
+    import torch
+
+    return torch.from_numpy(a)
+
+
+def measured(op: Op, sample: Sample, runs: int, copy: Callable[[], float], copied: int) -> Measured:
+    """Measure an op and its peers in turn."""
+    args = [mapped(a, lambda v: mnb.asarray(v, copy=True)) for a in sample.args]
+    options = {k: mapped(v, lambda v: mnb.asarray(v, copy=True)) for k, v in sample.options.items()}
+
+    def mine() -> Any:
+        result = op(*args, **options)
+        mnb.synchronize()
+        return result
+
+    result = mine()
+    made = result if isinstance(result, (tuple, list)) else (result,)
+    moved = sum(a.nbytes for a in (*_arrays(args), *_arrays(list(options.values())), *_arrays(list(made))))
+    calls = [mine, copy, *(f for f in peers(op, sample) if f)]
+    there = [f is not None for f in peers(op, sample)]
+    once = sum(t[0] for t in interleaved(1, *calls))
+    times = iter([median(t) for t in interleaved(max(3, min(runs, int(LONGEST * runs / once))), *calls, warmup=0)])
+    own, plain = next(times), next(times)
+    others = [next(times) if t else math.nan for t in there]
+    return Measured(op, moved, own, copied / plain, *others)
+
+
+def _arrays(values: list[Any]) -> list[Any]:
+    flat = [v for value in values for v in (value if isinstance(value, (list, tuple)) else [value])]
+    return [v for v in flat if hasattr(v, "nbytes")]
+
+
+def every(names: list[str], runs: int, n: int) -> Iterator[Measured]:
+    """Measure every op of the table that has a benchmark, or those that are named."""
+    rng = np.random.default_rng()
+    x, y = (mnb.asarray(np.zeros(n, np.float32), copy=True).numpy() for _ in range(2))
+    ready = mnb.compile(COPY).copy.prepare(x, y, grid=n, threadgroup=1024)
+    for op in table.ops().values():
+        sample = op.row.bench(rng, n) if op.row.bench and (not names or op.name in names) else None
+        if sample is not None:
+            yield measured(op, sample, runs, ready.run, 2 * x.nbytes)
+
+
+def line(m: Measured) -> str:
+    """Write an op's line."""
+    def ratio(seconds: float) -> str:
+        return "" if math.isnan(seconds) else f"{seconds / m.mine:.2f}"
+
+    return (f"{m.op.name:<20} {m.mine * 1e3:>9.2f} {m.rate / 1e9:>7.1f} {m.rate / m.copy:>6.2f}"
+            f" {ratio(m.numpy):>8} {ratio(m.torch):>8} {ratio(m.numexpr):>8}")  # fmt: skip
+
+
+def mean(ratios: list[float]) -> float:
+    """Give the geometric mean of those that there are."""
+    there = [math.log(r) for r in ratios if not math.isnan(r)]
+    return math.exp(sum(there) / len(there)) if there else math.nan
+
+
+def summary(all_of: list[Measured]) -> list[Row]:
+    """Hold what was measured to the aims."""
+    plain = [m for m in all_of if m.plain]
+    slow = {m.op.name: m.numpy / m.mine for m in all_of if m.numpy < m.mine and m.op.name not in SORTS}
+    bound = {m.op.name: m.rate / m.copy for m in plain if m.bound}
+    low = {name: share for name, share in bound.items() if share < 0.9}
+    rows = [Row("ops below NumPy, sorts aside", f"{len(slow)}", "0", not slow, _listed(slow))]
+    for peer, aim in (("numpy", 2.5), ("torch", 1.0), ("numexpr", None)):
+        value = mean([getattr(m, peer) / m.mine for m in plain])
+        count = sum(not math.isnan(getattr(m, peer)) for m in plain)
+        if count:
+            met = None if aim is None else value >= aim
+            note = f"{count} elementwise ops and activations"
+            wanted = "" if aim is None else f">= {aim} x"
+            rows.append(Row(f"geometric mean over {peer}", f"{value:.2f} x", wanted, met, note))
+    if bound:
+        rows.append(Row("memory-bound ops below 0.9 of the copy", f"{len(low)} of {len(bound)}", "0", not low,
+                        f"mean {mean(list(bound.values())):.2f}; {_listed(low)}"))  # fmt: skip
+    return rows
+
+
+def _listed(some: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.2f}" for name, value in sorted(some.items(), key=lambda pair: pair[1]))
+
+
+def main() -> int:
+    """Run all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ops", nargs="*", metavar="OP", help="only these ops, and no other line")
+    parser.add_argument("--runs", type=int, default=7, help="counted runs of each (default 7)")
+    parser.add_argument("--size", type=int, default=1 << 24, help="elements (default 2^24)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
+    options = parser.parse_args()
+    unknown = sorted(set(options.ops) - set(table.ops()))
+    if unknown:
+        parser.error(f"no op {unknown[0]!r}")
+    runs, n = (3, 1 << 18) if options.quick else (options.runs, options.size)
+    warnings.simplefilter("ignore")  # peers warn of overflow and division by zero
+    print(f"metalnb library: {n:,} elements, medians of {runs} runs in turn, wall clock\n{machine()}\n")
+    print(f"{'op':<20} {'ms':>9} {'GB/s':>7} {'limit':>6} {'x NumPy':>8} {'x torch':>8} {'x numexpr':>8}")
+    found = []
+    for m in every(options.ops, runs, n):
+        found.append(m)
+        print(line(m), flush=True)
+    if options.ops:
+        return 0
+    return show("aims", [*summary(found), *lines(runs, quick=options.quick)])
+
+
+if __name__ == "__main__":
+    raise SystemExit(1 if main() else 0)

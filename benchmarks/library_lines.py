@@ -1,0 +1,138 @@
+"""The library's other aims: reductions, rows, sorts, matrices, small calls, memory. Part of ``library.py``."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from report import Row, interleaved, median
+
+import metalnb as mnb
+
+__all__ = ["lines"]
+
+
+def lines(runs: int, *, quick: bool) -> list[Row]:
+    """Measure all."""
+    side, n = (512, 1 << 18) if quick else (4096, 1 << 24)
+    rng = np.random.default_rng()
+    x, square = rng.random(n, np.float32), rng.random((side, side), np.float32)
+    return [
+        *_full(runs, x), *_axes(runs, square), *_rows(runs, square), *_sorted(runs, x), *_product(runs, side // 2),
+        *_small(200 if quick else 2000), *_memory(2_000 if quick else 100_000),
+    ]  # fmt: skip
+
+
+def _times(runs: int, *calls: Callable[[], Any]) -> list[float]:
+    return [median(t) for t in interleaved(runs, *calls)]
+
+
+def _waited(f: Callable[[], Any]) -> Callable[[], Any]:
+    def call() -> None:
+        kept = f()
+        mnb.synchronize()
+        del kept
+
+    return call
+
+
+def _ratio(name: str, runs: int, mine: Callable[[], Any], peer: Callable[[], Any], aim: float, who: str) -> Row:
+    own, other = _times(runs, _waited(mine), peer)
+    note = f"{own * 1e3:.2f} ms against {other * 1e3:.2f}"
+    return Row(name, f"{other / own:.2f} x {who}", f">= {aim} x", other / own >= aim, note)
+
+
+def _full(runs: int, x: np.ndarray) -> list[Row]:
+    a, limit = mnb.asarray(x, copy=True), mnb.limits().read
+    rows = []
+    for name in ("sum", "max", "argmax"):
+        own, other = _times(runs, _waited(lambda f=name: getattr(mnb, f)(a)), lambda f=name: getattr(np, f)(x))
+        share = x.nbytes / own / limit
+        note = f"{x.nbytes / own / 1e9:.1f} of {limit / 1e9:.1f} GB/s; NumPy {x.nbytes / other / 1e9:.1f}"
+        rows.append(Row(f"{name} of {x.size:,}", f"{share:.2f} of reading", ">= 0.85", share >= 0.85, note))
+    return rows
+
+
+def _axes(runs: int, x: np.ndarray) -> list[Row]:
+    a = mnb.asarray(x, copy=True)
+    return [
+        _ratio(f"{name} of {len(x)}² over axis {axis}", runs, lambda f=name, d=axis: getattr(mnb, f)(a, axis=d),
+               lambda f=name, d=axis: getattr(np, f)(x, axis=d), 1.5, "NumPy")
+        for name in ("sum", "max") for axis in (0, 1)
+    ]  # fmt: skip
+
+
+def _rows(runs: int, x: np.ndarray) -> list[Row]:
+    from peers import numpy_peer
+
+    from metalnb.library_kernels import table
+
+    a, flat = mnb.asarray(x, copy=True), mnb.asarray(x.ravel(), copy=True)
+    softmax = numpy_peer(table.op("softmax"))
+    assert softmax is not None
+    return [
+        _ratio(f"softmax of {len(x)} rows", runs, lambda: mnb.softmax(a), lambda: softmax(x), 4, "NumPy"),
+        _ratio(f"cumulative_sum of {x.size:,}", runs, lambda: mnb.cumulative_sum(flat), lambda: np.cumsum(x.ravel()),
+               1.5, "NumPy"),
+    ]  # fmt: skip
+
+
+def _sorted(runs: int, x: np.ndarray) -> list[Row]:
+    a, few = mnb.asarray(x, copy=True), max(3, runs // 3)
+    own, other = _times(few, _waited(lambda: mnb.sort(a)), lambda: np.sort(x))
+    rows = [Row(f"sort of {x.size:,}", f"{other / own:.2f} x NumPy", "", None, f"{own * 1e3:.0f} ms")]
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        t = torch.from_numpy(x)
+        rows.append(_ratio("  against PyTorch", few, lambda: mnb.sort(a), lambda: torch.sort(t), 2, "PyTorch"))
+    return rows
+
+
+def _product(runs: int, side: int) -> list[Row]:
+    x, y = (np.random.default_rng().random((side, side), np.float32) for _ in range(2))
+    a, b = mnb.asarray(x, copy=True), mnb.asarray(y, copy=True)
+    own, other = _times(max(3, runs // 2), _waited(lambda: mnb.matmul(a, b)), lambda: x @ y)
+    speed = [2 * side**3 / t / 1e9 for t in (own, other)]
+    note = f"{speed[0]:.0f} GFLOP/s against {speed[1]:.0f}"
+    return [Row(f"matmul {side}²", f"{other / own:.2f} x NumPy", ">= 0.6 x", other / own >= 0.6, note)]
+
+
+def _small(calls: int) -> list[Row]:
+    a, b = (mnb.asarray(np.ones(1000, np.float32), copy=True) for _ in range(2))
+    (a + b).wait()
+    samples = []
+    for _ in range(20):
+        start = time.perf_counter()
+        for _ in range(calls // 20):
+            (a + b).wait()
+        samples.append((time.perf_counter() - start) / (calls // 20) * 1e6)
+    each = median(samples)
+    return [Row("a + b on 1,000 elements, and wait", f"{each:.1f} us", "<= 30 us", each <= 30)]
+
+
+def _memory(iterations: int) -> list[Row]:
+    x, y = (mnb.asarray(np.ones(10_000, np.float32), copy=True) for _ in range(2))
+    for _ in range(1000):
+        x = x * 0.5 + y
+    mnb.synchronize()
+    before = _resident()
+    start = time.perf_counter()
+    for _ in range(iterations):
+        x = x * 0.5 + y
+    mnb.synchronize()
+    seconds = time.perf_counter() - start
+    grown = (_resident() - before) / 2**20
+    note = f"{seconds / iterations * 1e6:.1f} us each"
+    return [Row(f"memory after {iterations:,} x = x * 0.5 + y", f"{grown:+.1f} MiB", "<= 8 MiB", grown <= 8, note)]
+
+
+def _resident() -> int:
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096

@@ -1,0 +1,180 @@
+"""Whether a measured time is true: `measure`, `limits` and `compare` against independent ones.
+
+Run: python benchmarks/timing.py [--trials N] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from report import Row, median, show
+
+import metalnb as mnb
+from metalnb.kernel import Dispatch
+
+HERE = Path(__file__).parent
+SOURCE = """
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void saxpy(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]]) {
+    y[i] = a * x[i] + y[i];
+}
+
+kernel void chain(device const float* x, device float* y, constant uint& rounds, uint i [[thread_position_in_grid]]) {
+    float v = x[i];
+    for (uint k = 0; k < rounds; ++k) v = fma(v, 0.99f, 0.01f);
+    y[i] = v;
+}
+"""
+
+
+def events(dispatch: Dispatch, seconds: float = 0.25) -> float:
+    """Time a dispatch without metalnb: its own queue, one launch at a time, the median of what the events say."""
+    import pyopencl as cl
+
+    device = dispatch.kernel.engine.connect()
+    queue = cl.CommandQueue(device.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+    kernel = dispatch.kernel.binary.kernel
+    kernel.set_args(*(cl.SVM(a) for a in dispatch.arguments))
+    took = []
+    end = time.perf_counter() + seconds
+    while len(took) < 5 or (time.perf_counter() < end and len(took) < 5000):
+        event = cl.enqueue_nd_range_kernel(queue, kernel, dispatch.grid[:1], dispatch.threadgroup[:1])
+        event.wait()
+        took.append(1e-9 * (event.profile.end - event.profile.start))
+    return median(took[len(took) // 10 :])  # the first ones are warming up
+
+
+def agreement(rounds: int, *, longest: bool) -> list[Row]:
+    """Hold `measure` against the events, for kernels of 5 µs to 500 ms."""
+    program = mnb.compile(SOURCE, engine="cpu")
+    # Arrays well within a cache or well beyond the last: at its edge two ways of launching are two kernels.
+    cases = [("saxpy", 1 << 15, 1e-9), ("chain", 1 << 13, 200), ("saxpy", 1 << 17, 1e-9), ("chain", 1 << 17, 200),
+             ("saxpy", 1 << 23, 1e-9), ("chain", 1 << 20, 2000), ("chain", 1 << 20, 30000)]  # fmt: skip
+    rows = []
+    for name, n, last in cases if longest else cases[:-1]:
+        x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
+        ready = program[name].prepare(x, y, last)
+        ready.run()
+        ratios = []
+        for _ in range(rounds):
+            before, mine, after = events(ready), mnb.measure(ready, cold=False).median, events(ready)
+            ratios.append(mine / statistics.mean((before, after)))
+        ratio = median(ratios)
+        label = f"measure / events, {name}, {mine * 1e6:,.1f} us"
+        note = f"of {rounds}: {min(ratios):.3f} to {max(ratios):.3f}"
+        rows.append(Row(label, f"{ratio:.3f}", "0.95 … 1.05", abs(ratio - 1) <= 0.05, note))
+    return rows
+
+
+def repeated(times: int) -> list[Row]:
+    """Measure one kernel again and again: one that computes, and one whose speed is the caches', which are shared."""
+    program = mnb.compile(SOURCE, engine="cpu")
+    rows = []
+    for name, n, last, aim in (("chain", 1 << 16, 500, "<= 10 %"), ("saxpy", 1 << 16, 1e-9, "")):
+        x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
+        found = [mnb.measure(program[name], x, y, last, cold=False).median for _ in range(times)]
+        spread = (max(found) - min(found)) / median(found)
+        note = f"{min(found) * 1e6:.1f} to {max(found) * 1e6:.1f} us"
+        met = spread <= 0.10 if aim else None
+        rows.append(Row(f"{times} measurements of {name}, from least to most", f"{spread:.1%}", aim, met, note))
+    return rows
+
+
+def c_copy() -> Callable[[bool], float] | str:
+    """Compile the copy in C; give what runs it, in B/s, or why it cannot."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        return "no C compiler here: apt-get install gcc"
+    folder = Path(tempfile.mkdtemp())
+    flags = ["-O3", "-march=native", "-fno-tree-loop-distribute-patterns", "-shared", "-fPIC", "-pthread"]
+    done = subprocess.run(
+        [compiler, *flags, str(HERE / "stream.c"), "-o", str(folder / "stream.so")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        return f"{compiler} failed: {done.stderr.strip().splitlines()[0]}"
+    run = ctypes.CDLL(str(folder / "stream.so")).stream_copy
+    shutil.rmtree(folder)
+    run.restype = ctypes.c_double
+    n, threads = 1 << 26, min(os.cpu_count() or 1, 64)
+    held = [np.ones(n + 16, np.float32) for _ in range(2)]
+    aligned = [h[(-h.ctypes.data % 64) // 4 :][:n] for h in held]
+    a, b = (ctypes.c_void_p(h.ctypes.data) for h in aligned)
+
+    def best(streaming: bool) -> float:
+        assert held
+        return 8 * n / min(run(a, b, ctypes.c_size_t(n), threads, int(streaming)) for _ in range(7))
+
+    return best
+
+
+def ceilings(rounds: int) -> list[Row]:
+    """Hold the copy limit against a copy in C, before and after it: each the best of what it had in that time."""
+    copy = c_copy()
+    if isinstance(copy, str):
+        return [Row("copy limit / C copy", "skipped", "", None, copy)]
+    ratios, streaming = [], []
+    for _ in range(rounds):
+        before, mine, after = copy(False), mnb.limits(engine="cpu", again=True), copy(False)
+        ratios.append(mine.copy / max(before, after))
+        streaming.append(copy(True))
+    ratio = median(ratios)
+    rates = f"{min(ratios):.3f} to {max(ratios):.3f}; {mine.copy / 1e9:.1f} GB/s; C {max(before, after) / 1e9:.1f}"
+    note = f"{rates}, with non-temporal stores {median(streaming) / 1e9:.1f} GB/s"
+    rows = [Row("copy limit / C copy, plain stores", f"{ratio:.3f}", "0.9 … 1.1", abs(ratio - 1) <= 0.10, note)]
+    others = ("read", "write", "triad", "update")
+    rows += [Row(f"limit {name}", f"{getattr(mine, name) / 1e9:.1f} GB/s", "", None) for name in others]
+    return [*rows, Row("limit flops", f"{mine.flops / 1e9:.0f} GFLOP/s", "", None)]
+
+
+def comparisons(trials: int) -> list[Row]:
+    """Compare a kernel with itself, and with one that does twice the work."""
+    program, twin = mnb.compile(SOURCE, engine="cpu"), mnb.compile(f"{SOURCE}// the same\n", engine="cpu")
+    x, y = np.ones(1 << 16, np.float32), np.zeros(1 << 16, np.float32)
+    same, wide = [], []
+    for _ in range(trials):
+        found = mnb.compare(program.chain.prepare(x, y, 500), twin.chain.prepare(x, y, 500))
+        same.append(found.place is not None)
+        wide.append(found.ratio)
+    once, double = program.chain.prepare(x, y, 500), program.chain.prepare(x, y, 1000)
+    called = [mnb.compare(once, double), mnb.compare(double, once)]
+    right = [c.place for c in called] == [0, 1]
+    ratios = f"ratios {min(wide):.3f} to {max(wide):.3f}"
+    return [
+        Row("one kernel called faster than itself", f"{sum(same)} of {trials}", "0", not any(same), ratios),
+        Row("twice the work", f"{called[0].ratio:.2f} x", "called", right, _interval(called[0])),
+    ]
+
+
+def _interval(found: Any) -> str:
+    low, high = found.interval
+    return f"95 % interval {low:.3f} to {high:.3f}"
+
+
+def main() -> int:
+    """Run all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=50, help="comparisons of a kernel with itself (default 50)")
+    parser.add_argument("--quick", action="store_true", help="few rounds and no long kernel: to see that it works")
+    options = parser.parse_args()
+    rounds, trials = (1, 3) if options.quick else (5, options.trials)
+    rows = [*agreement(rounds, longest=not options.quick), *repeated(3 if options.quick else 20)]
+    rows += [*ceilings(rounds), *comparisons(trials)]
+    return show("metalnb timing: against OpenCL's events, and a copy in C", rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(1 if main() else 0)

@@ -1,0 +1,178 @@
+"""unique and its kin of the array API: a sort, and the runs of equals in it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from ..arrays.array import Array, empty
+from ..arrays.types import is_float
+from .bits import width
+from .dispatch import contiguous, dispatch
+from .gathering import gather, timed
+from .moving import as_array, astype
+from .op import ALL, Sample, op
+from .searching import Kept, kept_by, places_of, shapes_of
+from .sorting import sorted_rows
+
+__all__ = [
+    "UniqueAll", "UniqueCounts", "UniqueInverse", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
+]  # fmt: skip
+
+_INT64 = np.dtype(np.int64)
+
+
+class UniqueAll(NamedTuple):
+    """Distinct values, where each came first, which of them each element is, how often each occurs."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct values, and how often each occurs."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct values, and which of them each element is."""
+
+    values: Array
+    inverse_indices: Array
+
+
+class _Runs(NamedTuple):
+    """A flattened array, sorted, and its runs of equal elements."""
+
+    values: Array
+    starts: Array
+    order: Array  # there when it was asked for
+    kept: Kept
+    what: str
+    shape: tuple[int, ...]
+
+    def counts(self) -> Array:
+        """Give the length of each run."""
+        n, m = self.kept.bits.size, self.starts.size
+        out = empty((m,), _INT64, self.starts.engine)
+        if m:
+            dispatch(self.kept.kernels.run_lengths, self.starts, out, {"n": n, "count": m}, grid=m)
+        return out
+
+    def indices(self) -> Array:
+        """Give where each value came first: the sort is stable."""
+        first: Array = astype(gather("unique", self.order, self.starts, 0), _INT64)
+        return first
+
+    def inverse(self) -> Array:
+        """Give the number of the run that each element is in."""
+        out = empty(self.shape, _INT64, self.starts.engine)
+        if out.size:
+            name = f"keep_inverse_{self.what}_{width(self.kept.bits.dtype)}"
+            self.kept.start(name, self.kept.bits, self.kept.offsets, self.order, out)
+        return out
+
+
+def _runs(who: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Runs:
+    x = as_array(who, x)
+    found = sorted_rows(contiguous(x).reshape(-1), indexed=indexed)
+    what = "starts" if equal_nan else "distinct"
+    kept = kept_by(who, found.keys, what)
+    starts = places_of(kept, what)
+    return _Runs(gather(who, found.keys, starts, 0), starts, cast("Array", found.indices), kept, what, x.shape)
+
+
+# ---- The ops.
+def _plain_values(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Values without NaN, with many ties: what NumPy's unique and the standard's agree on."""
+    for sample in shapes_of(rng, dtype):
+        x = sample.args[0]
+        if is_float(x.dtype):
+            with np.errstate(invalid="ignore"):  # bfloat16 tells of every NaN
+                x = np.where(np.isnan(x), x.dtype.type(1), x)
+        yield Sample((x,))
+
+
+def _reference(*options: str) -> Callable[[Any], Any]:
+    def reference(x: Any) -> Any:
+        find: Any = np.unique
+        found = find(x, **dict.fromkeys(options, True))
+        if not isinstance(found, tuple):
+            return found
+        named = zip(found, ("", *options), strict=True)
+        return tuple(f.reshape(x.shape) if o == "return_inverse" else f for f, o in named)
+
+    return reference
+
+
+_row = functools.partial(
+    op, "sets", samples=_plain_values, dtypes=ALL, flops=0, kernels=("search.metal", "sort.metal", "order.h")
+)
+
+
+@_row(reference=_reference(), bench=timed(lambda x, _: Sample((np.round(x * 100),))))
+def unique_values(x: Array, /) -> Array:
+    """Give the distinct values of an array, sorted; each NaN is distinct (array API)."""
+    return _runs("unique_values", x, indexed=False).values
+
+
+@_row(reference=_reference("return_counts"))
+def unique_counts(x: Array, /) -> UniqueCounts:
+    """Give the distinct values of an array, sorted, and how often each occurs."""
+    runs = _runs("unique_counts", x, indexed=False)
+    return UniqueCounts(runs.values, runs.counts())
+
+
+@_row(reference=_reference("return_inverse"))
+def unique_inverse(x: Array, /) -> UniqueInverse:
+    """Give the distinct values of an array, sorted, and for each element which of them it is."""
+    runs = _runs("unique_inverse", x, indexed=True)
+    return UniqueInverse(runs.values, runs.inverse())
+
+
+@_row(reference=_reference("return_index", "return_inverse", "return_counts"))
+def unique_all(x: Array, /) -> UniqueAll:
+    """Give the distinct values of an array, sorted; where each came first; which each element is; and their counts."""
+    runs = _runs("unique_all", x, indexed=True)
+    return UniqueAll(runs.values, runs.indices(), runs.inverse(), runs.counts())
+
+
+@op(
+    "sets", reference=np.unique, samples=_plain_values, dtypes=ALL, flops=0, numpy=(np.unique,),
+    kernels=("search.metal", "sort.metal", "order.h"), cite="NumPy's unique",
+)  # fmt: skip
+def unique(
+    ar: Array, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    *, equal_nan: bool = True,
+) -> Any:  # fmt: skip
+    """Give the distinct values of an array, sorted, as NumPy's function of this name does (NaN is one value).
+
+    Parameters
+    ----------
+    ar : Array
+    return_index, return_inverse, return_counts : bool
+        Give also where each came first, which of them each element is (in ar's shape), how often each occurs.
+    equal_nan : bool
+        False: each NaN is distinct, as in `unique_values`.
+
+    Returns
+    -------
+    Array, or tuple of Array
+    """
+    runs = _runs("unique", ar, indexed=return_index or return_inverse, equal_nan=equal_nan)
+    parts = [runs.values]
+    if return_index:
+        parts.append(runs.indices())
+    if return_inverse:
+        parts.append(runs.inverse())
+    if return_counts:
+        parts.append(runs.counts())
+    return parts[0] if len(parts) == 1 else tuple(parts)

@@ -1,0 +1,55 @@
+// Elementwise ops: thread (x, y) computes one element of the result, x along the innermost axis, y along all others.
+// Neighbouring threads touch neighbouring elements, so that a SIMD-group's accesses are one stretch of memory.
+// Source: Metal's "one thread an element"; strides and broadcasting as in NumPy's nditer.
+#include <metal_stdlib>
+#include <metalnb/integers.h>
+#include <metalnb/special.h>
+#include <metalnb/storage.h>
+using namespace metal;
+
+constant constexpr uint RANK = 8;
+
+// Where the elements of each operand lie, in elements; axis 0 is the innermost. A broadcast axis has stride 0.
+struct Layout {
+    long offset;
+    long strides[RANK];
+};
+
+struct Walk {
+    Layout operands[6];
+    uint sizes[RANK];
+    uint rank;
+};
+
+// The place of the first element of row y. (Ask for all operands' rows first, then load: the CPU's compiler loads whole
+// vectors only when no loop stands between the loads.)
+inline long row_of(constant Walk& walk, uint which, uint y) {
+    constant Layout& operand = walk.operands[which];
+    long place = operand.offset;
+    for (uint d = 1; d < walk.rank; ++d) {
+        place += long(y % walk.sizes[d]) * operand.strides[d];
+        y /= walk.sizes[d];
+    }
+    return place;
+}
+
+// How an operand is walked along the innermost axis. Known when the kernel is compiled: then whole vectors are loaded.
+struct Unit {
+    static uint at(constant Layout&, uint x) { return x; }
+};
+struct Same {
+    static uint at(constant Layout&, uint) { return 0; }
+};
+struct Strided {
+    static long at(constant Layout& operand, uint x) { return long(x) * operand.strides[0]; }
+};
+
+template <typename T, typename Step>
+inline auto fetch(device const memory_of<T>* row, constant Walk& walk, uint which, uint x) {
+    return storage<T>::load(row[Step::at(walk.operands[which], x)]);
+}
+
+template <typename T, typename Step, typename V>
+inline void keep(device memory_of<T>* row, constant Walk& walk, uint which, uint x, V value) {
+    row[Step::at(walk.operands[which], x)] = storage<T>::store(value);
+}

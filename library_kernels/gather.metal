@@ -1,0 +1,176 @@
+// Gather and scatter: elements are moved by an index that is data. Elements are moved as bits, so that a kernel serves all
+// dtypes of a width. An index below 0 counts from the end; one out of range touches no memory and is reported, the first of
+// them. Writes to one place have an order: the last index in memory order wins, and sums add in memory order, on every run.
+// Source: Blelloch, "Prefix Sums and Their Applications", 1990 (operations by segments); NumPy's take and put for meaning.
+#include <metalnb/lanes.h>
+#include <metalnb/storage.h>
+
+constant bool ALONE [[function_constant(3)]];  // inner is 1: elements are moved one by one, not by rows
+
+// An array as outer × n × inner elements, the axis of n being indexed; `count` indices.
+struct Axis {
+    ulong count;
+    uint n;
+    uint inner;
+};
+
+// What a thread has: element i of the row that index k names, in block o. Threads lie along x as elements do in memory.
+struct Item {
+    uint i, k, o, inner;
+
+    Item(uint3 at, uint given) : i(ALONE ? 0 : at.x), k(ALONE ? at.x : at.y), o(ALONE ? at.y : at.z),
+        inner(ALONE ? 1 : given) {}
+    ulong in(ulong rows, ulong row) const { return (o * rows + row) * inner + i; }
+};
+
+constant constexpr uint NO_FAULT = 0xFFFFFFFFu;
+
+// An index as a place on an axis of n, or false.
+inline bool resolve(long index, uint n, thread uint& place) {
+    const long wrapped = index < 0 ? index + long(n) : index;
+    place = uint(wrapped);
+    return ulong(wrapped) < ulong(n);
+}
+
+// Remember the first of the indices that are out of range.
+inline void report(device atomic_uint& fault, ulong position) {
+    atomic_fetch_min_explicit(&fault, uint(min(position, ulong(NO_FAULT - 1))), memory_order_relaxed);
+}
+
+// out[o][k][i] = x[o][indices[k]][i].
+template <typename T>
+kernel void take(device const T* x [[buffer(0)]],
+                 device const long* indices [[buffer(1)]],
+                 device T* out [[buffer(2)]],
+                 constant Axis& axis [[buffer(3)]],
+                 device atomic_uint& fault [[buffer(4)]],
+                 uint3 at [[thread_position_in_grid]]) {
+    const Item item(at, axis.inner);
+    uint place;
+    const bool inside = resolve(indices[item.k], axis.n, place);
+    if (!inside) report(fault, item.k);
+    out[item.in(axis.count, item.k)] = x[item.in(axis.n, inside ? place : 0)];
+}
+
+// out[o][k][i] = x[o][indices[o][k][i]][i].
+template <typename T>
+kernel void take_along(device const T* x [[buffer(0)]],
+                       device const long* indices [[buffer(1)]],
+                       device T* out [[buffer(2)]],
+                       constant Axis& axis [[buffer(3)]],
+                       device atomic_uint& fault [[buffer(4)]],
+                       uint3 at [[thread_position_in_grid]]) {
+    const Item item(at, axis.inner);
+    const ulong position = item.in(axis.count, item.k);
+    uint place;
+    const bool inside = resolve(indices[position], axis.n, place);
+    if (!inside) report(fault, position);
+    out[position] = x[item.in(axis.n, inside ? place : 0)];
+}
+
+// Before anything is written: are all indices in range? The places that they name, counted from the start, are kept.
+kernel void resolve_indices(device const long* indices [[buffer(0)]],
+                            device uint* places [[buffer(1)]],
+                            constant uint& n [[buffer(2)]],
+                            device atomic_uint& fault [[buffer(3)]],
+                            uint k [[thread_position_in_grid]]) {
+    uint place;
+    if (!resolve(indices[k], n, place)) report(fault, k);
+    places[k] = place;
+}
+
+// Several index arrays name one place: places += index × stride.
+kernel void combine_indices(device const long* indices [[buffer(0)]],
+                            device long* places [[buffer(1)]],
+                            constant uint& n [[buffer(2)]],
+                            constant long& stride [[buffer(3)]],
+                            constant uint& first [[buffer(4)]],
+                            device atomic_uint& fault [[buffer(5)]],
+                            uint k [[thread_position_in_grid]]) {
+    uint place;
+    const bool inside = resolve(indices[k], n, place);
+    if (!inside) report(fault, k);
+    places[k] = (first ? 0 : places[k]) + (inside ? long(place) * stride : 0);
+}
+
+// ---- Scatter. The updates come sorted by their places' high bits, in memory order among themselves (sort.metal does it):
+// 256 buckets, and starts[b] is where the b-th begins. A SIMD-group has one bucket, so nobody else writes to its places, and
+// it goes through the updates in order.
+struct Updates {
+    uint count;
+    uint rows;   // of `values`: count, or 1 row for all
+    uint inner;
+    uint bits;   // in which the places of one bucket may differ
+};
+
+constant constexpr uint BUCKETS = 256;
+
+template <typename T>
+struct Put {
+    using Memory = T;
+    static T update(T, T value) { return value; }
+};
+template <typename T>
+struct Add {
+    using Memory = memory_of<T>;
+    static Memory update(Memory old, Memory value) {
+        return storage<T>::store(storage<T>::load(old) + storage<T>::load(value));
+    }
+};
+
+// Elements: of 32 updates at a time, those to one place take turns.
+template <typename Op>
+inline void scatter_elements(device typename Op::Memory* x, device const uint* places,
+                             device const typename Op::Memory* values, constant Updates& updates, uint begin, uint end,
+                             uint lane) {
+    for (uint base = begin; base < end; base += SIMD) {
+        const uint k = base + lane;
+        const bool valid = k < end;
+        const uint place = valid ? places[k] : 0;
+        const uint turn = before(peers_of(place, valid, updates.bits), lane);
+        for (uint now = 0; votes_for(valid && turn >= now) != 0; ++now) {
+            if (valid && turn == now) x[place] = Op::update(x[place], values[updates.rows == 1 ? 0 : k]);
+            threadgroup_barrier(mem_flags::mem_device);
+        }
+    }
+}
+
+// x[places[k]][…] = update(x[places[k]][…], values[k][…]), for k in order.
+template <typename Op>
+kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
+                    device const uint* places [[buffer(1)]],
+                    device const uint* starts [[buffer(2)]],
+                    device const typename Op::Memory* values [[buffer(3)]],
+                    constant Updates& updates [[buffer(4)]],
+                    uint2 group [[threadgroup_position_in_grid]],
+                    uint lane [[thread_index_in_simdgroup]]) {
+    const uint bucket = group.y;
+    const uint begin = starts[bucket];
+    const uint end = bucket + 1 < BUCKETS ? starts[bucket + 1] : updates.count;
+    if (ALONE) {
+        scatter_elements<Op>(x, places, values, updates, begin, end, lane);
+        return;
+    }
+    const uint i = group.x * SIMD + lane;
+    if (i >= updates.inner) return;
+    for (uint k = begin; k < end; ++k) {
+        device typename Op::Memory* target = x + ulong(places[k]) * updates.inner + i;
+        *target = Op::update(*target, values[ulong(updates.rows == 1 ? 0 : k) * updates.inner + i]);
+    }
+}
+
+#define MAKE(name, suffix, T) template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<T>) name<T>;
+#define FOR_WIDTH(bits, U) MAKE(take, bits, U) MAKE(take_along, bits, U) MAKE(scatter, put_##bits, Put<U>)
+FOR_WIDTH(8, uchar)
+FOR_WIDTH(16, ushort)
+FOR_WIDTH(32, uint)
+FOR_WIDTH(64, ulong)
+MAKE(scatter, add_8, Add<uchar>)  // signed and unsigned integers add alike
+MAKE(scatter, add_16, Add<ushort>)
+MAKE(scatter, add_32, Add<uint>)
+MAKE(scatter, add_64, Add<ulong>)
+MAKE(scatter, add_float16, Add<half>)
+MAKE(scatter, add_bfloat16, Add<bfloat16>)
+MAKE(scatter, add_float32, Add<float>)
+#undef FOR_WIDTH
+#undef MAKE

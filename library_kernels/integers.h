@@ -1,0 +1,79 @@
+// Integer arithmetic that is defined for every operand, as NumPy defines it: a processor would stop the program at a
+// division by zero, and C++ leaves open what overflows (C++14, 5.6 and 5.8).
+#pragma once
+#include <metal_stdlib>
+using namespace metal;
+
+template <typename T> struct unsigned_of { using type = T; };
+template <> struct unsigned_of<char> { using type = uchar; };
+template <> struct unsigned_of<short> { using type = ushort; };
+template <> struct unsigned_of<int> { using type = uint; };
+template <> struct unsigned_of<long> { using type = ulong; };
+template <typename T>
+using unsigned_t = typename unsigned_of<T>::type;
+
+// Sums, differences and products that wrap; of types narrower than int too, whose products C++ takes for int.
+template <typename T> struct wrapping { using type = uint; };
+template <> struct wrapping<long> { using type = ulong; };
+template <> struct wrapping<ulong> { using type = ulong; };
+template <typename T>
+using wrapping_t = typename wrapping<T>::type;
+template <typename T>
+inline T sum_of(T x, T y) { return T(wrapping_t<T>(x) + wrapping_t<T>(y)); }
+template <typename T>
+inline T difference_of(T x, T y) { return T(wrapping_t<T>(x) - wrapping_t<T>(y)); }
+template <typename T>
+inline T product_of(T x, T y) { return T(wrapping_t<T>(x) * wrapping_t<T>(y)); }
+template <typename T>
+inline T negated(T x) { return T(wrapping_t<T>(0) - wrapping_t<T>(x)); }
+
+template <typename T>
+constexpr bool is_negative_one(T x) { return T(-1) < T(0) && x == T(-1); }
+
+// A divisor that divides: 1 in the place of 0, and of -1, by which the least number cannot be divided.
+template <typename T>
+inline T divisor(T y) { return y == T(0) || is_negative_one(y) ? T(1) : y; }
+
+// The quotient rounded down; by zero it is 0.
+template <typename T>
+inline T floor_quotient(T x, T y) {
+    const T d = divisor(y), q = T(x / d), r = T(x - q * d);
+    const T down = T(q - T(r != T(0) && (r < T(0)) != (d < T(0))));
+    return y == T(0) ? T(0) : is_negative_one(y) ? negated(x) : down;
+}
+
+// What is left: with the divisor's sign, and with the dividend's; by zero it is 0.
+template <typename T>
+inline T floor_remainder(T x, T y) {
+    const T d = divisor(y), r = T(x % d);
+    const T moved = r != T(0) && (r < T(0)) != (d < T(0)) ? T(r + d) : r;
+    return y == T(0) || is_negative_one(y) ? T(0) : moved;
+}
+template <typename T>
+inline T remainder_towards_zero(T x, T y) {
+    const T r = T(x % divisor(y));
+    return y == T(0) || is_negative_one(y) ? T(0) : r;
+}
+
+// Shifts by any number: beyond the width all bits go.
+template <typename T>
+inline T shifted_left(T x, T y) {
+    const bool within = unsigned_t<T>(y) < unsigned_t<T>(8 * sizeof(T));
+    return within ? T(unsigned_t<T>(x) << y) : T(0);
+}
+template <typename T>
+inline T shifted_right(T x, T y) {
+    const bool within = unsigned_t<T>(y) < unsigned_t<T>(8 * sizeof(T));
+    return within ? T(x >> y) : T(x < T(0) ? -1 : 0);
+}
+
+// x to the power y >= 0, that wraps: squaring, bit by bit (D. Knuth, "The Art of Computer Programming", 4.6.3).
+template <typename T>
+inline T integer_power(T x, T y) {
+    ulong result = 1, square = ulong(x);
+    for (unsigned_t<T> e = unsigned_t<T>(y); e != 0; e = unsigned_t<T>(e >> 1)) {
+        result *= (e & 1) ? square : ulong(1);
+        square *= square;
+    }
+    return T(result);
+}

@@ -1,0 +1,28 @@
+// What the lanes of a SIMD-group know of each other, from ballots: who votes, and who holds the same number.
+// Source: Adinets, Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022, 4.2.
+#pragma once
+#include <metal_stdlib>
+using namespace metal;
+
+constant constexpr uint SIMD = 32;
+
+// The lanes for which x is true, one bit each.
+inline uint votes_for(bool x) {
+    return uint(simd_vote::vote_t(simd_ballot(x)));
+}
+
+// How many lanes before this one are among `lanes`?
+inline uint before(uint lanes, uint lane) {
+    return popcount(lanes & ((1u << lane) - 1));
+}
+
+// The lanes whose number has the same lower bits as this one's: those that agree on each of them.
+inline uint peers_of(uint number, bool valid, uint bits) {
+    uint peers = votes_for(valid);
+    for (uint bit = 0; bit < bits; ++bit) {
+        const bool one = number >> bit & 1;
+        const uint votes = votes_for(one);
+        peers &= one ? votes : ~votes;
+    }
+    return peers;
+}

@@ -1,0 +1,174 @@
+// C = A B. A SIMD-group owns a block of C and keeps it in registers: its lanes are columns, and each element of A that it
+// reads, the same for all lanes, multiplies 32 neighbouring elements of B. When B is large, or its columns lie apart, it is
+// first packed into panels of 32 columns, so that what the inner loop reads lies in a row (BLIS calls it a micro-kernel).
+//
+// Source: K. Goto, R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34 (2008);
+// F. Van Zee, R. van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", ACM TOMS 41 (2015).
+#include <metalnb/product.h>
+
+/// R rows and W panels of C. With `edge` only `columns` of their columns are there, and the lanes beyond stay idle.
+template <typename T, typename Acc, typename C, ushort R, ushort W, bool edge>
+inline void tile(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c, constant Product& p,
+                 uint K, uint columns, uint lane) {
+    const long a_row = p.a_row, a_k = p.a_k, b_k = p.b_k;
+    Acc sum[R][W];
+    UNROLL for (ushort r = 0; r < R; ++r)
+        UNROLL for (ushort w = 0; w < W; ++w) sum[r][w] = 0;
+    for (uint k = 0; k < K; ++k, a += a_k, b += b_k)
+        UNROLL for (ushort w = 0; w < W; ++w) {
+            if (W > 1 && edge && w * panel >= columns) continue;
+            const bool inside = !edge || w * panel + lane < columns;
+            const Acc y = inside ? Acc(storage<T>::load((b + w * panel)[lane])) : Acc(0);
+            UNROLL for (ushort r = 0; r < R; ++r) sum[r][w] = multiply_add(Acc(storage<T>::load(a[r * a_row])), y, sum[r][w]);
+        }
+    UNROLL for (ushort r = 0; r < R; ++r, c += p.N)
+        UNROLL for (ushort w = 0; w < W; ++w)
+            if (!edge || w * panel + lane < columns) (c + w * panel)[lane] = storage<C>::store(sum[r][w]);
+}
+
+/// C = A B. Each SIMD-group, a threadgroup by itself, makes R rows of one panel: as many as the registers hold.
+///
+/// Threadgroups: x is the R rows within a block, y the panel, z the block, the part of K and the product of the batch.
+template <typename T, typename Acc, typename C, ushort R>
+kernel void matmul(device const memory_of<T>* a      [[buffer(0)]],
+                   device const memory_of<T>* b      [[buffer(1)]],  // rows whose columns are neighbours, or panels
+                   device memory_of<C>*       c      [[buffer(2)]],
+                   device const long*         starts [[buffer(3)]],  // where each product's A and B begin
+                   constant Product&          p      [[buffer(4)]],
+                   uint3 group  [[threadgroup_position_in_grid]],
+                   uint3 groups [[threadgroups_per_grid]],
+                   uint  lane   [[thread_index_in_simdgroup]]) {
+    const Part part = part_of(group.z, p);
+    const uint row = (part.block * groups.x + group.x) * R, column = group.y * panel;
+    if (row >= p.M) return;
+    const long a_row = p.a_row, c_row = p.N;
+    a += starts[2 * part.batch] + row * a_row + part.first * p.a_k;
+    b += starts[2 * part.batch + 1] + group.y * p.b_panel + part.first * p.b_k;
+    c += (long(part.c) * p.M + row) * c_row + column;
+
+    const uint rows = p.M - row, columns = p.N - column;
+    if (rows >= R) {
+        tile<T, Acc, C, R, 1, true>(a, b, c, p, part.K, columns, lane);
+        return;
+    }
+    // The last rows, fewer than R: by eights, fours, twos and ones.
+    if (rows & 8) tile<T, Acc, C, 8, 1, true>(a, b, c, p, part.K, columns, lane);
+    if (rows & 4) tile<T, Acc, C, 4, 1, true>(a + (rows & 8) * a_row, b, c + (rows & 8) * c_row, p, part.K, columns, lane);
+    if (rows & 2) tile<T, Acc, C, 2, 1, true>(a + (rows & 12) * a_row, b, c + (rows & 12) * c_row, p, part.K, columns, lane);
+    if (rows & 1) tile<T, Acc, C, 1, 1, true>(a + (rows & 14) * a_row, b, c + (rows & 14) * c_row, p, part.K, columns, lane);
+}
+
+/// R rows of up to W panels.
+template <typename T, typename Acc, typename C, ushort R, ushort W>
+inline void strip(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c, constant Product& p,
+                  uint K, uint columns, uint lane) {
+    if (columns >= W * panel) tile<T, Acc, C, R, W, false>(a, b, c, p, K, columns, lane);
+    else tile<T, Acc, C, R, W, true>(a, b, c, p, K, columns, lane);
+}
+
+/// C = A B for few rows, where reading B is all the work: each SIMD-group makes 4 rows of S panels, and so reads long
+/// stretches of B's rows where they lie.
+///
+/// Threadgroups: x is the 4 rows, so that those near in time read the same of B; y the S panels; z the part of K and the
+/// product of the batch.
+template <typename T, typename Acc, typename C, ushort S>
+kernel void matmul_few(device const memory_of<T>* a      [[buffer(0)]],
+                       device const memory_of<T>* b      [[buffer(1)]],  // rows whose columns are neighbours
+                       device memory_of<C>*       c      [[buffer(2)]],
+                       device const long*         starts [[buffer(3)]],
+                       constant Product&          p      [[buffer(4)]],
+                       uint3 group [[threadgroup_position_in_grid]],
+                       uint  lane  [[thread_index_in_simdgroup]]) {
+    const Part part = part_of(group.z, p);
+    const uint row = group.x * 4, column = group.y * (S * panel);
+    const long a_row = p.a_row, c_row = p.N;
+    a += starts[2 * part.batch] + row * a_row + part.first * p.a_k;
+    b += starts[2 * part.batch + 1] + column + part.first * p.b_k;
+    c += (long(part.c) * p.M + row) * c_row + column;
+
+    const uint rows = p.M - row, columns = p.N - column;
+    if (rows >= 4) {
+        for (ushort s = 0; s < S; s += S / 4) {
+            const uint j = s * panel;
+            if (j < columns) strip<T, Acc, C, 4, S / 4>(a, b + j, c + j, p, part.K, columns - j, lane);
+        }
+        return;
+    }
+    if (rows & 2)
+        for (ushort s = 0; s < S; s += S / 2) {
+            const uint j = s * panel;
+            if (j < columns) strip<T, Acc, C, 2, S / 2>(a, b + j, c + j, p, part.K, columns - j, lane);
+        }
+    if (rows & 1) strip<T, Acc, C, 1, S>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, columns, lane);
+}
+
+/// Copies B, of any strides, into panels: panel x K x 32, the last one filled up with zeros.
+///
+/// Threadgroups: x is the panel, y 64 rows of it, z the matrix.
+struct Packing {
+    uint K, N;
+    long k, column;  // from one row of B, and from one column, to the next
+};
+
+template <typename T, bool neighbours>  // whether a row's columns are neighbours
+kernel void pack(device const T*    b      [[buffer(0)]],
+                 device T*          packed [[buffer(1)]],
+                 device const long* starts [[buffer(2)]],
+                 constant Packing&  p      [[buffer(3)]],
+                 uint3 group  [[threadgroup_position_in_grid]],
+                 uint3 groups [[threadgroups_per_grid]],
+                 uint  lane   [[thread_index_in_simdgroup]]) {
+    const uint first = group.y * 64;
+    const long b_k = p.k, b_column = neighbours ? 1 : p.column;
+    const bool inside = lane < p.N - group.x * panel;
+    b += starts[group.z] + first * b_k + group.x * panel * b_column;
+    packed += ((long(group.z) * groups.x + group.x) * p.K + first) * panel;
+    uint count = 64;
+    if (first + count > p.K) count = p.K - first;
+    for (uint k = 0; k < count; ++k, b += b_k, packed += panel) packed[lane] = inside ? b[lane * b_column] : T(0);
+}
+
+/// Adds up the matrices that the parts of K gave. Threads: x is the element, y the product of the batch.
+template <typename Acc, typename C>
+kernel void add_parts(device const Acc*    parts  [[buffer(0)]],
+                      device memory_of<C>* c      [[buffer(1)]],
+                      constant uint&       splits [[buffer(2)]],
+                      uint2 at   [[thread_position_in_grid]],
+                      uint2 size [[threads_per_grid]]) {
+    device const Acc* part = parts + long(at.y) * splits * size.x;
+    Acc sum = 0;
+    for (uint s = 0; s < splits; ++s, part += size.x) sum += part[at.x];
+    c[long(at.y) * size.x + at.x] = storage<C>::store(sum);
+}
+
+// ---- The kernels by name. A signed integer goes as the unsigned one of its size: modulo 2^n their products are the same.
+
+#define MAKE(name, suffix, ...) \
+    template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<__VA_ARGS__>) name<__VA_ARGS__>;
+#define PRODUCT(suffix, T, Acc, C, R, S) MAKE(matmul, suffix, T, Acc, C, R) MAKE(matmul_few, suffix, T, Acc, C, S)
+#define PACK(bytes, T) MAKE(pack, bytes, T, false) MAKE(pack, bytes##_rows, T, true)
+
+PRODUCT(float, float, float, float, 12, 8)
+PRODUCT(half, half, float, half, 12, 8)
+PRODUCT(half_parts, half, float, float, 12, 8)  // rounded to half once, by add_parts
+PRODUCT(bfloat16, bfloat16, float, bfloat16, 12, 8)
+PRODUCT(bfloat16_parts, bfloat16, float, float, 12, 8)
+PRODUCT(bool, bool, uint, bool, 12, 8)  // whether any pair is true
+PRODUCT(uchar, uchar, ushort, uchar, 12, 8)
+PRODUCT(ushort, ushort, ushort, ushort, 12, 8)
+PRODUCT(uint, uint, uint, uint, 12, 8)
+PRODUCT(ulong, ulong, ulong, ulong, 6, 4)
+
+PACK(1, uchar)
+PACK(2, ushort)
+PACK(4, uint)
+PACK(8, ulong)
+
+MAKE(add_parts, float, float, float)
+MAKE(add_parts, half, float, half)
+MAKE(add_parts, bfloat16, float, bfloat16)
+MAKE(add_parts, bool, bool, bool)
+MAKE(add_parts, uchar, uchar, uchar)
+MAKE(add_parts, ushort, ushort, ushort)
+MAKE(add_parts, uint, uint, uint)
+MAKE(add_parts, ulong, ulong, ulong)

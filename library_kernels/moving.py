@@ -1,0 +1,174 @@
+"""Copies: from one layout and dtype to another, broadcast on the way. Every op that moves data rests on `copy_into`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays.array import Array, empty
+from ..arrays.convert import asarray, on
+from ..arrays.stream import start
+from ..arrays.types import DTYPES, as_dtype, is_float
+from ..engine.base import Grid
+from .build import compile
+from .op import ALL, Sample, kernel_source, op
+from .walk import Strip, stretched, turned, walk
+
+__all__ = ["BITS", "as_array", "astype", "bits_of", "copied", "copy_into", "fill_with"]
+
+_PLANS = 4096
+BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # what is not converted is moved as its bits
+
+Shape = tuple[int, ...]
+
+
+def _conversions(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = rng.integers(0, 100, (33, 65)).astype(as_dtype(dtype))
+    for wanted in ("float32", "int8", "uint64", "float16", "bool"):
+        yield Sample((x, wanted))
+    if is_float(x.dtype):
+        yield Sample((np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.5, -2.5], x.dtype), "float32"))
+
+
+def _converted(x: Any, dtype: Any, **_options: Any) -> Any:
+    """NumPy's conversion of what was given as `dtype` in the first place."""
+    return x.astype(dtype)
+
+
+@op(
+    "moving",
+    reference=_converted,
+    samples=_conversions,
+    dtypes=ALL,
+    kernels=("copy.metal", "transpose.metal"),
+    numpy=(np.astype,) if hasattr(np, "astype") else (),
+    flops=0,
+    bench=lambda rng, n: Sample((rng.random(n, np.float32), "int32")),
+)
+def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Array:
+    """Convert an array to a dtype.
+
+    Parameters
+    ----------
+    x : Array
+    dtype : dtype
+    copy : bool
+        False: the array itself when it has that dtype already.
+    device : str, optional
+        The name of an engine.
+
+    Returns
+    -------
+    Array
+        Contiguous, of x's shape. Floats become integers by truncation; what does not fit is undefined, as in C.
+    """
+    x = as_array("astype", x)
+    wanted = as_dtype(dtype, "astype")
+    converted = x if x.dtype == wanted and not copy else copy_into(empty(x.shape, wanted, x.engine), x)
+    return converted if device is None else converted.to_device(device)
+
+
+def as_array(who: str, x: Any) -> Array:
+    """Take an argument for an array: NumPy's and other libraries' too, but no list and no number.
+
+    Raises
+    ------
+    TypeError
+    """
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dlpack__"):
+        return asarray(x)
+    raise TypeError(f"{who}: takes an array; got {type(x).__name__}. Pass mnb.asarray(…).")
+
+
+def bits_of(x: Array) -> Array:
+    """See elements as integers without a sign: for a kernel that computes nothing."""
+    return Array(x.block, np.dtype(f"u{x.itemsize}"), x.shape, x.strides, x.offset)
+
+
+def copied(x: Array, shape: Shape | None = None) -> Array:
+    """Give a contiguous copy, broadcast to a shape."""
+    return copy_into(empty(x.shape if shape is None else shape, x.dtype, x.engine), x)
+
+
+def copy_into(out: Array, x: Array) -> Array:
+    """Write x, broadcast and converted, into an array."""
+    engine = out.block.engine
+    if x.block.engine is not engine:
+        on(engine, "copy", x)
+    if 0 in out.shape:
+        return out
+    plan = _plan(
+        x.dtype.name, x.shape, x.strides, x.offset, out.dtype.name, out.shape, out.strides, out.offset, engine.name
+    )
+    start(
+        engine,
+        plan.binary,
+        [x.block.host, out.block.host, plan.record],
+        plan.grid,
+        plan.threadgroup,
+        (x.block, out.block),
+    )
+    return out
+
+
+def fill_with(out: Array, value: Any) -> Array:
+    """Write one Python number into every element.
+
+    Raises
+    ------
+    OverflowError
+        When an integer dtype cannot hold it.
+    """
+    if 0 not in out.shape:
+        one = np.array(value, out.dtype)
+        engine, name = out.block.engine, out.dtype.name
+        plan = _plan(name, (), (), 0, name, out.shape, out.strides, out.offset, engine.name)
+        start(engine, plan.binary, [one, out.block.host, plan.record], plan.grid, plan.threadgroup, (out.block,))
+    return out
+
+
+class _Plan(NamedTuple):
+    binary: Any
+    record: Any
+    grid: Grid
+    threadgroup: Grid
+
+
+@functools.lru_cache(_PLANS)
+def _plan(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
+    given: str, shape: Shape, strides: Shape, offset: int, wanted: str, to: Shape, out_strides: Shape, out_offset: int,
+    engine: str,
+) -> _Plan:  # fmt: skip
+    size, out_size = _size(given), _size(wanted)
+    spread = tuple(s // size for s in stretched(strides, shape, to))
+    strips = [Strip(spread, offset // size), Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)]
+    planned = turned(to, strips)
+    if planned is None:
+        planned = walk(to, strips)
+        if planned.kinds == "gu" and not any(s for s, n in zip(spread, to, strict=True) if n != 1):
+            planned = planned._replace(kinds="su")  # the same element everywhere
+        elif planned.kinds == "gu" and planned.inner[0] == -1:
+            planned = planned._replace(kinds="ru")
+    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine)
+    return _Plan(binary, planned.record, planned.grid, planned.threadgroup)
+
+
+def _size(dtype: str) -> int:
+    return 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
+
+
+def _word(dtype: str, other: str) -> str:
+    return BITS[_size(dtype)] if dtype == other else DTYPES[dtype]
+
+
+@functools.cache
+def _binary(given: str, wanted: str, kinds: str, engine: str) -> Any:
+    defined = f"#define FROM {given}\n#define TO {wanted}\n"
+    if kinds == "turned":
+        return compile(defined + kernel_source("transpose.metal"), engine=engine).transpose.binary
+    return compile(defined + kernel_source("copy.metal"), engine=engine)[f"copy_{kinds}"].binary

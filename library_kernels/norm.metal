@@ -1,0 +1,57 @@
+// Layer norm and RMS norm over the last axis, with a weight and a bias for each place of a row.
+// Idea: one fused kernel. A SIMD-group takes a row and reads it for its mean, for its squares, and to write: from memory
+// once, then from its cache. The variance is summed from the mean, not as a difference of squares, which would cancel.
+// Source: J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization", 2016; B. Zhang and R. Sennrich, "Root Mean
+// Square Layer Normalization", 2019.
+#pragma once
+#include <metalnb/reduce.metal>
+
+struct Norm {
+    long offset;   // of the first element, in elements
+    long pitch;    // from one row to the next
+    uint count;    // elements of a row
+    uint scaled;   // whether there is a weight
+    uint shifted;  // whether there is a bias
+    float epsilon;
+};
+
+// out = (x - mean) · scale · weight + bias, along one row.
+template <typename T>
+inline void write_normal(device const memory_of<T>* x, device const memory_of<T>* weight, device const memory_of<T>* bias,
+                         device memory_of<T>* out, constant Norm& n, uint lane, float mean, float scale) {
+    const uint steps = (n.count + LANES - 1) / LANES;
+    for (uint step = 0; step < steps; ++step) {
+        const uint at = step * LANES;
+        if (lane >= n.count - at) continue;
+        float value = (storage<T>::load((x + lane)[at]) - mean) * scale;
+        if (n.scaled) value *= storage<T>::load((weight + lane)[at]);
+        if (n.shifted) value += storage<T>::load((bias + lane)[at]);
+        (out + lane)[at] = storage<T>::store(value);
+    }
+}
+
+template <typename T>
+kernel void layer_norm(device const memory_of<T>* x, device const memory_of<T>* weight,
+                       device const memory_of<T>* bias, device memory_of<T>* out, constant Norm& n,
+                       uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                       uint simd [[simdgroup_index_in_threadgroup]], uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    using Add = Sum<T, float, float, float>;
+    using Spread = Variance<T, float, float, float>;
+    const uint row = group * simds + simd;
+    x += n.offset + row * n.pitch;
+    const float mean = across_lanes<Add>(along_row<Add>(x, n.count, lane, 0)) / n.count;
+    const float variance = across_lanes<Spread>(along_row<Spread>(x, n.count, lane, mean)) / n.count;
+    write_normal<T>(x, weight, bias, out + row * ulong(n.count), n, lane, mean, 1.0f / sqrt(variance + n.epsilon));
+}
+
+template <typename T>
+kernel void rms_norm(device const memory_of<T>* x, device const memory_of<T>* weight, device const memory_of<T>* bias,
+                     device memory_of<T>* out, constant Norm& n, uint group [[threadgroup_position_in_grid]],
+                     uint lane [[thread_index_in_simdgroup]], uint simd [[simdgroup_index_in_threadgroup]],
+                     uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    using Squares = NormTwo<T, float, float, float>;
+    const uint row = group * simds + simd;
+    x += n.offset + row * n.pitch;
+    const float square = across_lanes<Squares>(along_row<Squares>(x, n.count, lane, 0)) / n.count;
+    write_normal<T>(x, weight, bias, out + row * ulong(n.count), n, lane, 0, 1.0f / sqrt(square + n.epsilon));
+}

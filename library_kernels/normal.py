@@ -1,0 +1,285 @@
+"""softmax, log_softmax, layer_norm and rms_norm: the launchers of ``softmax.metal`` and ``norm.metal``."""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..arrays.array import Array, empty
+from ..arrays.convert import on
+from ..arrays.stream import start
+from ..arrays.types import as_dtype, is_float
+from ..program import Program
+from .axes import axis_of
+from .build import compile
+from .folds import cut, grid_of, record
+from .moving import as_array, astype, copied
+from .op import FLOATS, NUMERIC, Sample, op
+from .reducing import Monoid, reduced, tag
+
+__all__ = ["layer_norm", "log_softmax", "rms_norm", "softmax"]
+
+_FLOAT = np.dtype(np.float32)
+_SHARES = "#include <metalnb/softmax.metal>"  # where Share and LogShare are
+_SOFTMAX = struct.Struct("<3q5I4x")
+_NORM = struct.Struct("<2q3If")
+_CACHED = 65536  # a row of so many is read from the cache the second time
+_MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
+
+
+def _floats(who: str, x: Any) -> Array:
+    """Take an argument for an array of floats without gaps; integers become float32."""
+    x = as_array(who, x)
+    if x.dtype == np.bool_:
+        raise TypeError(f"{who}: takes numbers; got bool. Pass x.astype(mnb.float32).")
+    if not is_float(x.dtype):
+        x = astype(x, _FLOAT)
+    return copied(x) if not x.contiguous else x
+
+
+def _softmax(who: str, x: Any, axis: Any, *, log: bool) -> Array:
+    x = _floats(who, x)
+    at = axis_of(who, axis, x.ndim)
+    out = empty(x.shape, x.dtype, x.engine)
+    if 0 in x.shape:
+        return out
+    count, outer, width = x.shape[at], math.prod(x.shape[:at]), math.prod(x.shape[at + 1 :])
+    engine = x.engine
+    program = _softmax_program(tag(x.dtype), engine.name, log=log)
+    offset, pitch = x.offset // x.itemsize, count * width
+    if width == 1 and (count <= _CACHED or outer >= _MANY):
+        packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
+        grid, threadgroup = grid_of(outer)
+        arguments = [x.block.host, out.block.host, packed]
+        start(engine, program["rows"].binary, arguments, grid, threadgroup, (x.block, out.block))
+        return out
+    if width == 1:
+        kernel, stretches = "stretch", cut(count, 16384, -(-512 // outer), 32)
+    else:
+        kernel, stretches = "columns", cut(count, max(1, 8192 // width), -(-512 // outer))
+    element = tag(x.dtype)
+    most = reduced(x, (at,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
+    share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARES)
+    shares = reduced(x, (at,), share, _FLOAT, about=most)
+    packed = record(_SOFTMAX.pack(
+        offset, pitch, width, count, stretches.stretch, stretches.rest, stretches.parts, width,
+    ))  # fmt: skip
+    grid, threadgroup = grid_of(outer * stretches.parts)
+    arguments = [x.block.host, most.block.host, shares.block.host, out.block.host, packed]
+    blocks = (x.block, most.block, shares.block, out.block)
+    start(engine, program[kernel].binary, arguments, grid, threadgroup, blocks)
+    return out
+
+
+@functools.cache
+def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
+    lines = ["#include <metalnb/softmax.metal>"]
+    for name in ("rows", "stretch", "columns"):
+        made = f"softmax_{name}<{element}, {str(log).lower()}>"
+        lines.append(f'template [[host_name("{name}")]] [[kernel]] decltype({made}) {made};')
+    return compile("\n".join(lines) + "\n", math="precise", engine=engine, name="softmax.metal")
+
+
+def _logits(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Rows of all lengths, along every axis; large numbers; infinities, of which -∞ has no part in the sum."""
+    kind = as_dtype(dtype)
+
+    def make(*shape: int) -> Any:
+        x = 4 * rng.standard_normal(shape)
+        return x.astype(kind) if kind.kind != "u" else np.abs(x).astype(kind)
+
+    for shape in ((1,), (7, 31), (5, 32), (3, 33), (2, 257), (4, 1025), (0, 3), (3, 0)):
+        yield Sample((make(*shape),))
+    if dtype == "float32":
+        for axis in (0, 1, 2):
+            yield Sample((make(6, 40, 37),), {"axis": axis})
+        yield Sample((make(70000, 2),), {"axis": 0})
+        yield Sample((make(70000),))
+    if is_float(kind):
+        yield Sample((np.array([[100, 101, 99.5], [-100, -100, -104], [0, -np.inf, 1]], kind),))
+
+
+def _soft(x: Any, axis: int = -1) -> Any:
+    if 0 in np.shape(x):
+        return np.asarray(x)
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def _log_soft(x: Any, axis: int = -1) -> Any:
+    if 0 in np.shape(x):
+        return np.asarray(x)
+    y = x - np.max(x, axis=axis, keepdims=True)
+    return y - np.log(np.exp(y).sum(axis=axis, keepdims=True))
+
+
+def _rows(rng: np.random.Generator, n: int) -> Sample:
+    return Sample((rng.random((max(n // 4096, 1), 4096), np.float32),))
+
+
+_EXPONENTIALS = {"float32": 8.0, "float16": 0.6, "bfloat16": 0.53}
+
+
+def _steep(_x: Any, want: Any) -> Any:
+    """Size of a softmax's error: x - m is rounded, which moves its exponential by as many units as it is large."""
+    return want * np.maximum(1, -np.log(np.maximum(want, 1e-300)))
+
+
+@op("activation", reference=_soft, samples=_logits, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"), flops=4,
+    tolerance=_EXPONENTIALS, size=_steep, cite="J. S. Bridle, 1990; PyTorch, torch.softmax", bench=_rows)  # fmt: skip
+def softmax(x: Array, /, *, axis: int = -1) -> Array:
+    """Exponentials along an axis, scaled so that they sum to 1: exp(x - m) / Σ exp(x - m), with m the largest element.
+
+    Parameters
+    ----------
+    x : Array
+        Of floats; integers are taken as float32.
+    axis : int
+        By default the last.
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype; computed in float32.
+    """
+    return _softmax("softmax", x, axis, log=False)
+
+
+@op("activation", reference=_log_soft, samples=_logits, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"),
+    flops=4, tolerance=_EXPONENTIALS, size=lambda _x, want: np.maximum(np.abs(want), 8.0),
+    cite="PyTorch, torch.log_softmax", bench=_rows)  # fmt: skip
+def log_softmax(x: Array, /, *, axis: int = -1) -> Array:
+    """Logarithm of `softmax`, whose parameters it has, without its underflow: (x - m) - log Σ exp(x - m)."""
+    return _softmax("log_softmax", x, axis, log=True)
+
+
+# ---- Norms -----------------------------------------------------------------------------------------------------------
+
+
+def _normal(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
+    x = _floats(who, x)
+    if x.ndim == 0:
+        raise ValueError(f"{who}: needs an axis to go along; got an array without axes.")
+    count = x.shape[-1]
+    given = [None if p is None else as_array(who, p) for p in (weight, bias)]
+    on(x.engine, who, *(p for p in given if p is not None))
+    for name, p in zip(("weight", "bias"), given, strict=True):
+        if p is not None and p.shape != (count,):
+            raise ValueError(f"{who}: {name} must have the shape of x's last axis, ({count},); got {p.shape}.")
+    out = empty(x.shape, x.dtype, x.engine)
+    if 0 in x.shape:
+        return out
+    extra = [x if p is None else _at_begin(astype(p, x.dtype, copy=False)) for p in given]
+    rows = x.size // count
+    packed = record(_NORM.pack(
+        x.offset // x.itemsize, count, count, given[0] is not None, given[1] is not None, eps,
+    ))  # fmt: skip
+    grid, threadgroup = grid_of(rows)
+    arguments = [x.block.host, *(p.block.host for p in extra), out.block.host, packed]
+    binary = _norm_program(tag(x.dtype), x.device)[kernel].binary
+    start(x.engine, binary, arguments, grid, threadgroup, (x.block, *(p.block for p in extra), out.block))
+    return out
+
+
+def _at_begin(x: Array) -> Array:
+    """Give an array whose first element is its block's."""
+    return x if x.contiguous and x.offset == 0 else copied(x)
+
+
+@functools.cache
+def _norm_program(element: str, engine: str) -> Program:
+    lines = ["#include <metalnb/norm.metal>"]
+    for name in ("layer_norm", "rms_norm"):
+        made = f"{name}<{element}>"
+        lines.append(f'template [[host_name("{name}")]] [[kernel]] decltype({made}) {made};')
+    return compile("\n".join(lines) + "\n", math="precise", engine=engine, name="norm.metal")
+
+
+def _normed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Rows of all lengths, with and without weights; a mean far from 0."""
+    kind = as_dtype(dtype)
+    for shape in ((1,), (7, 31), (5, 32), (3, 4, 33), (2, 257), (4, 1025), (0, 3), (3, 0)):
+        x = rng.uniform(-2, 2, shape).astype(kind)
+        weight, bias = (rng.uniform(0.5, 1.5, shape[-1]).astype(kind) for _ in range(2))
+        yield Sample((x,))
+        yield Sample((x, weight))
+        yield Sample((x, weight, bias))
+        yield Sample((x, None, bias), {"eps": 1e-3})
+    yield Sample((rng.uniform(99, 101, (3, 512)).astype(kind),))
+
+
+def _root(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """As `_normed`, without the bias."""
+    return (s for s in _normed(rng, dtype) if len(s.args) < 3)
+
+
+def _layer(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
+    if 0 in x.shape:
+        return x
+    y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
+    return y * (1 if weight is None else weight) + (0 if bias is None else bias)
+
+
+def _root_mean(x: Any, weight: Any = None, *, eps: float = 1e-5) -> Any:
+    if 0 in x.shape:
+        return x
+    return x / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps) * (1 if weight is None else weight)
+
+
+_NORMS = {"float32": 16.0, "float16": 0.6, "bfloat16": 0.53}
+
+
+def _reach(x: Any, *given: Any) -> Any:
+    """Size of a norm's error: of the largest x against the spread, not of what is left of it."""
+    *_, want = given
+    if 0 in x.shape:
+        return want
+    far = np.abs(x).max(-1, keepdims=True) / np.maximum(x.std(-1, keepdims=True), 1e-3)
+    return np.maximum(np.abs(want), 1.5 * far)
+
+
+@op("activation", reference=_layer, samples=_normed, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=8,
+    tolerance=_NORMS, size=_reach, cite="Ba, Kiros and Hinton, 2016", bench=_rows)  # fmt: skip
+def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None, /, *, eps: float = 1e-5) -> Array:
+    """Rows moved to mean 0 and scaled to variance 1: (x - mean) / √(variance + eps) · weight + bias, in one kernel.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (…, N), of floats. Each row of N is normalised.
+    weight, bias : Array, optional
+        Shape (N,).
+    eps : float
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype; computed in float32.
+    """
+    return _normal("layer_norm", "layer_norm", x, weight, bias, eps)
+
+
+@op("activation", reference=_root_mean, samples=_root, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=5,
+    tolerance=_NORMS, cite="Zhang and Sennrich, 2019", bench=_rows)  # fmt: skip
+def rms_norm(x: Array, weight: Array | None = None, /, *, eps: float = 1e-5) -> Array:
+    """Rows scaled to a mean square of 1: x / √(mean of x² + eps) · weight, in one kernel.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (…, N), of floats. Each row of N is normalised.
+    weight : Array, optional
+        Shape (N,).
+    eps : float
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype; computed in float32.
+    """
+    return _normal("rms_norm", "rms_norm", x, weight, None, eps)

@@ -1,0 +1,44 @@
+// What the products' kernels share: what a product is told, the part of it that a SIMD-group makes, and how sums are kept.
+#pragma once
+#include <metal_stdlib>
+#include <metalnb/storage.h>
+using namespace metal;
+
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+constant uint panel = 32;  // columns side by side: one for each lane of a SIMD-group
+
+/// The shapes, A: M x K, B: K x N, C: M x N, and how far apart things lie, counted in elements.
+struct Product {
+    uint M, N, K;
+    uint splits, depth;   // K is cut into `splits` parts of `depth`: each gives a matrix of its own, added up by add_parts
+    uint blocks;          // M is cut into `blocks`, so that a block's rows of A stay in cache while all of B goes by
+    long a_row, a_k;      // from one row of A, and from one column, to the next
+    long b_k, b_panel;    // from one row of B, and from one panel, to the next; C's rows are contiguous
+};
+
+/// What a SIMD-group works on.
+struct Part {
+    uint batch;  // which product of the batch
+    uint block;  // which block of rows
+    uint c;      // which of C's matrices
+    uint first;  // its part of K
+    uint K;
+};
+
+inline Part part_of(uint z, constant Product& p) {
+    Part part;
+    part.c = z / p.blocks;
+    part.block = z % p.blocks;
+    part.batch = part.c / p.splits;
+    part.first = part.c % p.splits * p.depth;
+    part.K = p.depth;
+    if (part.first + part.K > p.K) part.K = p.K - part.first;  // not min(): a CPU would lose sight of all lanes being alike
+    return part;
+}
+
+// Sums are kept in the accumulator's type: float for half and bfloat; integers wrap as they do in their own type.
+inline float  multiply_add(float x, float y, float sum) { return fma(x, y, sum); }
+inline ushort multiply_add(ushort x, ushort y, ushort sum) { return ushort(uint(x) * y + sum); }
+inline uint   multiply_add(uint x, uint y, uint sum) { return x * y + sum; }
+inline ulong  multiply_add(ulong x, ulong y, ulong sum) { return x * y + sum; }

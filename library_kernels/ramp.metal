@@ -1,0 +1,44 @@
+// Numbers at equal steps: thread i writes start + i·step, and the last one `stop` where that is asked for.
+// A float has 24 bits, too few for i·step to be exact; so start, step and the product are each a sum of two floats, and
+// only the end rounds. Source: Dekker, "A floating-point technique for extending the available precision", 1971.
+#include <metal_stdlib>
+#include <metalnb/storage.h>
+using namespace metal;
+
+struct Ramp {
+    float start, start_rest, step, step_rest, stop;
+    uint last;  // the position that gets `stop`; none when it is past the end
+};
+
+// TO is told to the compiler: the dtype of the result.
+kernel void floats(
+    device memory_of<TO>* out,
+    constant Ramp& ramp,
+    uint i [[thread_position_in_grid]]) {
+    uint low = i >> 24 ? i & 255u : 0u;
+    float n = float(i - low);
+    float n_rest = float(low);
+    float p = n * ramp.step;
+    float p_rest = fma(n, ramp.step, -p) + fma(n, ramp.step_rest, n_rest * ramp.step);
+    float s = ramp.start + p;
+    float b = s - ramp.start;
+    float s_rest = (ramp.start - (s - b)) + (p - b);
+    float value = s + (s_rest + (p_rest + ramp.start_rest));
+    out[i] = storage<TO>::store(i == 0 ? ramp.start : i == ramp.last ? ramp.stop : value);
+}
+
+// The same where start and step are float32 themselves and there are at most 2^24 numbers: one fma is exact enough.
+kernel void short_floats(
+    device memory_of<TO>* out,
+    constant Ramp& ramp,
+    uint i [[thread_position_in_grid]]) {
+    out[i] = storage<TO>::store(fma(float(i), ramp.step, ramp.start));
+}
+
+kernel void integers(
+    device memory_of<TO>* out,
+    constant ulong& start,
+    constant ulong& step,
+    uint i [[thread_position_in_grid]]) {
+    out[i] = storage<TO>::store(start + ulong(i) * step);  // wraps as every width of integer does
+}

@@ -1,0 +1,286 @@
+// Reductions: many elements to one, by any monoid (a value to start from, and an associative way to combine two).
+// Idea: a SIMD-group walks one stretch of memory with eight loads under way and keeps a result for each lane; lanes meet
+// once, at the end. What several stretches give is reduced again. No thread waits for another threadgroup's.
+// Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum
+// exact are N. Higham's, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14 (1993).
+#pragma once
+#include <metal_stdlib>
+#include <metalnb/storage.h>
+using namespace metal;
+
+constant constexpr uint LANES = 32;
+constant constexpr uint UNROLL = 8;         // loads under way in each lane
+constant constexpr uint STEP = LANES * UNROLL;
+constant constexpr uint BLOCK = 16;         // steps that are combined before they join the total
+constant constexpr uint TILE_BYTES = 8192;  // a tile of columns in threadgroup memory
+
+// Where what is reduced lies, and how it is cut. In elements; the host writes it.
+struct Reduction {
+    long offset;       // of the first element
+    long outer_pitch;  // from one outer index to the next (each, columns)
+    long pitch;        // from one element of a reduction to the next (each, columns); from one row to the next (rows)
+    long about_pitch;  // of `about`, from one outer index to the next; 0 when all share one value
+    uint count;        // elements of one reduction
+    uint stretch;      // … that one SIMD-group takes
+    uint rest;         // … that the last one takes
+    uint parts;        // SIMD-groups to a reduction
+    uint width;        // reductions side by side: 1 for rows
+    uint tail;         // columns of the last row; fewer than `width` where narrow rows were laid end to end
+    uint tiles;        // SIMD-groups across `width`
+    float scale;       // what `finish` divides by
+};
+
+// ---- Monoids ---------------------------------------------------------------------------------------------------------
+//
+// element   what is read (a tag of storage.h)       part   what a lane adds up within a block
+// result    what is written                         acc    what blocks, lanes and stretches add up to
+// load      an element as a part; `about` is a value that belongs to its reduction, such as its mean: OWN
+// combine   associative and commutative             finish the total as a result
+
+// A NaN. Where fast math may take isnan(x) for false, it is told by its bits.
+template <typename T> inline bool unordered(T) { return false; }
+#if __FINITE_MATH_ONLY__
+inline bool unordered(float x) { return (as_type<uint>(x) & 0x7FFFFFFFu) > 0x7F800000u; }
+#else
+inline bool unordered(float x) { return isnan(x); }
+#endif
+
+template <typename T, typename R, typename Part, typename Acc> struct Monoid {
+    using element = T;
+    using result = R;
+    using part = Part;
+    using acc = Acc;
+    enum { OWN = false };
+    static Part load(value_of<T> x, float) { return Part(x); }
+    static Acc finish(Acc total, float, float) { return total; }
+};
+
+template <typename T, typename R, typename Part, typename Acc> struct Sum : Monoid<T, R, Part, Acc> {
+    static Acc identity() { return 0; }
+    template <typename A> static A combine(A a, A b) { return a + b; }
+};
+
+template <typename T, typename R, typename Part, typename Acc> struct Product : Monoid<T, R, Part, Acc> {
+    static Acc identity() { return 1; }
+    template <typename A> static A combine(A a, A b) { return a * b; }
+};
+
+// NaN wins, as in NumPy.
+template <typename T, typename R, typename Part, typename Acc> struct Maximum : Monoid<T, R, Part, Acc> {
+    static Acc identity() { return is_floating_point_v<Acc> ? -numeric_limits<Acc>::infinity() : numeric_limits<Acc>::lowest(); }
+    template <typename A> static A combine(A a, A b) { return b > a || unordered(b) ? b : a; }
+};
+
+template <typename T, typename R, typename Part, typename Acc> struct Minimum : Monoid<T, R, Part, Acc> {
+    static Acc identity() { return is_floating_point_v<Acc> ? numeric_limits<Acc>::infinity() : numeric_limits<Acc>::max(); }
+    template <typename A> static A combine(A a, A b) { return b < a || unordered(b) ? b : a; }
+};
+
+template <typename T, typename R, typename Part, typename Acc> struct All : Monoid<T, R, Part, Acc> {
+    static Acc identity() { return 1; }
+    static Part load(value_of<T> x, float) { return x != value_of<T>(0); }
+    template <typename A> static A combine(A a, A b) { return a & b; }
+};
+
+template <typename T, typename R, typename Part, typename Acc> struct Any : All<T, R, Part, Acc> {
+    static Acc identity() { return 0; }
+    template <typename A> static A combine(A a, A b) { return a | b; }
+};
+
+template <typename T, typename R, typename Part, typename Acc> struct Nonzero : Sum<T, R, Part, Acc> {
+    static Part load(value_of<T> x, float) { return x != value_of<T>(0); }
+};
+
+template <typename T, typename R, typename Part, typename Acc> struct Mean : Sum<T, R, Part, Acc> {
+    static float finish(Acc total, float count, float) { return float(total) / count; }
+};
+
+// Squares of the distances from the mean, which an earlier pass has found.
+template <typename T, typename R, typename Part, typename Acc> struct Variance : Sum<T, R, Part, Acc> {
+    enum { OWN = true };
+    static Part load(value_of<T> x, float mean) { return (float(x) - mean) * (float(x) - mean); }
+    static float finish(Acc total, float count, float) { return total / count; }
+};
+
+template <typename T, typename R, typename Part, typename Acc> struct Deviation : Variance<T, R, Part, Acc> {
+    static float finish(Acc total, float count, float) { return sqrt(total / count); }
+};
+
+// Σ exp(x - m): no exp overflows when m is the largest x, which an earlier pass has found.
+template <typename T, typename R, typename Part, typename Acc> struct SumExp : Sum<T, R, Part, Acc> {
+    enum { OWN = true };
+    static Part load(value_of<T> x, float most) { return exp(float(x) - most); }
+};
+
+// log Σ exp x = log Σ exp(x - m) + m. Of infinities, where x - m is none, the sum itself is right.
+template <typename T, typename R, typename Part, typename Acc> struct LogSumExp : Sum<T, R, Part, Acc> {
+    enum { OWN = true };
+    static float shift(float most) { return (as_type<uint>(most) & 0x7F800000u) == 0x7F800000u ? 0.0f : most; }
+    static Part load(value_of<T> x, float most) { return exp(float(x) - shift(most)); }
+    static float finish(Acc total, float, float most) { return log(total) + shift(most); }
+};
+
+// (Σ |x|^p)^(1/p), and the powers that have a shorter way.
+template <typename T, typename R, typename Part, typename Acc> struct NormOne : Sum<T, R, Part, Acc> {
+    static Part load(value_of<T> x, float) { return abs(float(x)); }
+};
+template <typename T, typename R, typename Part, typename Acc> struct NormTwo : Sum<T, R, Part, Acc> {
+    static Part load(value_of<T> x, float) { return float(x) * float(x); }
+    static float finish(Acc total, float, float) { return sqrt(total); }
+};
+template <typename T, typename R, typename Part, typename Acc> struct NormAny : Sum<T, R, Part, Acc> {
+    static Part load(value_of<T> x, float p) { return pow(abs(float(x)), p); }
+    static float finish(Acc total, float, float p) { return pow(total, 1.0f / p); }
+};
+template <typename T, typename R, typename Part, typename Acc> struct NormMost : Maximum<T, R, Part, Acc> {
+    static Part load(value_of<T> x, float) { return abs(float(x)); }
+};
+template <typename T, typename R, typename Part, typename Acc> struct NormLeast : Minimum<T, R, Part, Acc> {
+    static Part load(value_of<T> x, float) { return abs(float(x)); }
+};
+
+// A long reduction takes several dispatches: the first keeps its totals as they are, later ones load them as they are.
+template <typename M> struct First : M {
+    using result = typename M::acc;
+    static result finish(result total, float, float) { return total; }
+};
+template <typename M> struct Later : M {
+    using element = typename M::acc;
+    using part = typename M::acc;
+    static part load(part x, float) { return x; }
+};
+template <typename M> struct Between : Later<M> {
+    using result = typename M::acc;
+    static result finish(result total, float, float) { return total; }
+};
+
+// ---- Walks -----------------------------------------------------------------------------------------------------------
+
+template <typename M> using memory_in = device const memory_of<typename M::element>*;
+template <typename M> using memory_out = device memory_of<typename M::result>*;
+
+template <typename M> inline typename M::part fetch(memory_in<M> x, long at, float about) {
+    return M::load(storage<typename M::element>::load(x[at]), about);
+}
+
+// Eight elements that lie `gap` apart, as one: a tree, so that no sum waits for the one before it.
+template <typename M, typename I> inline typename M::part eight(memory_in<M> x, I at, I gap, float about) {
+    auto a = M::combine(fetch<M>(x, at, about), fetch<M>(x, at + gap, about));
+    auto b = M::combine(fetch<M>(x, at + 2 * gap, about), fetch<M>(x, at + 3 * gap, about));
+    auto c = M::combine(fetch<M>(x, at + 4 * gap, about), fetch<M>(x, at + 5 * gap, about));
+    auto d = M::combine(fetch<M>(x, at + 6 * gap, about), fetch<M>(x, at + 7 * gap, about));
+    return M::combine(M::combine(a, b), M::combine(c, d));
+}
+
+// A value of another lane. SIMD-groups exchange at most 32 bits at a time (MSL 6.9.2).
+template <typename A> inline A from_lane(A value, ushort mask) {
+    if constexpr (sizeof(A) == 8) {
+        const uint2 halves = as_type<uint2>(value);
+        return as_type<A>(uint2(simd_shuffle_xor(halves.x, mask), simd_shuffle_xor(halves.y, mask)));
+    } else {
+        return simd_shuffle_xor(value, mask);
+    }
+}
+
+// The lanes' values combined; every lane has the result.
+template <typename M, typename A = typename M::acc> inline A across_lanes(A value) {
+    for (ushort mask = LANES / 2; mask > 0; mask /= 2) value = M::combine(value, from_lane(value, mask));
+    return value;
+}
+
+// One lane's share of `count` elements in a row: elements lane, lane + 32, … Counters and loop bounds are the same for all
+// lanes, so that none leaves early and a SIMD-group is seen to read neighbours.
+template <typename M> inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about) {
+    typename M::acc total = M::identity();
+    typename M::part sum = typename M::part(M::identity());
+    const uint steps = count / STEP;
+    x += lane;
+    for (uint step = 0; step < steps; ++step) {
+        sum = M::combine(sum, eight<M>(x, step * STEP, LANES, about));
+        if (step % BLOCK == BLOCK - 1) {
+            total = M::combine(total, typename M::acc(sum));
+            sum = typename M::part(M::identity());
+        }
+    }
+    const uint runs = count / LANES;
+    for (uint run = steps * UNROLL; run < runs; ++run) sum = M::combine(sum, fetch<M>(x, run * LANES, about));
+    if (lane < count - runs * LANES) sum = M::combine(sum, fetch<M>(x, runs * LANES, about));
+    return M::combine(total, typename M::acc(sum));
+}
+
+// Elements of a reduction are neighbours: a SIMD-group takes a stretch of one row.
+template <typename M>
+kernel void reduce_rows(device const memory_of<typename M::element>* x, device const float* about,
+                        device memory_of<typename M::result>* out, constant Reduction& r,
+                        uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                        uint simd [[simdgroup_index_in_threadgroup]], uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    const uint place = group * simds + simd;
+    const uint row = place / r.parts, part = place % r.parts;
+    const float own = about[row * r.about_pitch];
+    const uint count = part + 1 == r.parts ? r.rest : r.stretch;  // not min(…), which a CPU takes for each lane's own
+    const auto total = across_lanes<M>(along_row<M>(x + r.offset + row * r.pitch + part * ulong(r.stretch), count, lane, own));
+    if (lane == 0) out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
+}
+
+// Reductions lie side by side: a SIMD-group takes a tile of columns and goes down some rows, eight at a time. The tile's
+// totals wait in threadgroup memory, where each thread touches only its own.
+template <typename M>
+kernel void reduce_columns(device const memory_of<typename M::element>* x, device const float* about,
+                           device memory_of<typename M::result>* out, constant Reduction& r,
+                           uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+    constexpr uint TILE = TILE_BYTES / sizeof(typename M::acc);
+    threadgroup typename M::acc totals[TILE];
+    const uint first = group % r.tiles * TILE, part = group / r.tiles % r.parts, outer = group / r.tiles / r.parts;
+    const bool last = part + 1 == r.parts;
+    const uint count = last ? r.rest : r.stretch;
+    const uint full = last && r.tail < r.width ? count - 1 : count;  // rows that are not cut short
+    const uint width = first + TILE > r.width ? r.width - first : TILE, whole = width / LANES * LANES;
+    x += r.offset + outer * r.outer_pitch + part * long(r.stretch) * r.pitch + first;
+    if (M::OWN) about += outer * r.about_pitch + first;
+    for (uint at = 0; at < width; at += LANES) totals[at + lane] = M::identity();  // TILE is a multiple of 32
+
+    const uint eights = full / UNROLL;
+    x += lane;  // the lane is added last, so that a SIMD-group is seen to read neighbours
+    about += M::OWN ? lane : 0;
+    for (uint step = 0; step < eights; ++step, x += UNROLL * r.pitch) {
+        for (uint at = 0; at < whole; at += LANES) {
+            const auto sum = eight<M>(x, long(at), r.pitch, about[M::OWN ? at : 0]);
+            totals[at + lane] = M::combine(totals[at + lane], typename M::acc(sum));
+        }
+        if (lane < width - whole) {
+            const auto sum = eight<M>(x, long(whole), r.pitch, about[M::OWN ? whole : 0]);
+            totals[whole + lane] = M::combine(totals[whole + lane], typename M::acc(sum));
+        }
+    }
+    for (uint row = eights * UNROLL; row < count; ++row, x += r.pitch) {
+        const uint there = row < full || r.tail >= first + width ? width : r.tail > first ? r.tail - first : 0;
+        for (uint at = 0; at < there; at += LANES) {
+            if (lane < there - at) {
+                const auto one = fetch<M>(x, at, about[M::OWN ? at : 0]);
+                totals[at + lane] = M::combine(totals[at + lane], typename M::acc(one));
+            }
+        }
+    }
+    out += (outer * r.parts + part) * ulong(r.width) + first + lane;
+    for (uint at = 0; at < width; at += LANES) {
+        if (lane < width - at)
+            out[at] = storage<typename M::result>::store(
+                M::finish(totals[at + lane], r.scale, about[M::OWN ? at : 0]));
+    }
+}
+
+// Short reductions: each thread does one by itself, wherever its elements lie.
+template <typename M>
+kernel void reduce_each(device const memory_of<typename M::element>* x, device const float* about,
+                        device memory_of<typename M::result>* out, constant Reduction& r,
+                        uint place [[thread_position_in_grid]]) {
+    const uint outer = place / r.width, column = place % r.width;
+    x += r.offset + outer * r.outer_pitch + column;
+    const float own = about[M::OWN ? place : 0];
+    typename M::acc total = M::identity();
+    uint i = 0;
+    for (; i + UNROLL <= r.count; i += UNROLL)
+        total = M::combine(total, typename M::acc(eight<M>(x, i * r.pitch, r.pitch, own)));
+    for (; i < r.count; ++i) total = M::combine(total, typename M::acc(fetch<M>(x, i * r.pitch, own)));
+    out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
+}

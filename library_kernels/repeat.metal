@@ -1,0 +1,14 @@
+// Repeating each element: thread i writes element i of the result, which is element i / times of the source.
+// So every thread writes beside its neighbour, and a SIMD-group reads few elements, all side by side.
+// Source: NumPy's repeat; a thread for each element of the source would write far from its neighbours instead.
+#include <metal_stdlib>
+using namespace metal;
+
+// BITS is told to the compiler: an unsigned integer as large as an element.
+kernel void repeat(
+    device const BITS* x,
+    device BITS* out,
+    constant uint& times,
+    uint i [[thread_position_in_grid]]) {
+    out[i] = x[i / times];
+}

@@ -1,0 +1,98 @@
+"""What elementwise ops are tested and timed with, made from their rows: edges, random bits, the domain; every size."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from ..arrays.types import as_dtype, is_float
+from .op import Sample
+
+__all__ = ["edges", "elementwise_bench", "elementwise_samples"]
+
+DType = np.dtype[Any]
+Host = np.ndarray[Any, Any]
+
+_SIZES = (0, 1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
+_SHAPE = (37, 65)
+_SCALARS = {"b": True, "i": 3, "f": 0.75}
+_BROADCAST = {"bool", "float32", "int32"}  # each is a kernel more to compile: for all dtypes that would be minutes
+
+
+def edges(dtype: DType) -> Host:
+    """Give the values of a dtype where ops go wrong: its limits, zeros, halves, and for floats NaN and the like."""
+    if dtype == np.bool_:
+        return np.array([False, True])
+    if not is_float(dtype):
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        width = dtype.itemsize * 8
+        near = [0, 1, 2, 3, 7, 10, width - 1, width, width + 1, -1, -2, -3, -width]
+        return np.array([low, low + 1, high - 1, high, *(v for v in near if v >= low)], dtype)
+    info = _finfo(dtype)
+    some = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, np.pi, 10.0, 100.0, 1e-3, 0.99, np.inf]
+    limits = [float(info.max), float(info.tiny), float(info.smallest_subnormal), float(info.eps)]
+    found = np.array([*some, *limits, float(info.tiny) * 0.75, float(info.max) / 2])
+    with np.errstate(over="ignore"):  # half of what float64 rounds to may be beyond the largest
+        return np.concatenate([found, -found, [np.nan]]).astype(dtype)
+
+
+def elementwise_samples(
+    rng: np.random.Generator, dtype: str, masks: tuple[bool, ...], domain: tuple[float, float]
+) -> list[Sample]:
+    """Give samples for an op with an operand for each of `masks`, of bool where it says so, else of the dtype."""
+    kinds = [np.dtype(np.bool_) if mask else as_dtype(dtype) for mask in masks]
+    every = [_few(edges(k), len(kinds)) for k in kinds]
+    crossed = [np.array(c, k) for c, k in zip(zip(*itertools.product(*every), strict=True), kinds, strict=True)]
+    size = max(_SIZES)
+    mixed = [np.concatenate([_within(rng, k, size, domain), _bits(rng, k, size)]) for k in kinds]
+    square = [_within(rng, k, _SHAPE[0] * _SHAPE[1], domain).reshape(_SHAPE) for k in kinds]
+    samples = [Sample(tuple(crossed)), Sample(tuple(mixed)), Sample(tuple(square))]
+    samples += [Sample(tuple(a[-n:] if n else a[:0] for a in mixed)) for n in _SIZES]
+    samples += [Sample(tuple(a[:0] for a in square)), Sample(tuple(a[0, 0, ...] for a in square))]
+    if len(kinds) > 1 and dtype in _BROADCAST:
+        column, row = square[0][:, :1], square[1][:1]
+        samples.append(Sample((*square[:-1], _SCALARS[kinds[-1].kind])))
+        samples.append(Sample((column, row, *square[2:])))
+        samples.append(Sample((np.broadcast_to(column, _SHAPE), np.broadcast_to(row, _SHAPE), *square[2:])))
+    return samples
+
+
+def elementwise_bench(
+    rng: np.random.Generator, n: int, dtype: str, masks: tuple[bool, ...], domain: tuple[float, float]
+) -> Sample:
+    """Give operands of n elements, of the op's domain."""
+    kinds = [np.dtype(np.bool_) if mask else np.dtype(dtype) for mask in masks]
+    return Sample(tuple(_within(rng, k, n, domain) for k in kinds))
+
+
+def _within(rng: np.random.Generator, dtype: DType, n: int, domain: tuple[float, float]) -> Host:
+    if dtype == np.bool_:
+        return rng.integers(0, 2, n).astype(np.bool_)
+    if is_float(dtype):
+        low, high = domain
+        return (rng.random(n, np.float32) * np.float32(high - low) + np.float32(low)).astype(dtype)
+    info = np.iinfo(dtype)
+    return rng.integers(max(info.min, -20), 20, n).astype(dtype)
+
+
+def _bits(rng: np.random.Generator, dtype: DType, n: int) -> Host:
+    """Give numbers of any size: random bits."""
+    if dtype == np.bool_:
+        return rng.integers(0, 2, n).astype(np.bool_)
+    return np.frombuffer(rng.bytes(n * dtype.itemsize), dtype).copy()
+
+
+def _few(values: Host, operands: int) -> Host:
+    """Take fewer edges where all their combinations are tried."""
+    most = {1: len(values), 2: len(values), 3: 12}[operands]
+    return values[:: -(-len(values) // most)]
+
+
+def _finfo(dtype: DType) -> Any:
+    if dtype.name == "bfloat16":
+        import ml_dtypes
+
+        return ml_dtypes.finfo(dtype)
+    return np.finfo(dtype)

@@ -1,0 +1,135 @@
+// Scans: every element with all before it combined: running sums and products, by any monoid of reduce.metal.
+// Idea: reduce, then scan. One dispatch reduces each stretch of a row to its total, a second scans the few totals, a
+// third scans each stretch from what came before it. Nothing waits for another threadgroup, in whatever order they run.
+// Source: D. Merrill and A. Grimshaw, "Parallel Scan for Stream Architectures", 2009; across the lanes of a SIMD-group,
+// W. D. Hillis and G. L. Steele, "Data Parallel Algorithms", CACM 29 (1986).
+#pragma once
+#include <metalnb/reduce.metal>
+
+struct Scan {
+    long offset;        // of the first element, in elements
+    long outer_pitch;   // from one outer index to the next
+    long pitch;         // from one element of a scan to the next (columns)
+    long out_pitch;     // of the result, from one outer index to the next
+    uint initial;       // whether the result starts with the identity, and so has one element more
+    uint stretch;       // elements of a scan that one SIMD-group takes
+    uint rest;          // … that the last one takes
+    uint parts;         // SIMD-groups to a scan
+    uint width;         // scans side by side: 1 for rows
+    uint tiles;         // SIMD-groups across `width`
+};
+
+// The value of the lane `delta` before, for the lanes that have one. SIMD-groups exchange at most 32 bits (MSL 6.9.2).
+template <typename A> inline A from_before(A value, ushort delta) {
+    if constexpr (sizeof(A) == 8) {
+        const uint2 halves = as_type<uint2>(value);
+        return as_type<A>(uint2(simd_shuffle_up(halves.x, delta), simd_shuffle_up(halves.y, delta)));
+    } else {
+        return simd_shuffle_up(value, delta);
+    }
+}
+
+template <typename A> inline A from_last(A value) {
+    if constexpr (sizeof(A) == 8) {
+        const uint2 halves = as_type<uint2>(value);
+        return as_type<A>(uint2(simd_broadcast(halves.x, LANES - 1), simd_broadcast(halves.y, LANES - 1)));
+    } else {
+        return simd_broadcast(value, LANES - 1);
+    }
+}
+
+// Each lane's value combined with those of all lanes before it: after step d, with the 2d - 1 before it.
+template <typename M, typename A = typename M::acc> inline A scan_lanes(A value, uint lane) {
+    for (ushort delta = 1; delta < LANES; delta *= 2) {
+        const A before = from_before(value, delta);
+        value = lane >= delta ? M::combine(before, value) : value;
+    }
+    return value;
+}
+
+// Totals of stretches, to what comes before each: one thread for each scan.
+template <typename M>
+kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint place [[thread_position_in_grid]]) {
+    device typename M::acc* total = totals + place / s.width * ulong(s.parts) * s.width + place % s.width;
+    typename M::acc before = M::identity();
+    for (uint part = 0; part < s.parts; ++part, total += s.width) {
+        const typename M::acc own = *total;
+        *total = before;
+        before = M::combine(before, own);
+    }
+}
+
+// Elements of a scan are neighbours: a SIMD-group scans a stretch of one row, four runs of 32 at a time.
+template <typename M>
+kernel void scan_rows(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
+                      device memory_of<typename M::result>* out, constant Scan& s,
+                      uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                      uint simd [[simdgroup_index_in_threadgroup]], uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    using A = typename M::acc;
+    using R = storage<typename M::result>;
+    constexpr uint RUNS = 4;
+    const uint place = group * simds + simd, row = place / s.parts, part = place % s.parts;
+    const uint count = part + 1 == s.parts ? s.rest : s.stretch;
+    A carry = s.parts > 1 ? totals[place] : M::identity();
+    x += s.offset + row * s.outer_pitch + part * ulong(s.stretch);
+    out += row * s.out_pitch + part * ulong(s.stretch);
+    if (s.initial) {
+        if (part == 0 && lane == 0) out[0] = R::store(M::identity());
+        out += 1;
+    }
+    x += lane;
+    out += lane;
+    const uint steps = count / (RUNS * LANES);
+    for (uint step = 0; step < steps; ++step) {
+        A run[RUNS];
+        for (uint k = 0; k < RUNS; ++k) run[k] = scan_lanes<M>(A(fetch<M>(x, (step * RUNS + k) * LANES, 0)), lane);
+        for (uint k = 0; k < RUNS; ++k) {
+            out[(step * RUNS + k) * LANES] = R::store(M::combine(carry, run[k]));
+            carry = M::combine(carry, from_last(run[k]));
+        }
+    }
+    for (uint at = steps * RUNS * LANES; at < count; at += LANES) {
+        const bool there = lane < count - at;
+        const A run = scan_lanes<M>(there ? A(fetch<M>(x, at, 0)) : M::identity(), lane);
+        if (there) out[at] = R::store(M::combine(carry, run));
+        carry = M::combine(carry, from_last(run));
+    }
+}
+
+// Scans lie side by side: each lane goes down its columns of a stretch; their running values wait in threadgroup memory.
+template <typename M>
+kernel void scan_columns(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
+                         device memory_of<typename M::result>* out, constant Scan& s,
+                         uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+    using A = typename M::acc;
+    using R = storage<typename M::result>;
+    constexpr uint TILE = TILE_BYTES / sizeof(A);
+    threadgroup A running[TILE];
+    const uint first = group % s.tiles * TILE, part = group / s.tiles % s.parts, outer = group / s.tiles / s.parts;
+    const uint count = part + 1 == s.parts ? s.rest : s.stretch;
+    const uint width = first + TILE > s.width ? s.width - first : TILE, whole = width / LANES * LANES;
+    x += s.offset + outer * s.outer_pitch + part * ulong(s.stretch) * s.pitch + first;
+    out += outer * s.out_pitch + part * ulong(s.stretch) * s.width + first;
+    totals += (outer * ulong(s.parts) + part) * s.width + first;
+    for (uint at = 0; at < width; at += LANES) {
+        const uint c = at + lane;
+        if (lane < width - at) {
+            running[c] = s.parts > 1 ? totals[c] : M::identity();
+            if (s.initial && part == 0) out[c] = R::store(M::identity());
+        }
+    }
+    if (s.initial) out += s.width;
+    for (uint i = 0; i < count; ++i, x += s.pitch, out += s.width) {
+        for (uint at = 0; at < whole; at += LANES) {
+            const uint c = at + lane;
+            const A value = M::combine(running[c], A(fetch<M>(x, c, 0)));
+            running[c] = value;
+            out[c] = R::store(value);
+        }
+        const uint c = whole + lane;
+        if (lane < width - whole) {
+            running[c] = M::combine(running[c], A(fetch<M>(x, c, 0)));
+            out[c] = R::store(running[c]);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+// Search and compaction. searchsorted: each thread halves the sorted array for its own value. nonzero and unique keep some
+// elements in their order: each SIMD-group counts those of its stretch, the counts are added up, and then it writes, each
+// lane's place being the number of votes below it in a ballot.
+// Source: Billeter, Olsson, Assarsson, "Efficient Stream Compaction on Wide SIMD Many-Core Architectures", 2009.
+#include <metalnb/lanes.h>
+#include <metalnb/order.h>
+
+struct Search {
+    uint n;      // length of the sorted array
+    uint right;  // after its equals, not before them
+};
+
+// out[i] = how many elements are less than values[i] (or not more).
+template <typename U>
+kernel void searchsorted(device const U* sorted [[buffer(0)]],
+                         device const U* values [[buffer(1)]],
+                         device long* out [[buffer(2)]],
+                         constant Search& search [[buffer(3)]],
+                         uint i [[thread_position_in_grid]]) {
+    const U value = ordered(values[i]);
+    uint low = 0;
+    for (uint length = search.n; length > 0;) {
+        const uint half_length = length / 2;
+        const uint middle = low + half_length;
+        const U there = ordered(sorted[middle]);
+        const bool after = search.right ? there <= value : there < value;
+        low = after ? middle + 1 : low;
+        length = after ? length - half_length - 1 : half_length;
+    }
+    out[i] = low;
+}
+
+// ---- Which elements to keep: x[i] …
+// … that is not zero (-0.0 is, NaN is not);
+template <typename U>
+struct Nonzero {
+    static bool keep(device const U* x, uint i) {
+        return KIND < 2 ? x[i] != 0 : U(x[i] << 1) != 0;
+    }
+};
+// … of a sorted array, that is unlike the one before: where a run of equals begins;
+template <typename U>
+struct Starts {
+    static bool keep(device const U* x, uint i) {
+        return i == 0 || ordered(x[i]) != ordered(x[i - 1]);
+    }
+};
+// … the same, and every NaN.
+template <typename U>
+struct DistinctStarts {
+    static bool keep(device const U* x, uint i) {
+        return Starts<U>::keep(x, i) || is_nan(x[i]);
+    }
+};
+
+struct Stretch {
+    uint n;
+    uint tile;  // what a SIMD-group takes, a multiple of 32
+};
+
+template <typename U, template <typename> class Kept>
+kernel void keep_count(device const U* x [[buffer(0)]],
+                       device uint* counts [[buffer(1)]],
+                       constant Stretch& stretch [[buffer(2)]],
+                       uint tile [[threadgroup_position_in_grid]],
+                       uint lane [[thread_index_in_simdgroup]]) {
+    const uint begin = tile * stretch.tile;
+    const uint end = min(begin + stretch.tile, stretch.n);
+    uint count = 0;
+    for (uint i = begin + lane; i < end; i += SIMD) count += Kept<U>::keep(x, i);
+    count = simd_sum(count);
+    if (lane == 0) counts[tile] = count;
+}
+
+// One SIMD-group: counts become what lies before each tile; after the last stands the sum.
+kernel void keep_offsets(device uint* counts [[buffer(0)]],
+                         constant uint& tiles [[buffer(1)]],
+                         uint lane [[thread_index_in_simdgroup]]) {
+    uint running = 0;
+    for (uint start = 0; start < tiles; start += SIMD) {
+        const uint count = start + lane < tiles ? counts[start + lane] : 0;
+        const uint sum = running + simd_prefix_exclusive_sum(count);
+        if (start + lane < tiles) counts[start + lane] = sum;
+        running = simd_broadcast(sum + count, SIMD - 1);
+    }
+    if (lane == 0) counts[tiles] = running;
+}
+
+template <typename U, template <typename> class Kept>
+kernel void keep_write(device const U* x [[buffer(0)]],
+                       device const uint* offsets [[buffer(1)]],
+                       device long* places [[buffer(2)]],
+                       constant Stretch& stretch [[buffer(3)]],
+                       uint tile [[threadgroup_position_in_grid]],
+                       uint lane [[thread_index_in_simdgroup]]) {
+    const uint begin = tile * stretch.tile;
+    const uint end = min(begin + stretch.tile, stretch.n);
+    uint next = offsets[tile];
+    for (uint base = begin; base < end; base += SIMD) {
+        const uint i = base + lane;
+        const bool keep = i < end && Kept<U>::keep(x, i);
+        const uint votes = votes_for(keep);
+        if (keep) places[next + before(votes, lane)] = i;
+        next += popcount(votes);
+    }
+}
+
+// For each element of the unsorted array, the number of the run that it is in: inverse[order[i]] = runs begun up to i.
+template <typename U, template <typename> class Kept>
+kernel void keep_inverse(device const U* x [[buffer(0)]],
+                         device const uint* offsets [[buffer(1)]],
+                         device const uint* order [[buffer(2)]],
+                         device long* inverse [[buffer(3)]],
+                         constant Stretch& stretch [[buffer(4)]],
+                         uint tile [[threadgroup_position_in_grid]],
+                         uint lane [[thread_index_in_simdgroup]]) {
+    const uint begin = tile * stretch.tile;
+    const uint end = min(begin + stretch.tile, stretch.n);
+    uint next = offsets[tile];
+    for (uint base = begin; base < end; base += SIMD) {
+        const uint i = base + lane;
+        const uint votes = votes_for(i < end && Kept<U>::keep(x, i));
+        if (i < end) inverse[order[i]] = next + popcount(votes & ((2u << lane) - 1)) - 1;
+        next += popcount(votes);
+    }
+}
+
+struct Runs {
+    uint n;  // elements
+    uint count;
+};
+
+// How long is each run? `starts` are the places of their first elements.
+kernel void run_lengths(device const long* starts [[buffer(0)]],
+                        device long* lengths [[buffer(1)]],
+                        constant Runs& runs [[buffer(2)]],
+                        uint i [[thread_position_in_grid]]) {
+    lengths[i] = (i + 1 < runs.count ? starts[i + 1] : long(runs.n)) - starts[i];
+}
+
+// Boolean selection: the elements whose mask is set, moved as bits.
+template <typename T>
+kernel void select_write(device const uchar* mask [[buffer(0)]],
+                         device const uint* offsets [[buffer(1)]],
+                         device const T* x [[buffer(2)]],
+                         device T* out [[buffer(3)]],
+                         constant Stretch& stretch [[buffer(4)]],
+                         uint tile [[threadgroup_position_in_grid]],
+                         uint lane [[thread_index_in_simdgroup]]) {
+    const uint begin = tile * stretch.tile;
+    const uint end = min(begin + stretch.tile, stretch.n);
+    uint next = offsets[tile];
+    for (uint base = begin; base < end; base += SIMD) {
+        const uint i = base + lane;
+        const bool keep = i < end && mask[i] != 0;
+        const uint votes = votes_for(keep);
+        if (keep) out[next + before(votes, lane)] = x[i];
+        next += popcount(votes);
+    }
+}
+
+// The other way: where the mask is set, the next of the values is written.
+template <typename T>
+kernel void select_put(device const uchar* mask [[buffer(0)]],
+                       device const uint* offsets [[buffer(1)]],
+                       device const T* values [[buffer(2)]],
+                       device T* x [[buffer(3)]],
+                       constant Stretch& stretch [[buffer(4)]],
+                       uint tile [[threadgroup_position_in_grid]],
+                       uint lane [[thread_index_in_simdgroup]]) {
+    const uint begin = tile * stretch.tile;
+    const uint end = min(begin + stretch.tile, stretch.n);
+    uint next = offsets[tile];
+    for (uint base = begin; base < end; base += SIMD) {
+        const uint i = base + lane;
+        const bool keep = i < end && mask[i] != 0;
+        const uint votes = votes_for(keep);
+        if (keep) x[i] = values[next + before(votes, lane)];
+        next += popcount(votes);
+    }
+}
+
+#define MAKE(name, suffix, ...) \
+    template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<__VA_ARGS__>) name<__VA_ARGS__>;
+#define FOR_WIDTH(bits, U)                                 \
+    MAKE(searchsorted, bits, U)                            \
+    MAKE(select_write, bits, U)                            \
+    MAKE(select_put, bits, U)                              \
+    MAKE(keep_count, nonzero_##bits, U, Nonzero)           \
+    MAKE(keep_write, nonzero_##bits, U, Nonzero)           \
+    MAKE(keep_count, starts_##bits, U, Starts)             \
+    MAKE(keep_write, starts_##bits, U, Starts)             \
+    MAKE(keep_inverse, starts_##bits, U, Starts)           \
+    MAKE(keep_count, distinct_##bits, U, DistinctStarts)   \
+    MAKE(keep_write, distinct_##bits, U, DistinctStarts)   \
+    MAKE(keep_inverse, distinct_##bits, U, DistinctStarts)
+FOR_WIDTH(8, uchar)
+FOR_WIDTH(16, ushort)
+FOR_WIDTH(32, uint)
+FOR_WIDTH(64, ulong)
+#undef FOR_WIDTH
+#undef MAKE

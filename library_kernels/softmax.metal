@@ -1,0 +1,95 @@
+// Softmax: exp(x - m) / Σ exp(x - m) along an axis, with m the largest element, so that no exp overflows; and its log.
+// Idea: a SIMD-group takes a row and reads it three times (for m, for the sum, to write), all but the first from its
+// cache: memory is read once and written once. Rows too long for that, and columns, are reduced first, then written.
+// Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018 (and why three reads are safe).
+#pragma once
+#include <metalnb/reduce.metal>
+
+struct Softmax {
+    long offset;        // of the first element, in elements
+    long outer_pitch;   // from one outer index to the next
+    long pitch;         // from one element of a softmax to the next (columns)
+    uint count;         // elements of one softmax
+    uint stretch;       // … that one SIMD-group writes
+    uint rest;          // … that the last one writes
+    uint parts;         // SIMD-groups to a softmax
+    uint width;         // softmaxes side by side: 1 for rows
+};
+
+// What the sum becomes for all elements to share: its reciprocal, or its log.
+template <bool LOG> inline float share(float total) { return LOG ? log(total) : 1.0f / total; }
+template <bool LOG> inline float normal(float x, float most, float share) {
+    return LOG ? (x - most) - share : exp(x - most) * share;
+}
+template <typename T, typename R, typename Part, typename Acc> struct Share : SumExp<T, R, Part, Acc> {
+    static float finish(Acc total, float, float) { return share<false>(total); }
+};
+template <typename T, typename R, typename Part, typename Acc> struct LogShare : SumExp<T, R, Part, Acc> {
+    static float finish(Acc total, float, float) { return share<true>(total); }
+};
+
+template <typename T> using Most = Maximum<T, float, float, float>;
+template <typename T> using Total = SumExp<T, float, float, float>;
+
+// `count` elements, from x to out.
+template <typename T, bool LOG>
+inline void write_row(device const memory_of<T>* x, device memory_of<T>* out, uint count, uint lane, float most,
+                      float by) {
+    const uint whole = count / LANES;
+    x += lane;
+    out += lane;
+    for (uint step = 0; step < whole; ++step)
+        out[step * LANES] = storage<T>::store(normal<LOG>(storage<T>::load(x[step * LANES]), most, by));
+    if (lane < count - whole * LANES)
+        out[whole * LANES] = storage<T>::store(normal<LOG>(storage<T>::load(x[whole * LANES]), most, by));
+}
+
+// A row for each SIMD-group.
+template <typename T, bool LOG>
+kernel void softmax_rows(device const memory_of<T>* x, device memory_of<T>* out, constant Softmax& s,
+                         uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                         uint simd [[simdgroup_index_in_threadgroup]], uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    const uint row = group * simds + simd;
+    x += s.offset + row * s.outer_pitch;
+    out += row * ulong(s.count);
+    const float most = across_lanes<Most<T>>(along_row<Most<T>>(x, s.count, lane, 0));
+    const float total = across_lanes<Total<T>>(along_row<Total<T>>(x, s.count, lane, most));
+    write_row<T, LOG>(x, out, s.count, lane, most, share<LOG>(total));
+}
+
+// A stretch of a long row, whose largest element and share are known.
+template <typename T, bool LOG>
+kernel void softmax_stretch(device const memory_of<T>* x, device const float* most, device const float* shares,
+                            device memory_of<T>* out, constant Softmax& s,
+                            uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                            uint simd [[simdgroup_index_in_threadgroup]], uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    const uint place = group * simds + simd, row = place / s.parts, part = place % s.parts;
+    const ulong start = part * ulong(s.stretch);
+    const uint count = part + 1 == s.parts ? s.rest : s.stretch;
+    write_row<T, LOG>(x + s.offset + row * s.outer_pitch + start, out + row * ulong(s.count) + start, count, lane,
+                      most[row], shares[row]);
+}
+
+// Columns: a SIMD-group writes some rows of 32 columns.
+template <typename T, bool LOG>
+kernel void softmax_columns(device const memory_of<T>* x, device const float* most, device const float* shares,
+                            device memory_of<T>* out, constant Softmax& s,
+                            uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+    const uint part = group % s.parts, outer = group / s.parts;
+    const uint count = part + 1 == s.parts ? s.rest : s.stretch, whole = s.width / LANES * LANES;
+    const ulong start = part * ulong(s.stretch);
+    x += s.offset + outer * s.outer_pitch + start * s.pitch;
+    out += (outer * ulong(s.count) + start) * s.width;
+    most += outer * ulong(s.width);
+    shares += outer * ulong(s.width);
+    x += lane;  // the lane is added last, so that a SIMD-group is seen to touch neighbours
+    out += lane;
+    most += lane;
+    shares += lane;
+    for (uint i = 0; i < count; ++i, x += s.pitch, out += s.width) {
+        for (uint at = 0; at < whole; at += LANES)
+            out[at] = storage<T>::store(normal<LOG>(storage<T>::load(x[at]), most[at], shares[at]));
+        if (lane < s.width - whole)
+            out[whole] = storage<T>::store(normal<LOG>(storage<T>::load(x[whole]), most[whole], shares[whole]));
+    }
+}

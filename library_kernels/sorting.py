@@ -1,0 +1,241 @@
+"""sort and argsort: the launcher of ``sort.metal``."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays.array import Array, empty
+from ..arrays.types import as_dtype
+from .axes import axis_of
+from .bits import SIMD, as_bits, order_of, program, width
+from .dispatch import dispatch
+from .moving import as_array, astype, copied
+from .op import ALL, Sample, op
+from .samples import edges
+
+__all__ = ["DIGITS", "Sorted", "argsort", "odd_values", "radix_pass", "sort", "sorted_rows"]
+
+DIGITS = 256
+_MOST = 1 << 31  # keys of a row
+_ALONE = 2048  # a row of so many is one SIMD-group's work,
+_MANY = 16  # and where there are so many rows,
+_LONG = 65536  # so is one of these
+_TILES = 512  # to be had before tiles grow from the least size to the most
+_TILE = (2048, 16384)
+
+_UINT = np.dtype(np.uint32)
+
+
+class Sorted(NamedTuple):
+    """What came of sorting rows.
+
+    Attributes
+    ----------
+    keys : Array
+        The sorted rows, in the dtype that was given.
+    indices : Array or None
+        Where in its row each of them was: uint32.
+    """
+
+    keys: Array
+    indices: Array | None
+
+
+def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> Sorted:
+    """Sort each row of an array without gaps along its last axis; equal keys keep their order."""
+    bits = as_bits(x)
+    n = x.shape[-1]
+    rows = x.size // n if n else 0
+    if n >= _MOST:
+        raise ValueError(f"sort: an axis of {n:,} is too long; at most {_MOST - 1:,} elements are sorted.")
+    kernels = program("sort.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed)
+    out = _Buffers(bits, indexed)
+    if rows == 0:
+        pass
+    elif n <= SIMD:
+        held = SIMD // n
+        dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
+                 grid=SIMD * -(-rows // held), threadgroup=SIMD)  # fmt: skip
+    elif n <= _ALONE or (rows >= _MANY and n <= _LONG):
+        spare = _Buffers(bits, indexed)
+        dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, spare.keys, out.keys, n, *spare.indices, *out.indices,
+                 grid=SIMD * rows, threadgroup=SIMD)  # fmt: skip
+    else:
+        _by_tiles(kernels, bits, out, rows, n)
+    return Sorted(out.keys.viewed(out.keys.host.view(x.dtype)), out.indices[0] if indexed else None)
+
+
+class _Buffers:
+    """Room for the keys of one pass, and for their indices where those are asked for."""
+
+    def __init__(self, like: Array, indexed: bool) -> None:
+        self.keys = empty(like.shape, like.dtype, like.engine)
+        self.indices: tuple[Array, ...] = (empty(like.shape, _UINT, like.engine),) if indexed else ()
+
+
+def _by_tiles(kernels: Any, bits: Array, out: _Buffers, rows: int, n: int) -> None:
+    """Sort long rows: for each digit of 8 bits three dispatches over all tiles of all rows."""
+    passes = bits.dtype.itemsize
+    spare = _Buffers(bits, bool(out.indices)) if passes > 1 else out
+    keys, indices = bits, spare.indices
+    for p in range(passes):
+        to = out if (passes - p) % 2 else spare
+        radix_pass(kernels, keys, indices, to.keys, to.indices, rows, n, 8 * p, first=p == 0)
+        keys, indices = to.keys, to.indices
+
+
+def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
+    kernels: Any, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int, n: int,
+    shift: int, *, first: bool,
+) -> Array:  # fmt: skip
+    """Move keys into the order of the 8 bits from `shift` on; give the counts, whose last row is each digit's begin.
+
+    Parameters
+    ----------
+    kernels : Program
+        Of ``sort.metal``.
+    keys, to : Array
+        Unsigned, `rows` × `n`.
+    indices, to_indices : tuple of Array
+        What travels with the keys, of 32 bits each: one array or none.
+    shift : int
+    first : bool
+        What travels is the key's place in its row, whatever `indices` hold.
+
+    Returns
+    -------
+    Array
+        ``(rows, tiles + 1, 256)``, uint32.
+    """
+    least, most = _TILE
+    tile = max(least, min(most, n // _TILES // SIMD * SIMD))
+    tiles = -(-n // tile)
+    counts = empty((rows, tiles + 1, DIGITS), _UINT, keys.engine)
+    shape = {"n": n, "tile": tile, "tiles": tiles}
+    settings = {"shape": shape, "shift": shift, "first": int(first)}
+    bits = width(keys.dtype)
+    grid = (tiles * SIMD, rows)
+    dispatch(kernels[f"sort_count_{bits}"], keys, counts, settings, grid=grid, threadgroup=(SIMD, 1))
+    dispatch(kernels.sort_offsets, counts, shape, grid=DIGITS * rows, threadgroup=DIGITS)
+    dispatch(kernels[f"sort_scatter_{bits}"], keys, to, counts, settings, *indices, *to_indices,
+             grid=grid, threadgroup=(SIMD, 1))  # fmt: skip
+    return counts
+
+
+# ---- The ops.
+def _rows(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Sizes where the method changes, ties, and what orders oddly: NaN, infinities, both zeros, the limits."""
+    for shape in ((0,), (1,), (5, 0), (7, 5), (3, 31), (40, 32), (5, 33), (2, 257), (2049,), (2, 5000), (17, 2100)):
+        x = odd_values(rng, dtype, math.prod(shape)).reshape(shape)
+        yield Sample((x,))
+    x = odd_values(rng, dtype, 6 * 40 * 7).reshape(6, 40, 7)
+    for axis in (0, 1, -1):
+        yield Sample((x,), {"axis": axis})
+        yield Sample((x,), {"axis": axis, "descending": True})
+
+
+def odd_values(rng: np.random.Generator, dtype: str, n: int) -> Any:
+    """Give n values of any bits, a third of them from the edges of the dtype, so that there are ties."""
+    kind = as_dtype(dtype)
+    size = kind.itemsize
+    some = rng.integers(0, 256, n * size, dtype=np.uint8)
+    x = (some & 1).astype(kind) if kind == np.bool_ else some.view(kind)
+    odd = edges(kind)
+    x[::3] = odd[rng.integers(0, len(odd), len(x[::3]))]
+    return x
+
+
+def _argsorted(x: Any, axis: int = -1, *, descending: bool = False) -> Any:
+    """NumPy's stable argsort; descending, equal elements keep their order all the same, and NaN comes first."""
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    turned = np.flip(x, axis)
+    order = np.argsort(turned, axis=axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(order, axis)
+
+
+def _sorted(x: Any, axis: int = -1, **options: Any) -> Any:
+    return np.take_along_axis(x, _argsorted(x, axis, **options), axis)
+
+
+def _bench(rng: np.random.Generator, n: int) -> Sample:
+    return Sample((rng.standard_normal(n, np.float32),))
+
+
+def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
+    """Give the array with the axis to sort put last; without an axis, as one row."""
+    x = as_array(who, x)
+    if axis is None:
+        return x.reshape(-1), 0
+    axis = axis_of(who, axis, x.ndim)
+    last = x if axis == x.ndim - 1 else x.viewed(np.moveaxis(x.host, axis, -1))
+    return last, axis
+
+
+_row = functools.partial(
+    op, "sorting", samples=_rows, dtypes=ALL, kernels=("sort.metal", "order.h", "lanes.h"), flops=0, bench=_bench
+)
+
+
+def _back(x: Array, axis: int) -> Array:
+    return x if axis == x.ndim - 1 else copied(x.viewed(np.moveaxis(x.host, -1, axis)))
+
+
+@_row(reference=_sorted, numpy=(np.sort,))
+def sort(  # `stable` is the array API's
+    x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True  # noqa: ARG001
+) -> Array:
+    """Sort an array along an axis.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or None
+        None: the elements as one row.
+    descending : bool
+        From the largest to the smallest.
+    stable : bool
+        Equal elements keep their order either way: the sort is always stable.
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 is equal to 0.0.
+
+    Notes
+    -----
+    A radix sort: its time depends on the number of elements and on the bits of the dtype, not on their order.
+    """
+    rows, axis = _turned("sort", x, axis)
+    return _back(sorted_rows(rows, descending=descending).keys, axis)
+
+
+@_row(reference=_argsorted, numpy=(np.argsort,))
+def argsort(  # `stable` is the array API's
+    x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True  # noqa: ARG001
+) -> Array:
+    """Give the positions that sort an array along an axis.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or None
+        None: the elements as one row.
+    descending : bool
+        From the largest to the smallest; equal elements keep their order all the same.
+    stable : bool
+        Equal elements keep their order either way.
+
+    Returns
+    -------
+    Array
+        int64, of x's shape: ``take_along_axis(x, argsort(x), axis=-1)`` is sorted.
+    """
+    rows, axis = _turned("argsort", x, axis)
+    found = sorted_rows(rows, indexed=True, descending=descending).indices
+    return _back(astype(found, np.int64), axis)

@@ -1,0 +1,223 @@
+// Functions that MSL has not, in float arithmetic alone: right over the whole range (NaN, infinities, zeros of either
+// sign, denormal numbers where the device keeps them), and without branches, so that a processor's compiler makes
+// vectors of them. Errors are in units in the last place, against float64, as tests/test_library.py holds them.
+//
+// Where nothing else is cited: the reduction is the textbook's (J.-M. Muller, "Elementary Functions", 3rd ed., 2016),
+// and the coefficients were fitted for the least relative error on the interval that is named.
+#pragma once
+#include <metal_stdlib>
+#include <metalnb/storage.h>
+using namespace metal;
+
+// Largest and smallest of two that let a NaN through, as NumPy's maximum and minimum do.
+template <typename T>
+inline T maximum_of(T a, T b) { return (a > b || a != a) ? a : b; }
+template <typename T>
+inline T minimum_of(T a, T b) { return (a < b || a != a) ? a : b; }
+
+// The nearest of [low, high]; NaN stays NaN, and `high` wins over a `low` above it, as in NumPy's clip.
+template <typename T>
+inline T clip_of(T x, T low, T high) { return minimum_of(maximum_of(x, low), high); }
+
+// exp(x) - 1, to 1 ulp. x = k ln 2 + r; 2^k (exp(r) - 1) + (2^k - 1), which cancels nowhere.
+inline float expm1_of(float x) {
+    const float t = x > 88.9f ? 88.9f : x < -30.0f ? -30.0f : x;  // beyond: infinity, and -1
+    const float k = rint(t * 1.44269504f);
+    const float r = fma(k, -1.42860677e-6f, fma(k, -0.693145752f, t));  // ln 2 in two parts
+    float q = 1.98578156e-4f;  // (exp(r) - 1 - r) / r^2 on [-ln 2 / 2, ln 2 / 2]
+    q = fma(q, r, 1.39336870e-3f);
+    q = fma(q, r, 8.33336078e-3f);
+    q = fma(q, r, 4.16664630e-2f);
+    q = fma(q, r, 0.166666672f);
+    q = fma(q, r, 0.5f);
+    const float p = fma(r * r, q, r);
+    const float half_power = as_type<float>(uint(int(k) + 126) << 23);  // 2^(k-1): 2^128 is no float
+    const float result = 2.0f * fma(half_power, p, half_power - 0.5f);
+    return abs(x) < 1e-7f ? x : result;
+}
+
+// log(1 + x), to 2 ulp: log(u) for the rounded u = 1 + x, and what the rounding lost.
+// Source: W. Kahan's correction, in N. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., 1.14.1.
+inline float log1p_of(float x) {
+    const float u = 1.0f + x;
+    const float lost = (x - (u - 1.0f)) / u;
+    const float result = log(u) + (u > 0.0f && u < INFINITY ? lost : 0.0f);
+    return abs(x) < 3e-8f ? x : result;
+}
+
+// log(1 + e) for e in [0, 1], to 2 ulp: 2 atanh(e / (2 + e)).
+inline float log1p_unit(float e) {
+    const float z = e / (2.0f + e), s = z * z;
+    float q = 0.281789988f;  // 2 atanh(z) / z in s = z^2 on [0, 1/9]
+    q = fma(q, s, 0.279604733f);
+    q = fma(q, s, 0.400249183f);
+    q = fma(q, s, 0.666663170f);
+    return fma(z * s, q, 2.0f * z);
+}
+
+// log(exp(x) + exp(y)), to 4 ulp of the larger of |x|, |y| and the result; equal infinities are themselves.
+inline float logaddexp_of(float x, float y) {
+    const float sum = maximum_of(x, y) + log1p_unit(exp(-abs(x - y)));
+    return x == y ? x + 0.693147181f : sum;
+}
+
+// log(1 + exp(x)), which overflows nowhere.
+inline float softplus_of(float x) { return maximum_of(x, 0.0f) + log1p_unit(exp(-abs(x))); }
+
+// 1 / (1 + exp(-x)), to 3 ulp down to denormal results.
+inline float sigmoid_of(float x) {
+    const float e = exp(-abs(x));
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
+// x sigmoid(x), to 5 ulp; exp(x) in two halves, for it is denormal where x exp(x) is not yet.
+inline float silu_of(float x) {
+    const float t = x < -200.0f ? -200.0f : x;  // beyond, the gate closes faster than x grows
+    const float half_way = exp(-0.5f * abs(t)), e = half_way * half_way;
+    return (t < 0.0f ? t * half_way * half_way : t) / (1.0f + e);
+}
+
+// x tanh(log(1 + exp(x))), to 6 ulp: with e = exp(-|x|) nothing overflows.
+inline float mish_of(float x) {
+    const float t = x < -200.0f ? -200.0f : x;
+    const float half_way = exp(-0.5f * abs(t)), e = half_way * half_way;
+    const float n = t > 0.0f ? fma(2.0f, e, 1.0f) : e + 2.0f;
+    const float d = t > 0.0f ? fma(2.0f * e, e, n) : fma(e, n, 2.0f);
+    const float gate = n / d;
+    return t > 0.0f ? t * gate : t * half_way * gate * half_way;
+}
+
+// The cube root, to 1 ulp: a third of the exponent is a guess good to 5 bits; each step of Halley's trebles them.
+// Source: W. Kahan, "Computing a Real Cube Root", 1991.
+inline float cbrt_of(float x) {
+    const float a = abs(x);
+    const bool tiny = a < 1e-30f, huge = a > 1e30f;  // what lies between has squares and cubes to spare
+    const float m = tiny ? a * 4398046511104.0f : huge ? a * 2.27373675e-13f : a;  // 2^42
+    float y = as_type<float>(as_type<uint>(m) / 3u + 709958130u);
+    float cube = y * y * y;
+    y = y * ((cube + 2.0f * m) / (2.0f * cube + m));
+    cube = y * y * y;
+    y = fma(y, (m - cube) / fma(2.0f, cube, m), y);
+    y = tiny ? y * 6.10351562e-5f : huge ? y * 16384.0f : y;
+    return x == 0.0f || !(a < INFINITY) ? x : copysign(y, x);
+}
+
+// sqrt(x^2 + y^2), to 1 ulp, scaled by a power of two where a square would leave float's range.
+inline float hypot_of(float x, float y) {
+    const float a = abs(x), b = abs(y), m = maximum_of(a, b);
+    const float down = m > 1e19f ? 5.42101086e-20f : m < 1e-15f ? 18446744073709551616.0f : 1.0f;
+    const float up = m > 1e19f ? 18446744073709551616.0f : m < 1e-15f ? 5.42101086e-20f : 1.0f;
+    const float s = a * down, t = b * down;
+    const float result = sqrt(fma(s, s, t * t)) * up;
+    return a == INFINITY || b == INFINITY ? INFINITY : result;
+}
+
+// The error function, to 5 ulp: a rational function of x^2 up to where it rounds to 1.
+inline float erf_of(float x) {
+    const float t = x > 3.92f ? 3.92f : x < -3.92f ? -3.92f : x;
+    const float s = t * t;
+    float p = 2.05004380e-6f;  // erf(x) / x in s on [0, 3.92^2]
+    p = fma(p, s, 2.84871203e-4f);
+    p = fma(p, s, 3.76537698e-3f);
+    p = fma(p, s, 5.27479686e-2f);
+    p = fma(p, s, 0.190401703f);
+    p = fma(p, s, 1.12837911f);
+    float q = 3.80906640e-5f;
+    q = fma(q, s, 1.16246578e-3f);
+    q = fma(q, s, 1.49687435e-2f);
+    q = fma(q, s, 0.114107028f);
+    q = fma(q, s, 0.502071857f);
+    q = fma(q, s, 1.0f);
+    const float result = t * (p / q);
+    return result > 1.0f ? 1.0f : result < -1.0f ? -1.0f : result;
+}
+
+// x times the part of a normal distribution below x, to 7 ulp down to denormal results. The part below -t, t = |x|, is
+// exp(-t^2 / 2) by what a rational function leaves; the rounding of t^2 is made good, and the power taken in two halves.
+inline float gelu_of(float x) {
+    const float a = abs(x), t = a > 15.0f ? 15.0f : a;
+    float p = 4.15369449e-3f;  // erfc(t / sqrt 2) exp(t^2 / 2) / 2 on [0, 15]
+    p = fma(p, t, 4.08842266e-2f);
+    p = fma(p, t, 0.183978230f);
+    p = fma(p, t, 0.439295471f);
+    p = fma(p, t, 0.5f);
+    float q = 1.04116565e-2f;
+    q = fma(q, t, 0.102487676f);
+    q = fma(q, t, 0.471432686f);
+    q = fma(q, t, 1.20558572f);
+    q = fma(q, t, 1.67647600f);
+    q = fma(q, t, 1.0f);
+    const float s = t * t, lost = fma(t, t, -s);
+    const float half_way = exp(-0.25f * s);
+    const float part = half_way * (p / q) * fma(-0.5f, lost, 1.0f);
+    return x >= 0.0f ? x * fma(-half_way, part, 1.0f) : -t * part * half_way;
+}
+
+// The same by the formula with tanh, to 6 ulp: it is x sigmoid(w), w = 2 sqrt(2 / pi) (x + 0.044715 x^3). exp makes of
+// w's error one |w| times as large, so w is computed in two floats (O. Moeller's two-sum, and fused products).
+inline float gelu_tanh_of(float x) {
+    const float t = clamp(x, -15.0f, 15.0f);
+    const float s = t * t, s_low = fma(t, t, -s);
+    const float p = 0.071354814f * s, p_low = fma(0.071354814f, s, -p) + 0.071354814f * s_low + 2.398832e-09f * s;
+    const float v = p + 1.5957692f, back = v - p;
+    const float v_low = (p - (v - back)) + (1.5957692f - back) + p_low - 4.534068e-08f;
+    const float w = t * v, w_low = fma(t, v, -w) + t * v_low;
+    const float half_way = exp(-0.5f * abs(w)), e = half_way * half_way;
+    const float made_good = half_way * (t < 0.0f ? 1.0f + w_low : 1.0f);
+    const float result = (t < 0.0f ? t * made_good * half_way : x) / (1.0f + e);
+    return x != x ? x : result;
+}
+
+// The remainder of x / y with x's sign, exact. While the quotient is below 2^22 one fused step gives it; beyond, y times
+// a power of two is taken off first. Source: IEEE 754-2019, 9.2 (fmod of C); the step is exact as r is a multiple of the
+// smaller operand's last place, and less than y.
+inline int exponent_of(float a) {  // of a > 0
+    const bool tiny = a < 1.17549435e-38f;
+    return int(as_type<uint>(tiny ? a * 16777216.0f : a) >> 23) - (tiny ? 24 : 0);
+}
+inline float fmod_step(float a, float b) {
+    const float r = fma(-trunc(a / b), b, a);
+    return r < 0.0f ? r + b : r >= b ? r - b : r;
+}
+inline float fmod_of(float x, float y) {
+    const float b = abs(y);
+    float a = abs(x);
+    const bool wild = !(a < INFINITY) || !(b > 0.0f);
+    while (!wild && a > b * 4194304.0f && a < INFINITY && b < INFINITY) {
+        a = fmod_step(a, ldexp(b, exponent_of(a) - exponent_of(b) - 21));
+    }
+    const float r = b == INFINITY ? a : fmod_step(a, b);
+    return wild || y != y ? NAN : copysign(r, x);
+}
+
+// The remainder with y's sign, and the quotient below: Python's, as NumPy has them (0 keeps y's sign).
+inline float remainder_of(float x, float y) {
+    const float r = fmod_of(x, y);
+    const float moved = (r < 0.0f) != (y < 0.0f) ? r + y : r;
+    return r == 0.0f ? copysign(0.0f, y) : moved;
+}
+
+// The quotient rounded down, as NumPy has it: NaN of an infinite x. Below 2^24 exact, for the rounded quotient is at most
+// one too large there, and what it leaves tells; beyond, to 1 ulp.
+inline float floor_divide_of(float x, float y) {
+    const float quotient = x / y, whole = floor(quotient);
+    const float left = abs(y) == INFINITY ? x : fma(-whole, y, x);
+    const bool over = left != 0.0f && (left < 0.0f) != (y < 0.0f) && abs(whole) < 16777216.0f;
+    const float result = over ? whole - 1.0f : whole;
+    return y == 0.0f ? quotient : abs(x) == INFINITY ? NAN : result;
+}
+
+// The next number after x towards y, of the type L that is stored: numbers of one sign are ordered as their bits are.
+// Source: IEEE 754-2019, 5.3.1. (MSL has nextafter since 3.1, and not for every type here.)
+inline uint bits_of(float x) { return as_type<uint>(x); }
+inline ushort bits_of(half x) { return as_type<ushort>(x); }
+inline ushort bits_of(ushort x) { return x; }
+template <typename L>
+inline value_of<L> next_after(value_of<L> x, value_of<L> y) {
+    using Bits = decltype(bits_of(memory_of<L>(0)));
+    const Bits bits = bits_of(storage<L>::store(x)), sign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));
+    const Bits least = Bits((y < 0.0f ? sign : Bits(0)) | Bits(1));
+    const Bits step = Bits((y > x) == !(bits & sign) ? bits + 1 : bits - 1);
+    const auto moved = storage<L>::load(as_type<memory_of<L>>(Bits(x == 0.0f ? least : step)));
+    return x == y ? y : x != x || y != y ? x + y : moved;
+}

@@ -1,0 +1,51 @@
+"""The table of ops: every row of every module, by name."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from .op import Op
+
+__all__ = ["MODULES", "op", "ops"]
+
+# Modules that hold rows: `Elementwise` records in a tuple ROWS, or functions under the decorator `op`; a name
+# with an underscore before it is a part of another op.
+MODULES = (
+    "elementary", "moving", "shapes", "joining", "creation", "arithmetic", "activations", "sorting", "gathering",
+    "searching", "distinct", "scattering", "reductions", "placing", "scans", "normal", "linear",
+)
+
+
+@functools.cache
+def ops() -> Mapping[str, Op]:
+    """Give every op by its name."""
+    found: dict[str, Op] = {}
+    for name in MODULES:
+        module = importlib.import_module(f".{name}", __package__)
+        functions = (v for n, v in vars(module).items() if isinstance(v, Op) and n[0] != "_")
+        rows: list[Any] = [*getattr(module, "ROWS", ()), *functions]
+        for row in rows:
+            if found.setdefault(row.name, row) is not row:
+                raise ValueError(f"two ops are named {row.name!r}")
+    return MappingProxyType(found)
+
+
+@functools.cache
+def op(name: str) -> Op:
+    """Give one op by its name or an alias of it.
+
+    Raises
+    ------
+    KeyError
+    """
+    known = ops()
+    if name in known:
+        return known[name]
+    found = next((o for o in known.values() if name in o.row.aliases), None)
+    if found is None:
+        raise KeyError(name)
+    return found

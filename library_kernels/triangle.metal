@@ -1,0 +1,26 @@
+// Triangles of matrices: thread (x, y, z) writes element (row y, column x) of matrix z, what stands in the triangle or 0.
+// Neighbouring threads read and write neighbouring elements.
+// Source: NumPy's tril and triu.
+#include <metal_stdlib>
+using namespace metal;
+
+// BITS is told to the compiler: an unsigned integer as large as an element. Nothing is computed, 0 is 0 in every dtype.
+kernel void lower(
+    device const BITS* x,
+    device BITS* out,
+    constant long& k,
+    uint3 p [[thread_position_in_grid]],
+    uint3 n [[threads_per_grid]]) {
+    ulong i = (ulong(p.z) * n.y + p.y) * n.x + p.x;
+    out[i] = long(p.x) <= long(p.y) + k ? x[i] : BITS(0);
+}
+
+kernel void upper(
+    device const BITS* x,
+    device BITS* out,
+    constant long& k,
+    uint3 p [[thread_position_in_grid]],
+    uint3 n [[threads_per_grid]]) {
+    ulong i = (ulong(p.z) * n.y + p.y) * n.x + p.x;
+    out[i] = long(p.x) >= long(p.y) + k ? x[i] : BITS(0);
+}

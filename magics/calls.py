@@ -1,0 +1,127 @@
+"""Calls as they stand on a magic's line: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, one beside the other."""
+
+from __future__ import annotations
+
+import ast
+import io
+import keyword
+import re
+import tokenize
+from collections import ChainMap
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from ..kernel import Kernel
+from .session import Session
+
+__all__ = ["Call", "evaluated", "parsed", "split"]
+
+_VERSION = re.compile(r"\b([^\W\d]\w*)@(\d+)\b")  # what is no Python: nothing is multiplied by a number so
+_PLACE = "metalnb_version_{}_of_{}"
+_PLACED = re.compile(r"metalnb_version_(\d+)_of_(\w+)")
+_COLLECT = "metalnb_collect"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that has been read, and not evaluated yet.
+
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    function : ast.expr
+    arguments : ast.Call or None
+        Whose arguments it has; None where there are none, as in ``saxpy@1``.
+    """
+
+    text: str
+    function: ast.expr
+    arguments: ast.Call | None
+
+    @property
+    def name(self) -> str:
+        """The function's name, without a version."""
+        return re.sub(r"@\d+$", "", self.label)
+
+    @property
+    def label(self) -> str:
+        """The function as it was written."""
+        return _PLACED.sub(r"\2@\1", ast.unparse(self.function))
+
+
+def parsed(magic: str, text: str) -> Call:
+    """Read one call.
+
+    Raises
+    ------
+    UsageError
+        When it is none.
+    """
+    try:
+        body = ast.parse(_VERSION.sub(lambda m: _PLACE.format(m[2], m[1]), text.strip()), mode="eval").body
+    except SyntaxError as error:
+        message = f"{magic}: {text.strip()!r} is no call: {error.msg}. Write {magic} saxpy(x, y, a=2.0)"
+        raise UsageError(message) from error
+    if isinstance(body, ast.Call):
+        return Call(text.strip(), body.func, body)
+    if isinstance(body, (ast.Name, ast.Attribute, ast.Subscript)):
+        return Call(text.strip(), body, None)
+    raise UsageError(f"{magic}: {text.strip()!r} is no call. Write {magic} saxpy(x, y, a=2.0)")
+
+
+def split(text: str) -> list[str]:
+    """Cut a line where one expression ends and another begins: ``a(x) b(x)`` into two."""
+    starts, depth, ended = [0], 0, False
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline):
+            word = token.string
+            if token.type == tokenize.NAME and depth == 0 and ended and not keyword.iskeyword(word):
+                starts.append(token.start[1])
+            depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
+            ended = word in {")", "]", ","} or token.type == tokenize.NUMBER or (
+                token.type == tokenize.NAME and not keyword.iskeyword(word)
+            )
+    except (tokenize.TokenError, IndentationError):  # a bracket is not closed: told when it is parsed
+        return [text.strip()]
+    return [text.strip()[a:b].rstrip(" ,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
+
+
+def evaluated(session: Session, call: Call, arguments: ast.Call | None) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Evaluate a call's function and arguments, where the user's names are, and do not call it.
+
+    Raises
+    ------
+    UsageError
+        For a version that there is not.
+    Exception
+        What the user's own expressions raise.
+    """
+    shell = session.shell
+    versions = {
+        node.id: _version(session, place[2], int(place[1]))
+        for node in ast.walk(call.function)
+        if isinstance(node, ast.Name) and (place := _PLACED.fullmatch(node.id))
+    }
+    given = arguments or ast.Call(call.function, [], [])
+    code = ast.Call(ast.Name(_COLLECT, ast.Load()), [call.function, *given.args], given.keywords)
+    tree = ast.fix_missing_locations(ast.Expression(code))
+    names = ChainMap({_COLLECT: _collect, **versions}, shell.user_ns)
+    found: tuple[Any, tuple[Any, ...], dict[str, Any]] = eval(  # noqa: S307  (the user's own)
+        compile(tree, "<magic>", "eval"), shell.user_global_ns, names
+    )
+    return found
+
+
+def _collect(function: Any, /, *args: Any, **named: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    return function, args, named
+
+
+def _version(session: Session, name: str, number: int) -> Kernel:
+    found = session.versions.get(name, [])
+    if not 1 <= number <= len(found):
+        has = f"there are {name}@1 to {name}@{len(found)}" if found else f"no cell has bound a kernel {name!r}"
+        raise UsageError(f"{name}@{number}: {has}")
+    return found[number - 1]

@@ -1,0 +1,137 @@
+"""Completion in ``%%metal`` cells, and on the lines of ``%%metal`` and ``%metal``.
+
+It is one of IPython's matchers, so that it works wherever IPython completes. In a Metal cell it silences the others:
+Python's names are noise there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+
+from ..engine import REGISTRY
+from ..msl.complete import complete
+from ..msl.scan import MAIN
+from .cell import CellMagics
+from .line import COMMANDS
+from .options import unquoted
+from .session import Session
+
+__all__ = ["IDENTIFIER", "MetalText", "matcher", "metal_text"]
+
+IDENTIFIER = "metalnb"
+
+_CELL = re.compile(r"\s*%%metal(?P<options>[ \t][^\n]*)?(?:\n|\Z)")
+_LINE = re.compile(r"\s*%metal[ \t]+(?P<words>.*)$", re.DOTALL)
+_HEADER = re.compile(r"--header(?:[ \t]+|=)(\S+)")
+_CONSTANT = re.compile(r"(\w+)\s*\[\[\s*function_constant\b")
+
+# What Jupyter's completer calls our kinds: it draws a letter for each.
+_JUPYTER = {"type": "class", "variable": "instance", "field": "property", "macro": "statement",
+            "attribute": "property", "namespace": "module", "header": "path"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MetalText:
+    """A Metal cell with a cursor in it.
+
+    Attributes
+    ----------
+    body : str
+        What the magic is given: the text after its line.
+    offset : int
+        The cursor's place in the body; negative on the magic's own line.
+    name : str
+        Of a header cell, its name, else "cell".
+    """
+
+    body: str
+    offset: int
+    name: str
+
+
+def metal_text(text: str, offset: int) -> MetalText | None:
+    """Give the Metal in a cell's whole text, with the cursor at an offset of that; None for another cell."""
+    found = _CELL.match(text)
+    if found is None:
+        return None
+    start = found.end() + (not found[0].endswith("\n"))  # a body that is still to be written begins on the next line
+    header = _HEADER.search(found["options"] or "")
+    return MetalText(text[start:], offset - start, unquoted(header[1]) if header else MAIN)
+
+
+class _Silence(list[SimpleCompletion]):
+    """No completions, and said to be some: IPython lets an answer silence the others only when it is not empty."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+def matcher(session: Session) -> Callable[[CompletionContext], Any]:
+    """Make the matcher of a session."""
+
+    @context_matcher(priority=1000, identifier=IDENTIFIER)
+    def match(context: CompletionContext) -> Any:
+        try:
+            return _match(context, session)
+        except Exception:  # noqa: BLE001  (whoever types must not be stopped, and IPython would print a traceback)
+            return {"completions": []}
+
+    return match  # type: ignore[no-any-return]
+
+
+def _match(context: CompletionContext, session: Session) -> dict[str, Any]:
+    lines = context.full_text.split("\n")
+    here = lines[context.cursor_line][: context.cursor_position]
+    offset = sum(len(line) + 1 for line in lines[: context.cursor_line]) + len(here)
+    metal = metal_text(context.full_text, offset)
+    if metal and metal.offset >= 0:
+        word, found = complete(metal.body, metal.offset, session.headers, metal.name)
+        return _answer(word, [SimpleCompletion(c.text, type=_JUPYTER.get(c.kind, c.kind)) for c in found])
+    if metal and re.match(r"\s*%%metal[ \t]", here):
+        return _words(here, _options(here, metal.body))
+    line = _LINE.match(here)
+    return _words(here, _arguments(line["words"].split(" "), session)) if line else {"completions": []}
+
+
+def _answer(fragment: str, completions: list[SimpleCompletion]) -> dict[str, Any]:
+    return {
+        "completions": completions or _Silence(), "matched_fragment": fragment, "suppress": True, "ordered": True,
+    }  # fmt: skip
+
+
+def _words(line: str, words: Iterable[tuple[str, str]] | None) -> dict[str, Any]:
+    """Complete the last word of a line; None leaves it to the other matchers."""
+    if words is None:
+        return {"completions": []}
+    last = (re.search(r"[^\s=]*$", line) or [""])[0]
+    return _answer(last, [SimpleCompletion(word, type=kind) for word, kind in words if word.startswith(last)])
+
+
+def _options(line: str, body: str) -> Iterable[tuple[str, str]] | None:
+    """Give what may stand on the line of ``%%metal``, as its own options are declared."""
+    before = re.split(r"[\s=]+", line)[:-1]
+    actions = {option: a for a in CellMagics.metal.parser._actions for option in a.option_strings}  # noqa: SLF001
+    last = actions.get(before[-1])
+    if last is None or last.nargs == 0:
+        given = {word for word in before if word in actions and word != "--constant"}
+        return [(option, "keyword") for option in actions if option not in given]
+    if last.dest in {"header", "save"}:
+        return None  # a file's name
+    values = {
+        "engine": list(REGISTRY), "constant": [f"{n}=" for n in dict.fromkeys(_CONSTANT.findall(body))],
+    }.get(last.dest, list(last.choices or ()))  # fmt: skip
+    return [(value, "instance") for value in values]
+
+
+def _arguments(words: list[str], session: Session) -> Iterator[tuple[str, str]]:
+    """Give what may stand on the line of ``%metal``."""
+    before = [word for word in words[:-1] if word]
+    if not before:
+        return ((name, "keyword") for name in COMMANDS)
+    second = {"use": [*REGISTRY, "default"], "source": list(session.kernels()), "cache": ["clear"]}
+    return ((name, "instance") for name in (second.get(before[0], []) if len(before) == 1 else []))

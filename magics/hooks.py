@@ -1,0 +1,43 @@
+"""Where metalnb enters IPython besides its magics, and how it leaves again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .session import Session
+
+__all__ = ["install", "remove"]
+
+_QUESTIONS = ("pinfo", "pinfo2")  # the magics behind ``name?`` and ``name??``
+
+
+def install(shell: Any, session: Session) -> None:
+    """Complete and explain MSL in a shell, instead of what an earlier call may have installed."""
+    from .completer import matcher
+    from .inspection import inspector, question
+
+    remove(shell)
+    shell.Completer.custom_matchers.append(matcher(session))
+    for name in _QUESTIONS:
+        shell.register_magic_function(question(shell, _usual(shell, name)), "line", name)
+    kernel = getattr(shell, "kernel", None)  # none in a terminal
+    if kernel is not None:
+        kernel.do_inspect = inspector(session, kernel.do_inspect)
+
+
+def remove(shell: Any) -> None:
+    """Leave a shell as IPython made it."""
+    from .completer import IDENTIFIER
+
+    ours = [m for m in shell.Completer.custom_matchers if getattr(m, "matcher_identifier", "") == IDENTIFIER]
+    for matcher in ours:
+        shell.Completer.custom_matchers.remove(matcher)
+    for name in _QUESTIONS:
+        shell.magics_manager.magics["line"][name] = _usual(shell, name)
+    kernel = getattr(shell, "kernel", None)
+    if kernel is not None:
+        vars(kernel).pop("do_inspect", None)  # its class has the usual one
+
+
+def _usual(shell: Any, name: str) -> Any:
+    return getattr(shell.magics_manager.registry["NamespaceMagics"], name)

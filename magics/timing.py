@@ -1,0 +1,129 @@
+"""``%metal_time`` and ``%metal_compare``: calls that are measured instead of made."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from ..kernel import Kernel
+from ..timing.compare import Comparison, compare
+from ..timing.measure import measure
+from ..timing.record import Timing
+from .calls import Call, evaluated, parsed, split
+from .session import Session
+
+__all__ = ["TimingMagics"]
+
+_FLAGS = {"--warm"}  # options that take no value
+
+
+@magics_class
+class TimingMagics(Magics):
+    """The magics that measure."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, session: Session) -> None:
+        super().__init__(shell)
+        self.session = session
+
+    @magic_arguments("%metal_time")
+    @argument("--bytes", help="that one dispatch moves: an expression without spaces (default: counted)")
+    @argument("--flops", help="floating-point operations of one dispatch: an expression without spaces")
+    @argument("--warm", action="store_true", help="leave out the times with cold caches")
+    @argument("call", nargs="?", help="a call of a kernel, with its arguments")
+    @line_cell_magic("metal_time")
+    def metal_time(self, line: str, cell: str | None = None) -> Timing:
+        """Take the time of a kernel's call, and hold it against what this machine could do.
+
+            %metal_time saxpy(x, y, a=2.0)
+            %metal_time --flops 2*x.size saxpy@1(x, y, a=2.0)
+
+        saxpy@1 is the first kernel of that name that a cell has bound, saxpy@2 the next. As %%metal_time, the
+        statements of the cell are timed by the wall clock; they are run many times.
+        """
+        words, call = _parted(line)
+        options = parse_argstring(self.metal_time, words)
+        counts = {name: self._count(name, getattr(options, name)) for name in ("bytes", "flops")}
+        if cell is not None:
+            if call:
+                raise UsageError(f"%%metal_time: takes its options on the line, and the statements below; got {call!r}")
+            return measure(self._statements(cell), cold=not options.warm, **counts)
+        bound = _bound(*self._evaluated("%metal_time", parsed("%metal_time", call)))
+        return measure(bound, cold=not options.warm, **counts)
+
+    @magic_arguments("%metal_compare")
+    @argument("calls", nargs="?", help="two calls, one after the other")
+    @line_magic("metal_compare")
+    def metal_compare(self, line: str) -> Comparison:
+        """Time two calls in turn, and tell which is faster, or that it cannot be told.
+
+            %metal_compare blur(image) blur_tiled(image)
+            %metal_compare saxpy@1 saxpy@2(x, y, a=2.0)
+            %metal_compare saxpy@1 saxpy@2
+
+        A kernel without arguments is given those of the other, or those of the last such magic with that kernel.
+        """
+        calls = [parsed("%metal_compare", text) for text in split(line)]
+        if len(calls) != 2:
+            raise UsageError(f"%metal_compare: takes two calls, like a(x) b(x); got {len(calls)}: {line.strip()!r}")
+        shared = next((c.arguments for c in calls if c.arguments is not None), None)
+        jobs = [_bound(*self._evaluated("%metal_compare", call, shared)) for call in calls]
+        names = (calls[0].label, calls[1].label)
+        return compare(*jobs, names=names if names[0] != names[1] else None)
+
+    def _evaluated(self, magic: str, call: Call, shared: Any = None) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        """Evaluate a call, with the arguments of another where it has none."""
+        arguments = call.arguments or shared or self.session.calls.get(call.name)
+        if arguments is None:
+            raise UsageError(f"{magic}: {call.text!r} has no arguments. Write them once: {call.label}(…)")
+        found = evaluated(self.session, call, arguments)
+        self.session.calls[call.name] = arguments
+        return found
+
+    def _count(self, name: str, text: str | None) -> Any:
+        if text is None:
+            return None
+        try:
+            return self.shell.ev(text)
+        except Exception as error:
+            raise UsageError(f"--{name} {text}: {type(error).__name__}: {error}") from error
+
+    def _statements(self, cell: str) -> Callable[[], None]:
+        """Make a callable of a cell's statements."""
+        code = compile(self.shell.transform_cell(cell), "<%%metal_time>", "exec")
+        namespace = self.shell.user_ns
+
+        def cell_() -> None:
+            exec(code, namespace)  # noqa: S102  (the user's own)
+
+        cell_.__name__ = "cell"
+        return cell_
+
+
+def _bound(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Bind what is to be timed to its arguments."""
+    if isinstance(function, Kernel):
+        return function.prepare(*args, **named)
+    if not callable(function):
+        raise UsageError(f"{type(function).__name__} is not a kernel, and cannot be called")
+    return functools.partial(function, *args, **named)
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """Part the options from the call."""
+    words: list[str] = []
+    rest = line.strip()
+    while rest.startswith("--"):
+        head, _, rest = rest.partition(" ")
+        words.append(head)
+        if head not in _FLAGS and "=" not in head:
+            value, _, rest = rest.lstrip().partition(" ")
+            words.append(value)
+        rest = rest.lstrip()
+    return " ".join(words), rest

@@ -1,0 +1,52 @@
+"""The class `Array`: a block of an engine's memory seen with a dtype, a shape, strides and an offset."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from metalnb.engine.base import Engine
+
+from .core import contiguous_strides
+from .memory import Block, allocate
+from .methods import Methods
+from .operators import Operators
+from .protocols import Protocols
+
+__all__ = ["Array", "contiguous_strides", "empty", "view_of"]
+
+Shape = tuple[int, ...]
+
+
+class Array(Operators, Methods, Protocols):
+    """An array on an engine, which looks and feels like NumPy's.
+
+    Made by `metalnb.array`, `metalnb.asarray` and the other creation functions, never by its class. Operators,
+    ``np.exp(a)`` and every function of `metalnb` start a dispatch and give a new array at once; whoever reads the
+    array (prints it, takes an item, hands it to NumPy) waits for it.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+    shape : tuple of int
+    strides : tuple of int
+        Bytes from one element to the next along each axis, as NumPy has them.
+    offset : int
+        Bytes from the block's begin to the first element.
+    block : Block
+        The memory, which views share.
+    """
+
+    __slots__ = ()
+
+
+def empty(shape: Shape, dtype: np.dtype[Any], engine: Engine | None = None) -> Array:
+    """Give an array in which anything may stand: for a kernel to fill."""
+    return Array(allocate(math.prod(shape) * dtype.itemsize, engine), dtype, shape, None, 0)
+
+
+def view_of(block: Block, host: np.ndarray[Any, Any]) -> Array:
+    """Give the array that sees a block as a NumPy array of the same memory does."""
+    return Array(block, host.dtype, host.shape, None, 0).viewed(host)

@@ -1,0 +1,186 @@
+"""Arrays from other data: NumPy's arrays, buffers, lists, scalars, and whatever speaks DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metalnb import engine as engines
+from metalnb.engine.base import Engine
+from metalnb.errors import ArgumentError
+
+from .array import Array, empty, view_of
+from .memory import borrow
+from .types import as_dtype
+
+__all__ = ["array", "asarray", "from_dlpack", "on"]
+
+DType = np.dtype[Any]
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Array:
+    """Give an array of what is given; memory is shared where that is possible.
+
+    Parameters
+    ----------
+    obj : Array, numpy.ndarray, buffer, nested sequence or scalar
+        A NumPy array (or any buffer) that is C-contiguous, aligned and writable is not copied: both see the same
+        memory. Python's floats become float32, its integers int64.
+    dtype : dtype, optional
+        By default as given. float64 data needs it said: nothing is narrowed in silence.
+    device : str, optional
+        The name of an engine; by default the one in use.
+    copy : bool, optional
+        True: always; False: never, an error when needed; None: when needed.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    TypeError
+        For a dtype that arrays cannot have.
+    ValueError
+        When ``copy=False`` and a copy is needed.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``asarray``.
+    """
+    wanted = None if dtype is None else as_dtype(dtype, "asarray")
+    if isinstance(obj, Array):
+        return _again(obj, wanted, obj.engine if device is None else engines.named(device), copy)
+    engine = engines.named(device)
+    data, own = _as_numpy(obj, wanted)
+    fits = wanted is None or data.dtype == wanted
+    if wanted is None:
+        as_dtype(data.dtype, "asarray")
+    whole = data.flags.c_contiguous and data.flags.aligned and data.size > 0
+    sharable = own and fits and whole and data.flags.writeable
+    if copy is False and not sharable:
+        raise ValueError(f"asarray: copy=False, but {_why(data, fits=fits, own=own)}. Leave copy out.")
+    if sharable and not copy:
+        return view_of(borrow(data, engine), data)
+    made = empty(data.shape, wanted or data.dtype, engine)
+    made.block.settle()
+    made.host[...] = data
+    return made
+
+
+def array(obj: Any, /, dtype: Any = None, *, device: str | None = None, copy: bool | None = True) -> Array:
+    """Give an array with memory of its own; as `asarray`, but it copies unless told not to."""
+    return asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
+    """Give an array of another library's, by DLPack; memory is shared where that is possible.
+
+    Parameters
+    ----------
+    x : object
+        What has ``__dlpack__`` and ``__dlpack_device__``.
+    device : str, optional
+        The name of an engine.
+    copy : bool, optional
+        As for `asarray`.
+
+    Raises
+    ------
+    BufferError
+        When the other library cannot give it to the CPU, or NumPy has no such dtype.
+    ValueError
+        When ``copy=False`` and a copy is needed.
+    """
+    data = x.numpy() if isinstance(x, Array) else np.from_dlpack(x)
+    return asarray(data, device=device, copy=copy)
+
+
+def on(engine: Engine, who: str, *arrays: Array) -> None:
+    """Check that arrays are all on one engine.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    for a in arrays:
+        if a.block.engine is not engine:
+            message = (
+                f"{who}: arrays of two engines, {engine.name!r} and {a.device!r}. Pass x.to_device({engine.name!r})."
+            )
+            raise ArgumentError(message)
+
+
+def _again(given: Array, wanted: DType | None, engine: Engine, copy: bool | None) -> Array:
+    same = (wanted is None or wanted == given.dtype) and given.engine is engine
+    if same and not copy:
+        return given
+    if copy is False:
+        raise ValueError(
+            f"asarray: copy=False, but a {given.dtype} array on {given.device!r} is asked for as "
+            f"{wanted or given.dtype} on {engine.name!r}. Leave copy out."
+        )
+    moved = given if given.engine is engine else asarray(given.read(), device=engine.name, copy=True)
+    converted: Array = moved.astype(wanted or given.dtype, copy=moved is given)
+    return converted
+
+
+def _as_numpy(obj: Any, wanted: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
+    """See what is given as a NumPy array; tell whether that is the given memory. Python's numbers have no size."""
+    if isinstance(obj, np.ma.MaskedArray):
+        raise TypeError("asarray: arrays have no mask. Pass x.filled(…).")
+    if isinstance(obj, float):  # NumPy's float64 scalars among them
+        return np.asarray(obj, wanted or _FLOAT32), False
+    if isinstance(obj, (list, tuple, bool, int)):
+        return _numbers(obj, wanted), False
+    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
+        return np.from_dlpack(obj), True
+    data = np.asarray(obj)
+    if data.dtype.kind in "OUSc" or (isinstance(obj, np.generic) and data.dtype.kind == "V" and not data.dtype.num):
+        raise TypeError(f"asarray: needs numbers; got {type(obj).__name__} ({data.dtype}).")
+    return data, isinstance(obj, np.ndarray) or _is_buffer(obj)
+
+
+def _numbers(obj: Any, wanted: DType | None) -> np.ndarray[Any, Any]:
+    """Read a Python number, or nested sequences of numbers and arrays."""
+    plain = _plain(obj)
+    data = np.asarray(plain, wanted)
+    if data.dtype.kind in "OUSc":
+        raise TypeError(f"asarray: needs numbers; got {type(obj).__name__} ({data.dtype}).")
+    if wanted is None and data.dtype == np.float64 and not _holds_float64(plain):
+        return data.astype(np.float32)
+    return data
+
+
+def _plain(obj: Any) -> Any:
+    """Read the arrays that stand in nested sequences."""
+    if isinstance(obj, Array):
+        return obj.read()
+    return [_plain(o) for o in obj] if isinstance(obj, (list, tuple)) else obj
+
+
+def _holds_float64(obj: Any) -> bool:
+    if isinstance(obj, list):
+        return any(_holds_float64(o) for o in obj)
+    return isinstance(obj, np.ndarray) and obj.dtype == np.float64
+
+
+def _is_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj)
+    except TypeError:
+        return hasattr(obj, "__array_interface__")
+    return True
+
+
+def _why(data: np.ndarray[Any, Any], *, fits: bool, own: bool) -> str:
+    if not own:
+        return "a list or scalar has no memory to share"
+    if not fits:
+        return f"the dtype {data.dtype} must be converted"
+    if not data.flags.writeable:
+        return "the memory is read-only"
+    return "the memory is not C-contiguous and aligned, or empty"

@@ -1,0 +1,123 @@
+"""Memory seen with a dtype, a shape, strides and an offset: what an array is, before it can do anything."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from metalnb.engine.base import Engine
+from metalnb.errors import ArgumentError
+
+from .memory import Block, Lease
+
+__all__ = ["Core", "contiguous_strides"]
+
+Shape = tuple[int, ...]
+
+
+class Core:
+    """A block of an engine's memory, and how it is seen; the attributes are those of `Array`."""
+
+    __slots__ = ("__weakref__", "block", "contiguous", "dtype", "offset", "shape", "strides")
+
+    def __init__(self, block: Block, dtype: np.dtype[Any], shape: Shape, strides: Shape | None, offset: int) -> None:
+        self.block = block
+        self.dtype = dtype
+        self.shape = shape
+        self.offset = offset
+        whole = contiguous_strides(shape, dtype.itemsize)
+        self.strides = whole if strides is None else strides
+        self.contiguous = strides is None or strides == whole or _same_walk(shape, strides, whole)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def engine(self) -> Engine:
+        """The engine whose memory it is."""
+        return self.block.engine
+
+    @property
+    def device(self) -> str:
+        """The name of its engine (array API)."""
+        return self.block.engine.name
+
+    @property
+    def host(self) -> np.ndarray[Any, Any]:
+        """The same memory as a NumPy array, **not waited for**: for looking at its shape, not at its elements."""
+        return np.ndarray(self.shape, self.dtype, self.block.host, self.offset, self.strides)
+
+    def viewed(self, host: np.ndarray[Any, Any]) -> Self:
+        """Give the array for a NumPy view of `host`: how every view is made."""
+        block = self.block
+        begin: int = block.host.__array_interface__["data"][0]
+        offset = host.__array_interface__["data"][0] - begin if host.size else 0
+        if not 0 <= offset <= block.host.size:
+            raise ArgumentError("a view lies outside its block")
+        return type(self)(block, host.dtype, host.shape, host.strides, offset)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Give the array to NumPy without a copy: both see the same memory.
+
+        As long as NumPy has it, every dispatch on it is waited for, since NumPy may look at any moment.
+
+        Returns
+        -------
+        numpy.ndarray
+            Same shape, strides and dtype.
+        """
+        interface = {**self.host.__array_interface__, "version": 3}
+        # bfloat16 has no name in the interface: it goes as bytes and is seen as what it is afterwards.
+        if self.dtype.kind == "V":
+            interface["typestr"], interface["descr"] = "<u2", [("", "<u2")]
+        seen = np.asarray(Lease(self.block, interface))
+        self.block.settle()
+        return seen.view(self.dtype) if seen.dtype != self.dtype else seen
+
+    def read(self) -> np.ndarray[Any, Any]:
+        """Give a NumPy view for looking at now: waits, but does not share the memory from then on."""
+        self.block.settle()
+        return self.host
+
+    def wait(self) -> Self:
+        """Wait until it is computed; give it back."""
+        self.block.settle()
+        return self
+
+
+@functools.lru_cache(4096)
+def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
+    """Give the strides, in bytes, of an array without gaps, last axis fastest."""
+    strides = []
+    step = itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def _same_walk(shape: Shape, strides: Shape, whole: Shape) -> bool:
+    """Tell whether strides visit memory as `whole` does: along an axis of one element a stride means nothing."""
+    if 0 in shape:
+        return True
+    return all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))

@@ -1,0 +1,226 @@
+"""Blocks of an engine's memory, handed out and taken back without asking the system each time."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from metalnb import engine as engines
+
+if TYPE_CHECKING:
+    from metalnb.engine.base import Engine, Ticket
+
+__all__ = ["Block", "Lease", "MemoryInfo", "allocate", "borrow", "clear_cache", "memory_info"]
+
+_LEAST = 256
+_KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
+
+
+class MemoryInfo(NamedTuple):
+    """What arrays hold of an engine's memory, in bytes.
+
+    Attributes
+    ----------
+    engine : str
+    used : int
+        In blocks of arrays that are alive.
+    cached : int
+        In free blocks, kept for arrays to come; `clear_cache` gives them back to the system.
+    peak : int
+        The most that was ever in use at once.
+    """
+
+    engine: str
+    used: int
+    cached: int
+    peak: int
+
+
+class Block:
+    """A stretch of memory that the engine reaches, and what is still to happen to it.
+
+    Attributes
+    ----------
+    engine : Engine
+    memory : object
+        What the engine gave, or what was borrowed: it has the buffer protocol.
+    host : numpy.ndarray
+        The same bytes; to be touched only after `settle`.
+    viewers : int
+        How many others (NumPy, DLPack) may look at it at any moment: while there are any, every dispatch on it is
+        waited for.
+    ticket : Ticket or None
+        The last dispatch that touches it. An engine runs its dispatches in order, so those before it are done when it
+        is.
+    """
+
+    __slots__ = ("__weakref__", "_pool", "engine", "host", "memory", "ticket", "viewers")
+
+    def __init__(self, engine: Engine, memory: Any, host: Any, pool: Pool | None, ticket: Ticket | None = None) -> None:
+        self.engine = engine
+        self.memory = memory
+        self.host = host
+        self.viewers = 0
+        self.ticket = ticket
+        self._pool = pool
+
+    @property
+    def shared(self) -> bool:
+        """Whether somebody else may look at it at any moment."""
+        return self.viewers > 0
+
+    def settle(self) -> None:
+        """Wait until nothing is under way on it.
+
+        Raises
+        ------
+        KernelFault
+        """
+        if self.ticket is not None:
+            self.ticket.wait()  # and left there: another thread may be about to ask for it as well
+
+    def __del__(self) -> None:
+        if self._pool is not None:
+            self._pool.take_back(self)
+
+
+class Lease:
+    """Somebody else's look at a block's memory: what NumPy keeps as the base of its array, for as long as it has it."""
+
+    __slots__ = ("__array_interface__", "_block")
+
+    _lock = threading.RLock()  # a collection may end one lease in the middle of another's begin
+
+    def __init__(self, block: Block, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+        self._block = block
+        with self._lock:
+            block.viewers += 1
+
+    def __del__(self) -> None:
+        with self._lock:
+            self._block.viewers -= 1
+
+
+class Pool:
+    """The free blocks of one engine, by size."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.used = self.cached = self.peak = 0
+        self._free: defaultdict[int, list[tuple[Any, Any, Any]]] = defaultdict(list)
+        self._lock = threading.RLock()  # a collection may run `take_back` in the middle of `give`
+
+    def give(self, nbytes: int) -> Block:
+        """Hand out a block of at least `nbytes`; what stands in it is anything.
+
+        Raises
+        ------
+        MemoryError
+            When there is no such memory, even after the free blocks went back to the system.
+        """
+        size = rounded(nbytes)
+        with self._lock:
+            free = self._free.get(size)
+            if free:
+                memory, host, ticket = free.pop()
+                self.cached -= size
+            else:
+                memory, host, ticket = self._fresh(size)
+            self.used += size
+            self.peak = max(self.peak, self.used)
+        return Block(self.engine, memory, host, self, ticket)
+
+    def _fresh(self, size: int) -> tuple[Any, Any, None]:
+        try:
+            memory = self.engine.alloc(size)
+        except MemoryError:
+            self.clear()
+            memory = self.engine.alloc(size)
+        return memory, np.frombuffer(memory, np.uint8), None
+
+    def take_back(self, block: Block) -> None:
+        """Keep a block that nobody has any more. Dispatches run in order, so those under way on it do no harm."""
+        size = block.host.size
+        with self._lock:
+            self.used -= size
+            if self.cached + size <= _KEPT:
+                self.cached += size
+                self._free[size].append((block.memory, block.host, block.ticket))
+
+    def clear(self) -> None:
+        """Give the free blocks back to the system."""
+        with self._lock:
+            self._free.clear()
+            self.cached = 0
+
+
+_pools: dict[str, Pool] = {}
+
+
+def rounded(nbytes: int) -> int:
+    """Round a size up, so that sizes near each other share blocks: to a quarter of its power of two."""
+    if nbytes <= _LEAST:
+        return _LEAST
+    step = max(1 << ((nbytes - 1).bit_length() - 3), 64)
+    return -(-nbytes // step) * step
+
+
+def _pool(engine: Engine) -> Pool:
+    pool = _pools.get(engine.name)
+    if pool is None:
+        pool = _pools.setdefault(engine.name, Pool(engine))
+    return pool
+
+
+def allocate(nbytes: int, engine: Engine | None = None) -> Block:
+    """Give a block of at least `nbytes` on an engine, by default the one in use.
+
+    Raises
+    ------
+    MemoryError
+        When there is no such memory.
+    """
+    return _pool(engine or engines.current()).give(nbytes)
+
+
+def borrow(data: Any, engine: Engine | None = None) -> Block:
+    """Give a block that is somebody else's memory, and stays theirs: a C-contiguous NumPy array's."""
+    host = data.reshape(-1).view(np.uint8)
+    block = Block(engine or engines.current(), host, host, None)
+    block.viewers = 1  # for good: whose memory it is may look at it whenever they like
+    return block
+
+
+def memory_info(engine: str | None = None) -> MemoryInfo:
+    """Tell how much of an engine's memory arrays hold.
+
+    Parameters
+    ----------
+    engine : str, optional
+        By default the one in use.
+
+    Returns
+    -------
+    MemoryInfo
+        In bytes.
+    """
+    pool = _pool(engines.named(engine))
+    return MemoryInfo(pool.engine.name, pool.used, pool.cached, pool.peak)
+
+
+def clear_cache(engine: str | None = None) -> None:
+    """Give the memory of arrays that are gone back to the system.
+
+    Parameters
+    ----------
+    engine : str, optional
+        By default the one in use.
+    """
+    from .stream import synchronize
+
+    synchronize(engine)
+    _pool(engines.named(engine)).clear()

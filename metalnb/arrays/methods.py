@@ -1,0 +1,177 @@
+"""The methods of an array: each is the function of the same name, with NumPy's habits of calling it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from .core import Core
+from .types import as_dtype
+
+__all__ = ["Methods"]
+
+
+def _op(name: str) -> Callable[..., Any]:
+    from metalnb.library_kernels import table
+
+    return table.op(name)
+
+
+def _named(method: Any, name: str, op: str) -> Any:
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    method.__doc__ = f"As `metalnb.{op}` of this array."
+    return method
+
+
+def _over(op: str, name: str | None = None) -> Any:
+    """Make the method of a reduction: NumPy lets the axis go by position, the array API by name only."""
+
+    def method(self: Any, axis: Any = None, **options: Any) -> Any:
+        return _op(op)(self, axis=axis, **options)
+
+    return _named(method, name or op, op)
+
+
+def _spread(op: str, name: str | None = None) -> Any:
+    """Make the method of a variance: NumPy's ``ddof`` is the array API's ``correction``."""
+
+    def method(
+        self: Any, axis: Any = None, *, correction: float = 0.0, ddof: float | None = None, **options: Any
+    ) -> Any:
+        return _op(op)(self, axis=axis, correction=correction if ddof is None else ddof, **options)
+
+    return _named(method, name or op, op)
+
+
+def _as(op: str, name: str | None = None) -> Any:
+    """Make the method that is a function with this array first."""
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return _op(op)(self, *args, **options)
+
+    return _named(method, name or op, op)
+
+
+def _many(given: tuple[Any, ...]) -> tuple[int, ...]:
+    """Read ``f(2, 3)`` like ``f((2, 3))``."""
+    return tuple(given[0]) if len(given) == 1 and hasattr(given[0], "__iter__") else given
+
+
+class Methods(Core):
+    """What is called on an `Array` with a dot: NumPy's names, and the array API's."""
+
+    __slots__ = ()
+
+    sum, prod, mean = _over("sum"), _over("prod"), _over("mean")
+    max, min = _over("max"), _over("min")
+    std, var = _spread("std"), _spread("var")
+    any, all = _over("any"), _over("all")
+    argmax, argmin = _over("argmax"), _over("argmin")
+    cumsum, cumprod = _over("cumulative_sum", "cumsum"), _over("cumulative_prod", "cumprod")
+    astype, repeat, swapaxes = _as("astype"), _as("repeat"), _as("swapaxes")
+    clip, round, take = _as("clip"), _as("round"), _as("take")
+    nonzero, searchsorted, dot = _as("nonzero"), _as("searchsorted"), _as("matmul", "dot")
+
+    @property
+    def T(self) -> Self:  # noqa: N802  (the array API's name)
+        """The view with its axes reversed: the transpose of a matrix.
+
+        Raises
+        ------
+        ValueError
+            When it has other than two axes (array API).
+        """
+        if len(self.shape) != 2:
+            raise ValueError(f"T: needs 2 axes; got shape {self.shape}. Use x.mT, or mnb.permute_dims(x, axes).")
+        return self.viewed(self.host.T)
+
+    @property
+    def mT(self) -> Self:  # noqa: N802  (the array API's name)
+        """The view with the last two axes exchanged.
+
+        Raises
+        ------
+        ValueError
+            When it has fewer than two axes.
+        """
+        if len(self.shape) < 2:
+            raise ValueError(f"mT: needs at least 2 axes; got shape {self.shape}.")
+        return self.viewed(self.host.swapaxes(-1, -2))
+
+    def item(self, *index: int) -> Any:
+        """Give one element as a Python scalar; the only one when no index is given."""
+        return self.read().item(*index)
+
+    def tolist(self) -> Any:
+        """Give nested lists of Python scalars."""
+        return self.read().tolist()
+
+    def tobytes(self) -> bytes:
+        """Give the elements' bytes, last axis fastest."""
+        return self.read().tobytes()
+
+    def copy(self) -> Self:
+        """Give an array of the same elements with memory of its own."""
+        copied: Self = _op("astype")(self, self.dtype)
+        return copied
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
+        """Give the elements in another shape, as `metalnb.reshape`: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
+        shaped: Self = _op("reshape")(self, _many(shape), copy=copy)
+        return shaped
+
+    def ravel(self) -> Self:
+        """Give the elements in one axis: a view where possible."""
+        return self.reshape(-1)
+
+    def flatten(self) -> Self:
+        """Give a copy of the elements in one axis."""
+        return self.reshape(-1, copy=True)
+
+    def transpose(self, *axes: Any) -> Self:
+        """Give the view with its axes in another order, by default reversed."""
+        named = axes if len(axes) != 1 or axes[0] is not None else ()
+        order = _many(named) if named else tuple(reversed(range(self.ndim)))
+        turned: Self = _op("permute_dims")(self, order)
+        return turned
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Self:
+        """Give a view of the diagonals, by default of the first two axes, as NumPy's method does."""
+        found: Self = _op("diagonal")(self, offset, axis1, axis2)
+        return found
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Self:
+        """Give the sums of the diagonals, by default of the first two axes, as NumPy's method does."""
+        found: Self = _op("trace")(self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
+        return found
+
+    def squeeze(self, axis: Any = None) -> Self:
+        """Give the view without axes of one element: all of them, or those named."""
+        chosen = tuple(d for d, n in enumerate(self.shape) if n == 1) if axis is None else axis
+        squeezed: Self = _op("squeeze")(self, chosen)
+        return squeezed
+
+    def sort(self, axis: int = -1, **options: Any) -> None:
+        """Sort in place, as NumPy's method does; `metalnb.sort` gives a sorted copy."""
+        whole: Any = self
+        whole[...] = _op("sort")(self, axis=axis, **options)
+
+    def argsort(self, axis: int = -1, **options: Any) -> Self:
+        """Give the positions that would sort it, as `metalnb.argsort`."""
+        order: Self = _op("argsort")(self, axis=axis, **options)
+        return order
+
+    def fill(self, value: Any) -> None:
+        """Set every element to a value."""
+        whole: Any = self
+        whole[...] = value
+
+    def view(self, dtype: Any = None) -> Self:
+        """Give a view of the same memory, its bytes read as another dtype.
+
+        Raises
+        ------
+        ValueError
+            When the sizes do not fit, as in NumPy.
+        """
+        return self.viewed(self.host.view(self.dtype if dtype is None else as_dtype(dtype, "view")))

@@ -1,0 +1,86 @@
+"""Python's operators on arrays: each one is the op of the library that is named here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .core import Core
+
+__all__ = ["Operators"]
+
+
+def _op(name: str) -> Callable[..., Any]:
+    from metalnb.library_kernels import table
+
+    return table.op(name)
+
+
+def _unary(name: str) -> Any:
+    def operator(self: Any) -> Any:
+        return _op(name)(self)
+
+    return operator
+
+
+def _binary(name: str) -> Any:
+    def operator(self: Any, other: Any) -> Any:
+        return _op(name)(self, other) if _known(other) else NotImplemented
+
+    return operator
+
+
+def _reflected(name: str) -> Any:
+    def operator(self: Any, other: Any) -> Any:
+        return _op(name)(other, self) if _known(other) else NotImplemented
+
+    return operator
+
+
+def _in_place(name: str) -> Any:
+    def operator(self: Any, other: Any) -> Any:
+        return _op(name)(self, other, out=self) if _known(other) else NotImplemented
+
+    return operator
+
+
+def _known(other: Any) -> bool:
+    import numpy as np
+
+    return isinstance(other, (Operators, bool, int, float, np.ndarray, np.generic))
+
+
+def _matmul_in_place(self: Any, other: Any) -> Any:
+    self[...] = self @ other
+    return self
+
+
+class Operators(Core):
+    """What ``+`` and its kin do on an `Array`. Names: Python array API standard, "Operators"."""
+
+    __slots__ = ()
+
+    __pos__ = _unary("positive")
+    __neg__ = _unary("negative")
+    __abs__ = _unary("abs")
+    __invert__ = _unary("bitwise_invert")
+
+    __add__, __radd__, __iadd__ = _binary("add"), _reflected("add"), _in_place("add")
+    __sub__, __rsub__, __isub__ = _binary("subtract"), _reflected("subtract"), _in_place("subtract")
+    __mul__, __rmul__, __imul__ = _binary("multiply"), _reflected("multiply"), _in_place("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _reflected("divide"), _in_place("divide")
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
+    __ifloordiv__ = _in_place("floor_divide")
+    __mod__, __rmod__, __imod__ = _binary("remainder"), _reflected("remainder"), _in_place("remainder")
+    __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected("pow"), _in_place("pow")
+    __and__, __rand__, __iand__ = _binary("bitwise_and"), _reflected("bitwise_and"), _in_place("bitwise_and")
+    __or__, __ror__, __ior__ = _binary("bitwise_or"), _reflected("bitwise_or"), _in_place("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _reflected("bitwise_xor"), _in_place("bitwise_xor")
+    __lshift__, __rlshift__ = _binary("bitwise_left_shift"), _reflected("bitwise_left_shift")
+    __rshift__, __rrshift__ = _binary("bitwise_right_shift"), _reflected("bitwise_right_shift")
+    __ilshift__, __irshift__ = _in_place("bitwise_left_shift"), _in_place("bitwise_right_shift")
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul"), _reflected("matmul"), _matmul_in_place
+
+    __lt__, __le__ = _binary("less"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")

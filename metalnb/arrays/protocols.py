@@ -1,0 +1,185 @@
+"""How arrays meet Python and other libraries: items, NumPy's protocols, DLPack, the array API's namespace."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from metalnb.engine.base import Grid, Ticket
+from metalnb.errors import ArgumentError
+
+from .core import Core
+from .stream import start
+
+__all__ = ["Protocols"]
+
+
+class Protocols(Core):
+    """The protocols of an `Array`."""
+
+    __slots__ = ()
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Give the namespace of functions for it: metalnb (array API 2024.12)."""
+        if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
+            raise ValueError(f"metalnb follows the array API 2024.12; got api_version={api_version!r}")
+        return importlib.import_module("metalnb")  # by its name: it stands above this layer
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            if copy is False:
+                raise ValueError(f"a view of a {self.dtype} array as {np.dtype(dtype)} needs a copy")
+            return self.read().astype(dtype)
+        return self.read().copy() if copy else self.numpy()
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        from metalnb.library_kernels import numpy_protocols
+
+        return numpy_protocols.ufunc(ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, _types: Any, args: Any, options: Any) -> Any:
+        from metalnb.library_kernels import numpy_protocols
+
+        return numpy_protocols.function(function, args, options)
+
+    def __metal_memory__(self) -> np.ndarray[Any, Any]:
+        """Give the memory to bind as a kernel's argument."""
+        if self.offset and not self.engine.caps.offsets:
+            self.block.settle()  # the engine copies what does not begin where its own buffer does
+        return self.host
+
+    def __metal_zeros__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """Give an array of zeros on the same engine: a kernel's output."""
+        from metalnb.library_kernels import creation
+
+        return creation.zeros(shape, dtype=dtype, device=self.device)
+
+    def __metal_start__(
+        self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, all_of_them: Sequence[Any]
+    ) -> Ticket:
+        """Start a kernel that touches some arrays."""
+        ticket = start(self.engine, binary, arguments, grid, threadgroup, [a.block for a in all_of_them])
+        if not self.engine.caps.offsets and any(a.offset for a in all_of_them):
+            ticket.wait()  # what was copied is copied back then
+        return ticket
+
+    def __buffer__(self, _flags: int, /) -> memoryview:
+        return memoryview(self.numpy())  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Give the array to another library without a copy (DLPack 1.0)."""
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Tell DLPack where it lives: in memory that the CPU reaches."""
+        return self.host.__dlpack_device__()
+
+    def __getitem__(self, key: Any) -> Self:
+        if is_basic(key):
+            return self.viewed(self.host[(*key, ...) if isinstance(key, tuple) and ... not in key else _open(key)])
+        from metalnb.library_kernels import indexing
+
+        whole: Any = self
+        found: Self = indexing.get(whole, key)  # type: ignore[assignment]  # there is one class of arrays
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from metalnb.library_kernels import indexing
+
+        whole: Any = self
+        if is_basic(key):
+            indexing.assign(whole[key], value)
+        else:
+            indexing.put(whole, key, value)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Self]:
+        if not self.shape:
+            raise TypeError("iteration over an array without axes")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __repr__(self) -> str:
+        return repr(self.read())
+
+    def __str__(self) -> str:
+        return str(self.read())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.read().item(), spec) if not self.shape else format(self.read(), spec)
+
+    __hash__ = None  # type: ignore[assignment]  # == compares element by element
+
+    def __copy__(self) -> Self:
+        from metalnb.library_kernels import moving
+
+        whole: Any = self
+        copied: Any = moving.copied(whole)
+        return copied  # type: ignore[no-any-return]
+
+    def __deepcopy__(self, _memo: Any) -> Self:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .convert import array
+
+        return array, (self.read().copy(),)
+
+    def __bool__(self) -> bool:
+        return bool(self._only("bool"))
+
+    def __int__(self) -> int:
+        return int(self._only("int"))
+
+    def __float__(self) -> float:
+        return float(self._only("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._only("complex"))
+
+    def __index__(self) -> int:
+        return operator.index(self._only("index"))
+
+    def _only(self, wanted: str) -> Any:
+        if self.size != 1:
+            raise TypeError(
+                f"{wanted}(): needs an array of one element; got shape {self.shape}. Use x.any() or x.all()."
+            )
+        return self.read().item()
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
+        """Give the array on an engine, by its name (array API)."""
+        if stream is not None:
+            raise ArgumentError("to_device: stream must be None: dispatches of an engine run in order.")
+        from .convert import asarray
+
+        moved: Any = self if device in {self.device, None} else asarray(self.read(), device=device, copy=True)
+        return moved  # type: ignore[no-any-return]
+
+
+def is_basic(key: Any) -> bool:
+    """Tell whether an index gives a view: integers, slices, ``...`` and None only."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(
+        k is None
+        or k is Ellipsis
+        or isinstance(k, slice)
+        or (isinstance(k, (int, np.integer)) and not isinstance(k, bool))
+        for k in parts
+    )
+
+
+def _open(key: Any) -> Any:
+    """Let an index leave an array behind even when it names a single element."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return parts if any(k is Ellipsis for k in parts) else (*parts, ...)

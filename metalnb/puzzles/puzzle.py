@@ -1,0 +1,83 @@
+"""The record of a puzzle: what is asked, how it is launched, and what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from metalnb.display import Source
+
+__all__ = ["Launch", "Puzzle"]
+
+_HEAD = "#include <metal_stdlib>\nusing namespace metal;\n\n"
+
+Array = np.ndarray[Any, Any]
+Launch = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """One puzzle.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel to be written.
+    title : str
+    task : str
+        What is asked, a few sentences of Markdown.
+    starter : str
+        The kernel to begin with; the cell begins with the library's header, as every cell does.
+    given : callable
+        ``given(rng, n)`` makes the inputs for a size: a dict of arrays and scalars by parameter name.
+    spec : callable
+        ``spec(**inputs)`` gives the right answer: the puzzle in NumPy. It is shown to whoever asks for it.
+    launch : callable
+        ``launch(n)`` gives grid, threadgroup and threadgroup_memory for a size.
+    sizes : tuple of int
+        Those that `check` tries.
+    shown : int
+        The size that `show` draws.
+    hints : tuple of str
+        From a nudge to nearly the answer.
+    out : str
+        The parameter that is written.
+    dtype : type
+        Of the output.
+    once : bool
+        Whether each element is to be written by one thread only.
+    zeroed : bool
+        Whether the output begins at 0: then an element that is never written is not missed.
+    """
+
+    name: str
+    title: str
+    task: str
+    starter: str
+    given: Callable[[np.random.Generator, int], dict[str, Any]]
+    spec: Callable[..., Array]
+    launch: Callable[[int], Launch]
+    sizes: tuple[int, ...] = (1, 8, 31, 32, 33, 100, 257)
+    shown: int = 8
+    hints: tuple[str, ...] = ()
+    out: str = "out"
+    dtype: Any = np.float32
+    once: bool = True
+    zeroed: bool = False
+
+    @property
+    def cell(self) -> Source:
+        """The cell to begin with, to be copied below ``%%metal``."""
+        return Source(_HEAD + self.starter)
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n\n{self.task}\n\n%%metal\n{self.cell}"
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        text = self.cell._repr_html_()
+        html = f"<h4>{escape(self.title)}</h4><p>{escape(self.task)}</p>{text}"
+        return {"text/plain": repr(self), "text/html": html}

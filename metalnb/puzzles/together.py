@@ -1,0 +1,274 @@
+"""Puzzles 9 to 18: threads that work together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .puzzle import Puzzle
+
+__all__ = ["PUZZLES"]
+
+_GROUP = 256
+_TILE = 8
+
+
+def _floats(rng: np.random.Generator, shape: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(rng.normal(0, 1, shape), np.float32)
+
+
+def _vectors(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"a": _floats(rng, n), "b": _floats(rng, n), "n": n}
+
+
+def _signal(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"a": _floats(rng, n), "b": _floats(rng, 4), "n": n, "k": 4}
+
+
+def _vector(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"a": _floats(rng, n), "n": n}
+
+
+def _rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"a": _floats(rng, (5, n)), "n": n}
+
+
+def _large_rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"a": _floats(rng, (5, n)) + np.float32(200), "n": n}
+
+
+def _matrices(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"a": _floats(rng, (n, n)), "b": _floats(rng, (n, n)), "n": n}
+
+
+def _rectangle(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"a": _floats(rng, (n, n + 3)), "rows": n, "columns": n + 3}
+
+
+def _values(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"a": rng.integers(0, 16, n).astype(np.uint32)}
+
+
+def _double(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.asarray(a, np.float64)
+
+
+def _softmax(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:  # noqa: ARG001  (the kernel's own parameters)
+    e = np.exp(_double(a) - _double(a).max(1, keepdims=True))
+    return np.asarray(e / e.sum(1, keepdims=True))
+
+
+def _tiles(n: int) -> tuple[int, int]:
+    side = -(-n // _TILE) * _TILE
+    return (side, side)
+
+
+PUZZLES = (
+    Puzzle(
+        "dot",
+        "9 · Dot product",
+        "Multiply a and b element by element and add it all up: out[0] is the sum. One threadgroup of 256 threads does "
+        "it; n is at most 256. Bring the products into threadgroup memory, then halve the number of working threads "
+        "until one sum is left.",
+        """kernel void dot(device const float* a, device const float* b, device float* out, constant uint& n,
+                uint t [[thread_position_in_threadgroup]]) {
+    threadgroup float partial[256];
+    // your lines here
+}
+""",
+        _vectors,
+        lambda a, b, n: np.array([_double(a) @ _double(b)]),
+        lambda n: {"grid": _GROUP, "threadgroup": _GROUP},
+        sizes=(1, 8, 31, 32, 33, 100, 256),
+        hints=(
+            "A thread without an element brings 0.",
+            "for (uint step = 128; step > 0; step /= 2) { barrier; if (t < step) partial[t] += partial[t + step]; }",
+            "Every thread must reach every barrier: put it outside the if.",
+        ),
+    ),
+    Puzzle(
+        "convolved",
+        "10 · Convolution in one dimension",
+        "out[i] = a[i] * b[0] + a[i + 1] * b[1] + … over the k elements of b. What lies beyond the end of a "
+        "counts as 0.",
+        """kernel void convolved(device const float* a, device const float* b, device float* out,
+                      constant uint& n, constant uint& k, uint i [[thread_position_in_grid]]) {
+    // your lines here
+}
+""",
+        _signal,
+        lambda a, b, n, k: np.correlate(np.concatenate([_double(a), np.zeros(k - 1)]), _double(b), "valid"),
+        lambda n: {"grid": n},
+        hints=("A loop over j from 0 to k.", "Leave out the terms where i + j is n or more."),
+    ),
+    Puzzle(
+        "running_sum",
+        "11 · Prefix sum",
+        "out[i] is the sum of a[0] to a[i]. One threadgroup of 256, n at most 256. In each step every thread adds the "
+        "value that lies 1, then 2, then 4, … places before its own (Hillis and Steele, 1986).",
+        """kernel void running_sum(device const float* a, device float* out, constant uint& n,
+                        uint t [[thread_position_in_threadgroup]]) {
+    threadgroup float sums[256];
+    // your lines here
+}
+""",
+        _vector,
+        lambda a, n: np.cumsum(_double(a)),
+        lambda n: {"grid": _GROUP, "threadgroup": _GROUP},
+        sizes=(1, 8, 31, 32, 33, 100, 256),
+        hints=(
+            "Read the value before you, wait, then write your own: two barriers in each step.",
+            "float before = t >= step ? sums[t - step] : 0;",
+        ),
+    ),
+    Puzzle(
+        "row_sums",
+        "12 · Sum along an axis",
+        "a has five rows of n elements; out[r] is the sum of row r. There is one threadgroup of 32 for each row, "
+        "and rows are longer than that: each thread adds up several elements first.",
+        """kernel void row_sums(device const float* a, device float* out, constant uint& n,
+                     uint row [[threadgroup_position_in_grid]],
+                     uint t [[thread_position_in_threadgroup]]) {
+    threadgroup float partial[32];
+    // your lines here
+}
+""",
+        _rows,
+        lambda a, n: _double(a).sum(1),
+        lambda n: {"grid": 5 * 32, "threadgroup": 32},
+        sizes=(1, 31, 32, 33, 100, 257),
+        shown=64,
+        hints=("for (uint i = t; i < n; i += 32) sum += a[row * n + i];", "Then the tree, from step 16 down."),
+    ),
+    Puzzle(
+        "simd_dot",
+        "13 · SIMD-groups",
+        "The dot product again, with one SIMD-group of 32 threads and no threadgroup memory: the threads of a "
+        "SIMD-group "
+        "can add up their values with simd_sum. n is anything.",
+        """kernel void simd_dot(device const float* a, device const float* b, device float* out, constant uint& n,
+                     uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        _vectors,
+        lambda a, b, n: np.array([_double(a) @ _double(b)]),
+        lambda n: {"grid": 32, "threadgroup": 32},
+        sizes=(1, 31, 32, 33, 100, 1000),
+        hints=("Each lane adds up every 32nd product.", "All lanes call simd_sum; one lane writes."),
+    ),
+    Puzzle(
+        "product",
+        "14 · Matrix product",
+        "out = a b for n × n matrices, through tiles of 8 × 8 in threadgroup memory: the threadgroup brings one "
+        "tile of a "
+        "and one of b, waits, adds up 8 products a thread, waits, and goes on to the next pair. The grid is "
+        "rounded up.",
+        """kernel void product(device const float* a, device const float* b, device float* out, constant uint& n,
+                    uint2 p [[thread_position_in_grid]],
+                    uint2 t [[thread_position_in_threadgroup]]) {
+    threadgroup float tile_a[8][8];
+    threadgroup float tile_b[8][8];
+    // your lines here
+}
+""",
+        _matrices,
+        lambda a, b, n: _double(a) @ _double(b),
+        lambda n: {"grid": _tiles(n), "threadgroup": (_TILE, _TILE)},
+        sizes=(1, 7, 8, 9, 20),
+        shown=4,
+        hints=(
+            "for (uint first = 0; first < n; first += 8) { … }",
+            "Bring 0 where a tile hangs over the edge; return from no thread before the last barrier.",
+            "tile_a[t.y][t.x] is a[p.y][first + t.x]; tile_b[t.y][t.x] is b[first + t.y][p.x].",
+        ),
+    ),
+    Puzzle(
+        "histogram",
+        "15 · Histogram",
+        "Count how often each of the values 0 to 15 is in a. Many threads may want the same counter at once: "
+        "each adds to it with an atomic. The counters begin at 0.",
+        """kernel void histogram(device const uint* a, device atomic_uint* counts,
+                      uint i [[thread_position_in_grid]]) {
+    // your line here
+}
+""",
+        _values,
+        lambda a: np.bincount(a, minlength=16).astype(np.uint32),
+        lambda n: {"grid": n},
+        sizes=(1, 32, 33, 1000),
+        out="counts",
+        dtype=np.uint32,
+        once=False,
+        zeroed=True,
+        hints=("atomic_fetch_add_explicit(&counts[…], 1, memory_order_relaxed);",),
+    ),
+    Puzzle(
+        "transposed",
+        "16 · Transpose",
+        "out[x][y] = a[y][x] for a matrix of rows × columns. Do it through a tile, so that neighbouring threads "
+        "both read "
+        "and write neighbouring elements. Threadgroups are 8 × 8, the grid covers a and is rounded up.",
+        """kernel void transposed(device const float* a, device float* out, constant uint& rows, constant uint& columns,
+                       uint2 p [[thread_position_in_grid]],
+                       uint2 t [[thread_position_in_threadgroup]],
+                       uint2 group [[threadgroup_position_in_grid]]) {
+    threadgroup float tile[8][9];  // one column too many: then a column's elements lie in different banks
+    // your lines here
+}
+""",
+        _rectangle,
+        lambda a, rows, columns: a.T,
+        lambda n: {"grid": (_tiles(n + 3)[0], _tiles(n)[0]), "threadgroup": (_TILE, _TILE)},
+        sizes=(1, 5, 8, 9, 20),
+        shown=4,
+        hints=(
+            "Bring a[p.y][p.x] to tile[t.y][t.x], and wait.",
+            "The tile's place in out: column group.y * 8, row group.x * 8.",
+            "out[(group.x * 8 + t.y) * rows + group.y * 8 + t.x] = tile[t.x][t.y], guarded.",
+        ),
+    ),
+    Puzzle(
+        "softmaxed",
+        "17 · Softmax",
+        "Each of five rows becomes exp(a[i] - m) / s, where m is the row's largest element and s makes the "
+        "row's sum 1. "
+        "One SIMD-group of 32 for each row. Without m, exp overflows: the numbers are large.",
+        """kernel void softmaxed(device const float* a, device float* out, constant uint& n,
+                      uint row [[threadgroup_position_in_grid]],
+                      uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        _large_rows,
+        _softmax,
+        lambda n: {"grid": 5 * 32, "threadgroup": 32},
+        sizes=(1, 31, 32, 33, 100),
+        shown=32,
+        hints=(
+            "Three walks over the row: the largest, the sum, the result.",
+            "simd_max, then simd_sum: every lane gets the answer.",
+        ),
+    ),
+    Puzzle(
+        "first_largest",
+        "18 · Arg-max",
+        "out[0] is the index of the largest element of a, the first one if several are largest. One SIMD-group of 32; "
+        "n is anything. Carry the value and its index together.",
+        """kernel void first_largest(device const float* a, device uint* out, constant uint& n,
+                          uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        lambda rng, n: {"a": np.round(_floats(rng, n)), "n": n},
+        lambda a, n: np.array([np.argmax(a)], np.uint32),
+        lambda n: {"grid": 32, "threadgroup": 32},
+        sizes=(1, 31, 32, 33, 100, 1000),
+        dtype=np.uint32,
+        hints=(
+            "Each lane first finds its own best over every 32nd element.",
+            "Then the largest value of all: simd_max. Which lanes have it? Of their indices, take simd_min.",
+        ),
+    ),
+)

@@ -1,0 +1,68 @@
+"""Random arrays: ``mnb.random.randn(1000)``. The same seed gives the same numbers on every engine.
+
+A generator is a key and a count of the blocks that it has used; the numbers themselves are made on the device, from
+counters (``random.metal``). Bits, integers and uniform floats are equal to the bit on every engine. Normal floats are
+made of operations that IEEE 754 rounds in one way, and so are equal too wherever an engine keeps to it; metalcompute
+compiles with fast math, which leaves the last bits open.
+
+Functions of this module use a generator of the module's own, which `seed` starts anew; without it the first use takes a
+seed from the system.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .generator import Generator
+
+__all__ = [
+    "Generator", "bytes", "choice", "default_rng", "normal", "permutation", "rand", "randint", "randn", "random",
+    "seed", "shuffle", "standard_normal", "uniform",
+]  # fmt: skip
+
+
+# ---- The module's own generator.
+_own: Generator | None = None
+
+
+def _default() -> Generator:
+    global _own  # noqa: PLW0603  (one generator for all functions of the module)
+    if _own is None:
+        _own = Generator()
+    return _own
+
+
+def default_rng(seed: int | None = None) -> Generator:
+    """Give a generator of one's own, as NumPy's function of this name does."""
+    return Generator(seed)
+
+
+def seed(seed: int | None = None) -> None:
+    """Start the module's generator anew; without a number, from a seed of the system's."""
+    global _own  # noqa: PLW0603
+    _own = Generator(seed)
+
+
+def _of_default(name: str) -> Any:
+    method = getattr(Generator, name)
+
+    def function(*args: Any, **options: Any) -> Any:
+        return getattr(_default(), name)(*args, **options)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = method.__doc__
+    function.__wrapped__ = method  # type: ignore[attr-defined]
+    return function
+
+
+random = _of_default("random")
+uniform = _of_default("uniform")
+normal = _of_default("normal")
+standard_normal = _of_default("standard_normal")
+rand = _of_default("rand")
+randn = _of_default("randn")
+randint = _of_default("randint")
+permutation = _of_default("permutation")
+shuffle = _of_default("shuffle")
+choice = _of_default("choice")
+bytes = _of_default("bytes")

@@ -1,0 +1,281 @@
+"""The generator of random arrays."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from metalnb import engine as engines
+from metalnb.arrays.array import Array, empty
+from metalnb.arrays.convert import asarray
+from metalnb.arrays.types import as_dtype, is_float, is_integer
+from metalnb.library_kernels.axes import axis_of, shape_of
+from metalnb.library_kernels.bits import SIMD, as_bits, program, width
+from metalnb.library_kernels.dispatch import dispatch
+from metalnb.library_kernels.gathering import take
+from metalnb.library_kernels.moving import copy_into
+from metalnb.library_kernels.searching import searchsorted
+from metalnb.library_kernels.sorting import argsort
+
+from .keys import CHILD, block, key_of
+
+__all__ = ["Generator", "Size"]
+
+Size = int | Iterable[int] | None
+
+_ROWS = 32  # of blocks that a SIMD-group makes, as in random.metal
+_WORDS = 4
+_FLOAT32, _UINT32, _UINT64 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint64)
+
+
+class Generator:
+    """A stream of random numbers.
+
+    Parameters
+    ----------
+    seed : int, optional
+        Any integer, 0 or more; by default one from the system.
+    device : str, optional
+        The name of the engine whose arrays it gives; by default the one in use at each call.
+
+    Attributes
+    ----------
+    key : int
+        64 bits: the stream.
+    used : int
+        Blocks of four 32-bit words that were used of it. Setting both resumes a stream.
+
+    References
+    ----------
+    Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", 2011.
+    """
+
+    def __init__(self, seed: int | None = None, *, device: str | None = None) -> None:
+        self.key = key_of(seed)
+        self.used = 0
+        self.device = device
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<metalnb.random.Generator key={self.key:#x} used={self.used}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _resumed, (self.key, self.used, self.device)
+
+    def spawn(self, n: int) -> list[Generator]:
+        """Give `n` generators whose streams are independent of each other and of this one.
+
+        Their keys are taken from this stream, which goes on by as many blocks.
+        """
+        first = self._take(n)
+        made = []
+        for i in range(n):
+            words = block(first + i, self.key, CHILD)
+            made.append(_resumed(words[0] | words[1] << 32, 0, self.device))
+        return made
+
+    def random(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
+        """Give floats, each equally likely on [0, 1): multiples of 2^-24, of float16 2^-11, of bfloat16 2^-8."""
+        return self._floats("random", "uniform", 0.0, 1.0, size, dtype)
+
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
+        """Give floats on [low, high): ``low + (high - low) * random()``, which may round to `high`.
+
+        Raises
+        ------
+        ValueError
+            When a bound is not finite.
+        """
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError(f"uniform: the bounds must be finite; got low={low}, high={high}.")
+        return self._floats("uniform", "uniform", low, high - low, size, dtype)
+
+    def normal(self, loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
+        """Give floats from the normal distribution with a mean and a standard deviation.
+
+        Raises
+        ------
+        ValueError
+            When the standard deviation is negative.
+        """
+        if not scale >= 0:
+            raise ValueError(f"normal: scale must be 0 or more; got {scale}.")
+        return self._floats("normal", "normal", loc, scale, size, dtype)
+
+    def standard_normal(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
+        """Give floats from the normal distribution with mean 0 and standard deviation 1."""
+        return self.normal(0.0, 1.0, size, dtype)
+
+    def rand(self, *shape: int, dtype: Any = _FLOAT32) -> Array:
+        """Give floats on [0, 1): ``rand(3, 4)``."""
+        return self.random(shape, dtype)
+
+    def randn(self, *shape: int, dtype: Any = _FLOAT32) -> Array:
+        """Give standard normal floats: ``randn(3, 4)``."""
+        return self.normal(0.0, 1.0, shape, dtype)
+
+    def randint(self, low: int, high: int | None = None, size: Size = None, dtype: Any = np.int64, *,
+                endpoint: bool = False) -> Array:  # fmt: skip
+        """Give integers, each exactly as likely as the others.
+
+        Parameters
+        ----------
+        low, high : int
+            From `low` up to and without `high`; from 0 up to `low` when `high` is left out.
+        size : int or tuple of int, optional
+        dtype : dtype
+            Any integer dtype, or bool.
+        endpoint : bool
+            `high` is one of them.
+
+        Raises
+        ------
+        ValueError
+            When there is no such integer, or the dtype does not hold them all.
+        """
+        low, high = (0, low) if high is None else (low, high)
+        low, count = operator.index(low), operator.index(high) - operator.index(low) + bool(endpoint)
+        wanted = as_dtype(dtype, "randint")
+        if not is_integer(wanted) and wanted != np.bool_:
+            raise TypeError(f"randint: dtype must be an integer dtype or bool; got {wanted}.")
+        least, most = (0, 1) if wanted == np.bool_ else (np.iinfo(wanted).min, np.iinfo(wanted).max)
+        if count <= 0:
+            raise ValueError(f"randint: no integers from {low} to {high}: low must be less than high.")
+        if low < least or low + count - 1 > most:
+            raise ValueError(f"randint: {wanted} holds {least} to {most}; got {low} to {low + count - 1}.")
+        out = empty(_shape("randint", size), wanted, self._engine())
+        self._integers(out, low, count)
+        return out
+
+    integers = randint
+
+    def bytes(self, length: int) -> builtins.bytes:
+        """Give random bytes."""
+        words = empty((-(-operator.index(length) // 4),), _UINT32, self._engine())
+        self._integers(words, 0, 1 << 32)
+        return words.tobytes()[:length]
+
+    def permutation(self, x: int | Array, axis: int = 0) -> Array:
+        """Give an array's rows in random order, or the integers below a number; every order is equally likely."""
+        if isinstance(x, (int, np.integer)):
+            return self._order(operator.index(x))
+        given = self._array(x)
+        axis = axis_of("permutation", axis, given.ndim)
+        shuffled: Array = take(given, self._order(given.shape[axis]), axis=axis)
+        return shuffled
+
+    def shuffle(self, x: Array, axis: int = 0) -> None:
+        """Put an array's rows in random order, in place."""
+        copy_into(x, self.permutation(x, axis))
+
+    def choice(self, a: int | Array, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0) -> Array:
+        """Choose among an array's rows, or the integers below a number.
+
+        Parameters
+        ----------
+        a : int or Array
+        size : int or tuple of int, optional
+        replace : bool
+            False: none is chosen twice.
+        p : sequence of float, optional
+            How likely each is; they sum to 1. Only with `replace`.
+        axis : int
+
+        Raises
+        ------
+        ValueError
+            When there are none, or not as many; or when `p` does not fit.
+        """
+        rows = None if isinstance(a, (int, np.integer)) else self._array(a)
+        n = operator.index(a) if rows is None else rows.shape[axis_of("choice", axis, rows.ndim)]
+        shape = _shape("choice", size)
+        count = math.prod(shape)
+        if n <= 0 and count:
+            raise ValueError("choice: there is nothing to choose from.")
+        if p is not None:
+            chosen = self._weighted(n, p, shape, replace=replace)
+        elif replace:
+            chosen = self.randint(0, max(n, 1), shape)
+        elif count > n:
+            raise ValueError(f"choice: {count} cannot be chosen of {n} without replacement.")
+        else:
+            chosen = self._order(n)[:count].reshape(shape)
+        return chosen if rows is None else take(rows, chosen, axis=axis)
+
+    # ---- How it is done.
+    def _weighted(self, n: int, p: Any, shape: tuple[int, ...], *, replace: bool) -> Array:
+        weights = np.asarray(p.read() if isinstance(p, Array) else p, np.float64)
+        if not replace:
+            raise ValueError("choice: p works with replacement only.")
+        if weights.shape != (n,) or (weights < 0).any() or abs(weights.sum() - 1) > 1e-6:
+            raise ValueError(f"choice: p must be {n} numbers, 0 or more, that sum to 1; got shape {weights.shape}.")
+        # Bounds as 64-bit fractions: float32 would not tell rare ones apart.
+        bounds = np.minimum(np.cumsum(weights) / weights.sum() * 2.0**64, np.nextafter(2.0**64, 0)).astype(np.uint64)
+        bounds[np.flatnonzero(weights)[-1] :] = np.iinfo(np.uint64).max
+        drawn = empty(shape, _UINT64, self._engine())
+        self._integers(drawn, 0, (1 << 64) - 1)
+        chosen: Array = searchsorted(asarray(bounds, device=drawn.device), drawn, side="right")
+        return chosen
+
+    def _order(self, n: int) -> Array:
+        """Give 0 … n - 1 in random order: where 64 random bits each sort to. Ties are one in 2^64 / n²."""
+        keys = empty((n,), _UINT64, self._engine())
+        self._integers(keys, 0, 1 << 64)
+        order: Array = argsort(keys)
+        return order
+
+    def _array(self, given: Any) -> Array:
+        return given if isinstance(given, Array) else asarray(given, device=self.device)
+
+    def _engine(self) -> engines.Engine:
+        return engines.named(self.device)
+
+    def _take(self, blocks: int) -> int:
+        with self._lock:
+            first = self.used
+            self.used += blocks
+        return first
+
+    def _floats(self, who: str, kind: str, first: float, second: float, size: Size, dtype: Any) -> Array:
+        wanted = as_dtype(dtype, who)
+        if not is_float(wanted):
+            raise TypeError(f"{who}: dtype must be float32, float16 or bfloat16; got {wanted}.")
+        out = empty(_shape(who, size), wanted, self._engine())
+        bound = as_bits(out) if wanted.name == "bfloat16" else out
+        self._fill(f"random_{kind}_{wanted.name}", bound, (first, second), _WORDS)
+        return out
+
+    def _integers(self, out: Array, low: int, count: int) -> None:
+        bits = width(out.dtype)
+        word = 64 if bits == 64 else 32
+        whole = count >> word  # all words: nothing is rejected
+        excess = (1 << word) % count
+        interval = {"low": low % (1 << 64), "range": 0 if whole else count, "excess": excess}
+        name = "random_integers_64" if bits == 64 else f"random_integers_{bits}"
+        self._fill(name, as_bits(out), interval, _WORDS * 32 // word)
+
+    def _fill(self, name: str, out: Array, parameters: Any, each: int) -> None:
+        """Fill an array, `each` elements to a block: whole rows of 32 blocks are used up."""
+        if out.size == 0:
+            return
+        rows = -(-out.size // (SIMD * each))
+        number = self._take(rows * SIMD)
+        stream = {"key": (self.key & 0xFFFFFFFF, self.key >> 32), "block": number, "count": out.size}
+        kernel = program("random.metal", out.engine)[name]
+        dispatch(kernel, out, stream, parameters, grid=SIMD * -(-rows // _ROWS), threadgroup=SIMD)
+
+
+def _resumed(key: int, used: int, device: str | None) -> Generator:
+    made = Generator(0, device=device)
+    made.key, made.used = key, used
+    return made
+
+
+def _shape(who: str, size: Size) -> tuple[int, ...]:
+    return () if size is None else shape_of(who, size)

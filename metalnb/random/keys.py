@@ -1,0 +1,38 @@
+"""Keys: what tells one stream of random numbers from another."""
+
+from __future__ import annotations
+
+import operator
+import secrets
+
+__all__ = ["CHILD", "SEED", "block", "key_of"]
+
+_KEY_BITS = 64
+SEED, CHILD = 1, 2  # what keys are made with, apart from all numbers of all streams
+
+
+def key_of(seed: int | None) -> int:
+    """Mix a seed into 64 bits, so that seeds near each other give streams that have nothing in common."""
+    if seed is None:
+        return secrets.randbits(_KEY_BITS)
+    number = operator.index(seed)
+    if number < 0:
+        raise ValueError(f"seed: 0 or more; got {seed}.")
+    key = 0
+    while True:
+        words = block(number & 0xFFFFFFFFFFFFFFFF, key, SEED)
+        key = words[0] | words[1] << 32
+        number >>= 64
+        if not number:
+            return key
+
+
+def block(number: int, key: int, use: int = 0) -> tuple[int, int, int, int]:
+    """Give one block, as ``random.metal`` does; `use` is 0 for the blocks of a stream, and else for keys."""
+    x, y, z, w = number & 0xFFFFFFFF, number >> 32, 0, use
+    k, m = key & 0xFFFFFFFF, key >> 32
+    for _ in range(10):
+        a, b = x * 0xD2511F53, z * 0xCD9E8D57
+        x, y, z, w = (b >> 32) ^ y ^ k, b & 0xFFFFFFFF, (a >> 32) ^ w ^ m, a & 0xFFFFFFFF
+        k, m = (k + 0x9E3779B9) & 0xFFFFFFFF, (m + 0xBB67AE85) & 0xFFFFFFFF
+    return x, y, z, w

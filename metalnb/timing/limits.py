@@ -1,0 +1,204 @@
+"""What this engine can do at best: measured with kernels that do nothing else, once, and kept on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from metalnb import cache
+from metalnb import engine as engines
+from metalnb.engine.base import Engine
+from metalnb.errors import ArgumentError
+from metalnb.program import compile
+
+from .machine import last_cache, machine_name, nominal
+from .others import Others
+from .probes import ARITHMETIC, PROBES, Probe
+from .record import Traffic
+from .sample import DispatchJob
+
+__all__ = ["Limits", "limits"]
+
+_FORM = 2  # of the records and of the way they are measured: older ones are measured anew
+_SPAN = 4  # arrays as large as so many last caches
+_BYTES = 1 << 28  # of an array, where the last cache is not known
+_RUNS = 7  # of each probe in each size of threadgroup; the best counts
+_READS_ONLY = 0.9  # a mix with more than this part reads is held against reading alone
+_READS_MOST = 0.6  # with more than this, against two reads and a write
+_WRITES_ONLY = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The rates that an engine reached on this machine.
+
+    Attributes
+    ----------
+    engine, device, machine : str
+    date : str
+        When they were measured: ISO 8601, local time.
+    versions : mapping of str to str
+        Of what the engine stands on.
+    read, write, copy, triad, update : float
+        B/s of reading an array; of writing one; of ``a = b``; of ``a = b + q·c``; of ``a = q - a`` in place. Each byte
+        counts once for a read and once for a write. On a processor writing costs a read as well, since a line of
+        memory comes to the cache before it is written; so `copy` reaches less than `update`, which has read it anyway.
+    flops : float
+        Single-precision operations per second, of independent chains of fused multiply-adds (two operations each).
+    cache : int or None
+        Bytes of the last cache. Arrays that fit in it may go beyond the limits.
+    nominal : tuple of 2 float or None
+        What the chip's maker, or who counted its cores, says: B/s and FLOP/s.
+    others : float
+        The part of all processors' time that other programs took meanwhile: with much of it the limits are too low.
+    """
+
+    engine: str
+    device: str
+    machine: str
+    date: str
+    versions: Mapping[str, str]
+    read: float
+    write: float
+    copy: float
+    triad: float
+    update: float
+    flops: float
+    cache: int | None = None
+    nominal: tuple[float, float] | None = None
+    others: float = 0.0
+
+    def ceiling(self, traffic: Traffic) -> tuple[str, float]:
+        """Give the name and the B/s of the limit with most nearly the same mix of reads and writes."""
+        total = traffic.bytes or 1
+        if traffic.read / total >= _READS_ONLY:
+            name = "read"
+        elif traffic.read / total <= _WRITES_ONLY:
+            name = "write"
+        elif traffic.written and traffic.updated >= traffic.written / 2:
+            name = "update"
+        else:
+            name = "triad" if traffic.read / total >= _READS_MOST else "copy"
+        return name, getattr(self, name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the fields as plain values that `json.dumps` takes."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_json` gave.
+
+        Raises
+        ------
+        KeyError, TypeError
+            When it is something else.
+        """
+        pair = data["nominal"]
+        return cls(**{**data, "nominal": None if pair is None else (float(pair[0]), float(pair[1]))})
+
+    def __repr__(self) -> str:
+        from .text import limits_text
+
+        return limits_text(self)
+
+    def _repr_html_(self) -> str:
+        from .card import limits_html
+
+        return limits_html(self)
+
+
+def limits(*, engine: str | None = None, again: bool = False) -> Limits:
+    """Tell what this machine's memory and arithmetic can do, as an engine's kernels reach it.
+
+    Measured once, in about three seconds, and kept on disk for the device and the versions of what drives it.
+
+    Parameters
+    ----------
+    engine : str, optional
+        One of `engines`; by default the one in use.
+    again : bool, optional
+        True measures anew.
+
+    Returns
+    -------
+    Limits
+
+    Raises
+    ------
+    EngineUnavailable
+        When no engine, or not the one named, can run here.
+    """
+    chosen = engines.named(engine)
+    key = _key(chosen)
+    if not again:
+        kept = cache.store().get(key, "limits")
+        if kept is not None:
+            try:
+                return Limits.from_json(json.loads(kept))
+            except (ValueError, KeyError, TypeError):
+                pass  # damaged: measured anew
+    found = _measured(chosen)
+    cache.store().put(key, "limits", json.dumps(found.to_json()).encode())
+    return found
+
+
+def _key(engine: Engine) -> str:
+    caps = engine.caps
+    versions = repr(sorted(caps.versions.items()))
+    texts = [p.source for p in (*PROBES, *ARITHMETIC)]
+    return cache.digest(str(_FORM), engine.name, caps.device, machine_name(), versions, *texts)
+
+
+def _measured(engine: Engine) -> Limits:
+    known = last_cache(engine)
+    span = _span(known)
+    try:
+        arrays = {n: np.frombuffer(engine.alloc(span), np.float32) for n in "abc"}
+    except MemoryError as error:
+        raise ArgumentError(f"limits: needs three arrays of {span:,} bytes. Free some memory.") from error
+    for array in arrays.values():
+        array[:] = 1
+    rates, others = _rates(engine, arrays)
+    caps = engine.caps
+    date = dt.datetime.now().astimezone().isoformat(timespec="seconds")
+    return Limits(
+        engine.name, caps.device, machine_name(), date, dict(caps.versions), **rates,
+        cache=known, nominal=nominal(caps.device), others=others,
+    )  # fmt: skip
+
+
+def _span(last: int | None) -> int:
+    """Give the bytes of an array that is well beyond the last cache."""
+    return max(_SPAN * last, 1 << 26) if last else _BYTES
+
+
+def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], float]:
+    """Give the best rate for each limit, and what others took of the processors meanwhile.
+
+    The probes take turns, so that one which is disturbed for a while is run again when that is over.
+    """
+    jobs = [(probe, grid, job) for probe in (*PROBES, *ARITHMETIC) for grid, job in _jobs(engine, probe, arrays)]
+    for _, _, job in jobs:
+        job.run(1)  # compiled, and with every page in its place
+    watch = Others()
+    best: dict[str, float] = {}
+    for _ in range(_RUNS):
+        for probe, grid, job in jobs:
+            best[probe.limit] = max(best.get(probe.limit, 0.0), probe.amount * grid / job.run(1))
+    return best, watch.share()
+
+
+def _jobs(engine: Engine, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
+    """Make a probe ready for each size of threadgroup, with its number of threads."""
+    kernel = compile(probe.source, engine=engine.name)["probe"]
+    given = [arrays[p.name] for p in kernel.signature.buffers]
+    grid = probe.threads or given[0].size // probe.elements
+    for threadgroup in probe.threadgroups:
+        yield grid, DispatchJob(kernel.prepare(*given, grid=grid, threadgroup=threadgroup), keep=False)

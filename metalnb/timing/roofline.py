@@ -1,0 +1,106 @@
+"""`roofline`: kernels in the picture of what memory and arithmetic allow.
+
+Source: S. Williams, A. Waterman and D. Patterson, "Roofline: an insightful visual performance model for multicore
+architectures", Communications of the ACM 52 (2009).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from metalnb.errors import ArgumentError
+
+from .limits import Limits, limits
+from .record import Timing
+from .units import percent
+from .verdict import verdict
+
+__all__ = ["Roofline", "roofline"]
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Timings against the limits of the engine that they ran on; a notebook shows it as a picture with its sentences.
+
+    Attributes
+    ----------
+    timings : tuple of Timing
+    limits : Limits
+    """
+
+    timings: tuple[Timing, ...]
+    limits: Limits
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What bounds each kernel, and how far it is from its roof."""
+        return tuple(f"{n} {t.kernel}: {_sentence(t)}" for n, t in enumerate(self.timings, 1))
+
+    def figure(self) -> Any:
+        """Draw it.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            That pyplot does not know of: it is shown once, and closed with its last reference.
+        """
+        from .plot import roofline_figure
+
+        return roofline_figure(self)
+
+    def __repr__(self) -> str:
+        from .text import limits_text
+
+        return "\n".join([limits_text(self.limits), *self.sentences])
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
+        from .card import roofline_html
+        from .plot import png, svg
+
+        drawn = self.figure()
+        return {"text/plain": repr(self), "text/html": roofline_html(self, svg(drawn)), "image/png": png(drawn)}
+
+
+def roofline(*timings: Timing) -> Roofline:
+    """Show what bounds kernels: memory, arithmetic, the dispatch, or none of them.
+
+    Each is a point: the operations it does for each byte it moves, and the operations it does in a second. The roof
+    over it is what the engine's own kernels reached (see `limits`), and dashed what the chip is said to have, where
+    that is known.
+
+    Parameters
+    ----------
+    *timings : Timing
+        From `measure`, all on one device. One without ``flops`` or ``bytes`` has no place in the picture, but its
+        sentence. With none at all there are the roofs alone.
+
+    Returns
+    -------
+    Roofline
+
+    Raises
+    ------
+    ArgumentError
+        For what is no Timing, and for timings of several devices.
+    """
+    for timing in timings:
+        if not isinstance(timing, Timing):
+            raise ArgumentError(f"roofline: takes what measure gives; got {type(timing).__name__}.")
+    places = sorted({f"{t.engine} ({t.device})" for t in timings})
+    if len(places) > 1:
+        raise ArgumentError(f"roofline: one device has one roof; got timings of {', '.join(places)}.")
+    return Roofline(timings, limits(engine=timings[0].engine if timings else None))
+
+
+def _sentence(timing: Timing) -> str:
+    found = verdict(timing)
+    said = found.sentence or "nothing is known of its bytes or operations: pass bytes= and flops= to measure"
+    if timing.intensity is None or timing.throughput is None or not timing.limit or not timing.peak:
+        return f"{said} (not drawn)"
+    if found.bound in {"memory", "arithmetic"}:
+        return said
+    roof = timing.intensity * timing.limit
+    side = "memory" if roof < timing.peak else "arithmetic"
+    at = percent(timing.throughput / min(roof, timing.peak))
+    return f"{said}. At {timing.intensity:.3g} FLOP/B {side} is its roof, and it has {at} of that"

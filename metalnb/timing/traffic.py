@@ -1,0 +1,109 @@
+"""The bytes that a dispatch must move, counted from its signature and its arrays.
+
+It is the least that any memory could get by with, so that the bandwidth made of it is never flattered: each input is
+read once and each output written once, whatever the kernel reads again. What only the author can know (parts of an
+array that are never touched, a gather that visits an element twice) is told with ``bytes=``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from metalnb.errors import ArgumentError
+from metalnb.kernel import Dispatch
+from metalnb.msl.signature import Param
+
+from .record import Traffic
+
+__all__ = ["PROTOCOL", "checked", "of_call", "of_dispatch", "of_sizes", "overridden"]
+
+PROTOCOL = "__metal_traffic__"
+
+
+def of_dispatch(dispatch: Dispatch) -> Traffic:
+    """Count a bound dispatch; a scalar's few bytes are left out."""
+    pairs = zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
+    return of_sizes((p, getattr(a, "nbytes", 0)) for p, a in pairs if a is not None)
+
+
+def of_sizes(pairs: Iterable[tuple[Param, int]]) -> Traffic:
+    """Count a dispatch by its parameters and the bytes of each array."""
+    read = written = updated = 0
+    unsure, unused = [], []
+    for param, nbytes in pairs:
+        if param.space == "threadgroup" or (param.reference and not param.writable):
+            continue
+        use = param.use or ("write" if param.writable else "read")
+        if use == "none":
+            unused.append(param.name)
+        read += nbytes if use in {"read", "update"} else 0
+        written += nbytes if use in {"write", "update"} else 0
+        updated += nbytes if use == "update" else 0
+        if param.writable and not param.use:
+            unsure.append(param.name)
+    notes = [f"{_named(unused)} counted as no bytes: the kernel does not use it"] if unused else []
+    if unsure:
+        notes.append(f"{_named(unsure)} counted as written only: pass bytes= if the kernel reads it too")
+    return Traffic(read, written, updated, notes=tuple(notes))
+
+
+def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:
+    """Ask a callable for its traffic; nothing is counted for one that does not tell.
+
+    A function offers it as an attribute ``__metal_traffic__``, called with the arguments of the call, which gives a
+    `Traffic`, or anything with its ``bytes`` and ``flops``.
+
+    Raises
+    ------
+    ArgumentError
+        When it gives something else.
+    """
+    ask = getattr(function, PROTOCOL, None)
+    if ask is None:
+        return Traffic(0, 0)
+    found = ask(*args, **named)
+    if isinstance(found, Traffic):
+        return found
+    try:
+        nbytes, flops = found.bytes, found.flops
+    except AttributeError:
+        name = getattr(function, "__name__", type(function).__name__)
+        message = f"{name}: {PROTOCOL} gives a Traffic, or what has its bytes and flops; got {type(found).__name__}."
+        raise ArgumentError(message) from None
+    return overridden(Traffic(0, 0), nbytes, flops)
+
+
+def overridden(counted: Traffic, nbytes: float | None, flops: float | None) -> Traffic:
+    """Put the caller's own counts in the place of those that were counted; the mix of reads and writes stays."""
+    if nbytes is not None:
+        known = counted.bytes
+        read = round(nbytes * counted.read / known) if known else round(nbytes / 2)
+        updated = round(nbytes * counted.updated / known) if known else 0
+        mixed = () if known else ("half of its bytes are taken as read and half as written",)
+        counted = Traffic(read, round(nbytes) - read, updated, counted.flops, mixed)
+    return counted if flops is None else replace(counted, flops=flops)
+
+
+def checked(asks: str, name: str, value: Any) -> float | None:
+    """Check a count that a caller gives.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if value is None:
+        return None
+    try:
+        number = math.nan if isinstance(value, (str, bool)) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ArgumentError(f"{asks}: {name} is what one dispatch comes to, a number, 0 or more; got {value!r}.")
+    return number
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(f"'{n}'" for n in names)

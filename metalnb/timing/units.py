@@ -1,0 +1,39 @@
+"""Numbers as people read them: ``4.71 ms``, ``42.1 GB/s``, ``93 %``."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["percent", "rate", "seconds", "threads"]
+
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_RATES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def seconds(value: float) -> str:
+    """Write a time in three digits and its unit."""
+    size, unit = next((t for t in _TIMES if value >= 0.9995 * t[0]), _TIMES[-1])
+    return f"{_digits(value / size)} {unit}"
+
+
+def rate(value: float, unit: str) -> str:
+    """Write a rate in three digits: ``rate(42.1e9, "B/s")`` is ``42.1 GB/s``."""
+    size, prefix = next((r for r in _RATES if value >= 0.9995 * r[0]), _RATES[-1])
+    return f"{_digits(value / size)} {prefix}{unit}"
+
+
+def percent(part: float) -> str:
+    """Write a part in percent; below 10 with one decimal, so that little is told from nothing."""
+    value = 100 * part
+    return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+
+
+def threads(grid: tuple[int, ...]) -> str:
+    """Write a grid: ``1,920 × 1,080``."""
+    return " × ".join(f"{n:,}" for n in grid)
+
+
+def _digits(value: float) -> str:
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    return f"{value:.{max(0, 2 - math.floor(math.log10(value * 1.0005)))}f}" if value < 999.5 else f"{value:,.0f}"

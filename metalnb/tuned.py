@@ -1,0 +1,61 @@
+"""Threadgroups that a sweep found best, kept on disk for a kernel's content and the device.
+
+There is one for each number of dimensions that a grid can have.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from . import cache
+from .launch import MAX_THREADS, dimensions
+
+if TYPE_CHECKING:
+    from .engine.base import Engine, Grid
+    from .recipe import Recipe
+
+__all__ = ["forget", "key_of", "recall", "remember"]
+
+_KIND = "tuned"
+
+
+def key_of(recipe: Recipe, kernel: str, engine: Engine) -> str:
+    """Name a kernel by all that it is made from, and the device.
+
+    How diagnostics name the cell is left out: it is the same kernel in another cell.
+    """
+    parts = recipe.key[:-1]  # the last is that name
+    return cache.digest(repr(parts), kernel, engine.caps.device)
+
+
+def recall(key: str) -> dict[int, Grid]:
+    """Give what was remembered: for a number of dimensions, a threadgroup."""
+    kept = cache.store().get(key, _KIND)
+    if kept is None:
+        return {}
+    try:
+        found = {int(n): tuple(map(int, group)) for n, group in json.loads(kept).items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+    return {n: (g[0], g[1], g[2]) for n, g in found.items() if len(g) == 3 and min(g) > 0 and _fits(g)}
+
+
+def remember(key: str, grid: Grid, threadgroup: Grid) -> None:
+    """Keep a threadgroup for grids of as many dimensions."""
+    _keep(key, {**recall(key), dimensions(grid): threadgroup})
+
+
+def forget(key: str) -> None:
+    """Go back to the defaults."""
+    _keep(key, {})
+
+
+def _keep(key: str, groups: Mapping[int, Grid]) -> None:
+    cache.store().put(key, _KIND, json.dumps({str(n): list(g) for n, g in groups.items()}).encode())
+
+
+def _fits(group: tuple[int, ...]) -> bool:
+    return math.prod(group) <= MAX_THREADS

@@ -1,0 +1,75 @@
+"""Make ``docs/ops.md`` from the table of ops: ``python tests/ops_page.py`` (`make docs`)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+from metalnb.library_kernels import table
+from metalnb.library_kernels.describe import dtypes_text, reference_text
+from metalnb.library_kernels.op import Op
+
+__all__ = ["PAGE", "page"]
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
+
+_FAMILIES = {
+    "elementwise": "Elementwise", "activation": "Activations and norms", "reduction": "Reductions", "scan": "Scans",
+    "linear": "Linear algebra", "moving": "Moving data", "sorting": "Sorting", "searching": "Searching", "sets": "Sets",
+    "creation": "Creation", "random": "Random numbers",
+}  # fmt: skip
+_INTRODUCTION = """\
+# The kernel library
+
+Every op of the library: {count} functions of `metalnb`, by family. This page is made from the rows of the table of ops
+(`make docs`), and so are each function's docstring, its tests and its benchmark; a test fails when it no longer says
+what they say. [Adding an op](adding-an-op.md) is adding a row.
+
+Arrays broadcast, dtypes are promoted by the array API standard's table, Python's numbers are weak. **takes** lists the
+dtypes; where an elementwise op takes floats alone, integers and bool are computed as float32. **ulp** is the error
+allowed to float32 against float64 arithmetic, in units in the last place of the result (of what is added, for sums that
+cancel); 0.5 is correctly rounded, and nothing stands where the result is exact. **MSL** names the file to read:
+`mnb.exp.source` shows it, and `#include <metalnb/reduce.metal>` puts it into a cell.
+"""
+
+
+def page() -> str:
+    """Write the page."""
+    ops = list(table.ops().values())
+    families = dict.fromkeys([*_FAMILIES, *(op.row.family for op in ops)])
+    parts = [_INTRODUCTION.format(count=len(ops))]
+    for family in families:
+        rows = [_line(op) for op in ops if op.row.family == family]
+        if rows:
+            head = ["| function | what it gives | takes | ulp | MSL | defined by |", "|---|---|---|--:|---|---|"]
+            parts.append("\n".join([f"## {_FAMILIES.get(family, family.capitalize())}", "", *head, *rows, ""]))
+    return "\n".join(parts)
+
+
+def _line(op: Op) -> str:
+    names = " ".join(f"`{alias}`" for alias in op.row.aliases)
+    call = f"`{op.name}{_signature(op)}`" + (f"<br>also {names}" if names else "")
+    bound = op.row.tolerance.get("float32", 0)
+    files = " ".join(f"[{k}](../library_kernels/{k})" for k in dict.fromkeys(_files(op)))
+    standard = f"Python array API standard 2024.12, ``{op.name}``"
+    cited = reference_text(op.name, op.row.cite).replace(standard, "array API")
+    cells = [call, op.doc, dtypes_text(op.row.dtypes), f"{bound:g}" if bound else "", files, cited.replace("``", "`")]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _files(op: Op) -> Iterator[str]:
+    yield from op.row.kernels
+    for part in op.row.parts:
+        yield from _files(part)
+
+
+def _signature(op: Op) -> str:
+    """Write the signature without its types."""
+    signature: inspect.Signature = op.__signature__
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    return str(inspect.Signature(plain))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

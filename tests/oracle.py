@@ -1,0 +1,130 @@
+"""What tests of the library share: arrays of every layout, and results held against a reference in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from metalnb.arrays.array import Array
+from metalnb.arrays.convert import asarray
+from metalnb.arrays.types import is_float
+from metalnb.library_kernels.op import Op
+
+__all__ = ["LAYOUTS", "error", "expected", "held", "laid"]
+
+Host = np.ndarray[Any, Any]
+
+LAYOUTS = ("plain", "transposed", "reversed", "stepped")
+
+
+def laid(host: Host, layout: str = "plain", device: str | None = None) -> Array:
+    """Give an array with these elements, whose memory lies as the layout says; axes of stride 0 keep it."""
+    if host.size and 0 in (s for s, n in zip(host.strides, host.shape, strict=True) if n > 1):
+        once = tuple(slice(None, 1) if s == 0 else slice(None) for s in host.strides)
+        base = laid(host[once], layout, device)
+        return base.viewed(np.broadcast_to(base.host, host.shape))
+    if layout == "transposed":
+        base = asarray(np.ascontiguousarray(host.T), device=device, copy=True)
+        return base.viewed(base.host.T)
+    if layout == "reversed":
+        back = (slice(None, None, -1),) * host.ndim
+        base = asarray(np.ascontiguousarray(host[back]), device=device, copy=True)
+        return base.viewed(base.host[back])
+    if layout == "stepped" and host.ndim:
+        wide = np.ones((*host.shape[:-1], 2 * host.shape[-1] + 3), host.dtype)
+        wide[..., 3::2] = host
+        base = asarray(wide, device=device, copy=True)
+        return base.viewed(base.host[..., 3::2])
+    return asarray(host, device=device, copy=True)
+
+
+def layouts(args: tuple[Any, ...]) -> Iterator[str]:
+    """Name the layouts that make a difference to these arguments."""
+    most = max((a.ndim for a in args if isinstance(a, np.ndarray)), default=0)
+    yield from LAYOUTS if most > 1 else ("plain", "reversed", "stepped") if most else ("plain",)
+
+
+def expected(op: Op, args: tuple[Any, ...], options: Mapping[str, Any], result: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Compute the reference, for a result of that dtype; give it with the arguments it was given."""
+    with np.errstate(all="ignore"):
+        wide = tuple(_widened(op, a, result) for a in args)
+        return op.row.reference(*wide, **{k: _widened(op, v, result) for k, v in options.items()}), wide
+
+
+def _widened(op: Op, value: Any, result: Any) -> Any:
+    """Give floats as float64; integers too where the op makes floats of them, by way of float32 as it does."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if op.row.native:
+        return value.astype(result)
+    if is_float(value.dtype):
+        return value.astype(np.float64) * 1.0  # a signalling NaN becomes a quiet one
+    masks = getattr(op, "masks", ())
+    if is_float(result) and not (value.dtype == np.bool_ and masks):
+        single = value.astype(np.float32) if op.row.family in {"elementwise", "activation"} else value
+        return single.astype(np.float64)
+    return value
+
+
+def held(op: Op, got: Array, want: Any, wide: tuple[Any, ...], what: str = "") -> None:
+    """Check a result against the reference: its shape, its integers exactly, its floats within the row's tolerance."""
+    host, want = got.read(), np.asarray(want)
+    assert host.shape == want.shape, f"{op.name}{what}: shape {host.shape}, not {want.shape}"
+    if not is_float(got.dtype):
+        assert np.array_equal(host, want), _told(op, host, want, host != want, wide, what)
+        return
+    size = want
+    if op.row.size is not None:
+        with np.errstate(all="ignore"):
+            size = np.asarray(op.row.size(*wide, want))
+    allowed = op.row.tolerance.get(got.dtype.name, 0.5)
+    off = error(host, want.astype(np.float64), size.astype(np.float64))
+    wrong = ~(off <= allowed)
+    assert not wrong.any(), f"{off.max():.3g} ulp, {allowed} allowed; " + _told(op, host, want, wrong, wide, what)
+
+
+def error(got: Host, exact: Host, size: Host | None = None) -> Host:
+    """Measure how far results are from exact values, in units in the last place of their dtype at a size.
+
+    0 where both are NaN or the same infinity; infinite where one alone is. A finite result whose exact value overflows
+    is measured from the number that would come after the largest.
+    """
+    info = _finfo(got.dtype)
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(got.dtype)
+        largest, least = float(info.max), float(info.smallest_subnormal)
+        _, exponent = np.frexp(np.clip(np.abs(exact if size is None else size), least, largest))
+        gap = np.ldexp(1.0, np.maximum(exponent - 1 - info.nmant, int(info.minexp) - info.nmant))
+        limit = np.ldexp(1.0, int(info.maxexp))
+        plain = got.astype(np.float64)
+        off = np.abs(plain - np.clip(exact, -limit, limit)) / gap
+        off = np.where(np.isinf(plain) | np.isnan(plain) | np.isnan(exact), np.inf, off)
+        same = (np.isinf(plain) & (rounded.astype(np.float64) == plain)) | (np.isnan(plain) & np.isnan(exact))
+    return np.asarray(np.where(same, 0.0, off))
+
+
+def _finfo(dtype: Any) -> Any:
+    if dtype.name == "bfloat16":
+        import ml_dtypes
+
+        return ml_dtypes.finfo(dtype)
+    return np.finfo(dtype)
+
+
+def _told(op: Op, got: Host, want: Host, wrong: Host, wide: tuple[Any, ...], what: str) -> str:
+    """Show the first few elements that are wrong, with what they were made of."""
+    places = np.argwhere(wrong)[:5]
+    lines = [f"{op.name}{what}: {np.count_nonzero(wrong)} of {wrong.size} are wrong"]
+    for place in map(tuple, places):
+        given = [a if not isinstance(a, np.ndarray) else _at(a, place, got.shape) for a in wide]
+        lines.append(f"  {place}: got {got[place]!r}, not {want[place]!r}, of {given}")
+    return "\n".join(lines)
+
+
+def _at(a: Host, place: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    try:
+        return np.broadcast_to(a, shape)[place]
+    except ValueError:
+        return f"{a.dtype}{a.shape}"

@@ -1,0 +1,391 @@
+"""The array: what it looks like, what it shares with NumPy and other libraries, and what its memory does."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import operator
+import pickle
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+SAXPY = """
+kernel void saxpy(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]]) {
+    y[i] = a * x[i] + y[i];
+}
+kernel void scaled(device const float* x, device float* out, constant float& a, uint i [[thread_position_in_grid]]) {
+    out[i] = a * x[i];
+}
+kernel void slowly(device float* x, constant uint& n, uint i [[thread_position_in_grid]]) {
+    float v = x[i];
+    for (uint k = 0; k < n; ++k) v = v * 0.999999f + 1e-6f;
+    x[i] = v;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program() -> Any:
+    return mnb.compile(SAXPY)
+
+
+def made(*shape: int, dtype: str = "float32") -> tuple[mnb.Array, np.ndarray[Any, Any]]:
+    """An array and NumPy's with the same elements, in memory of its own each."""
+    host = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    return mnb.array(host), host
+
+
+# ---- What it looks like.
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(3), np.array([True, False]), np.zeros((0, 3), np.int8),
+        np.float32(2.5), np.arange(5000, dtype=np.float32), np.array([np.nan, np.inf, -0.0], np.float16),
+    ],
+    ids=["matrix", "int64", "bool", "empty", "no axes", "long", "special"],
+)  # fmt: skip
+def test_it_prints_as_numpys(host: Any) -> None:
+    x = mnb.array(host)
+    assert repr(x) == repr(np.asarray(host))
+    assert str(x) == str(np.asarray(host))
+
+
+def test_attributes_are_numpys() -> None:
+    x, host = made(2, 3, 4)
+    for name in ("shape", "strides", "dtype", "ndim", "size", "itemsize", "nbytes"):
+        assert getattr(x, name) == getattr(host, name), name
+    view, seen = x[:, ::-1, 1], host[:, ::-1, 1]
+    assert (view.shape, view.strides) == (seen.shape, seen.strides)
+    assert x.device == x.engine.name == mnb.__array_namespace_info__().default_device()
+    assert x[0].T.shape == (4, 3)
+    assert x.mT.shape == (2, 4, 3)
+    with pytest.raises(ValueError, match="T: needs 2 axes"):
+        _ = x.T
+
+
+def test_pythons_numbers_come_out_of_one_element() -> None:
+    one = mnb.asarray(3)
+    assert (int(one), float(one), bool(one), operator.index(one), complex(one)) == (3, 3.0, True, 3, 3 + 0j)
+    assert [10, 20, 30, 40][one] == 40
+    assert f"{mnb.asarray(2.5):.2f}" == "2.50"
+    assert mnb.asarray([[7]]).item() == 7
+    with pytest.raises(TypeError, match=r"bool\(\): needs an array of one element; got shape \(2,\)"):
+        bool(mnb.ones(2))
+    with pytest.raises(TypeError):
+        operator.index(mnb.asarray(1.0))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+
+
+def test_it_is_a_sequence() -> None:
+    x, host = made(3, 2)
+    assert len(x) == 3
+    assert [row.tolist() for row in x] == host.tolist()
+    assert 5 in x
+    assert 6 not in x
+    for bad in (len, iter):
+        with pytest.raises(TypeError, match="without axes"):
+            bad(mnb.asarray(1.0))
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), lambda x: x.copy()],  # noqa: S301
+)
+@pytest.mark.parametrize("dtype", ["float32", "bool", "bfloat16"])
+def test_a_copy_has_memory_of_its_own(again: Any, dtype: str) -> None:
+    x = mnb.ones((3, 4), dtype=dtype)
+    y = again(x[:, ::2])
+    x.fill(0)
+    assert (y.shape, y.dtype) == ((3, 2), x.dtype)
+    assert y.astype("float32").tolist() == [[1.0, 1.0]] * 3
+
+
+def test_methods_do_what_numpys_do() -> None:
+    x, host = made(3, 4)
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("sum", (0,), {}), ("mean", (), {"axis": 1, "keepdims": True}), ("std", (), {"ddof": 1}), ("argmax", (1,), {}),
+        ("cumsum", (1,), {}), ("reshape", (2, -1), {}), ("reshape", ((6, 2),), {}), ("transpose", (), {}),
+        ("transpose", (1, 0), {}), ("flatten", (), {}), ("ravel", (), {}), ("repeat", (2,), {"axis": 0}),
+        ("swapaxes", (0, 1), {}), ("diagonal", (1,), {}), ("trace", (), {}), ("clip", (2, 7), {}),
+        ("take", ([1, 1],), {}),
+        ("astype", ("int8",), {}), ("view", ("int32",), {}), ("argsort", (), {}), ("any", (), {}),
+        ("dot", (host.T,), {}),
+    ]  # fmt: skip
+    for name, args, options in calls:
+        got, want = getattr(x, name)(*args, **options), getattr(host, name)(*args, **options)
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6, err_msg=name)
+        assert got.shape == want.shape, name
+    y = mnb.array(host[::-1, ::-1])
+    y.sort(axis=0)
+    assert y.tolist() == np.sort(host[::-1, ::-1], axis=0).tolist()
+    assert x[None].squeeze().shape == (3, 4)
+    assert x.tobytes() == host.tobytes()
+
+
+# ---- Memory that is shared.
+
+
+def test_numpy_and_the_array_see_the_same_memory() -> None:
+    host = np.arange(6, dtype=np.float32)
+    x = mnb.asarray(host)
+    host[0] = 10
+    x[1] = 20
+    assert x.tolist() == host.tolist() == [10, 20, 2, 3, 4, 5]
+    y = mnb.arange(4)
+    seen = y[1::2].numpy()
+    seen[:] = 9
+    assert y.tolist() == [0, 9, 2, 9]
+    del y
+    gc.collect()
+    assert seen.tolist() == [9, 9]  # NumPy keeps the memory
+
+
+@pytest.mark.parametrize("make", [bytearray, memoryview, lambda b: __import__("array").array("B", b)])
+def test_any_buffer_is_taken(make: Any) -> None:
+    data = bytearray(b"\x01\x02\x03")
+    x = mnb.asarray(make(data))
+    assert x.dtype == np.uint8
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_a_copy_is_made_where_it_must_be_and_refused_where_it_must_not() -> None:
+    host = np.arange(6, dtype=np.float32)
+    assert np.shares_memory(mnb.asarray(host, copy=False).numpy(), host)
+    assert not np.shares_memory(mnb.array(host).numpy(), host)
+    locked = host.copy()
+    locked.flags.writeable = False
+    for bad, why in ((host[::2], "not C-contiguous"), (locked, "read-only"), ([1.0], "no memory to share")):
+        with pytest.raises(ValueError, match=why):
+            mnb.asarray(bad, copy=False)
+    with pytest.raises(ValueError, match="must be converted"):
+        mnb.asarray(host, dtype=mnb.int32, copy=False)
+    with pytest.raises(ValueError, match="copy=False"):
+        mnb.asarray(mnb.asarray(host), dtype=mnb.int32, copy=False)
+
+
+def test_float64_is_never_narrowed_in_silence() -> None:
+    for wide in (np.ones(2), [np.ones(2), np.ones(2)], np.ones((), np.float64), memoryview(np.ones(2))):
+        with pytest.raises(TypeError, match=r"Metal has no float64\. Pass x\.astype"):
+            mnb.asarray(wide)
+    assert mnb.asarray(np.ones(2), dtype="float32").dtype == np.float32
+    assert mnb.asarray([1.5, 2]).dtype == np.float32  # Python's numbers have no size
+    assert mnb.asarray(np.float64(1.5)).dtype == np.float32
+    with pytest.raises(TypeError, match="float64"):
+        mnb.ones(2) + np.ones(2)
+    with pytest.raises(TypeError, match="float64"):
+        mnb.zeros(2, dtype=float).astype(np.float64)
+
+
+def test_what_is_no_array_is_refused() -> None:
+    masked = np.ma.masked_array([1, 2], mask=[True, False])
+    for bad, why in (
+        ("text", "needs numbers; got str"), (object(), "needs numbers; got object"), (1j, "needs numbers; got complex"),
+        (np.zeros(2, "M8[s]"), "arrays cannot be datetime64"), (masked, "filled"),
+        (np.zeros(2, ">f4"), "arrays cannot be"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=why):
+            mnb.asarray(bad)
+    with pytest.raises(TypeError, match="no dtype 'float33'; there are: bool, int8"):
+        mnb.zeros(2, dtype="float33")
+
+
+def test_nested_sequences_of_arrays_are_taken() -> None:
+    x = mnb.asarray([mnb.arange(2), [5, mnb.asarray(7)]])
+    assert x.dtype == np.int64
+    assert x.tolist() == [[0, 1], [5, 7]]
+
+
+def test_dlpack_goes_both_ways() -> None:
+    x = mnb.arange(6, dtype="float32").reshape(2, 3)
+    host = np.from_dlpack(x.T)
+    assert host.tolist() == x.T.tolist()
+    assert np.shares_memory(host, x.numpy())
+    back = mnb.from_dlpack(np.ascontiguousarray(host))
+    assert back.tolist() == host.tolist()
+    copied = mnb.from_dlpack(x, copy=True)
+    x.fill(0)
+    assert copied.sum() == 15
+    assert mnb.from_dlpack(x) is not x
+
+
+def test_pytorch_shares_memory() -> None:
+    torch = pytest.importorskip("torch")
+    x = mnb.arange(4, dtype="float32")
+    t = torch.from_dlpack(x)
+    t += 1
+    assert (x * 1).tolist() == [1, 2, 3, 4]
+    y = mnb.from_dlpack(t)
+    y *= 2
+    assert t.tolist() == [2, 4, 6, 8]
+    assert mnb.add(mnb.ones(4), t).tolist() == [3, 5, 7, 9]
+
+
+def test_bfloat16_goes_to_numpy_and_back() -> None:
+    host = np.array([1.0, 2.5, -3.0], ml_dtypes.bfloat16)
+    x = mnb.array(host)
+    assert x.dtype == mnb.bfloat16
+    seen = (x + x).numpy()
+    assert seen.dtype == ml_dtypes.bfloat16
+    assert seen.tolist() == [2.0, 5.0, -6.0]
+
+
+def test_numpys_look_ends(program: Any) -> None:
+    """A dispatch is waited for only as long as NumPy has the memory."""
+    x = mnb.ones(8)
+    view = x.numpy()
+    assert x.block.viewers == 1
+    part = view[2:]
+    del view
+    assert x.block.viewers == 1
+    del part
+    gc.collect()
+    assert x.block.viewers == 0
+    program.slowly(x, n=2)
+    assert x.block.ticket is not None
+
+
+def test_numpy_never_sees_memory_too_early(program: Any) -> None:
+    for _ in range(20):
+        x = mnb.zeros(256)
+        view = x.numpy()
+        program.slowly(x, n=20_000)
+        assert view[0] > 0.01
+        y = mnb.zeros(256)
+        program.slowly(y, n=20_000)
+        assert y.numpy()[-1] > 0.01  # and who looks later waits
+
+
+def test_threads_see_what_was_started_before(program: Any) -> None:
+    """Many threads dispatch on one array and read it; none reads before what it started is done."""
+    x = mnb.zeros(4096)
+    wrong: list[Any] = []
+
+    def work() -> None:
+        for _ in range(50):
+            y = x + 1.0
+            program.slowly(y, n=200)
+            z = y * 2.0
+            seen = z.read()
+            if not (seen > 2.0 - 1e-3).all() or seen.min() != seen.max():
+                wrong.append(seen)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+# ---- The pool.
+
+
+def test_memory_is_counted_and_given_back() -> None:
+    mnb.clear_cache()
+    gc.collect()
+    before = mnb.memory_info()
+    x = mnb.ones(1_000_000)
+    during = mnb.memory_info()
+    assert 4_000_000 <= during.used - before.used <= 5_000_000
+    assert during.peak >= during.used
+    assert during.engine == x.device
+    del x
+    gc.collect()
+    after = mnb.memory_info()
+    assert after.used == before.used
+    assert after.cached >= 4_000_000
+    mnb.clear_cache()
+    assert mnb.memory_info().cached == 0
+
+
+def test_a_block_that_cannot_be_had_is_told_and_not_counted() -> None:
+    used = mnb.memory_info().used
+    with pytest.raises(MemoryError):
+        mnb.empty(1 << 60, dtype="int8")
+    assert mnb.memory_info().used == used
+
+
+def test_iterations_leave_memory_where_it_was() -> None:
+    """In a process of its own, since others hold memory here."""
+    code = """
+import metalnb as mnb, os
+page = os.sysconf("SC_PAGE_SIZE")
+resident = lambda: int(open("/proc/self/statm").read().split()[1]) * page
+x, y = mnb.ones(10_000), mnb.ones(10_000)
+def run(n):
+    global x
+    for _ in range(n):
+        x = x * 0.5 + y
+    x.wait()
+run(2000)
+before = resident()
+run(20_000)
+print(resident() - before, float(x[0]))
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    grown, value = out.stdout.split()
+    assert float(value) == 2.0
+    assert int(grown) < 2**20
+
+
+# ---- Kernels of the user's own.
+
+
+def test_arrays_in_give_arrays_out(program: Any) -> None:
+    x, y = mnb.arange(5, dtype="float32"), mnb.ones(5)
+    assert program.saxpy(x, y, a=2.0) is None
+    assert y.tolist() == [1, 3, 5, 7, 9]
+    out = program.scaled(x, a=3.0)
+    assert isinstance(out, mnb.Array)
+    assert (out + y).tolist() == [1, 6, 11, 16, 21]
+    assert program.scaled(y[1:], a=mnb.asarray(2.0)).tolist() == [6, 10, 14, 18]
+    assert isinstance(program.scaled(np.ones(3, np.float32), a=1.0), np.ndarray)
+
+
+def test_arrays_and_numpys_mix(program: Any) -> None:
+    host = np.ones(5, np.float32)
+    program.saxpy(mnb.arange(5, dtype="float32"), host, a=2.0)
+    assert host.tolist() == [1, 3, 5, 7, 9]  # waited for: NumPy looks at any moment
+
+
+def test_a_kernel_refuses_arrays_that_do_not_fit(program: Any) -> None:
+    with pytest.raises(mnb.ArgumentError, match=r"got int64, shape \(5,\). Pass x.astype"):
+        program.scaled(mnb.arange(5), a=1.0)
+    with pytest.raises(mnb.ArgumentError, match=r"not C-contiguous, shape \(2,\).*Pass x.copy\(\)"):
+        program.scaled(mnb.ones(4)[::2], a=1.0)
+
+
+def test_a_kernel_is_timed_on_arrays(program: Any) -> None:
+    x = mnb.zeros(64)
+    program.slowly(x, n=50_000)
+    timing = mnb.measure(program.saxpy, mnb.ones(64), x, a=1.0)
+    assert timing.median > 0
+    assert float(x[0]) == pytest.approx(float(x[63]))
+    assert 0.01 < float(x[0]) < 0.1  # as it was before: what measuring changed is put back
+
+
+# ---- In place.
+
+
+def test_in_place_operators_keep_the_memory() -> None:
+    x = mnb.arange(4, dtype="float32")
+    view = x[1:]
+    view += 10
+    x *= 2
+    assert x.tolist() == [0, 22, 24, 26]
+    whole, short = mnb.arange(3), mnb.ones(3)
+    with pytest.raises(TypeError, match="add: a result of float32 does not fit into out of int64"):
+        whole += 0.5
+    with pytest.raises((ValueError, TypeError), match=r"\(2, 3\)"):
+        short += mnb.ones((2, 3))

@@ -1,0 +1,21 @@
+"""docs/coming-from.md: every line of it that is Python's own prompt is run, and answers what the page says."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyopencl")
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "coming-from.md"
+
+
+def test_the_page_says_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    runner = doctest.DocTestRunner(optionflags=options)
+    page = doctest.DocTestParser().get_doctest(PAGE.read_text("utf-8"), {}, PAGE.name, str(PAGE), 0)
+    report: list[str] = []
+    runner.run(page, out=report.append)
+    assert not runner.failures, "".join(report)
+    assert runner.tries > 40

@@ -1,0 +1,158 @@
+"""Which of two kernels is faster: that a difference is called, that noise is not, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.timing import compare as module
+from metalnb.timing import sample
+from metalnb.timing.compare import median_interval
+
+SOURCE = """
+#include <metal_stdlib>
+using namespace metal;
+kernel void chain(device float* y, constant uint& rounds, uint i [[thread_position_in_grid]]) {
+    float v = y[i];
+    for (uint k = 0; k < rounds; ++k) v = fma(v, 0.99f, 0.01f);
+    y[i] = v;
+}
+kernel void other(device float* y, uint i [[thread_position_in_grid]]) { y[i] = 0; }
+"""
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TOTAL", 0.0)
+    monkeypatch.setattr(sample, "BATCH", 0.002)
+
+
+@pytest.fixture(scope="module")
+def program() -> mnb.Program:
+    return mnb.compile(SOURCE)
+
+
+def comparison(first: Any, second: Any, names: tuple[str, str] = ("a", "b")) -> mnb.Comparison:
+    return mnb.Comparison(names, "cpu", "a chip", "device", tuple(first), tuple(second))
+
+
+# ---- The statistics --------------------------------------------------------------------------------------------------
+
+
+def test_the_interval_is_the_tables() -> None:
+    """Known: for n = 15 the 4th and the 12th value hold the median with 96.5 %; for n = 6 the extremes with 96.9 %."""
+    assert median_interval(range(1, 16)) == (4, 12)
+    assert median_interval(range(1, 7)) == (1, 6)
+    assert median_interval(range(1, 6)) == (-math.inf, math.inf)  # even the extremes have only 93.75 %
+    assert median_interval(range(1, 42)) == (14, 28)
+    assert median_interval(range(1, 16), 0.5) == (6, 10)
+
+
+@pytest.mark.parametrize("n", [15, 24, 41])
+def test_the_interval_holds_the_median_as_often_as_it_says(n: int, rng: np.random.Generator) -> None:
+    trials = 4000
+    inside = 0
+    for values in np.exp(rng.normal(0, 0.5, (trials, n))):  # skewed, as times are; the median is 1
+        low, high = median_interval(values.tolist())
+        inside += low <= 1 <= high
+    assert inside / trials > 0.95 - 4 * math.sqrt(0.95 * 0.05 / trials)
+
+
+def test_equal_kernels_are_not_called_different(rng: np.random.Generator) -> None:
+    """With 5 % of noise, and a drift that meets both: of 2,000 comparisons none goes wrong."""
+    called = 0
+    for _ in range(2000):
+        drift = 1 + 0.5 * rng.random(15)
+        first, second = (1e-3 * drift * np.exp(rng.normal(0, 0.05, 15)) for _ in range(2))
+        called += comparison(first, second).place is not None
+    assert called <= 20  # 1 %: the interval alone would call 5 %
+
+
+def test_a_clear_difference_is_always_called(rng: np.random.Generator) -> None:
+    for _ in range(500):
+        first = 1e-3 * np.exp(rng.normal(0, 0.1, 15))
+        second = 2e-3 * np.exp(rng.normal(0, 0.1, 15))
+        assert comparison(first, second).winner == "a"
+        assert comparison(second, first).winner == "b"
+
+
+def test_a_sure_but_small_difference_is_not_called() -> None:
+    first, second = [1.0] * 20, [1.02] * 20
+    found = comparison(first, second)
+    assert found.interval == pytest.approx((1.02, 1.02))
+    assert found.winner is None
+    assert comparison(first, [1.05] * 20).winner == "a"
+    assert comparison([1.05] * 20, first).winner == "b"
+
+
+# ---- Measuring -------------------------------------------------------------------------------------------------------
+
+
+def test_more_work_is_called_and_the_same_is_not(program: mnb.Program) -> None:
+    """Eight times the work, since a test may run beside anything; benchmarks/timing.py calls twice the work."""
+    y = np.ones(1 << 14, np.float32)
+    once, more = program.chain.prepare(y, 400), program.chain.prepare(y, 3200)
+    twin = mnb.compile(SOURCE + "// the same\n").chain.prepare(y, 400)
+    found = mnb.compare(once, more, names=("once", "more"))
+    assert found.winner == "once"
+    assert 4 < found.ratio < 16
+    assert mnb.compare(more, once).place == 1
+    same = mnb.compare(once, twin)
+    assert same.place is None
+    assert same.names == ("chain (first)", "chain (second)")
+    assert len(same.first) == len(same.second) == 15
+
+
+def test_they_take_turns_and_leave_the_arrays_alone(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    y = np.zeros(64, np.float32)
+    seen = []
+    run = sample.DispatchJob.run
+
+    def watched(job: sample.DispatchJob, count: int) -> float:
+        seen.append((job.dispatch.kernel.signature.name, y[0]))
+        return run(job, count)
+
+    monkeypatch.setattr(sample.DispatchJob, "run", watched)
+    mnb.compare(program.chain.prepare(y, 3), program.other.prepare(y))
+    assert [name for name, _ in seen[-6:]] == ["chain", "other", "other", "chain", "chain", "other"]
+    assert {value for _, value in seen} == {0}
+    assert not y.any()
+
+
+def test_both_are_given_the_same_arguments(program: mnb.Program) -> None:
+    y = np.ones(256, np.float32)
+    found = mnb.compare(program.chain, mnb.compile(SOURCE + "// again\n").chain, y, rounds=10, threadgroup=32)
+    assert found.clock == mnb.measure(program.chain, y, 10, cold=False).clock
+    assert mnb.compare(sum, max, [1, 2]).names == ("sum", "max")
+
+
+def test_two_clocks_are_not_compared(program: mnb.Program) -> None:
+    if program.engine.caps.clock != "device":
+        pytest.skip("this engine has the wall clock only")
+    with pytest.raises(mnb.ArgumentError, match="chain has the device clock and len the wall clock"):
+        mnb.compare(program.chain.prepare(np.ones(8, np.float32), 1), len)
+
+
+# ---- What it says ----------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_goes_through_json() -> None:
+    found = comparison([1.0, 2.0], [3.0, 4.0])
+    assert mnb.Comparison.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def test_the_text_and_the_card_say_the_same() -> None:
+    found = comparison([2e-3] * 15, [1e-3] * 15, ("<slow>", "fast"))
+    root = ET.fromstring(found._repr_html_())  # noqa: S314  (made here)
+    words = " ".join("".join(root.itertext()).split())
+    for phrase in ("fast is 2.00 × as fast as <slow> (2.00 to 2.00)", "2.00 ms", "1.00 ms",
+                   "ratio 0.500, 95 % interval 0.500 to 0.500, 15 rounds in turn, device clock"):  # fmt: skip
+        assert phrase in repr(found)
+        assert phrase in words
+    assert "no difference that can be told from noise" in repr(comparison([1e-3] * 15, [1e-3] * 15))

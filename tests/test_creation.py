@@ -1,0 +1,151 @@
+"""Arrays that are made: filled, counting, matrices; against NumPy in float64, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import metalnb as mnb
+
+DTYPES = ("bool", "int8", "int64", "uint16", "uint64", "float16", "float32", "bfloat16")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), 3, (2, 3), (0, 4), (257, 1025)])
+def test_filled_arrays(dtype: str, shape: Any) -> None:
+    own = getattr(mnb, dtype)
+    for made, value in (
+        (mnb.zeros(shape, dtype=dtype), 0),
+        (mnb.ones(shape, dtype=own), 1),
+        (mnb.full(shape, True, dtype=dtype), 1),
+    ):
+        want = np.full(shape, value, own)
+        assert made.dtype == own
+        assert made.shape == want.shape
+        assert np.array_equal(made.read(), want)
+        for like, number in ((mnb.zeros_like(made), 0), (mnb.ones_like(made), 1), (mnb.full_like(made, 1), 1)):
+            assert np.array_equal(like.read(), np.full(shape, number, own))
+    assert mnb.empty_like(made).shape == want.shape
+
+
+def test_dtypes_left_out_are_the_standards() -> None:
+    for made, dtype in (
+        (mnb.zeros(2), "float32"), (mnb.empty(2), "float32"), (mnb.full(2, 1), "int64"), (mnb.full(2, 1.0), "float32"),
+        (mnb.full(2, False), "bool"), (mnb.arange(3), "int64"), (mnb.arange(3.0), "float32"), (mnb.eye(2), "float32"),
+        (mnb.linspace(0, 1, 3), "float32"), (mnb.asarray(1), "int64"), (mnb.asarray(True), "bool"),
+        (mnb.asarray([1, 2.5]), "float32"), (mnb.asarray([]), "float32"),
+        (mnb.full_like(mnb.ones(2, dtype="int8"), 3), "int8"),
+        (mnb.zeros_like(mnb.ones(2), dtype="int16"), "int16"),
+    ):  # fmt: skip
+        assert made.dtype == np.dtype(dtype)
+
+
+@given(st.integers(-1000, 1000), st.integers(-1000, 1000), st.integers(-50, 50).filter(bool))
+def test_counting_by_integers_is_exact(start: int, stop: int, step: int) -> None:
+    for dtype in (None, "int32", "float32"):
+        got, want = mnb.arange(start, stop, step, dtype=dtype), np.arange(start, stop, step, dtype=dtype or "int64")
+        assert got.dtype == want.dtype
+        assert np.array_equal(got.read(), want)
+
+
+def test_counting_reaches_the_ends_of_the_dtypes() -> None:
+    for dtype in ("int8", "uint8", "int64", "uint64"):
+        held = np.iinfo(dtype)
+        got = mnb.arange(int(held.min), int(held.min) + 5, dtype=dtype).tolist()
+        assert got == [int(held.min) + i for i in range(5)]
+        assert mnb.arange(int(held.max), int(held.max) - 5, -1, dtype=dtype).tolist()[-1] == int(held.max) - 4
+        with pytest.raises(OverflowError, match=f"arange: {dtype} holds"):
+            mnb.arange(int(held.max), int(held.max) + 3, dtype=dtype)
+
+
+def ulps(got: Any, want: np.ndarray[Any, Any]) -> float:
+    """The largest error in units in the last place of float32 at the size of the exact result."""
+    host = got.read().astype(np.float64)
+    return float(np.max(np.abs(host - want) / np.spacing(np.abs(want).astype(np.float32)), initial=0))
+
+
+finite = st.floats(-(2.0**60), 2.0**60, allow_subnormal=False, width=32).filter(lambda v: v == 0 or abs(v) > 1e-20)
+
+
+@given(finite, finite, st.integers(0, 2000), st.booleans())
+def test_a_linspace_is_rounded_once(start: float, stop: float, num: int, endpoint: bool) -> None:
+    got = mnb.linspace(start, stop, num, endpoint=endpoint)
+    want = np.linspace(start, stop, num, endpoint=endpoint)
+    assert got.shape == want.shape
+    # Where the steps cancel, the size of the numbers that were added counts.
+    size = np.maximum(np.abs(want), 2.0**-40 * max(abs(start), abs(stop)))
+    assert np.all(np.abs(got.read() - want) <= 0.51 * np.spacing(size.astype(np.float32)) + 1e-44)
+    if num and endpoint and num > 1:
+        assert float(got[-1]) == np.float32(stop)
+
+
+def test_long_ranges_stay_exact() -> None:
+    """Beyond 2^24 a float32 no longer counts by ones."""
+    assert ulps(mnb.arange(2**25, dtype="float32"), np.arange(2**25).astype(np.float64)) <= 0.5
+    n = 20_000_001
+    assert ulps(mnb.linspace(0.1, 7.3, n), np.linspace(0.1, 7.3, n)) <= 0.51
+
+
+@pytest.mark.parametrize("args", [(0.0, 1.0, 0.1), (1.0, 0.0, -0.07), (5.5,), (-2, 2, 0.5), (3.0, 1.0), (0, -1)])
+def test_counting_by_floats(args: tuple[float, ...]) -> None:
+    got, want = mnb.arange(*args), np.arange(*args)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got.read(), want, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_short_floats_are_rounded_from_the_exact_number(dtype: str) -> None:
+    got = mnb.linspace(-3, 3, 1001, dtype=dtype).astype("float32").read()
+    want = np.linspace(-3, 3, 1001).astype(np.float32).astype(getattr(mnb, dtype)).astype(np.float32)
+    assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matrices(dtype: str) -> None:
+    own = getattr(mnb, dtype)
+    for args, k in (((3,), 0), ((2, 4), 1), ((4, 2), -1), ((3, 3), 5), ((0, 2), 0), ((65, 33), -7)):
+        assert np.array_equal(mnb.eye(*args, k=k, dtype=dtype).read(), np.eye(*args, k=k, dtype=own))
+    host = np.ones((2, 5, 4), own)
+    for k in (-9, -1, 0, 2, 9):
+        assert np.array_equal(mnb.tril(mnb.array(host), k=k).read(), np.tril(host, k))
+        assert np.array_equal(mnb.triu(mnb.array(host).mT, k=k).read(), np.triu(host.swapaxes(1, 2), k))
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("sizes", [(), (3,), (3, 2), (3, 2, 4)])
+def test_grids(indexing: str, sizes: tuple[int, ...]) -> None:
+    hosts = [np.arange(n) * 10 for n in sizes]
+    got = mnb.meshgrid(*map(mnb.array, hosts), indexing=indexing)
+    want = np.meshgrid(*hosts, indexing=indexing)  # type: ignore[call-overload]
+    assert len(got) == len(want)
+    for one, right in zip(got, want, strict=True):
+        assert np.array_equal(one.read(), right)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "why"),
+    [
+        (lambda: mnb.zeros((2, -1)), ValueError, r"zeros: the lengths of a shape are 0 or more.*got \(2, -1\)"),
+        (lambda: mnb.zeros("ab"), TypeError, "zeros: a shape is made of integers; got 'ab'"),
+        (lambda: mnb.ones(2.5), TypeError, "ones: a shape is made of integers; got 2.5"),
+        (lambda: mnb.ones(2, dtype="float64"), TypeError, "ones: Metal has no float64"),
+        (lambda: mnb.full(2, [1, 2]), TypeError, "full: fill_value must be a number"),
+        (lambda: mnb.full(2, 300, dtype="uint8"), OverflowError, "300"),
+        (lambda: mnb.arange(0, 5, 0), ValueError, "arange: needs finite numbers and a step other than 0"),
+        (lambda: mnb.arange(0, float("inf")), ValueError, "arange: needs finite numbers"),
+        (lambda: mnb.arange(2, dtype=bool), TypeError, "arange: takes integer and floating dtypes; got bool"),
+        (lambda: mnb.linspace(0, 1, -1), ValueError, "linspace: num must be 0 or more; got -1"),
+        (lambda: mnb.linspace(0, 1, 3, dtype="int32"), TypeError, "linspace: takes floating dtypes; got int32"),
+        (lambda: mnb.tril(mnb.ones(3)), ValueError, r"tril: needs at least 2 axes; got shape \(3,\)"),
+        (lambda: mnb.meshgrid(mnb.ones(2), indexing="no"), ValueError, "meshgrid: indexing is 'xy' or 'ij'"),
+        (lambda: mnb.meshgrid(mnb.ones((2, 2))), ValueError, "meshgrid: needs arrays of one axis"),
+        (lambda: mnb.zeros(2, device="abacus"), mnb.EngineUnavailable, "unknown engine 'abacus'"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(call: Any, error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why):
+        call()

@@ -1,0 +1,88 @@
+"""The pictures of the notebooks: they say in words what they draw, and refuse what cannot be drawn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import drawing
+
+pytest.importorskip("matplotlib")
+image = pytest.importorskip("PIL.Image")
+
+HALVES = [[(t, t + gap) for t in range(gap)] for gap in (4, 2, 1)]
+NEIGHBOURS = [[(t, t + gap) for t in range(0, 8, 2 * gap)] for gap in (1, 2, 4)]
+
+
+def pixels(picture: drawing.Picture) -> np.ndarray:
+    assert picture._repr_mimebundle_()["image/png"] == picture.png
+    return np.asarray(image.open(io.BytesIO(picture.png)).convert("RGBA"))
+
+
+def shades(picture: drawing.Picture) -> int:
+    """How many colours of the palette stand in the picture."""
+    drawn = {tuple(map(int, colour)) for colour in np.unique(pixels(picture)[..., :3].reshape(-1, 3), axis=0)}
+    return sum(tuple(bytes.fromhex(name[1:])) in drawn for name in drawing._COLOURS)
+
+
+def test_a_tree_tells_which_threads_work_in_which_round() -> None:
+    near, far = drawing.tree(8, NEIGHBOURS), drawing.tree(8, HALVES)
+    assert repr(near).splitlines() == [
+        "round 1: threads 0 2 4 6 work, in 2 of 2 SIMD-groups",
+        "round 2: threads 0 4 work, in 2 of 2 SIMD-groups",
+        "round 3: threads 0 work, in 1 of 2 SIMD-groups",
+    ]
+    assert repr(far).splitlines()[0] == "round 1: threads 0 1 2 3 work, in 1 of 2 SIMD-groups"
+    assert near.png != far.png
+    assert shades(near) == 2
+    assert shades(drawing.tree(8, HALVES, simd=2)) == 4
+
+
+def test_reads_tell_who_reads_what_in_each_step() -> None:
+    thread, step = np.mgrid[:4, :2]
+    apart, together = drawing.reads(2 * thread + step), drawing.reads(4 * step + thread)
+    assert repr(apart) == "step 1: threads 0 to 3 read elements 0 2 4 6\nstep 2: threads 0 to 3 read elements 1 3 5 7"
+    assert repr(together).endswith("read elements 4 5 6 7")
+    assert shades(apart) == shades(together) == 4
+    assert pixels(drawing.reads([[0], [1]], size=20)).shape[1] > pixels(drawing.reads([[0], [1]])).shape[1]
+
+
+def test_the_thread_that_reads_an_element_gives_it_its_colour() -> None:
+    drawn = pixels(drawing.reads([[1], [0]]))[..., :3]
+    first, second = (np.array(list(bytes.fromhex(name[1:]))) for name in drawing._COLOURS[:2])
+    across = [np.nonzero((drawn == colour).all(-1))[1].mean() for colour in (first, second)]
+    assert across[0] > across[1]  # thread 0 reads element 1, on the right
+
+
+def test_a_ladder_tells_each_rate_against_the_limit() -> None:
+    picture = drawing.ladder({"one thread": 5e9, "all": 30e9}, 40e9)
+    assert repr(picture) == "one thread  5.00 GB/s, 12 % of the limit\nall         30.0 GB/s, 75 % of the limit"
+    assert shades(picture) == 2  # the newest stands out
+
+
+def test_a_picture_is_transparent_so_that_it_suits_any_page() -> None:
+    for picture in (drawing.tree(8, HALVES), drawing.reads([[0, 2]]), drawing.ladder({"a": 1e9}, 2e9)):
+        corner = pixels(picture)[0, 0]
+        assert corner[3] == 0
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda: drawing.tree(4, [[(0, 4)]]), r"tree: element 4 is outside the array of 4\."),
+        (lambda: drawing.tree(4, [[(-1, 2)]]), r"tree: element -1 is outside"),
+        (lambda: drawing.tree(65, []), r"tree: draws 1 to 64 elements; got 65\."),
+        (lambda: drawing.reads([[0], [9]], size=8), r"reads: element 9 is outside the array of 8\."),
+        (lambda: drawing.reads([0, 1]), r"reads: places .* shape \(threads, steps\); got int64, shape \(2,\)\."),
+        (lambda: drawing.reads([[0.5]]), "reads: places are whole numbers"),
+        (lambda: drawing.ladder({}, 1e9), "ladder: needs rates above 0"),
+        (lambda: drawing.ladder({"a": 0.0}, 1e9), "ladder: needs rates above 0"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object], said: str) -> None:
+    with pytest.raises(mnb.ArgumentError, match=said):
+        draw()

@@ -1,0 +1,266 @@
+"""What holds for every elementwise op: dtypes, scalars, out, in place, errors; and edges no tolerance sees."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.library_kernels import table
+from metalnb.library_kernels.elementwise import Elementwise
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def op(name: str) -> Any:
+    return table.op(name)
+
+
+def of(*values: Any, dtype: str = "float32") -> Any:
+    return mnb.asarray(np.array(values, mnb.asarray([0], dtype=dtype).dtype))
+
+
+# --- dtypes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "one", "other", "result"), [
+    ("add", "int8", "int16", "int16"), ("add", "uint8", "int8", "int16"), ("add", "int32", "float16", "float16"),
+    ("add", "float16", "bfloat16", "float32"), ("add", "bool", "int8", "int8"), ("add", "bool", "bool", "bool"),
+    ("divide", "int64", "int64", "float32"), ("divide", "int8", "float16", "float16"),
+    ("less", "int8", "float32", "bool"), ("logical_and", "float32", "int8", "bool"),
+    ("atan2", "int32", "int32", "float32"), ("pow", "uint8", "uint16", "uint16"),
+    ("bitwise_and", "bool", "uint8", "uint8"), ("maximum", "bfloat16", "int64", "bfloat16"),
+])  # fmt: skip
+def test_operands_are_promoted(name: str, one: str, other: str, result: str) -> None:
+    assert op(name)(of(1, dtype=one), of(1, dtype=other)).dtype.name == result
+
+
+@pytest.mark.parametrize(("dtype", "scalar", "result"), [
+    ("int8", 1, "int8"), ("int8", 1.5, "float32"), ("float16", 1, "float16"), ("float16", 1.5, "float16"),
+    ("bool", 1, "int64"), ("bool", True, "bool"), ("bool", 0.5, "float32"), ("bfloat16", 0.5, "bfloat16"),
+    ("uint64", 2, "uint64"), ("float32", np.float64(0.5), "float32"), ("float16", np.float32(0.5), "float32"),
+])  # fmt: skip
+def test_scalars_of_python_are_weak(dtype: str, scalar: Any, result: str) -> None:
+    x = of(1, 0, dtype=dtype)
+    for got, want in ((op("add")(x, scalar), [1 + scalar, scalar]), (op("add")(scalar, x), [1 + scalar, scalar])):
+        assert got.dtype.name == result
+        assert got.tolist() == want if result != "bool" else [True, True]
+
+
+def test_integers_and_bool_are_float32_where_only_floats_will_do() -> None:
+    for dtype in ("bool", *INTEGERS):
+        assert op("exp")(of(1, 0, dtype=dtype)).dtype == np.float32
+        assert op("exp")(of(1, 0, dtype=dtype)).tolist() == [pytest.approx(np.e), 1]
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: op("add")(of(1, dtype="uint64"), of(1, dtype="int8")), r"add: no integer dtype holds both"),
+    (lambda: op("subtract")(of(True, dtype="bool"), of(True, dtype="bool")), r"subtract: takes int8, .* got bool"),
+    (lambda: op("negative")(of(True, dtype="bool")), r"negative: takes .* got bool"),
+    (lambda: op("bitwise_and")(of(1.0), of(2.0)), r"bitwise_and: takes bool, .* got float32"),
+    (lambda: op("where")(of(1), of(1), of(2)), r"where: condition must be bool; got float32. Pass condition != 0."),
+    (lambda: op("add")(of(1), "one"), r"add: takes arrays and numbers; got str"),
+    (lambda: op("add")(of(1), 1j), r"add: takes arrays and numbers; got complex"),
+    (lambda: op("add")(of(1), np.ones(1)), r"float64"),
+    (lambda: op("add")(of(1)), r"add: takes \(x1, x2, /, \*, out=None\); got 1 operands"),
+    (lambda: op("exp")(of(1), of(2)), r"exp: takes \(x, /, \*, out=None\); got"),
+    (lambda: op("leaky_relu")(of(1), steep=2), r"leaky_relu: takes .*steep=2"),
+    (lambda: op("leaky_relu")(of(1), 1, slope=2), r"leaky_relu: takes"),
+    (lambda: op("leaky_relu")(of(1), slope="a"), r"leaky_relu: slope must be numbers"),
+    (lambda: op("add")(of(1), of(1), out=np.ones(1, np.float32)), r"add: out must be a metalnb array"),
+    (lambda: op("add")(of(1.5), 1, out=of(1, dtype="int32")), r"add: a result of float32 does not fit into out of"),
+])  # fmt: skip
+def test_what_an_op_does_not_take(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: op("add")(of(1, 2), of(1, 2, 3)), ValueError, r"add: shapes \(2,\) and \(3,\) do not broadcast"),
+    (lambda: op("add")(of(1, 2), 1, out=of(1, 2, 3)), ValueError, r"add: the result has shape \(2,\), out has \(3,\)"),
+    (lambda: op("add")(of(1, dtype="int8"), 300), OverflowError, r"add: 300 is beyond int8. Pass mnb.asarray\(300\)"),
+    (lambda: op("pow")(of(2, dtype="int32"), -1), ValueError, r"pow: integers to negative powers .* power -1"),
+    (lambda: op("pow")(of(2, dtype="int32"), of(3, -2, dtype="int8")), ValueError, r"pow: .* got the power -2"),
+    (lambda: op("gelu")(of(1), approximate="erf"), ValueError, r"gelu: approximate must be .*; got 'erf'"),
+])  # fmt: skip
+def test_what_does_not_fit(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_negative_powers_of_floats_are_taken() -> None:
+    assert op("pow")(of(2.0), -1).tolist() == [0.5]
+    assert op("pow")(of(2.0), of(-2, dtype="int8")).tolist() == [0.25]
+    assert op("pow")(2.0, of(-2, dtype="int8")).tolist() == [0.25]
+
+
+# --- out, in place, overlap ------------------------------------------------------------------------------------------
+
+
+def test_out_may_be_any_view(rng: np.random.Generator) -> None:
+    x, y = (rng.random((33, 34), np.float32) for _ in range(2))
+    for key in (np.s_[:, :], np.s_[::-1, ::-1], np.s_[::2, 1::3], np.s_[5:, :7]):
+        into = mnb.asarray(np.zeros((33, 34), np.float32))
+        part = into[key]
+        want = np.zeros((33, 34), np.float32)
+        want[key] = x[key] + y[key]
+        given = mnb.asarray(x)[key], mnb.asarray(y)[key]
+        assert op("add")(*given, out=part) is part
+        np.testing.assert_array_equal(into.numpy(), want)
+        turned = mnb.asarray(np.zeros((34, 33), np.float32))
+        op("sqrt")(mnb.asarray(x), out=turned.T)
+        np.testing.assert_array_equal(turned.numpy(), np.sqrt(x).T)
+
+
+def test_out_of_a_wider_dtype_is_converted() -> None:
+    assert op("add")(of(1, dtype="int8"), 1, out=of(0, dtype="float32")).tolist() == [2]
+    assert op("less")(of(1), of(2), out=of(0, dtype="int16")).tolist() == [1]
+    assert op("add")(of(1.0), 0.5, out=of(0, dtype="float16")).tolist() == [1.5]
+
+
+def test_an_out_that_repeats_its_elements_is_refused() -> None:
+    one = of(1.0)
+    with pytest.raises(ValueError, match="add: out repeats its elements"):
+        op("add")(of(1, 2), 1, out=one.viewed(np.broadcast_to(one.host, (2,))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_overlapping_views_are_as_if_copied(dtype: str) -> None:
+    n = 100_000
+    pairs = ((np.s_[1:], np.s_[:-1]), (np.s_[:-1], np.s_[1:]), (np.s_[:], np.s_[::-1]), (np.s_[::2], np.s_[: n // 2]))
+    for to, source in pairs:
+        host = np.arange(n).astype(dtype)
+        x = mnb.asarray(host, copy=True)
+        host[to] += host[source].copy()
+        x[to] += x[source]
+        np.testing.assert_array_equal(x.numpy(), host)
+
+
+def test_memory_that_is_shared_with_numpy_may_overlap() -> None:
+    host = np.arange(1000, dtype=np.float32)
+    want = host.copy()
+    want[1:] += want[:-1].copy()
+    op("add")(mnb.asarray(host[1:]), mnb.asarray(host[:-1]), out=mnb.asarray(host[1:]))
+    np.testing.assert_array_equal(host, want)
+
+
+def test_operators_in_place_write_into_the_same_memory() -> None:
+    x = of(1, 2, 3)
+    kept = x
+    for _ in range(3):
+        x += 1
+        x *= of(2, 2, 2)
+    assert x is kept
+    assert x.tolist() == [22, 30, 38]
+    y = of(1, 2, dtype="int32")
+    with pytest.raises(TypeError, match="float32 does not fit into out of int32"):
+        y += 0.5
+
+
+def test_a_call_again_uses_what_was_worked_out() -> None:
+    add = op("add")
+    x, y = of(1, 2, 3), of(4, 5, 6)
+    add(x, y, out=x)
+    add(x, y)
+    plans = len(add._plans)
+    assert add(x, y).tolist() == add(x, y, out=x).tolist() == [9, 12, 15]
+    assert len(add._plans) == plans
+
+
+# --- edges -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [
+    "negative", "sqrt", "cbrt", "expm1", "log1p", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf",
+    "floor", "ceil", "trunc", "round", "reciprocal", "degrees", "positive", "softsign", "silu", "mish", "gelu",
+])  # fmt: skip
+def test_zeros_keep_their_signs(name: str) -> None:
+    values = np.array([0.0, -0.0, -0.25, np.inf, -np.inf], np.float32)
+    with np.errstate(all="ignore"):
+        want = op(name).row.reference(values.astype(np.float64))
+    got = op(name)(mnb.asarray(values)).read()
+    shown = ~np.isnan(want)
+    assert np.signbit(got[shown]).tolist() == np.signbit(want[shown]).tolist()
+
+
+def test_zeros_keep_their_signs_in_pairs() -> None:
+    pairs = np.meshgrid([0.0, -0.0, 1, -1, 6], [0.0, -0.0, 3, -3, np.inf, -np.inf])
+    x, y = (a.ravel().astype(np.float32) for a in pairs)
+    for name in ("copysign", "remainder", "fmod", "atan2", "floor_divide", "multiply", "nextafter"):
+        reference = op(name).row.reference
+        with np.errstate(all="ignore"):
+            want = reference(x, y)
+        got = op(name)(mnb.asarray(x), mnb.asarray(y)).read()
+        np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=name)
+        shown = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(got)[shown], np.signbit(want)[shown], err_msg=name)
+
+
+def test_division_of_integers_by_zero_does_not_end_the_process() -> None:
+    """In a process of its own: a trap would end this one."""
+    code = """
+import numpy as np, metalnb as mnb
+from metalnb.library_kernels import table
+for dtype in ("int8", "int32", "int64", "uint32", "uint64"):
+    info = np.iinfo(dtype)
+    x = np.array([1, info.min, info.max, 0, info.min], dtype)
+    y = np.array([0, 0, 0, 0, -1 if info.min else 1], dtype)
+    for name in ("floor_divide", "remainder", "fmod"):
+        with np.errstate(all="ignore"):
+            want = getattr(np, name)(x, y)
+        assert table.op(name)(mnb.asarray(x), mnb.asarray(y)).tolist() == want.tolist(), (name, dtype)
+print("alive")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "alive\n", done.stderr
+
+
+def test_more_than_two_to_the_31_bytes() -> None:
+    if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 6 * 2**30:
+        pytest.skip("needs 6 GiB of free memory")
+    n = 2**31 + 1025
+    host = np.zeros(n, np.int8)
+    host[[0, 1, 2**31 - 1, 2**31, -1]] = [1, -2, 3, -4, 5]
+    x = mnb.asarray(host)
+    op("bitwise_invert")(x, out=x).wait()
+    assert host[[0, 1, 2, 2**31 - 1, 2**31, 2**31 + 1, -1]].tolist() == [-2, 1, -1, -4, 3, -1, -6]
+    assert (host[7::4099] == -1).all()
+    far = x[2**31 - 8 :]
+    op("add")(far, 1, out=far).wait()
+    assert host[-1] == -5
+    assert host[2**31] == 4
+    assert host[2**31 - 9] == -1
+
+
+# --- an op as an object ----------------------------------------------------------------------------------------------
+
+
+def test_an_op_tells_what_it_is() -> None:
+    add = op("add")
+    assert add.__name__ == add.__qualname__ == "add"
+    head = "x1 + x2; of bool: or.\n\nParameters\n----------\nx1, x2 : Array or number\n    Of any dtype."
+    assert add.__doc__.startswith(head)
+    assert "Python array API standard 2024.12, ``add``" in add.__doc__
+    assert repr(add) == "<metalnb.add(x1, x2, /, *, out=None): x1 + x2; of bool: or.>"
+    assert "x + y" in add.source
+    assert "sum_of(x, y)" in add.source
+    assert "gelu_of(x)" in op("gelu").source
+
+
+def test_the_source_of_every_op_is_a_cell_that_compiles() -> None:
+    for name in ("exp", "where", "softplus"):
+        for cell in op(name).source.split("// ")[1:2]:
+            assert mnb.compile("// " + cell, math="precise").kernels
+
+
+def test_every_row_has_a_name_of_its_own_and_aliases_that_nobody_else_has() -> None:
+    names = [n for o in table.ops().values() for n in (o.name, *o.row.aliases)]
+    assert len(names) == len(set(names))
+    assert op("arcsin") is op("asin")
+    assert isinstance(op("power"), Elementwise)

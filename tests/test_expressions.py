@@ -1,0 +1,96 @@
+"""A user's expression becomes an op like the library's (`metalnb.elementwise`)."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import expected, held, laid, layouts
+
+import metalnb as mnb
+from metalnb.library_kernels.expressions import free_names
+
+
+def test_an_expression_is_an_op(rng: np.random.Generator) -> None:
+    """It has samples of its own, so that whoever gives a reference can test it as the library's rows are tested."""
+    mish = mnb.elementwise("x * tanh(log(1 + exp(x)))", reference=lambda x: x * np.tanh(np.log1p(np.exp(x))), ulp=8)
+    x = rng.uniform(-5, 20, (33, 40)).astype(np.float32)
+    want, wide = expected(mish, (x,), {}, np.dtype(np.float32))
+    for layout in layouts((x,)):
+        got = mish(laid(x, layout))
+        np.testing.assert_allclose(got.read(), want, rtol=1e-4, atol=1e-7)
+    positive = mish(laid(x + 6))
+    want, wide = expected(mish, (x + 6,), {}, positive.dtype)
+    held(mish, positive, want, wide)
+
+
+def test_dtypes_broadcasting_out_and_parameters_are_the_librarys() -> None:
+    leak = mnb.elementwise("x > 0 ? x : slope * x + y", slope=0.5, name="leak")
+    x, y = mnb.asarray(np.array([[-2], [3]], np.int8)), mnb.asarray(np.array([0, 1], np.float16))
+    assert leak(x, y).dtype == np.float16
+    assert leak(x, y).tolist() == [[-1, 0], [3, 3]]
+    assert leak(x, y, slope=0.25).tolist() == leak(x, y, 0.25).tolist() == [[-0.5, 0.5], [3, 3]]
+    out = mnb.asarray(np.zeros((2, 2), np.float32))
+    assert leak(x, y, out=out) is out
+    assert repr(leak) == "<metalnb.leak(x, y, /, slope=0.5, *, out=None): x > 0 ? x : slope * x + y>"
+    assert "integers" in mnb.elementwise("(x ^ y) & 0xFF", kinds="iu").__doc__
+    assert mnb.elementwise("x < y", kinds="iuf", result="bool")(x, y).tolist() == [[True, True], [False, False]]
+
+
+def test_functions_and_constants_may_stand_before_it() -> None:
+    preamble = """constant float WIDTH = 2;
+#define TWICE(v) (2 * (v))
+inline float bell(float v) { return exp(-v * v / WIDTH); }"""
+    op = mnb.elementwise("TWICE(bell(t - r)) * M_PI_F / WIDTH", preamble=preamble)
+    assert str(op.__signature__) == "(t, r, /, *, out=None)"
+    assert op(mnb.asarray([0.0, 1.0]), 0.0).tolist() == pytest.approx([np.pi, np.pi * np.exp(-0.5)])
+
+
+def test_it_is_pickled_as_what_it_was_made_from() -> None:
+    kept = pickle.dumps(mnb.elementwise("a * x + b", operands=("x",), a=2, b=1, name="line"))
+    op = pickle.loads(kept)  # noqa: S301  (written a line above)
+    assert op(mnb.asarray([1, 2]), b=0).tolist() == [2, 4]
+    assert op.name == "line"
+
+
+@pytest.mark.parametrize(("expression", "names"), [
+    ("x * tanh(y)", ("x", "y")), ("t + M_PI_F * INFINITY - FLT_MAX", ("t",)), ("v.x + metal::exp(w)", ("v", "w")),
+    ("T(q) < 3 ? q : float(k)", ("q", "k")), ("fast::exp(b) + a + b", ("b", "a")),
+    ("x * slope + LOSS", ("x", "LOSS")),
+    ("uint(p) & 0xffu", ("p",)), ("1.5e3f + l", ("l",)),
+])  # fmt: skip
+def test_free_names_are_its_operands(expression: str, names: tuple[str, ...]) -> None:
+    assert free_names(expression, "", {"slope": 1}) == names
+
+
+@pytest.mark.parametrize(("expression", "options", "message"), [
+    ("x + nosuch(x)", {},
+     "elementwise:1:5: error: use of undeclared identifier 'nosuch'\n  1 | x + nosuch(x)\n    |     ^"),
+    ("x +* 2", {"name": "mine"}, "mine:1:4: error: indirection requires pointer operand"),
+    ("x *\n double(2)", {}, "elementwise:1:6: error: 'double' is not supported in Metal"),
+    ("f(x)", {"preamble": "float f(float v) {\n    return w; }"}, "elementwise preamble:2:12: error: use of"),
+    ("x % 2", {}, "elementwise:1:3: error: invalid operands to binary expression"),
+])  # fmt: skip
+def test_what_is_wrong_is_told_in_the_expression(expression: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.elementwise(expression, **options)
+    assert str(caught.value).startswith(message)
+    assert len(caught.value.diagnostics) == 1
+
+
+@pytest.mark.parametrize(("expression", "options", "message"), [
+    ("1 + 2", {}, "has no operand"), ("x + out", {}, "'out' is a name that the kernel needs itself"),
+    ("x", {"kinds": "fx"}, "kinds are letters of b, i, u, f; got 'fx'"),
+    ("x + y", {"operands": ("x", "y", "x")}, "'x' is named twice"),
+    ("a + b + c + d + e + g", {}, "at most 5 operands"), ("x", {"name": "my op"}, "'my op' is a name"),
+])  # fmt: skip
+def test_names_that_will_not_do(expression: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(mnb.ArgumentError, match=message):
+        mnb.elementwise(expression, **options)
+
+
+def test_an_op_without_a_reference_says_so() -> None:
+    with pytest.raises(TypeError, match="made without a reference"):
+        mnb.elementwise("x + 1").row.reference(1)

@@ -1,0 +1,96 @@
+"""Every op of the table, for every dtype it takes and every layout, against its row's reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import error, expected, held, laid, layouts
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.arrays.types import as_dtype
+from metalnb.library_kernels import table
+from metalnb.library_kernels.elementwise import Elementwise
+from metalnb.library_kernels.formula import LOOPS
+from metalnb.library_kernels.op import Op
+
+# Dtypes, one of each width, that are tried in every layout: walks differ by width alone, and each is a kernel more.
+STRIDED = ("bool", "bfloat16", "float32", "int64")
+CASES = [(name, dtype) for name, op in table.ops().items() if op.row.samples for dtype in op.row.dtypes]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile what the chosen tests will want, on all cores, ahead of them."""
+    calls = [c.params for i in request.session.items if (c := getattr(i, "callspec", None))]
+    chosen = [(p["name"], p["dtype"]) for p in calls if p.get("name") in table.ops()]
+    with ThreadPoolExecutor(2) as pool:
+        if len(chosen) > 30:
+            for name, dtype in chosen:
+                pool.submit(compile_ahead, table.op(name), dtype)
+        yield
+        pool.shutdown(cancel_futures=True)
+
+
+def compile_ahead(op: Op, dtype: str) -> None:
+    """Compile the kernels of an elementwise op; run any other, so that it compiles its own."""
+    parts = [part for part in (op, *op.row.parts) if isinstance(part, Elementwise)]
+    for part in parts:
+        if dtype in (d for kind in part.kinds for d in LOOPS[kind]):
+            for steps in "ug" if dtype in STRIDED else "u":
+                kernel = part.formula.kernel(dtype, f"{steps * len(part.operands)}u")
+                _ = part.program(as_dtype(dtype), engines.named(None))[kernel].binary
+    if not parts and op.row.samples is not None:
+        for sample in op.row.samples(np.random.default_rng(), dtype):
+            op(*(laid(a) if isinstance(a, np.ndarray) else a for a in sample.args), **sample.options)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=[f"{n}-{d}" for n, d in CASES])
+def test_an_op_agrees_with_its_reference(name: str, dtype: str, rng: np.random.Generator) -> None:
+    op = table.op(name)
+    assert op.row.samples is not None
+    for number, sample in enumerate(op.row.samples(rng, dtype)):
+        want: Any = None
+        for layout in layouts(sample.args) if dtype in STRIDED else ("plain",):
+            given = [laid(a, layout) if isinstance(a, np.ndarray) else a for a in sample.args]
+            named = {k: laid(v, layout) if isinstance(v, np.ndarray) else v for k, v in sample.options.items()}
+            got = op(*given, **named)
+            several = got if isinstance(got, tuple) else (got,)
+            if want is None:
+                want, wide = expected(op, sample.args, sample.options, several[0].dtype)
+            for one, right in zip(several, want if isinstance(got, tuple) else (want,), strict=True):
+                held(op, one, right, wide, f" (sample {number} of {dtype}, {layout}, {sample.options})")
+
+
+def test_every_op_has_what_its_tests_derive_from() -> None:
+    for name, op in table.ops().items():
+        assert op.doc.endswith("."), name
+        assert op.row.samples or op.row.family in {"creation", "random"}, f"{name} has no samples"
+        assert set(op.row.dtypes) <= {"bool", *(d for loop in LOOPS.values() for d in loop)}, name
+
+
+def test_a_wrong_result_is_seen() -> None:
+    """The comparison itself: off by more than is allowed, NaN, an infinity, a shape, an integer."""
+    op = Op(lambda x: x, table.op("exp").row)
+    one = np.ones(3)
+    for wrong in (1 + 2e-6, np.nan, np.inf, -np.inf):
+        got = mnb.asarray(np.array([1, wrong, 1], np.float32))
+        with pytest.raises(AssertionError, match="1 of 3 are wrong"):
+            held(op, got, one, (one,))
+    with pytest.raises(AssertionError, match="shape"):
+        held(op, mnb.asarray(np.ones(2, np.float32)), one, (one,))
+    with pytest.raises(AssertionError, match="1 of 3 are wrong"):
+        held(op, mnb.asarray(np.array([1, 1, 2])), one, (one,))
+    held(op, mnb.asarray(np.array([1, np.nan, np.inf], np.float32)), np.array([1, np.nan, 1e39]), (one,))
+
+
+def test_errors_are_in_units_of_the_dtype() -> None:
+    for dtype, eps in {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}.items():
+        kind = as_dtype(dtype)
+        exact = np.array([1, 1 + eps / 2, 1 - eps / 2, 0.0])
+        assert error(np.array([1, 1, 1, 0], kind), exact).tolist() == [0, 0.5, 1, 0]
+        assert error(np.array([1], kind), np.array([1 + eps]), np.array([4.0])).tolist() == [0.25]

@@ -1,0 +1,173 @@
+"""What a machine can do at best: measured once, kept, held against the right kernels."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import cache
+from metalnb.timing import limits as module
+from metalnb.timing import machine, others
+from metalnb.timing.probes import ARITHMETIC, PROBES
+from metalnb.timing.record import Traffic
+
+GIVEN = mnb.Limits(
+    "cpu", "a <chip>", "a machine", "2026-01-02T03:04:05+00:00", {"driver": "1"}, 50e9, 30e9, 40e9, 45e9, 60e9, 500e9,
+    1 << 25, (68e9, 2.6e12),
+)  # fmt: skip
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> cache.Store:
+    """Measure on small arrays, and keep what is found apart."""
+    store = cache.Store(tmp_path)
+    monkeypatch.setattr(module, "_span", lambda _: 1 << 20)
+    monkeypatch.setattr(module, "_RUNS", 2)
+    monkeypatch.setattr(module, "cache", SimpleNamespace(store=lambda: store, digest=cache.digest))
+    return store
+
+
+def test_every_limit_is_measured_and_kept(small: cache.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = mnb.limits()
+    assert isinstance(found, mnb.Limits)
+    assert found.date[:2] == "20"
+    assert found.machine == machine.machine_name()
+    assert found.versions
+    for name in ("read", "write", "copy", "triad", "update"):
+        assert 1e8 < getattr(found, name) < 1e13, name
+    assert 1e9 < found.flops < 1e14
+    assert 0 <= found.others <= 1
+    measured = module._measured
+    monkeypatch.setattr(module, "_measured", lambda _: pytest.fail("measured again"))
+    assert mnb.limits() == found
+    monkeypatch.setattr(module, "_measured", lambda engine: replace(measured(engine), date="later"))
+    assert mnb.limits(again=True).date == "later"
+    assert mnb.limits().date == "later"
+
+
+def test_what_is_damaged_or_of_another_driver_is_measured_anew(
+    small: cache.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = mnb.use(None)
+    monkeypatch.setattr(module, "_measured", lambda _: GIVEN)
+    for text in (b"no JSON", b"{}", json.dumps({**GIVEN.to_json(), "surprise": 1}).encode()):
+        small.put(module._key(engine), "limits", text)
+        assert mnb.limits() == GIVEN
+    caps = SimpleNamespace(device=engine.caps.device, versions={**engine.caps.versions, "driver": "another"})
+    other = SimpleNamespace(name=engine.name, caps=caps)
+    assert module._key(other) != module._key(engine)
+
+
+def test_limits_go_through_json() -> None:
+    assert mnb.Limits.from_json(json.loads(json.dumps(GIVEN.to_json()))) == GIVEN
+    none = replace(GIVEN, nominal=None)
+    assert mnb.Limits.from_json(json.loads(json.dumps(none.to_json()))) == none
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda p: p.name)
+def test_a_probe_moves_what_it_says(probe: Any) -> None:
+    kernel = mnb.compile(probe.source)["probe"]
+    n = 4096
+    given = {"a": np.full(n, 7, np.float32), "b": np.full(n, 2, np.float32), "c": np.full(n, 3, np.float32)}
+    named = [p.name for p in kernel.signature.buffers]
+    kernel(*(given[name] for name in named), grid=n // probe.elements)
+    expected = {"read": 7, "write": 1, "copy": 2, "triad": 11, "update": -6}[probe.limit]
+    assert (given["a"] == expected).all()  # so every element was computed, once
+    moved = {"read": 1, "write": 1, "copy": 2, "triad": 3, "update": 2}[probe.limit]
+    assert probe.amount * n / probe.elements == moved * given["a"].nbytes
+
+
+@pytest.mark.parametrize("probe", ARITHMETIC, ids=lambda p: p.name)
+def test_a_chain_computes_what_it_says(probe: Any) -> None:
+    chains = int(probe.name.split()[0])
+    a = np.zeros(64, np.float32)
+    mnb.compile(probe.source)["probe"](a, np.ones(16, np.float32), grid=64)
+    np.testing.assert_allclose(a, chains, rtol=1e-4)  # each chain stays at 1
+    (rounds,) = re.findall(r"j < (\d+)", probe.source)
+    assert probe.amount == 2 * probe.source.count("fma(") * int(rounds)
+
+
+@pytest.mark.parametrize(
+    ("traffic", "name"),
+    [
+        (Traffic(100, 0), "read"),
+        (Traffic(95, 5), "read"),
+        (Traffic(0, 100), "write"),
+        (Traffic(100, 100), "copy"),
+        (Traffic(200, 100), "triad"),
+        (Traffic(100, 100, updated=100), "update"),
+        (Traffic(200, 100, updated=100), "update"),
+        (Traffic(200, 100, updated=20), "triad"),
+        (Traffic(1, 100), "write"),
+    ],
+)
+def test_a_kernel_is_held_against_its_own_mix(traffic: Traffic, name: str) -> None:
+    assert GIVEN.ceiling(traffic) == (name, getattr(GIVEN, name))
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("Apple M1", (68.25e9, 2.6e12)),
+        ("Apple M2 Pro", (200e9, 6.8e12)),
+        ("Apple M4 Max", (546e9, 18.4e12)),
+        ("Apple M3 Ultra (80 cores)", (819e9, 28.4e12)),
+        ("Apple M99", None),
+        ("AMD EPYC", None),
+    ],
+)
+def test_nominal_figures_are_apples(device: str, expected: tuple[float, float] | None) -> None:
+    assert machine.nominal(device) == expected
+
+
+def test_every_chip_of_the_table_is_found_by_its_name() -> None:
+    for name, (bandwidths, teraflops) in machine.CHIPS.items():
+        assert machine.nominal(f"{name} GPU") == (max(bandwidths) * 1e9, teraflops * 1e12)
+
+
+def test_the_text_and_the_card_say_the_same() -> None:
+    root = ET.fromstring(GIVEN._repr_html_())  # noqa: S314  (made here)
+    words = " ".join("".join(root.itertext()).split())
+    for phrase in ("50.0 GB/s", "30.0 GB/s", "40.0 GB/s", "45.0 GB/s", "60.0 GB/s", "500 GFLOP/s", "68.0 GB/s",
+                   "2.60 TFLOP/s", "2026-01-02 03:04", "a machine", "a <chip>"):  # fmt: skip
+        assert phrase in words
+        assert phrase in repr(GIVEN)
+
+
+def test_a_busy_machine_is_told_of() -> None:
+    busy = replace(GIVEN, others=0.48)
+    said = "other programs took 48 % of the processors meanwhile: measure anew with mnb.limits(again=True)"
+    assert said in repr(busy)
+    assert said in busy._repr_html_()
+    assert "meanwhile" not in repr(GIVEN) + GIVEN._repr_html_()
+
+
+def test_what_others_take_is_read_off_the_ticks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(others, "_STAT", stat)
+    assert others.Others().share() == 0  # no such file
+    tick = os.sysconf("SC_CLK_TCK")
+    own = [0.0]
+    monkeypatch.setattr(others.time, "process_time", lambda: own[0])
+    stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 …\n".replace("…", "1"))
+    watch = others.Others()
+    own[0] = 1.0  # of ten seconds: 2 user, 1 system, 5 idle, 1 waiting for a disk, 1 stolen; a guest's are the user's
+    stat.write_text(f"cpu  {2 * tick} 0 {tick} {5 * tick} {tick} 0 0 {tick} {tick} 0\n")
+    assert watch.share() == pytest.approx(0.3)
+    stat.write_text("nonsense\n")
+    assert watch.share() == 0
+
+
+def test_an_engine_that_is_not_here_says_so() -> None:
+    with pytest.raises(mnb.EngineUnavailable, match="unknown engine 'abacus'"):
+        mnb.limits(engine="abacus")

@@ -1,0 +1,136 @@
+"""The magics that measure, in a real IPython."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+import metalnb as mnb
+from metalnb.magics.calls import split
+from metalnb.timing import sample
+
+CELL = """%%metal
+kernel void add(device float* x, constant float& a, uint i [[thread_position_in_grid]]) {{ x[i] += {}; }}
+"""
+Run = Callable[[str], Any]
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    monkeypatch.setattr(sample, "TOTAL", 0.005)
+    monkeypatch.setattr(sample, "BATCH", 0.001)
+    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    shell.extension_manager.load_extension("metalnb")
+    yield shell
+    InteractiveShell.clear_instance()
+    mnb.use(None)
+
+
+@pytest.fixture
+def run(shell: InteractiveShell) -> Run:
+    """Run a cell that must go through; give its value."""
+
+    def run_cell(cell: str) -> Any:
+        result = shell.run_cell(cell)
+        result.raise_error()
+        return result.result
+
+    run_cell(CELL.format("a"))
+    run_cell("import numpy as np; x = np.zeros(1000, np.float32)")
+    return run_cell
+
+
+def refused(shell: InteractiveShell, line: str) -> str:
+    result = shell.run_cell(line)
+    assert isinstance(result.error_in_exec, UsageError)
+    return str(result.error_in_exec)
+
+
+def test_a_call_is_measured_and_not_made(shell: InteractiveShell, run: Run) -> None:
+    timing = run("%metal_time --warm add(x, a=2.0)")
+    assert isinstance(timing, mnb.Timing)
+    assert (timing.kernel, timing.grid, timing.bytes, timing.cold) == ("add", (1000,), 8000, None)
+    assert timing.arguments == {"x": "float32 (1000,)", "a": "2"}
+    assert not shell.user_ns["x"].any()
+
+
+def test_options_are_expressions(run: Run) -> None:
+    timing = run("%metal_time --warm --flops x.size --bytes=4*x.size add(x, 1.0, grid=(len(x),))")
+    assert (timing.flops, timing.bytes) == (1000, 4000)
+
+
+def test_a_cell_is_timed_by_the_wall_clock(shell: InteractiveShell, run: Run) -> None:
+    timing = run("%%metal_time --warm\ny = x[:10]\nadd(y, 1.0)\n")
+    assert (timing.kernel, timing.clock) == ("cell", "wall")
+    assert shell.user_ns["y"][0] == shell.user_ns["x"][9] > 5  # it ran, many times
+
+
+def test_versions_of_a_kernel_are_kept(shell: InteractiveShell, run: Run) -> None:
+    run(CELL.format("a + 1"))
+    run(CELL.format("a"))  # back to the first
+    run(CELL.format("a + 1"))
+    timing = run("%metal_time --warm add@2(x, 1.0)")
+    assert timing.kernel == "add"
+    found = run("%metal_compare add@1 add@2")  # with the arguments of the last magic
+    assert isinstance(found, mnb.Comparison)
+    assert found.names == ("add@1", "add@2")
+    assert run("%metal_compare add@1(x, 1.0) add@2").names == ("add@1", "add@2")
+    assert not shell.user_ns["x"].any()
+    assert refused(shell, "%metal_time add@3(x, 1.0)") == "add@3: there are add@1 to add@2"
+    assert refused(shell, "%metal_time other@1(x)") == "other@1: no cell has bound a kernel 'other'"
+
+
+def test_python_functions_are_compared_too(run: Run) -> None:
+    assert run("%metal_compare np.sum(x) np.sort(x)").clock == "wall"
+
+
+def test_ops_of_the_library_tell_their_bytes(run: Run) -> None:
+    run("import metalnb as mnb; a = mnb.array(x)")
+    timing = run("%metal_time --warm mnb.add(a, a)")
+    assert (timing.kernel, timing.bytes) == ("add", 3 * 4000)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("%metal_time add(x,", "%metal_time: 'add(x,' is no call"),
+        ("%metal_time 1 + 2", "%metal_time: '1 + 2' is no call. Write %metal_time saxpy(x, y, a=2.0)"),
+        ("%metal_time", "is no call"),
+        ("%metal_time add", "%metal_time: 'add' has no arguments. Write them once: add(…)"),
+        ("%metal_time --flops nope add(x, 1.0)", "--flops nope: NameError: name 'nope' is not defined"),
+        ("%metal_time x(1)", "ndarray is not a kernel, and cannot be called"),
+        ("%metal_compare add(x, 1.0)", "%metal_compare: takes two calls, like a(x) b(x); got 1"),
+        ("%metal_compare add(x, 1.0) add(x, 2.0) add(x, 3.0)", "got 3"),
+        ("%metal_compare add@1 add@2", "has no arguments"),
+        ("%%metal_time add(x, 1.0)\npass", "%%metal_time: takes its options on the line"),
+    ],
+)
+def test_what_is_no_call_is_refused(shell: InteractiveShell, run: Run, line: str, said: str) -> None:
+    assert said in refused(shell, line)
+
+
+def test_an_error_of_the_call_is_its_own(shell: InteractiveShell, run: Run) -> None:
+    with pytest.raises(mnb.ArgumentError, match="got float64"):
+        run("%metal_time add(x.astype(np.float64), 1.0)")
+    with pytest.raises(NameError, match="nowhere"):
+        run("%metal_time add(nowhere, 1.0)")
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("a(x) b(x)", ["a(x)", "b(x)"]),
+        ("a(x), b(x)", ["a(x)", "b(x)"]),
+        ("p.a(x[1:2], 'b c') q['k'](y)", ["p.a(x[1:2], 'b c')", "q['k'](y)"]),
+        ("f@1 f@2 (x, y)", ["f@1", "f@2 (x, y)"]),
+        ("a(x if y else z) b(not x)", ["a(x if y else z)", "b(not x)"]),
+        ("a((x) ", ["a((x)"]),
+    ],
+)
+def test_where_a_call_ends(line: str, parts: list[str]) -> None:
+    assert split(line) == parts

@@ -1,0 +1,415 @@
+"""Products: every kernel at every edge, every dtype, layout and batch, held against NumPy in float64 or exactly."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import LAYOUTS, laid
+
+import metalnb as mnb
+from metalnb.arrays.array import Array
+from metalnb.arrays.types import as_dtype
+from metalnb.library_kernels import product
+from metalnb.library_kernels.op import ALL
+from metalnb.library_kernels.product_plan import Laid, plan_product
+
+Host = np.ndarray[Any, Any]
+
+# Half a unit in the last place, and half the least number: what one rounding to a dtype may cost.
+ROUNDING = {"float32": (2.0**-24, 0.0), "float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 0.0)}
+
+
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Host:
+    """Numbers of all sizes: integers that wrap."""
+    if dtype == "bool":
+        return rng.random(shape) < 0.15
+    if "int" in dtype:
+        return np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
+    return rng.normal(size=shape).astype(as_dtype(dtype))
+
+
+def check(got: Array, a: Host, b: Host) -> None:
+    """Hold a product against NumPy's: integers exactly, floats within one rounding for each term and one at the end.
+
+    The bound is that of any order of summation: N. Higham, "Accuracy and Stability of Numerical Algorithms", 3.1.
+    """
+    host = got.read()
+    assert got.dtype == a.dtype
+    if a.dtype.name not in ROUNDING:
+        want = np.matmul(a, b)
+        assert host.shape == want.shape
+        assert np.array_equal(host, want), f"{np.count_nonzero(host != want)} of {host.size} are wrong"
+        return
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    want = np.matmul(x, y)
+    relative, least = ROUNDING[a.dtype.name]
+    terms = a.shape[-1] + 1
+    allowed = terms * 2.0**-24 * 1.01 * np.matmul(np.abs(x), np.abs(y))
+    if a.dtype.itemsize == 2:
+        allowed += relative * 1.01 * np.abs(want) + least
+    assert host.shape == want.shape
+    wrong = ~(np.abs(host - want) <= allowed)
+    assert not wrong.any(), f"{np.count_nonzero(wrong)} of {host.size} are wrong, first at {np.argwhere(wrong)[0]}"
+
+
+def kernels_of(a: Array, b: Array) -> list[str]:
+    """Name the kernels that a product runs."""
+    laid_out = [Laid(x.shape, tuple(s // x.itemsize for s in x.strides), 0) for x in (a, b)]
+    return [step.kernel.rsplit("_float", 1)[0] for step in plan_product(*laid_out, (), "float32").steps]
+
+
+# A shape for each way through: what it is, its factors' shapes and layouts, and the kernels that are to run.
+WAYS = [
+    ("rows where they lie", (37, 50), "plain", (50, 70), "plain", ["matmul"]),
+    ("a column of one panel", (37, 50), "plain", (50, 5), "plain", ["matmul"]),
+    ("packed columns", (37, 30), "plain", (30, 70), "transposed", ["pack_4", "matmul"]),
+    ("packed rows", (50, 700), "plain", (700, 300), "plain", ["pack_4_rows", "matmul"]),
+    ("packed, any strides", (37, 50), "reversed", (50, 70), "stepped", ["pack_4", "matmul"]),
+    ("long and thin, in parts", (5, 20000), "plain", (20000, 10), "plain", ["matmul", "add_parts"]),
+    ("few rows", (3, 90), "plain", (90, 700), "plain", ["matmul_few"]),
+    ("few rows, in parts", (2, 5000), "transposed", (5000, 300), "plain", ["matmul_few", "add_parts"]),
+    ("few rows of a large matrix", (45, 700), "stepped", (700, 300), "plain", ["matmul_few", "add_parts"]),
+    ("along both", (37, 90), "plain", (90, 6), "transposed", ["dots"]),
+    ("along both, in parts", (3, 9000), "plain", (9000, 3), "transposed", ["dots", "add_parts"]),
+    ("matrix times vector", (70, 90), "plain", (90, 1), "plain", ["dots"]),
+    ("columns times vector", (300, 90), "transposed", (90, 1), "stepped", ["matmul_few"]),
+    ("vector times matrix", (1, 90), "plain", (90, 300), "plain", ["matmul_few"]),
+    ("vector times columns", (1, 90), "plain", (90, 300), "transposed", ["dots"]),
+]
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_every_way_for_every_dtype(dtype: str, rng: np.random.Generator) -> None:
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    for name, shape1, layout1, shape2, layout2, kernels in WAYS:
+        a, b = numbers(rng, shape1, dtype), numbers(rng, shape2, dtype)
+        x, y = laid(a, layout1), laid(b, layout2)
+        if dtype == "float32":
+            assert kernels_of(x, y) == kernels, name
+        check(mnb.matmul(x, y), a, b)
+
+
+def test_edges_of_blocks(rng: np.random.Generator) -> None:
+    """Lengths about the blocks': 12 rows, 4 rows, 32 and 256 columns, steps of 32 along K."""
+    rows = (1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 15, 23, 24, 25, 191, 192, 193)
+    columns = (1, 2, 31, 32, 33, 64, 95, 127, 128, 129, 255, 256, 257, 300)
+    depths = (1, 2, 31, 32, 33, 63, 64, 65, 95, 96)
+    a, b = numbers(rng, (max(rows), max(depths)), "float32"), numbers(rng, (max(depths), max(columns)), "float32")
+    wide = [laid(a, "plain"), laid(a, "transposed"), laid(b, "plain"), laid(b, "transposed")]
+    for m, n in itertools.product(rows, columns):
+        for k in rng.choice(depths, 2, replace=False):
+            for across, down in ((0, 2), (1, 3), (0, 3)):
+                x = wide[across].viewed(wide[across].host[:m, :k])
+                y = wide[down].viewed(wide[down].host[:k, :n])
+                check(mnb.matmul(x, y), a[:m, :k], b[:k, :n])
+
+
+def test_more_blocks_of_rows_than_one(rng: np.random.Generator) -> None:
+    """Rows are cut into blocks of 16 panels of 12."""
+    for m in (192 * 2, 192 * 2 + 1, 192 * 3 - 13):
+        a, b = numbers(rng, (m, 20), "int32"), numbers(rng, (20, 40), "int32")
+        check(mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(b.copy())), a, b)
+
+
+BATCHES = [
+    ((4, 3, 5), (4, 5, 6)),
+    ((4, 3, 5), (5, 6)),
+    ((3, 5), (4, 5, 6)),
+    ((2, 1, 3, 5), (4, 5, 6)),
+    ((2, 1, 3, 1, 4, 5), (3, 1, 2, 5, 6)),
+    ((3, 1, 90), (3, 90, 1)),
+    ((40, 1, 9), (40, 9, 1)),
+    ((2, 3, 90), (2, 90, 40)),
+    ((2, 50, 300), (2, 300, 600)),
+    ((3, 2, 9000), (3, 9000, 3)),
+    ((1, 2, 5), (3, 5, 1)),
+]
+
+
+@pytest.mark.parametrize("shapes", BATCHES, ids=str)
+def test_batches(shapes: tuple[tuple[int, ...], tuple[int, ...]], rng: np.random.Generator) -> None:
+    for dtype in ("float32", "int16"):
+        a, b = (numbers(rng, shape, dtype) for shape in shapes)
+        for one, other in (("plain", "plain"), ("transposed", "reversed"), ("stepped", "transposed")):
+            check(mnb.matmul(laid(a, one), laid(b, other)), a, b)
+
+
+def test_broadcast_views(rng: np.random.Generator) -> None:
+    """Strides of 0, in the batch and in the matrices themselves."""
+    a, b = numbers(rng, (1, 70), "float32"), numbers(rng, (70, 1), "float32")
+    for x, y in (
+        (np.broadcast_to(a, (40, 70)), np.broadcast_to(b, (70, 33))),
+        (np.broadcast_to(a, (3, 5, 70)), np.broadcast_to(b, (70, 300))),
+        (np.broadcast_to(a, (4, 13, 70)), np.broadcast_to(b, (4, 70, 2))),
+        (np.broadcast_to(a[:, :1], (9, 70)), np.broadcast_to(b[:1], (70, 90))),
+    ):
+        check(mnb.matmul(laid(x), laid(y)), x, y)
+
+
+def test_views_with_offsets(rng: np.random.Generator) -> None:
+    a, b = numbers(rng, (60, 80), "float16"), numbers(rng, (80, 90), "float16")
+    x, y = mnb.asarray(a, copy=True), mnb.asarray(b, copy=True)
+    for rows, along, columns in (
+        (slice(3, 50), slice(5, 75), slice(7, 60)),
+        (slice(50, 2, -3), slice(70, None, -1), slice(None, None, 4)),
+        (slice(8, 9), slice(0, 80), slice(80, 3, -7)),
+    ):
+        check(
+            mnb.matmul(x.viewed(x.host[rows, along]), y.viewed(y.host[along, columns])),
+            a[rows, along],
+            b[along, columns],
+        )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_not_a_number_and_infinity(layout: str) -> None:
+    """They spread to their own row and column, as IEEE 754 has it, and the idle lanes of a panel to none."""
+    for m, n, k in ((13, 33, 70), (3, 300, 70), (13, 5, 70), (1, 70, 90)):
+        a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+        a[0, 3], b[5, n - 1], b[3, 1] = np.nan, np.inf, 0
+        a[m - 1, 5 if m > 1 else 6] = 0
+        with np.errstate(all="ignore"):
+            want = a @ b
+        for one in (layout, "plain"):
+            got = mnb.matmul(laid(a, one), laid(b, layout)).read()
+            assert np.array_equal(got, want, equal_nan=True)
+        assert np.isnan(want[0]).all()
+
+
+def test_nothing_to_add_gives_zeros() -> None:
+    for shape1, shape2 in (((3, 0), (0, 4)), ((0,), (0,)), ((2, 3, 0), (0, 5)), ((0, 4), (4, 0)), ((0, 2, 3), (3, 4))):
+        for dtype in ("float32", "int8", "bool"):
+            a, b = np.ones(shape1, dtype), np.ones(shape2, dtype)
+            used = mnb.full(np.matmul(a, b).shape, 7, dtype=dtype)  # the pool may give this memory again
+            del used
+            got = mnb.matmul(mnb.asarray(a), mnb.asarray(b))
+            assert np.array_equal(got.read(), np.matmul(a, b))
+            assert got.shape == np.matmul(a, b).shape
+
+
+def test_half_is_rounded_once(rng: np.random.Generator) -> None:
+    """Sums that pass 2048, where half has whole numbers only by twos, come out right to the last place."""
+    ones = np.ones((1, 4097), np.float16)
+    for way in ((1, 1), (40, 40), (2, 300)):
+        a, b = np.repeat(ones, way[0], 0), np.repeat(ones.T, way[1], 1)
+        got = mnb.matmul(mnb.asarray(a), mnb.asarray(b)).read()
+        assert (got == np.float16(4097)).all()
+    many = numbers(rng, (30000,), "float16")
+    got = mnb.matmul(mnb.asarray(many), mnb.asarray(many)).item()
+    assert got == np.float16(np.sum(many.astype(np.float64) ** 2))
+
+
+def test_of_bool_it_is_any() -> None:
+    """65,536 pairs are true, and one SIMD-group finds them all: a count of 16 bits would be 0 again."""
+    ones = mnb.ones((256, 65536), dtype="bool")
+    assert mnb.matmul(ones, ones[:2].T).read().all()
+    assert not mnb.matmul(ones, mnb.zeros((2, 65536), dtype="bool").T).read().any()
+
+
+GUARD = """
+import ctypes, mmap, sys
+import numpy as np
+sys.path.insert(0, {tests!r})
+from test_matmul import WAYS
+import metalnb as mnb
+from metalnb.arrays.array import view_of
+from metalnb.arrays.memory import borrow
+
+libc, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
+
+def fenced(host, layout):
+    back = host.T if layout == "transposed" else host
+    size = -(-back.nbytes // page) * page
+    memory = mmap.mmap(-1, size + page)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert libc.mprotect(ctypes.c_void_p(address + size), page, 0) == 0  # no access
+    bytes = np.frombuffer(memory, np.uint8, back.nbytes, size - back.nbytes)
+    data = bytes.view(back.dtype).reshape(back.shape)
+    data[...] = back
+    x = view_of(borrow(data), data)
+    return x.viewed(x.host.T) if layout == "transposed" else x
+
+for name, shape1, layout1, shape2, layout2, _ in WAYS:
+    for dtype in ("float32", "uint8"):
+        a, b = np.ones(shape1, dtype), np.ones(shape2, dtype)
+        got = mnb.matmul(fenced(a, layout1), fenced(b, layout2)).wait()
+        assert (got.read() == np.array(shape1[1]).astype(dtype)).all(), name
+    print(name, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs mprotect")
+def test_nothing_beyond_an_array_is_read(tmp_path: Path) -> None:
+    """The memory after each factor's last element is forbidden: whoever reads on ends the process."""
+    script = tmp_path / "fenced.py"
+    script.write_text(GUARD.format(tests=str(Path(__file__).parent)))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"after {done.stdout.splitlines()[-1:]}: {done.stderr[-500:]}"
+
+
+def test_beyond_two_gibibytes() -> None:
+    """The last row of a matrix of more than 2^31 bytes. Its memory is never written, and so takes none."""
+    k, n = 2**15 + 1, 2**16
+    b = np.zeros((k, n), np.uint8)
+    b[-1] = np.arange(n) % 251
+    a = np.zeros((1, k), np.uint8)
+    a[0, -1] = 3
+    assert np.array_equal(mnb.matmul(mnb.asarray(a), mnb.asarray(b)).read()[0], b[-1] * np.uint8(3))
+
+
+def test_dtypes_promote(rng: np.random.Generator) -> None:
+    a, b = numbers(rng, (3, 4), "int8"), numbers(rng, (4, 5), "int32")
+    assert np.array_equal(mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(b.copy())).read(), a.astype(np.int32) @ b)
+    mixed = mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(numbers(rng, (4, 2), "float16")))
+    assert mixed.dtype == np.float16
+    with pytest.raises(TypeError, match="matmul: no integer dtype holds both uint64 and int8"):
+        mnb.matmul(mnb.ones((2, 3), dtype="uint64"), mnb.ones((3, 2), dtype="int8"))
+
+
+def test_operators_and_numpy(rng: np.random.Generator) -> None:
+    a, b = numbers(rng, (5, 5), "float32"), numbers(rng, (5, 5), "float32")
+    x, y = mnb.asarray(a, copy=True), mnb.asarray(b, copy=True)
+    for got in (x @ y, x @ b, a @ y, np.matmul(x, y), x.dot(y), np.dot(x, y)):
+        assert isinstance(got, Array)
+        check(got, a, b)
+    x @= y
+    check(x, a, b)
+
+
+def test_memory_is_given_back(rng: np.random.Generator) -> None:
+    a = mnb.asarray(numbers(rng, (100, 700), "float32"))
+    b = mnb.asarray(numbers(rng, (300, 700), "float32")).T
+    mnb.matmul(a, b).wait()
+    before = mnb.memory_info()
+    for _ in range(20):
+        mnb.matmul(a, b).wait()
+    after = mnb.memory_info()
+    assert (after.used, after.cached) == (before.used, before.cached)
+
+
+def test_plans_of_large_batches_are_not_kept() -> None:
+    product._kept_plan.cache_clear()
+    a = mnb.ones((2000, 2, 3))
+    assert (mnb.matmul(a, mnb.ones((2000, 3, 2))).read() == 3).all()
+    assert product._kept_plan.cache_info().currsize == 0
+
+
+def test_dot_products(rng: np.random.Generator) -> None:
+    """vecdot: along memory and across it, many and few, long and short, broadcast."""
+    for shape1, shape2, axis in (
+        ((300,), (300,), -1), ((70000,), (70000,), 0), ((50, 3), (50, 3), -1), ((50, 100), (50, 100), -1),
+        ((100, 50), (100, 50), 0), ((2, 1, 100), (5, 100), -1), ((40, 9, 3), (9, 1), -2), ((7, 9000), (7, 9000), 1),
+        ((261, 70), (261, 70), -1), ((2, 150, 65), (150, 65), -1),
+    ):  # fmt: skip
+        for dtype in ("float32", "uint16", "int64"):
+            a, b = numbers(rng, shape1, dtype), numbers(rng, shape2, dtype)
+            for one, other in (("plain", "plain"), ("stepped", "reversed"), ("transposed", "plain")):
+                got = mnb.vecdot(laid(a, one), laid(b, other), axis=axis)
+                rows, columns = (np.moveaxis(x, axis, -1) for x in (a, b))
+                check(
+                    Array(got.block, got.dtype, (*got.shape, 1, 1), None, got.offset),
+                    rows[..., None, :],
+                    columns[..., None],
+                )
+
+
+@pytest.mark.parametrize("axes", [0, 1, 2, ((0, 2), (1, 0)), ((-1,), (-2,)), ([], []), (1, 1)], ids=str)
+def test_tensordot(axes: Any, rng: np.random.Generator) -> None:
+    given = {1: ((3, 4, 5), (5, 6)), 2: ((2, 4, 5), (4, 5, 3)), 0: ((2, 3), (4,))}
+    shape1, shape2 = given[axes] if isinstance(axes, int) else ((3, 4, 5), (5, 4, 3) if axes == (1, 1) else (5, 3, 2))
+    if axes == ((-1,), (-2,)):
+        shape2 = (3, 5, 2)
+    a, b = numbers(rng, shape1, "int32"), numbers(rng, shape2, "int32")
+    got = mnb.tensordot(laid(a, "transposed"), laid(b, "stepped"), axes=axes)
+    assert np.array_equal(got.read(), np.tensordot(a, b, axes))
+    assert np.array_equal(np.tensordot(laid(a), laid(b), axes).read(), np.tensordot(a, b, axes))
+
+
+def test_outer(rng: np.random.Generator) -> None:
+    a, b = numbers(rng, (33,), "int8"), numbers(rng, (70,), "int8")
+    assert np.array_equal(mnb.outer(laid(a, "reversed"), laid(b, "stepped")).read(), np.multiply.outer(a, b))
+
+
+ERRORS = [
+    (
+        lambda: mnb.matmul(mnb.ones((2, 3)), mnb.ones((4, 5))),
+        ValueError,
+        (
+            "matmul: the last axis of the first array, 3, must match the last axis but one of the second, 4 "
+            "(shapes (2, 3) and (4, 5))."
+        ),
+    ),
+    (
+        lambda: mnb.matmul(mnb.ones(3), mnb.ones(4)),
+        ValueError,
+        (
+            "matmul: the last axis of the first array, 3, must match the last axis of the second, 4 "
+            "(shapes (3,) and (4,))."
+        ),
+    ),
+    (
+        lambda: mnb.matmul(mnb.ones((2, 3, 3)), mnb.ones((4, 3, 3))),
+        ValueError,
+        "matmul: shapes (2,) and (4,) do not broadcast. Lengths must be equal, or 1.",
+    ),
+    (
+        lambda: mnb.matmul(mnb.ones(()), mnb.ones(3)),
+        ValueError,
+        "matmul: the first array has no axis; it needs one. Pass x1 * x2 for a scalar.",
+    ),
+    (lambda: mnb.matmul(mnb.ones(3), 2), TypeError, "matmul: takes an array; got int. Pass mnb.asarray(…)."),
+    (
+        lambda: mnb.vecdot(mnb.ones((2, 3)), mnb.ones((2, 4))),
+        ValueError,
+        "vecdot: axis -1 of the first array, 3, must match that of the second, 4 (shapes (2, 3) and (2, 4)).",
+    ),
+    (
+        lambda: mnb.vecdot(mnb.ones((2, 3)), mnb.ones(3), axis=0),
+        ValueError,
+        "vecdot: axis 0 of 2 and of 1 axes is not the same. Count from the end.",
+    ),
+    (
+        lambda: mnb.vecdot(mnb.ones(()), mnb.ones(3)),
+        IndexError,
+        "vecdot: axis -1 is out of bounds: the array has no axes.",
+    ),
+    (
+        lambda: mnb.outer(mnb.ones((2, 2)), mnb.ones(3)),
+        ValueError,
+        "outer: takes two vectors; got shapes (2, 2) and (3,). Pass x.reshape(-1).",
+    ),
+    (
+        lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((4, 5)), axes=1),
+        ValueError,
+        "tensordot: axis 1 of the first array, 3, must match axis 0 of the second, 4 (shapes (2, 3) and (4, 5)).",
+    ),
+    (
+        lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones(3), axes=2),
+        ValueError,
+        "tensordot: axes is 0 to 1 for these arrays; got 2.",
+    ),
+    (
+        lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((3, 2)), axes=((0, 1), (0,))),
+        ValueError,
+        "tensordot: as many axes of the first array as of the second; got (0, 1) and (0,).",
+    ),
+    (
+        lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((3, 2)), axes=(0, 1, 2)),
+        ValueError,
+        "tensordot: axes is an integer or a pair of axes; got (0, 1, 2).",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), ERRORS, ids=[e[2][:60] for e in ERRORS])
+def test_errors(call: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value) == text

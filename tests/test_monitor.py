@@ -1,0 +1,300 @@
+"""The monitor: it sees every dispatch, times it as the device does, and costs next to nothing."""
+
+import base64
+import csv
+import gc
+import io
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.engine.base import Caps
+from metalnb.engine.watch import seconds, watch
+from metalnb.widgets.monitor_controls import csv_link
+
+SOURCE = """
+#include <metal_stdlib>
+using namespace metal;
+kernel void saxpy(device const float* x, device float* y, constant float& a,
+                  uint i [[thread_position_in_grid]]) { y[i] = a * x[i] + y[i]; }
+kernel void spin(device float* y, uint i [[thread_position_in_grid]]) {
+    float sum = y[i];
+    for (uint k = 0; k < 4000000; ++k) sum = fract(sum * 1.7f + 0.3f);
+    y[i] = sum;
+}
+"""
+COST = 2e-6  # seconds that a dispatch may take longer
+
+
+@pytest.fixture(scope="module")
+def program() -> mnb.Program:
+    return mnb.compile(SOURCE)
+
+
+X = np.ones(1000, np.float32)
+
+
+def test_it_sees_what_ran_while_it_was_on(program: mnb.Program) -> None:
+    y = X.copy()
+    program.saxpy(X, y, 1.0)
+    with mnb.monitor() as seen:
+        for _ in range(3):
+            program.saxpy(X, y, 1.0, threadgroup=100)
+        program.saxpy(X[:500], y[:500], 1.0)
+        a = mnb.asarray(X)
+        np.asarray(mnb.exp(a))
+    program.saxpy(X, y, 1.0)
+    rows = [r for r in seen.export() if r["kernel"] == "saxpy"]
+    assert [(r["grid"], r["threadgroup"], r["bytes"]) for r in rows] == [
+        *[((1000,), (100,), 12_000)] * 3, ((500,), (256,), 6_000),
+    ]  # fmt: skip
+    for r in rows:
+        assert 0 < r["seconds"] < 1
+        assert r["bandwidth"] == pytest.approx(r["bytes"] / r["seconds"])
+        assert r["share"] == pytest.approx(r["bandwidth"] / r["limit"])
+        assert r["engine"] == program.saxpy.engine.name
+    assert [name for name in seen.rows if name.startswith("exp ")], "a library operation, named by what it does"
+    assert len(seen) == seen.total == len(seen.export())
+    assert seen.rows["saxpy"].count == 4
+
+
+def test_nothing_is_there_when_it_is_off(program: mnb.Program) -> None:
+    engine = program.saxpy.engine
+    assert "launch" not in vars(engine)
+    one, two = mnb.monitor(), mnb.monitor()
+    assert "launch" in vars(engine)
+    one.stop()
+    program.saxpy(X, X.copy(), 1.0)
+    two.stop()
+    one.stop()
+    assert "launch" not in vars(engine)
+    assert (len(one), len(two)) == (0, 1)
+
+
+@pytest.mark.skipif("METALNB_ENGINE" in os.environ, reason="the device's clock is the cpu engine's")
+def test_the_seconds_are_the_devices(program: mnb.Program) -> None:
+    engine = program.spin.engine
+    seen: list[Any] = []
+    end = watch(engine, seen.append)
+    ticket = program.spin.prepare(X[:64].copy()).launch()
+    end()
+    assert ticket is not None
+    before = seconds(seen[0])
+    start = time.perf_counter()
+    ticket.wait()
+    waited = time.perf_counter() - start
+    took = seconds(seen[0])
+    assert before is None, "not over yet"
+    assert took is not None
+    assert took == pytest.approx(waited, rel=0.3, abs=2e-3)
+
+
+def test_without_a_device_clock_the_wait_is_timed() -> None:
+    class Ticket:
+        def wait(self) -> None:
+            time.sleep(0.01)
+
+    class Wall:
+        caps = Caps("none", {}, clock="wall")
+
+        def launch(self, *_: Any) -> Ticket:
+            return Ticket()
+
+    engine: Any = Wall()
+    seen: list[Any] = []
+    end = watch(engine, seen.append)
+    ticket = engine.launch(None, [X, 5, None], (1, 1, 1), (1, 1, 1))
+    end()
+    assert seconds(seen[0]) is None
+    ticket.wait()
+    first = seconds(seen[0])
+    assert first is not None
+    assert 0.01 <= first < 1
+    ticket.wait()
+    assert seconds(seen[0]) == first
+    assert seen[0][4] == [4000, 0, 0]
+
+
+def test_a_dispatch_costs_less_than_two_microseconds_more(program: mnb.Program) -> None:
+    """The monitor's own part alone, over a launch that does nothing: the rest of a dispatch is noise beside it."""
+    real = program.saxpy.prepare(X, X.copy(), 1.0)
+
+    class Ticket:
+        elapsed = staticmethod(lambda: 1e-6)
+
+    ticket = Ticket()
+
+    class Idle:
+        caps = Caps("none", {}, clock="device")
+
+        def launch(self, *_: Any) -> Ticket:
+            return ticket
+
+    engine: Any = Idle()
+    monitor = mnb.monitor().stop()
+    arguments = real.kernel.binary, real.arguments, real.grid, real.threadgroup
+
+    def best() -> float:
+        taken = []
+        for _ in range(30):
+            start = time.perf_counter()
+            for _ in range(200):
+                engine.launch(*arguments)
+            taken.append((time.perf_counter() - start) / 200)
+        return min(taken)
+
+    off = best()
+    end = watch(engine, monitor._noted.append)
+    on = best()
+    end()
+    assert on - off < COST
+    assert len(monitor._noted) == 6000
+    noted = list(monitor._noted)
+    monitor.clear()
+    taken = []
+    for _ in range(10):
+        monitor._noted.extend(noted[:600])
+        start = time.perf_counter()
+        assert monitor._look()
+        taken.append((time.perf_counter() - start) / 600)
+        monitor.clear()
+    assert min(taken) < 20e-6, "taking it in is for the thread, and no load either"
+
+
+def test_what_is_seen_keeps_no_array_alive(program: mnb.Program) -> None:
+    with mnb.monitor() as seen:
+        y = X.copy()
+        gone = weakref.ref(y)
+        program.saxpy(X, y, 1.0)
+        del y
+        gc.collect()
+        assert gone() is None
+    assert len(seen) == 1
+
+
+def test_start_stop_clear_and_keep(program: mnb.Program) -> None:
+    y = X.copy()
+    seen = mnb.monitor(keep=5)
+    for _ in range(8):
+        program.saxpy(X, y, 1.0)
+    assert (len(seen), seen.total, seen.rows["saxpy"].count) == (5, 8, 8)
+    assert seen.start() is seen
+    seen.stop()
+    program.saxpy(X, y, 1.0)
+    assert seen.total == 8
+    seen.start()
+    program.saxpy(X, y, 1.0)
+    assert len(seen.stop()) == 5
+    assert seen.total == 9
+    assert "9 dispatches" in seen.text()
+    seen.clear()
+    assert (len(seen), seen.total, seen.export(), seen.rows) == (0, 0, [], {})
+    assert "0 dispatches" in seen.text()
+
+
+def test_dispatches_of_many_threads_are_all_seen(program: mnb.Program) -> None:
+    def work() -> None:
+        y = X.copy()
+        for _ in range(200):
+            program.saxpy(X, y, 1.0)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    with mnb.monitor() as seen:
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert seen.rows["saxpy"].count == 800
+    started = [s.started for s in seen.seen]
+    assert max(started) <= time.time() + 1
+    assert min(started) > time.time() - 60
+
+
+def test_the_widget_fills_from_its_own_thread(program: mnb.Program) -> None:
+    seen = mnb.monitor()
+    _ = seen.widget
+    shown = seen._controls
+    assert "nothing yet" in shown._view.value
+    program.saxpy(X, X.copy(), 1.0)
+    end = time.monotonic() + 10
+    while "saxpy" not in shown._view.value and time.monotonic() < end:
+        time.sleep(0.01)
+    assert "1 dispatch," in shown._view.value
+    shown.toggle.click()
+    assert (seen.on, shown.toggle.description) == (False, "Start")
+    shown.toggle.click()
+    assert (seen.on, shown.toggle.description) == (True, "Stop")
+    shown.export.click()
+    assert "1 dispatch" in shown._link.value
+    shown.clear.click()
+    assert "nothing yet" in shown._view.value
+    seen.stop()
+
+
+def test_the_link_holds_the_rows_as_csv(program: mnb.Program) -> None:
+    with mnb.monitor() as seen:
+        program.saxpy(X, X.copy(), 1.0)
+    (given,) = seen.export()
+    data = csv_link([given]).split("base64,")[1].split('"')[0]
+    (row,) = csv.DictReader(io.StringIO(base64.b64decode(data).decode()))
+    assert list(row) == list(given)
+    assert row["kernel"] == "saxpy"
+    assert float(row["seconds"]) == given["seconds"]
+    assert row["grid"] == "1000"
+    assert csv_link([]) == "nothing was seen yet"
+
+
+def test_a_dispatch_that_failed_is_counted_as_such(program: mnb.Program) -> None:
+    seen = mnb.monitor().stop()
+    binary = program.saxpy.binary
+    seen._noted.append((0.0, binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: math.nan))
+    assert len(seen) == 0
+    assert (seen.total, seen.failed) == (1, 1)
+    assert "1 failed" in seen.text()
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"keep": 0}, "at least 1; got 0"), ({"keep": True}, "got True"), ({"keep": 1.5}, "got 1.5"),
+    ({"engine": "x"}, "unknown engine 'x'"),
+])  # fmt: skip
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(mnb.MetalnbError, match=message):
+        mnb.monitor(**options)
+
+
+def test_a_script_needs_no_widgets() -> None:
+    script = """
+import sys, numpy as np, metalnb as mnb
+f = mnb.compile("kernel void f(device float* y, uint i [[thread_position_in_grid]]) { y[i] += 1; }").f
+with mnb.monitor() as seen:
+    f(np.zeros(8, np.float32))
+print(seen, len(seen), mnb.tune(f, np.zeros(8, np.float32), threadgroup=[8], run=False).run().best.threadgroup)
+assert "ipywidgets" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "f " in done.stdout
+
+
+def test_a_burst_is_taken_in_bit_by_bit_and_all_of_it(program: mnb.Program) -> None:
+    seen = mnb.monitor(keep=20_000).stop()
+    launch = (0.0, program.saxpy.binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: 1e-6)
+    seen._noted.extend([launch] * 15_000)
+    seen._look(1e-4)
+    assert 0 < seen.total < 15_000, "while cells run, the interpreter is theirs"
+    assert not seen.lost
+    assert len(seen) == seen.total == 15_000
+    seen._noted.extend([launch] * 25_000)
+    assert len(seen) == 20_000
+    assert seen.lost
+    assert "more than 35,000 dispatches" in seen.text()
+    assert not seen.clear().lost

@@ -1,0 +1,134 @@
+"""Dtypes: how they promote, what is known of them, and what Python's numbers become."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "float32", "bfloat16")
+ALL = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
+
+
+def promoted(one: str, other: str) -> str | None:
+    """The array API's table within a kind, NumPy's of integers with each other; a float wins over what is none."""
+    if one == other:
+        return one
+    floats = [d for d in (one, other) if d in FLOATS]
+    if floats:
+        return floats[0] if len(floats) == 1 else "float32"
+    found = str(np.promote_types(one, other))
+    return None if found.startswith("float") else found
+
+
+@pytest.mark.parametrize(("one", "other"), [(a, b) for a in ALL for b in ALL])
+def test_two_dtypes_promote_as_the_standard_says(one: str, other: str) -> None:
+    want = promoted(one, other)
+    pair = (getattr(mnb, one), getattr(mnb, other))
+    if want is None:
+        with pytest.raises(TypeError, match=f"no integer dtype holds both {one} and {other}"):
+            mnb.result_type(*pair)
+    else:
+        assert mnb.result_type(*pair) == getattr(mnb, want)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_pythons_numbers_are_weak(dtype: str) -> None:
+    x = mnb.ones(3, dtype=dtype)
+    own = x.dtype
+    for scalar, kinds in ((True, ALL), (2, (*SIGNED, *UNSIGNED, *FLOATS)), (2.5, FLOATS)):
+        expected = own if dtype in kinds else np.dtype("float32" if isinstance(scalar, float) else "int64")
+        assert mnb.result_type(x, scalar) == expected
+        if dtype in kinds and dtype != "bool":
+            assert (x * scalar).dtype == expected
+            assert (scalar * x).dtype == expected
+
+
+def test_operators_promote() -> None:
+    small, wide = mnb.ones(2, dtype="int8"), mnb.ones(2, dtype="uint8")
+    assert (small + wide).dtype == np.int16
+    assert (small + mnb.ones(2, dtype="float16")).dtype == np.float16
+    assert (small / small).dtype == np.float32
+    assert (small < wide).dtype == np.bool_
+    with pytest.raises(TypeError, match="add: no integer dtype holds both int8 and uint64"):
+        _ = small + mnb.ones(2, dtype="uint64")
+    with pytest.raises(OverflowError):
+        _ = small + 300
+
+
+def test_result_type_takes_arrays_dtypes_and_numbers() -> None:
+    assert mnb.result_type(mnb.ones(2), mnb.int8, 1, 2.5, True) == np.float32
+    assert mnb.result_type("int8", "uint8", "int32") == np.int32
+    for bad in ((), (1,), (1.0, True)):
+        with pytest.raises(ValueError, match="result_type: needs an array or a dtype"):
+            mnb.result_type(*bad)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_finfo(dtype: str) -> None:
+    info, want = mnb.finfo(getattr(mnb, dtype)), ml_dtypes.finfo(getattr(mnb, dtype))
+    for name in ("eps", "max", "min", "smallest_normal"):
+        value = getattr(info, name)
+        assert type(value) is float
+        assert value == float(getattr(want, name))
+    assert info.bits == want.bits
+    assert info.dtype == getattr(mnb, dtype)
+    assert mnb.finfo(mnb.ones(1, dtype=dtype)) == info
+
+
+@pytest.mark.parametrize("dtype", [*SIGNED, *UNSIGNED])
+def test_iinfo(dtype: str) -> None:
+    info, want = mnb.iinfo(dtype), np.iinfo(dtype)
+    assert (info.bits, info.min, info.max, info.dtype) == (want.bits, want.min, want.max, np.dtype(dtype))
+    assert type(info.max) is int
+
+
+def test_limits_are_refused_for_other_kinds() -> None:
+    with pytest.raises(TypeError, match=r"finfo: takes a floating dtype; got int8\. Use mnb.iinfo"):
+        mnb.finfo(mnb.int8)
+    with pytest.raises(TypeError, match="iinfo: takes an integer dtype; got bool"):
+        mnb.iinfo(mnb.bool)
+
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",), "signed integer": SIGNED, "unsigned integer": UNSIGNED, "integral": SIGNED + UNSIGNED,
+    "real floating": FLOATS, "complex floating": (), "numeric": SIGNED + UNSIGNED + FLOATS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_isdtype(kind: str) -> None:
+    for dtype in ALL:
+        assert mnb.isdtype(getattr(mnb, dtype), kind) is (dtype in KINDS[kind])
+    assert mnb.isdtype(mnb.int8, (kind, mnb.int8))
+
+
+def test_isdtype_refuses_an_unknown_kind() -> None:
+    with pytest.raises(ValueError, match=r"isdtype: kind is a dtype or one of 'bool'.*got 'float'"):
+        mnb.isdtype(mnb.int8, "float")
+    assert mnb.isdtype(mnb.int8, mnb.int8)
+    assert not mnb.isdtype(mnb.int8, mnb.uint8)
+
+
+def test_can_cast_loses_nothing() -> None:
+    for one, other in itertools.product(ALL, ALL):
+        a, b = getattr(mnb, one), getattr(mnb, other)
+        assert mnb.can_cast(a, b) is bool(np.can_cast(a, b)), (one, other)
+    assert mnb.can_cast(mnb.ones(1), mnb.float32)
+    assert not mnb.can_cast(mnb.float32, mnb.float16)
+    assert mnb.can_cast(mnb.bfloat16, mnb.float32)
+
+
+@pytest.mark.parametrize(
+    ("given", "want"), [(int, "int64"), (float, "float32"), (bool, "bool"), ("f2", "float16"), (np.int8, "int8")]
+)
+def test_names_of_dtypes(given: Any, want: str) -> None:
+    assert mnb.zeros(1, dtype=given).dtype == np.dtype(want)
+    assert getattr(mnb, want) == np.dtype(want)

@@ -1,0 +1,158 @@
+"""The puzzles: every solution passes, and the mistakes that people make are told from each other in words."""
+
+from __future__ import annotations
+
+import pytest
+
+import metalnb as mnb
+from metalnb import puzzles
+
+pytest.importorskip("pyopencl")
+
+NAMES = list(puzzles.PUZZLES)
+
+BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+
+# Of each puzzle's solution: what a learner writes instead, and what the answer must say.
+WRONG = {
+    "add_ten": (
+        ("a[i] + 10", "a[i]", "expected"),
+        ("out[i] =", "out[0] =", "never written"),
+        ("a[i] + 10", "a[i + 1] + 10", "beyond the end"),
+    ),
+    "zip_add": (
+        ("a[i] + b[i]", "a[i] + a[i]", "expected"),
+        ("b[i]", "b[i - 1]", "reads b[4294967295]"),
+        ("out[i]", "out[i / 2]", "never written"),
+    ),
+    "guarded": (
+        ("if (i < n) ", "", "beyond the end"),
+        ("i < n", "i <= n", "beyond the end"),
+        ("i < n", "i + 1 < n", "never written"),
+    ),
+    "map_2d": (
+        ("p.x < n && p.y < n", "p.y < n", "beyond the end"),
+        ("out[p.y * n + p.x]", "out[p.x * n + p.y]", "expected"),
+        ("p.x < n && p.y < n", "p.x < n && p.y < n - 1", "never written"),
+    ),
+    "broadcast": (
+        ("a[p.x] + b[p.y]", "a[p.y] + b[p.x]", "a[1], beyond the end"),
+        ("p.y * n + p.x", "p.y + p.x", "never written"),
+        ("a[p.x] + b[p.y]", "a[p.x] * b[p.y]", "expected"),
+    ),
+    "in_groups": (
+        ("group * size + t", "t", "never written"),
+        ("group * size + t", "group * 8", "never written"),
+        ("group * size + t", "t * size + group", "beyond the end"),
+    ),
+    "mirrored": (
+        ("tile[7 - t]", "tile[t]", "expected"),
+        ("a[i];", "a[t];", "expected"),
+        ("tile[7 - t]", "tile[8 - t]", "expected"),
+    ),
+    "pooled": (
+        ("if (i >= 1) ", "", "reads a[4294967295]"),
+        ("if (i >= 2) sum += a[i - 2];", "", "expected"),
+        ("sum += a[i - 1]", "sum = a[i - 1]", "expected"),
+    ),
+    "dot": (
+        ("t < n ? a[t] * b[t] : 0", "a[t] * b[t]", "beyond the end"),
+        ("step = 128", "step = 64", "expected"),
+        ("if (t == 0) out[0] = partial[0];", "out[0] = partial[t];", "written by 256 threads"),
+    ),
+    "convolved": (
+        (" && i + j < n", "", "beyond the end"),
+        ("i + j < n", "i + j < n - 1", "expected"),
+        ("a[i + j]", "a[i]", "expected"),
+    ),
+    "running_sum": (
+        ("step < 256", "step < 16", "expected"),
+        ("if (t < n) out[t]", "out[t]", "beyond the end"),
+        ("t >= step ?", "t > step ?", "expected"),
+    ),
+    "row_sums": (
+        ("i < n", "i < 32", "beyond the end"),
+        ("a[row * n + i]", "a[i]", "expected"),
+        ("out[row]", "out[0]", "never written"),
+    ),
+    "simd_dot": (
+        ("i < n", "i < 32", "beyond the end"),
+        ("sum = simd_sum(sum);", "", "expected"),
+        ("if (lane == 0) ", "", "written by 32 threads"),
+    ),
+    "product": (
+        ("if (p.x < n && p.y < n) ", "", "beyond the end"),
+        ("p.y < n && first + t.x < n ? a[p.y * n + first + t.x] : 0", "a[p.y * n + first + t.x]", "beyond the end"),
+        ("tile_b[k][t.x]", "tile_b[t.x][k]", "expected"),
+    ),
+    "histogram": (
+        ("&counts[a[i]], 1", "&counts[a[i]], a[i]", "expected"),
+        ("&counts[a[i]]", "&counts[i % 16]", "expected"),
+        ("counts[a[i]]", "counts[a[i] + 16]", "is written, but it has 16 elements"),
+    ),
+    "transposed": (
+        ("if (x < rows && y < columns) ", "", "beyond the end"),
+        ("tile[t.x][t.y]", "tile[t.y][t.x]", "expected"),
+        ("out[y * rows + x]", "out[y * columns + x]", "beyond the end"),
+    ),
+    "softmaxed": (
+        ("largest = simd_max(largest);", "largest = 0;", "expected"),
+        ("sum = simd_sum(sum);", "", "expected"),
+        ("uint first = row * n;", "uint first = 0;", "never written"),
+    ),
+    "first_largest": (
+        ("best = a[i];", "best = i;", "expected"),
+        ("simd_min", "simd_max", "expected"),
+        ("if (lane == 0) ", "", "written by 32 threads"),
+    ),
+}
+CASES = [(name, *wrong) for name in NAMES for wrong in WRONG[name]]
+
+
+def solved(name: str, old: str = "", new: str = "") -> mnb.Kernel:
+    text = str(puzzles.solution(name))
+    assert old in text, f"{old!r} does not stand in the solution"
+    return mnb.compile(text.replace(old, new) if old else text)[name]
+
+
+def test_there_are_at_least_sixteen() -> None:
+    assert len(NAMES) >= 16
+    assert all(len(wrong) >= 3 for wrong in WRONG.values())
+    assert WRONG.keys() == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_solution_passes_and_is_drawn(name: str) -> None:
+    kernel = solved(name)
+    verdict = puzzles.check(kernel)
+    assert verdict, verdict
+    drawn = puzzles.show(kernel)
+    assert drawn.svg.startswith("<svg")
+    assert "thread 0: reads" in drawn.text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_starter_compiles_and_is_not_right(name: str) -> None:
+    asked = puzzles.puzzle(name)
+    verdict = puzzles.check(mnb.compile(str(asked.cell))[name])
+    assert not verdict
+    assert asked.hints
+
+
+@pytest.mark.parametrize(("name", "old", "new", "told"), CASES)
+def test_a_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
+    verdict = puzzles.check(solved(name, old, new), seed=7)
+    assert not verdict
+    assert told in verdict.message, verdict
+
+
+def test_what_is_no_kernel() -> None:
+    with pytest.raises(mnb.ArgumentError, match="needs a kernel"):
+        puzzles.check(abs)  # type: ignore[arg-type]
+    with pytest.raises(mnb.ArgumentError, match="no puzzle 'saxpy'"):
+        puzzles.puzzle("saxpy")
+
+
+def test_hints_come_one_after_another() -> None:
+    first = puzzles.hint("mirrored")
+    assert puzzles.hint("mirrored") != first

@@ -1,0 +1,219 @@
+"""Reductions at the sizes and layouts where the method changes; NaN, ties and nothing at all; how exact sums are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.library_kernels.folds import axes_of_view, plan
+
+Host = np.ndarray[Any, Any]
+
+SHAPES = [
+    (31,), (257,), (100_003,), (2**20 + 17,), (100_003, 3), (3, 100_003), (40, 50, 60), (2, 3, 4, 5, 6), (300, 2049),
+]  # fmt: skip
+VIEWS = {
+    "plain": lambda a: a,
+    "transposed": lambda a: a.T,
+    "backward": lambda a: a[::-1],
+    "stepped": lambda a: a[..., 1::2],
+    "mirrored": lambda a: a[..., ::-1],
+    "repeated": lambda a: np.broadcast_to(a, (5, *a.shape)),
+    "spread": lambda a: np.broadcast_to(a[..., None], (*a.shape, 5)),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_sums_over_all_axes_are_exact(shape: tuple[int, ...], view: str, rng: np.random.Generator) -> None:
+    host = rng.integers(-3, 4, shape).astype(np.float32)  # sums of small integers are exact in any order
+    base = mnb.asarray(host, copy=True)
+    x, same = base.viewed(VIEWS[view](base.host)), VIEWS[view](host)
+    several = [axes for n in range(same.ndim + 1) for axes in itertools.combinations(range(same.ndim), n)]
+    for axes in several if same.ndim < 4 else several[::5]:
+        want = same.sum(axes, dtype=np.float64)
+        got = mnb.sum(x, axis=axes).numpy()
+        assert got.shape == want.shape, axes
+        assert np.array_equal(got, want), axes
+
+
+@pytest.mark.parametrize(("name", "dtype"), [
+    ("sum", "int8"), ("max", "float32"), ("min", "int32"), ("any", "float32"), ("count_nonzero", "uint8"),
+    ("argmax", "float32"), ("argmin", "int16"),
+])  # fmt: skip
+@pytest.mark.parametrize("shape", [(2**20 + 17,), (5, 70_001), (70_001, 3), (3000, 65), (40_000, 1, 33)], ids=str)
+def test_long_reductions_take_several_dispatches(
+    name: str, dtype: str, shape: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    host = rng.integers(-100, 100, shape).astype(dtype)
+    for axis in (None, *range(host.ndim)):
+        got = getattr(mnb, name)(mnb.asarray(host), axis=axis).numpy()
+        assert np.array_equal(got, getattr(np, name)(host, axis=axis)), axis
+
+
+def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
+    """The plan alone: the stretches of each dispatch add up to what it reduces."""
+    for shape in [(2**24,), (4096, 4096), (4096, 3), (70_000, 64)]:
+        strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        for axis in range(len(shape)):
+            steps = plan(axes_of_view(shape, strides, (axis,)), 0, 4, 1, own=False)
+            assert steps is not None
+            assert steps[-1].outputs == math.prod(shape) // shape[axis]
+            for step in steps:
+                count, stretch, rest, parts = np.frombuffer(step.record, np.uint32)[8:12].tolist()
+                assert step.kernel == "each" or (parts - 1) * stretch + rest == count
+                assert 0 < rest <= stretch
+
+
+@pytest.mark.parametrize("n", [1, 31, 33, 257, 5000, 70_000])
+def test_nan_wins_wherever_it_stands(n: int, rng: np.random.Generator) -> None:
+    for at in {0, n // 2, n - 1}:
+        for nan in (np.float32(np.nan), -np.float32(np.nan)):
+            host = rng.standard_normal(n).astype(np.float32)
+            host[rng.integers(0, n)] = np.inf
+            host[at] = nan
+            x = mnb.asarray(host)
+            assert math.isnan(mnb.max(x))
+            assert math.isnan(mnb.min(x))
+            assert int(mnb.argmax(x)) == int(mnb.argmin(x)) == at
+            columns = mnb.asarray(np.repeat(host[:, None], 40, axis=1))
+            assert np.isnan(mnb.max(columns, axis=0).numpy()).all()
+            assert (mnb.argmin(columns, axis=0).numpy() == at).all()
+
+
+def test_of_equal_elements_the_first_counts() -> None:
+    for n in (7, 128, 129, 5000, 100_000):
+        x = mnb.asarray(np.zeros(n, np.float32))
+        assert int(mnb.argmax(x)) == int(mnb.argmin(x)) == 0
+        late = np.zeros(n, np.float32)
+        late[n // 2 :] = 1
+        assert int(mnb.argmax(mnb.asarray(late))) == n // 2
+        assert int(mnb.argmin(mnb.asarray(-late))) == n // 2
+    zeros = mnb.asarray(np.array([0.0, -0.0, 0.0], np.float32))
+    assert int(mnb.argmax(zeros)) == int(mnb.argmin(zeros)) == 0
+
+
+def test_float_sums_are_as_exact_as_numpys_pairwise() -> None:
+    rng = np.random.default_rng(7)  # a comparison of averages: one seed for all
+    ours, pairwise = [], []
+    for n in (1000, 10_007, 2**20 + 3):
+        for make in (rng.random, rng.standard_normal, lambda k, t: np.exp(rng.standard_normal(k, t) * 2)):
+            for _ in range(12):
+                host = make(n, np.float32)  # type: ignore[operator]
+                exact = math.fsum(host.tolist())
+                size = math.fsum(np.abs(host).tolist()) * 2**-24
+                ours.append(abs(float(mnb.sum(mnb.asarray(host))) - exact) / size)
+                pairwise.append(abs(float(host.sum()) - exact) / size)
+    assert np.mean(ours) <= np.mean(pairwise)
+    assert np.max(ours) <= max(2.0, np.max(pairwise))
+
+
+def test_of_nothing() -> None:
+    none = mnb.asarray(np.zeros((0, 3), np.float32))
+    assert mnb.sum(none).numpy() == 0
+    assert mnb.sum(none, axis=0).numpy().tolist() == [0, 0, 0]
+    assert mnb.sum(none, axis=1).shape == (0,)
+    assert mnb.sum(none, axis=0, keepdims=True).shape == (1, 3)
+    assert mnb.prod(none, axis=0).numpy().tolist() == [1, 1, 1]
+    assert bool(mnb.all(none)) is True
+    assert bool(mnb.any(none)) is False
+    assert int(mnb.count_nonzero(none)) == 0
+    for name in ("mean", "var", "std"):
+        assert np.isnan(getattr(mnb, name)(none, axis=0).numpy()).all(), name
+    assert float(mnb.logsumexp(none)) == -math.inf
+    assert float(mnb.vector_norm(none)) == 0
+    assert mnb.max(none, axis=1).shape == mnb.argmax(none, axis=1).shape == (0,)
+    for name in ("max", "min", "argmax", "argmin"):
+        with pytest.raises(ValueError, match=rf"^{name}: of no elements .* shape \(0, 3\)"):
+            getattr(mnb, name)(none)
+
+
+def test_dtypes_of_results() -> None:
+    for dtype, total in {"bool": "int64", "int8": "int64", "uint8": "uint64", "int64": "int64", "float16": "float16",
+                         "float32": "float32"}.items():  # fmt: skip
+        x = mnb.asarray(np.ones(5, dtype))
+        assert mnb.sum(x).dtype == mnb.prod(x).dtype == total
+        assert mnb.max(x).dtype == dtype
+        assert mnb.mean(x).dtype == ("float16" if dtype == "float16" else "float32")
+    x = mnb.asarray(np.array([100, 100, 100], np.int8))
+    assert mnb.sum(x, dtype="int8").numpy() == np.int8(44)
+    assert mnb.sum(x, dtype=mnb.float32).dtype == np.float32
+    assert mnb.sum(mnb.asarray([1.7, 1.7]), dtype="int32").numpy() == 2
+
+
+def test_large_sums_do_not_lose_what_is_small() -> None:
+    tenths = mnb.asarray(np.full(2**22, 0.1, np.float32))
+    assert float(mnb.sum(tenths)) == pytest.approx(2**22 * float(np.float32(0.1)), rel=3e-7)
+    half = mnb.asarray(np.ones(60_000, np.float16))
+    assert float(mnb.sum(half)) == 60_000  # added up as float16 it would stay at 2048
+    assert float(mnb.mean(mnb.asarray(np.full(100_000, 60_000, np.float16)))) == 60_000
+    assert int(mnb.sum(mnb.asarray(np.full(2**20, -128, np.int8)))) == -(2**27)
+
+
+def test_variance_of_what_lies_far_from_zero(rng: np.random.Generator) -> None:
+    host = (rng.standard_normal((200, 999)) + 1e4).astype(np.float32)
+    want = host.astype(np.float64).var(1, ddof=1)
+    np.testing.assert_allclose(mnb.var(mnb.asarray(host), axis=1, correction=1).numpy(), want, rtol=1e-3)
+    assert math.isnan(mnb.var(mnb.asarray([1.0]), correction=1))
+
+
+def test_logsumexp_does_not_overflow() -> None:
+    assert float(mnb.logsumexp(mnb.asarray([1000.0, 1000.0]))) == pytest.approx(1000 + math.log(2))
+    assert float(mnb.logsumexp(mnb.asarray([-math.inf, -math.inf]))) == -math.inf
+    assert float(mnb.logsumexp(mnb.asarray([math.inf, 1.0]))) == math.inf
+    assert math.isnan(mnb.logsumexp(mnb.asarray([math.nan, 1.0])))
+
+
+@pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, math.inf, -math.inf])
+def test_vector_norms(order: float, rng: np.random.Generator) -> None:
+    host = rng.standard_normal((17, 65)).astype(np.float32)
+    want = np.linalg.vector_norm(host.astype(np.float64), axis=0, ord=order)
+    np.testing.assert_allclose(mnb.vector_norm(mnb.asarray(host), axis=0, ord=order).numpy(), want, rtol=3e-6)
+
+
+def test_bad_calls_name_the_op_and_the_values() -> None:
+    x = mnb.asarray(np.zeros((2, 3), np.float32))
+    with pytest.raises(IndexError, match=r"^sum: axis 2 is out of bounds: the array has axes -2 to 1"):
+        mnb.sum(x, axis=2)
+    with pytest.raises(ValueError, match=r"^max: an axis is given twice: \(0, -2\)"):
+        mnb.max(x, axis=(0, -2))
+    with pytest.raises(TypeError, match=r"^mean: takes an array; got list"):
+        mnb.mean([1, 2])
+    with pytest.raises(TypeError, match="float64"):
+        mnb.sum(x, dtype="float64")
+    with pytest.raises(TypeError, match="dtype must be numeric; got bool"):
+        mnb.sum(x, dtype="bool")
+    with pytest.raises(TypeError, match=r"^argmax: axis must be an integer; got \(0, 1\)"):
+        mnb.argmax(x, axis=(0, 1))
+
+
+def test_a_reduction_of_ones_own(rng: np.random.Generator) -> None:
+    host = rng.standard_normal((300, 70)).astype(np.float32)
+    x = mnb.asarray(host)
+    root_mean_square = mnb.reduction("a + b", init=0, map="x * x", finish="sqrt(a / n)", name="root_mean_square")
+    want = np.sqrt(np.square(host.astype(np.float64)).mean(0, keepdims=True))
+    for op in (root_mean_square, pickle.loads(pickle.dumps(root_mean_square))):  # noqa: S301
+        np.testing.assert_allclose(op(x, axis=0, keepdims=True).numpy(), want, rtol=1e-6)
+    assert float(mnb.reduction("max(a, b)", init=-math.inf)(x)) == host.max()
+    numbers = rng.integers(-(2**62), 2**62, 100_003)
+    assert int(mnb.reduction("a ^ b", init=0)(mnb.asarray(numbers))) == np.bitwise_xor.reduce(numbers)
+    assert int(mnb.reduction("a + b", init=0, map="x > 0", dtype="int32")(x)) == (host > 0).sum()
+    assert mnb.reduction("min(a, b)", init=7)(mnb.asarray(np.zeros((0, 2), np.int16)), axis=0).tolist() == [7, 7]
+    assert "a + b" in root_mean_square.source
+
+
+def test_a_wrong_reduction_is_refused_where_it_is_made() -> None:
+    with pytest.raises(mnb.CompileError, match="c") as caught:
+        mnb.reduction("a + c", init=0, name="total")
+    assert caught.value.diagnostics[0].file == "total combine"
+    assert caught.value.diagnostics[0].column == 5
+    with pytest.raises(mnb.ArgumentError, match="init must be a number; got 'zero'"):
+        mnb.reduction("a + b", init="zero")  # type: ignore[arg-type]
+    with pytest.raises(mnb.ArgumentError, match="name must be a name"):
+        mnb.reduction("a + b", init=0, name="two words")

@@ -1,0 +1,425 @@
+"""What a measurement gives: its figures, what it counts, what it leaves as it was, and what it says."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from metal_module import metal_module
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.engine.metal import open_engine
+from metalnb.timing import sample
+from metalnb.timing.record import Traffic, quantile
+from metalnb.timing.units import percent, rate, seconds
+from metalnb.timing.verdict import verdict
+
+SOURCE = """
+#include <metal_stdlib>
+using namespace metal;
+kernel void saxpy(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]]) {
+    y[i] = a * x[i] + y[i];
+}
+kernel void copy(device const float* x, device float* y, device const float* unused, constant float2& two,
+                 uint i [[thread_position_in_grid]]) { y[i] = x[i] + two.x; }
+kernel void spread(device float* y, threadgroup float* tile, uint2 p [[thread_position_in_grid]],
+                   uint2 size [[threads_per_grid]], uint lane [[thread_index_in_simdgroup]]) {
+    tile[0] = 0;
+    y[p.y * size.x + p.x] = simd_sum(1.0f) + lane;
+}
+kernel void chain(device float* y, constant uint& rounds, uint i [[thread_position_in_grid]]) {
+    float v = y[i];
+    for (uint k = 0; k < rounds; ++k) v = fma(v, 0.99f, 0.01f);
+    y[i] = v;
+}
+static void into(device float* y, uint i) { y[i] = 1; }
+kernel void helped(device float* y, uint i [[thread_position_in_grid]]) { into(y, i); }
+"""
+GIVEN = mnb.Timing(
+    "k", "cpu", "a chip", "device", (2e-3, 1e-3, 4e-3, 3e-3, 5e-3), 7, 5e-6, 9e-3, 24_000_000, 3e6, 10e9, "triad", 2e9,
+    1 << 20, (1000, 2), (32, 2), {"x": "float32 (3,)"}, ("<b>",),
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure for a few milliseconds; what is measured does not matter here."""
+    monkeypatch.setattr(sample, "TOTAL", 0.005)
+    monkeypatch.setattr(sample, "BATCH", 0.001)
+
+
+@pytest.fixture(scope="module")
+def program() -> mnb.Program:
+    return mnb.compile(SOURCE)
+
+
+def arrays(n: int = 4096) -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+
+
+# ---- The record ------------------------------------------------------------------------------------------------------
+
+
+def test_the_figures_are_made_of_the_times() -> None:
+    assert (GIVEN.median, GIVEN.best) == (3e-3, 1e-3)
+    assert (GIVEN.p20, GIVEN.p80) == pytest.approx((1.8e-3, 4.2e-3))
+    assert GIVEN.spread == pytest.approx(0.8)
+    assert GIVEN.bandwidth == pytest.approx(8e9)
+    assert GIVEN.share == pytest.approx(0.8)
+    assert GIVEN.throughput == pytest.approx(1e9)
+    assert GIVEN.intensity == pytest.approx(0.125)
+    bare = replace(GIVEN, bytes=None, flops=None)
+    assert (bare.bandwidth, bare.share, bare.throughput, bare.intensity) == (None,) * 4
+
+
+def test_quantiles_are_numpys(rng: np.random.Generator) -> None:
+    for n in (1, 2, 5, 8):
+        values = rng.random(n).tolist()
+        for part in (0, 0.2, 0.5, 0.8, 1):
+            assert quantile(values, part) == pytest.approx(np.quantile(values, part))
+
+
+def test_a_timing_goes_through_json() -> None:
+    assert mnb.Timing.from_json(json.loads(json.dumps(GIVEN.to_json()))) == GIVEN
+    with pytest.raises((KeyError, TypeError)):
+        mnb.Timing.from_json({"kernel": "k"})
+
+
+# ---- Measuring -------------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_is_measured(program: mnb.Program) -> None:
+    x, y = arrays()
+    timing = mnb.measure(program.saxpy, x, y, a=2.5, threadgroup=64, flops=2 * x.size)
+    assert (timing.kernel, timing.engine) == ("saxpy", program.engine.name)
+    assert (timing.grid, timing.threadgroup) == ((4096,), (64,))
+    assert timing.arguments == {"x": "float32 (4096,)", "y": "float32 (4096,)", "a": "2.5"}
+    assert len(timing.seconds) >= 5
+    assert 0 < timing.best <= timing.p20 <= timing.median <= timing.p80 < 1
+    assert timing.empty > 0
+    assert timing.cold > 0
+    assert timing.bytes == 12 * x.size
+    assert timing.flops == 2 * x.size
+    found = mnb.limits()
+    assert (timing.limit, timing.ceiling, timing.peak) == (found.update, "update", found.flops)
+
+
+def test_ten_times_the_work_takes_about_ten_times_as_long(program: mnb.Program) -> None:
+    y = np.ones(1 << 14, np.float32)
+    once, ten = (mnb.measure(program.chain, y, rounds, cold=False).best for rounds in (200, 2000))
+    assert 5 < ten / once < 20
+
+
+def test_arrays_are_left_as_they_were(program: mnb.Program) -> None:
+    x, y = arrays()
+    before = y.copy()
+    mnb.measure(program.saxpy, x, y, a=2.0)
+    np.testing.assert_array_equal(y, before)
+    mnb.measure(program.saxpy, y, y, a=2.0, cold=False)  # one array for both
+    np.testing.assert_array_equal(y, before)
+
+
+def test_each_batch_starts_from_the_same_values(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = arrays(64)
+    ready = program.saxpy.prepare(x, y, 1.0)
+    seen = []
+    run = sample.DispatchJob.run
+
+    def watched(job: sample.DispatchJob, count: int) -> float:
+        seen.append(y.copy())
+        return run(job, count)
+
+    monkeypatch.setattr(sample.DispatchJob, "run", watched)
+    mnb.measure(ready)
+    assert len(seen) > 8
+    assert all((s == 1).all() for s in seen)
+
+
+def test_arrays_are_put_back_when_it_is_broken_off(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = arrays(64)
+    run = sample.DispatchJob.run
+
+    def broken(job: sample.DispatchJob, count: int) -> float:
+        run(job, count)
+        assert job.dispatch.arguments[1][1] != 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sample.DispatchJob, "run", broken)
+    with pytest.raises(KeyboardInterrupt):
+        mnb.measure(program.saxpy, x, y, 1.0)
+    assert (y == 1).all()
+
+
+def test_outputs_may_be_left_out(program: mnb.Program) -> None:
+    timing = mnb.measure(program.copy, x=arrays()[0], unused=arrays()[0], two=(1, 2), cold=False)
+    assert timing.bytes == 2 * 4 * 4096
+    assert timing.arguments["two"] == "(1, 2)"
+    assert "'unused' counted as no bytes: the kernel does not use it" in timing.warnings
+
+
+def test_what_is_not_known_is_said(program: mnb.Program) -> None:
+    timing = mnb.measure(program.helped, arrays()[1], cold=False)
+    assert timing.bytes == 4 * 4096
+    assert "'y' counted as written only: pass bytes= if the kernel reads it too" in timing.warnings
+    given = mnb.measure(program.helped, arrays()[1], cold=False, bytes=100)
+    assert given.bytes == 100
+    assert not [w for w in given.warnings if "counted" in w]
+
+
+def test_threadgroups_that_go_across_rows_are_timed(program: mnb.Program) -> None:
+    timing = mnb.measure(
+        program.spread, np.zeros((33, 40), np.float32), threadgroup=(8, 8), threadgroup_memory={"tile": 64}, cold=False
+    )
+    assert (timing.grid, timing.threadgroup) == ((40, 33), (8, 8))
+    assert timing.arguments["tile"] == "64 bytes"
+    assert timing.median > 0
+
+
+def test_a_callable_is_timed_by_the_wall_clock() -> None:
+    calls = []
+
+    def work(n: int) -> None:
+        calls.append(n)
+
+    timing = mnb.measure(work, 3, cold=False)
+    assert (timing.kernel, timing.clock, timing.bytes, timing.arguments) == ("work", "wall", None, {"0": "3"})
+    assert set(calls) == {3}
+    assert len(calls) > 5
+    given = mnb.measure(work, n=3, cold=False, bytes=1e6)
+    assert (given.bytes, given.ceiling) == (1_000_000, "copy")
+    assert "half of its bytes are taken as read and half as written" in given.warnings
+
+
+def test_a_callable_may_tell_its_traffic() -> None:
+    class Op:
+        __name__ = "op"
+
+        def __call__(self, n: int) -> None: ...
+
+        def __metal_traffic__(self, n: int) -> Any:
+            return {0: "nothing", 1: SimpleNamespace(bytes=8, flops=2)}.get(n, Traffic(8 * n, 4 * n, flops=2.0 * n))
+
+    timing = mnb.measure(Op(), 100, cold=False)
+    assert (timing.kernel, timing.bytes, timing.flops, timing.ceiling) == ("op", 1200, 200, "triad")
+    one = mnb.measure(Op(), 1, cold=False)
+    assert (one.bytes, one.flops, one.ceiling) == (8, 2, "copy")
+    with pytest.raises(mnb.ArgumentError, match=r"op: __metal_traffic__ gives a Traffic, or .* got str"):
+        mnb.measure(Op(), 0)
+
+
+def test_arrays_of_the_engine_are_timed_to_the_end_of_their_dispatches(program: mnb.Program) -> None:
+    x, y = (mnb.array(a) for a in arrays(1 << 16))
+    timing = mnb.measure(program.saxpy, x, y, a=2.0)
+    assert timing.bytes == 12 * x.size
+    assert np.asarray(y).tolist() == [1] * y.size
+    slow = mnb.array(np.ones(1 << 14, np.float32))
+    job = sample.CallJob(lambda: program.chain(slow, 20000), program.engine)  # started, and not waited for
+    job.run(1)
+    assert job.run(1) > 0.5 * mnb.measure(program.chain, slow, 20000, cold=False).best
+    traffic = mnb.measure(functools.partial(mnb.add, x), y, cold=False)
+    assert (traffic.kernel, traffic.bytes, traffic.clock) == ("add", 12 * x.size, "wall")
+
+
+def test_cold_means_after_a_flush(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(sample, "_flusher", lambda engine: lambda: done.append("flush"))
+    monkeypatch.setattr(sample.DispatchJob, "run", lambda job, count: done.append(f"run {count}") or len(done))
+    monkeypatch.setattr(sample.DispatchJob, "restore", lambda job: done.append("restore"))
+    x, y = arrays(8)
+    assert sample.cold(sample.DispatchJob(program.saxpy.prepare(x, y, 1.0))) == 9  # the median of 3, 6, 9, 12, 15
+    assert done == ["restore", "flush", "run 1"] * 5 + ["restore"]
+
+
+def test_a_flush_touches_more_than_the_last_cache_holds(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    alloc = type(program.engine).alloc
+    monkeypatch.setattr(type(program.engine), "alloc", lambda e, nbytes: made.append(alloc(e, nbytes)) or made[-1])
+    for last, least in ((None, 1 << 27), (1 << 26, 1 << 28)):
+        monkeypatch.setattr("metalnb.timing.machine.last_cache", lambda engine, last=last: last)
+        sample._flusher(program.engine)()
+        flushed = np.frombuffer(made[-1], np.uint32)
+        assert flushed.nbytes == least
+        assert (flushed == 1).all()  # every word was read and written
+
+
+REFUSED = {
+    # what is asked -> (the error, what it says)
+    "no kernel": (lambda p, x, y: mnb.measure("saxpy", x, y), mnb.ArgumentError, "takes a kernel, or a callable"),
+    "too few": (lambda p, x, y: mnb.measure(p.saxpy, x, y), mnb.ArgumentError, "'a' [[buffer(2)]] is constant float&"),
+    "empty grid": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, grid=0), mnb.LaunchError, "(0, 1, 1) is empty"),
+    "bound": (lambda p, x, y: mnb.measure(p.saxpy.prepare(x, y, 1), x), mnb.ArgumentError, "saxpy is bound already"),
+    "negative": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, bytes=-1), mnb.ArgumentError, "0 or more; got -1"),
+    "a text": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, flops="2"), mnb.ArgumentError, "0 or more; got '2'"),
+    "nan": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, flops=float("nan")), mnb.ArgumentError, "got nan"),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_bad_input_is_refused(program: mnb.Program, call: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=re.escape(said)):
+        call(program, *arrays(8))
+
+
+def test_a_callable_that_fails_fails_with_its_own_error() -> None:
+    with pytest.raises(ZeroDivisionError):
+        mnb.measure(lambda: 1 / 0)
+
+
+# ---- The clocks ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cpu() -> Any:
+    found = engines.engines()
+    if not found["cpu"].available:
+        pytest.skip(found["cpu"].reason)
+    return engines.named("cpu")
+
+
+def test_the_device_clock_gives_each_run_its_time(cpu: Any) -> None:
+    y = np.zeros(1 << 14, np.float32)
+    ready = mnb.compile(SOURCE, engine="cpu").chain.prepare(y, 1)
+    times = cpu.timed(ready.kernel.binary, ready.arguments, ready.grid, ready.threadgroup, 20)
+    assert len(times) == 20
+    assert all(0 < t < 0.1 for t in times)
+    assert y[0] == pytest.approx(1 - 0.99**20, rel=1e-5)  # every one ran, in turn
+
+
+def test_a_gate_is_opened_whatever_happens(cpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    y = np.zeros(64, np.float32)
+    ready = mnb.compile(SOURCE, engine="cpu").chain.prepare(y, 1)
+    given = (ready.kernel.binary, ready.arguments, ready.grid, ready.threadgroup)
+    enqueue, left = cpu._enqueue, [3]
+
+    def broken(*args: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        return enqueue(*args)
+
+    monkeypatch.setattr(cpu, "_enqueue", broken)
+    with pytest.raises(KeyboardInterrupt):
+        cpu.timed(*given, 5)
+    assert y[0] == pytest.approx(1 - 0.99**2)  # what had been enqueued is done
+    monkeypatch.undo()
+    assert len(cpu.timed(*given, 2)) == 2
+
+
+def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_engine(metal_module())
+    others = engines._open
+    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
+    limits = mnb.limits
+    monkeypatch.setattr("metalnb.timing.measure.limits", lambda engine: limits(engine="cpu"))
+    saxpy = mnb.compile(SOURCE, engine="metal").saxpy
+    x, y = arrays()
+    job = sample.DispatchJob(saxpy.prepare(x, y, 2.0))
+    assert job.clock == "wall"
+    buffers, results = opened._mirrors.bind("saxpy", [(p.writable, a) for p, a in zip(
+        saxpy.signature.params, job.dispatch.arguments, strict=True)])  # fmt: skip
+    assert not results  # nothing is to be copied back: the arguments are the device's own buffers
+    assert len({id(b) for b in buffers}) == 3
+    np.testing.assert_array_equal(job.dispatch.arguments[0], x)
+    job.run(2)
+    np.testing.assert_array_equal(job.dispatch.arguments[1], 1 + 4 * x)
+    job.restore()
+    np.testing.assert_array_equal(job.dispatch.arguments[1], y)
+    timing = mnb.measure(saxpy, x, y, 2.0, cold=False)
+    assert (timing.clock, timing.engine) == ("wall", "metal")
+    assert (y == 1).all()
+
+
+# ---- What it says ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "bound", "said"),
+    [
+        ({}, "memory", "bound by memory: 80 % of what triad reaches"),
+        ({"flops": 5e6}, "arithmetic", "bound by arithmetic: 83 % of what chains of fma reach"),
+        ({"bytes": 3_000_000}, "neither", "bound by neither: 10 % of memory's limit (triad) and 50 % of arithmetic's"),
+        ({"empty": 0.1}, "dispatch", "an empty dispatch costs 100 ms, the kernel itself takes 3.00 ms"),
+        ({"limit": 1e9, "cache": 1 << 30}, "caches", "runs from the caches: 800 % of what memory can give (triad)"),
+        ({"limit": 5e9, "cache": 1 << 23}, "caches", "runs partly from the caches: 160 % of what memory"),
+        ({"limit": 7.5e9, "cache": 1 << 23}, "memory", "bound by memory: 107 %"),
+        ({"flops": None, "bytes": 3_000_000}, "unknown", "pass flops= to learn whether arithmetic bounds it"),
+        ({"bytes": None}, "unknown", "50 % of arithmetic's; pass bytes= to learn whether memory bounds it"),
+        ({"bytes": None, "flops": None}, "unknown", ""),
+    ],
+)
+def test_the_verdict(changes: dict[str, Any], bound: str, said: str) -> None:
+    found = verdict(replace(GIVEN, **changes))
+    assert found.bound == bound
+    assert said in found.sentence
+
+
+def test_the_text_and_the_card_say_the_same() -> None:
+    text, html = repr(GIVEN), GIVEN._repr_html_()
+    root = ET.fromstring(html)  # noqa: S314  (made here)
+    words = " ".join("".join(root.itertext()).split())
+    shared = ["3.00 ms", "5 batches of 7, device clock", "8.00 GB/s, 80 % of the 10.0 GB/s that triad reaches",
+              "1.00 GFLOP/s, 50 % of 2.00 GFLOP/s", "an empty dispatch: 5.00 µs", "9.00 ms", "1,000 × 2",
+              "x float32 (3,)", "<b>", "bound by memory"]  # fmt: skip
+    for phrase in shared:
+        assert phrase in text
+        assert phrase in words
+    (full,) = [d for d in root.iter("div") if d.get("style") == "width:80.0%"]
+    assert full is not None
+    assert "█" * 24 + "░" * 6 in text
+
+
+def test_a_bar_ends_at_the_limit() -> None:
+    beyond = replace(GIVEN, limit=1e9)
+    assert "width:100.0%" in beyond._repr_html_()
+    assert "800 % of the 1.00 GB/s" in repr(beyond)
+    assert "metalnb-bar" not in replace(GIVEN, bytes=None)._repr_html_().split("</style>")[1]
+
+
+def test_the_warnings(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    from metalnb.timing.measure import _warnings
+
+    found = mnb.limits()
+    calm = replace(GIVEN, seconds=(3e-3,) * 5)
+    assert _warnings(calm, found, 0.05) == ()
+    assert _warnings(calm, found, 0.5) == ("other programs took 50 % of the processors meanwhile",)
+    assert _warnings(GIVEN, found, 0.0) == ("the times spread over 80 % of the median",)
+    assert _warnings(GIVEN, found, 0.5)[0].endswith("median; other programs took 50 % of the processors meanwhile")
+    (said,) = _warnings(replace(calm, limit=1e9), found, 0.0)
+    assert said.startswith(f"faster than the limit of {found.date[:10]}")
+    (said,) = _warnings(replace(calm, limit=1e9, cache=1 << 26), found, 0.0)
+    assert said == "it moves 24.0 MB, and the last cache holds 67.1 MB; the limit is the memory's"
+    (said,) = _warnings(replace(calm, clock="wall", empty=1.0), found, 0.0)
+    assert "3.00 ms is the cost of launching" in said
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (seconds(1.5), "1.50 s"), (seconds(4.714e-3), "4.71 ms"), (seconds(0.99999e-3), "1.00 ms"),
+        (seconds(123.4e-6), "123 µs"), (seconds(12.34e-9), "12.3 ns"), (seconds(9.996e-6), "10.0 µs"),
+        (seconds(4000), "4,000 s"), (rate(42.06e9, "B/s"), "42.1 GB/s"), (rate(1.234e12, "FLOP/s"), "1.23 TFLOP/s"),
+        (rate(12, "B/s"), "12.0 B/s"), (rate(0, "B/s"), "0 B/s"), (percent(0.934), "93 %"), (percent(0.0512), "5.1 %"),
+        (percent(0), "0 %"), (percent(0.0996), "10 %"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_in_three_digits(said: str, expected: str) -> None:
+    assert said == expected
+
+
+def test_the_times_are_drawn() -> None:
+    ax = GIVEN.plot()
+    assert ax.get_title() == "k"
+    assert ax.get_xlabel() == "ms for a dispatch, device clock"
+    assert sum(p.get_height() for p in ax.patches[:5]) == 5
+    assert GIVEN.plot(ax) is ax
+    from matplotlib import pyplot as plt
+
+    plt.close(ax.figure)

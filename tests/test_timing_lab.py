@@ -1,0 +1,104 @@
+"""The magics that measure as a person sees them: in JupyterLab, in the light theme and in the dark one.
+
+The screenshots are left in ``build/screenshots``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from lab import CELLS, PANEL, Page, chromium, jupyterlab
+from test_lab import ACCEPT, CODE, CONTRAST, OUTPUTS, SCREENSHOTS, SECONDS, THEMES
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+KERNELS = """\
+%%metal --quiet
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void saxpy(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]]) {
+    y[i] = a * x[i] + y[i];
+}
+"""
+SOURCES = [
+    "%load_ext metalnb\nimport numpy as np\nimport metalnb as mnb",
+    KERNELS,
+    "x, y = np.ones((2, 1 << 22), np.float32)\nt = %metal_time --warm --flops 2*x.size saxpy(x, y, a=2.0)\nt",
+    KERNELS.replace("a * x[i] + y[i]", "fma(a, x[i], y[i])"),
+    "%metal_compare saxpy@1 saxpy@2",
+    "mnb.roofline(t)",
+    "mnb.limits()",
+]
+
+
+@pytest.fixture(scope="module")
+def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A notebook of these cells, after Restart and Run All."""
+    folder = tmp_path_factory.mktemp("lab")
+    (folder / "notebooks").mkdir()
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in SOURCES])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, folder / "notebooks" / "timing.ipynb")
+    end = time.monotonic() + SECONDS
+    with jupyterlab(folder / "notebooks", folder, end) as address, chromium(browser, folder, end, height=1300) as page:
+        page.call("Page.navigate", url=address("timing.ipynb"))
+        page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
+        page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
+        page.evaluate("void jupyterapp.commands.execute('notebook:restart-run-all')")
+        page.wait(f"{ACCEPT} !== null")
+        page.evaluate(f"{ACCEPT}.click()")
+        page.wait(f"{CODE}.every(w => w.model.executionCount && w.model.executionState === 'idle')")
+        yield page
+
+
+def card(cell: int, what: str) -> str:
+    """An expression for something in the output of a cell."""
+    return f"{CELLS}[{cell}].node.querySelector('.jp-OutputArea-output .metalnb{what}')"
+
+
+def test_every_cell_shows_its_record_once(page: Page) -> None:
+    outputs: list[list[Any]] = page.evaluate(OUTPUTS)
+    assert [len(cell) for cell in outputs] == [0, 0, 1, 0, 1, 1, 1]
+    assert {cell[0]["output_type"] for cell in outputs if cell} == {"execute_result"}
+
+
+def test_the_bar_is_as_long_as_the_share_says(page: Page) -> None:
+    text = page.evaluate(f"{card(2, ' .metalnb-against')}.innerText")
+    share = float(text.split(", ")[1].split(" %")[0])
+    whole, full = page.evaluate(f"""(() => {{
+      const bar = {card(2, " .metalnb-bar")};
+      return [bar, bar.firstElementChild].map(e => e.getBoundingClientRect().width);
+    }})()""")
+    assert whole > 300
+    assert full / whole == pytest.approx(min(1.0, share / 100), abs=0.02)
+
+
+def test_the_roofline_is_drawn(page: Page) -> None:
+    drawn = page.evaluate(f"""(() => {{
+      const box = {card(5, " svg")}.getBoundingClientRect();
+      return [box.width, box.height, {card(5, "")}.innerText];
+    }})()""")
+    assert drawn[0] > 500
+    assert drawn[1] > 250
+    assert "1 saxpy" in drawn[2]
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_all_of_it_is_readable_in_both_themes(page: Page, name: str) -> None:
+    page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[name])}}})")
+    page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'")
+    page.wait("!document.querySelector('#jupyterlab-splash')")
+    worst = page.evaluate(CONTRAST)
+    assert len(worst) > 20
+    assert worst[0][0] >= 4.5, worst[:5]
+    for label, cell in {"timing": 2, "roofline": 5}.items():
+        page.evaluate(f"{CELLS}[{cell}].node.scrollIntoView()")
+        page.screenshot(SCREENSHOTS / f"{label}-{name}.png")
+        assert Path(SCREENSHOTS / f"{label}-{name}.png").stat().st_size > 20_000

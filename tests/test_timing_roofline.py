@@ -1,0 +1,95 @@
+"""Rooflines: what bounds a kernel, in a sentence and in the picture."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import metalnb as mnb
+
+LIMITS = mnb.Limits(
+    "cpu", "a chip", "a machine", "2026-01-02T03:04:05+00:00", {}, 50e9, 30e9, 40e9, 45e9, 60e9, 500e9, 1 << 25,
+)  # fmt: skip
+STREAM = mnb.Timing(
+    "stream", "cpu", "a chip", "device", (1e-3,) * 5, 7, 5e-6, None, 36_000_000, 6e6, 40e9, "copy", 500e9,
+)  # fmt: skip
+CHAIN = replace(STREAM, kernel="chain", flops=450e6, bytes=18_000_000)
+SLOW = replace(STREAM, kernel="<slow>", seconds=(10e-3,) * 5)
+BARE = replace(STREAM, kernel="bare", flops=None)
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> mnb.Roofline:
+    monkeypatch.setattr("metalnb.timing.roofline.limits", lambda engine: LIMITS)
+    return mnb.roofline(STREAM, CHAIN, SLOW, BARE)
+
+
+def test_a_sentence_says_what_bounds_each(found: mnb.Roofline) -> None:
+    stream, chain, slow, bare = found.sentences
+    assert stream == "1 stream: bound by memory: 90 % of what copy reaches"
+    assert chain == "2 chain: bound by arithmetic: 90 % of what chains of fma reach"
+    assert slow.startswith("3 <slow>: bound by neither: 9.0 % of memory's limit (copy) and 0.1 % of arithmetic's")
+    assert slow.endswith("At 0.167 FLOP/B memory is its roof, and it has 9.0 % of that")
+    assert bare == "4 bare: bound by memory: 90 % of what copy reaches (not drawn)"
+
+
+def test_the_roofs_and_the_points_are_where_they_belong(found: mnb.Roofline) -> None:
+    (ax,) = found.figure().axes
+    roof, *points = ax.lines
+    x, y = roof.get_data()
+    assert y == pytest.approx([min(40e9 * v, 500e9) for v in x])
+    assert [float(p.get_xdata()[0]) for p in points] == pytest.approx([6 / 36, 450 / 18, 6 / 36])
+    assert [float(p.get_ydata()[0]) for p in points] == pytest.approx([6e9, 450e9, 0.6e9])
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    assert left < 6 / 36
+    assert right > 25
+    assert low < 0.6e9
+    assert high > 500e9
+
+
+def test_nominal_roofs_are_dashed() -> None:
+    known = mnb.Roofline((STREAM,), replace(LIMITS, nominal=(68e9, 2.6e12)))
+    (ax,) = known.figure().axes
+    dashed = ax.lines[1]
+    assert dashed.get_linestyle() == "--"
+    assert max(dashed.get_ydata()) <= 2.6e12
+    assert "nominal 68.0 GB/s" in dashed.get_label()
+
+
+def test_there_are_roofs_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metalnb.timing.roofline.limits", lambda engine: LIMITS)
+    empty = mnb.roofline()
+    assert empty.sentences == ()
+    assert len(empty.figure().axes[0].lines) == 1
+
+
+def test_a_notebook_shows_the_picture_over_its_sentences(found: mnb.Roofline) -> None:
+    shown = found._repr_mimebundle_()
+    assert shown["image/png"][:4] == b"\x89PNG"
+    assert all(s in shown["text/plain"] for s in found.sentences)
+    svg = re.search(r"<svg.*</svg>", shown["text/html"], re.DOTALL)
+    assert svg
+    assert "currentColor" in svg[0]  # so that it suits a light page and a dark one
+    assert svg.start() < shown["text/html"].index("bound by memory")
+    ET.fromstring(svg[0])  # noqa: S314  (made here)
+    assert "&lt;slow&gt;" in shown["text/html"]
+
+
+def test_two_pictures_on_a_page_do_not_share_names(found: mnb.Roofline) -> None:
+    """An SVG's clip paths are named for all of the page: another picture's would cut this one."""
+    one = found._repr_mimebundle_()["text/html"]
+    other = mnb.Roofline((STREAM,), LIMITS)._repr_mimebundle_()["text/html"]
+    names = [dict.fromkeys(re.findall(r'<clipPath id="([^"]+)"', html)) for html in (one, other)]
+    shapes = [dict(re.findall(r'<clipPath id="([^"]+)">(.*?)</clipPath>', html, re.DOTALL)) for html in (one, other)]
+    assert found._repr_mimebundle_()["text/html"] == one  # and a notebook run again is the same notebook
+    assert all(shapes[0][n] == shapes[1][n] for n in names[0].keys() & names[1].keys())
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(mnb.ArgumentError, match="roofline: takes what measure gives; got int"):
+        mnb.roofline(STREAM, 1)
+    with pytest.raises(mnb.ArgumentError, match=r"one device has one roof; got timings of cpu \(a chip\), metal"):
+        mnb.roofline(STREAM, replace(STREAM, engine="metal"))

@@ -1,0 +1,277 @@
+"""The tuner: what it tries, what it refuses to call best, and what is remembered of it."""
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import cache, tuned
+from metalnb.widgets.guarded import Guarded, differing
+from metalnb.widgets.problem import problem
+
+SOURCE = """
+#include <metal_stdlib>
+using namespace metal;
+
+constant uint WORK [[function_constant(0)]];
+constant bool TWICE [[function_constant(1)]];
+
+// Slow in small threadgroups: each of them does the same work once.
+kernel void grouped(device const float* x, device float* y, uint i [[thread_position_in_grid]],
+                    uint l [[thread_position_in_threadgroup]]) {
+    float sum = 0;
+    if (l == 0) { for (uint k = 0; k < 5000; ++k) { sum += fract(float(k) * x[i]); } }
+    y[i] = x[i] + (sum < 0 ? 1 : 0);
+}
+
+// Counts on threadgroups of 64.
+kernel void partial(device const float* x, device float* out, uint i [[thread_position_in_grid]],
+                    uint l [[thread_position_in_threadgroup]], uint g [[threadgroup_position_in_grid]],
+                    uint n [[threads_per_threadgroup]]) {
+    threadgroup float s[1024];
+    s[l] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (l == 0) { float sum = 0; for (uint k = 0; k < n; ++k) sum += s[k]; out[g] = sum; }
+}
+
+kernel void working(device float* y, uint i [[thread_position_in_grid]]) {
+    float sum = y[i];
+    for (uint k = 0; k < WORK; ++k) sum = fract(sum * 1.7f + 0.3f);
+    y[i] = TWICE ? y[i] + 2 : y[i] + 1 + (sum < 0 ? 1 : 0);
+}
+
+kernel void plane(device float* y, uint2 i [[thread_position_in_grid]], uint2 n [[threads_per_grid]]) {
+    y[i.y * n.x + i.x] += 1;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program() -> mnb.Program:
+    return mnb.compile(SOURCE, constants={"WORK": 1, "TWICE": False})
+
+
+@pytest.fixture
+def forgotten(program: mnb.Program) -> Any:
+    """What a test applies is not remembered by the next one."""
+    yield
+    for kernel in program.values():
+        kernel.keep_threadgroup((1, 1, 1), None)
+
+
+def swept(*args: Any, **options: Any) -> Any:
+    return mnb.tune(*args, **options, run=False).run()
+
+
+X = np.linspace(0, 1, 1 << 12, dtype=np.float32)
+
+
+def test_the_best_is_the_one_that_does_least(program: mnb.Program, forgotten: None) -> None:
+    y = np.zeros_like(X)
+    tuner = swept(program.grouped, X, y, threadgroup=[1, 4, 512, 2048, (32, 64)])
+    assert tuner.best.threadgroup == (512,)
+    assert (tuner.done, len(tuner.trials), tuner.running) == (5, 5, False)
+    assert [t.threadgroup for t in tuner.failures] == [(2048,), (32, 64)]
+    assert all("2048 threads; Metal allows 1024" in t.error for t in tuner.failures)
+    assert tuner.trials[0].seconds > 20 * tuner.best.seconds
+    assert tuner.gain > 1.2
+    assert (y == 0).all(), "the user's arrays are never changed"
+    assert "best: threadgroup 512" in tuner.text()
+    assert tuner.html().count("metalnb-best") == 1 + 1  # one cell, and its style
+
+
+def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mnb.Program) -> None:
+    tuner = swept(program.partial, X, np.zeros(64, np.float32), grid=4096, threadgroup=[32, 128])
+    shared = program.partial.engine.caps.offsets  # else the engine copies an array without what lies behind it
+    differs = "gives other results in 'out'"
+    errors = ["writes past the end of 'out'" if shared else differs, differs]
+    assert [t.error.split(" (")[0] for t in tuner.trials] == errors
+    assert tuner.best is tuner.baseline
+    assert "nothing that was tried is faster" in tuner.text()
+    given = {"grid": 4096, "threadgroup": 64}
+    call = problem("t", program.partial, (X, np.zeros(64, np.float32)), given)
+    guarded = Guarded(call)
+    call.dispatch(guarded.values).run()
+    assert guarded.overrun() == ""
+    np.testing.assert_allclose(guarded.results()["out"], X.astype(float).reshape(64, 64).sum(1), rtol=1e-5)
+    expected = guarded.results()
+    for group, beyond, other in ((32, "out" if shared else "", "out"), (128, "", "out"), (64, "", "")):
+        guarded.reset()
+        call.dispatch(guarded.values, threadgroup=group).run()
+        assert (guarded.overrun(), guarded.differing(expected)) == (beyond, other)
+        assert guarded.overrun() == "", "told once"
+
+
+def test_constants_are_swept_and_only_the_same_results_count(program: mnb.Program, forgotten: None) -> None:
+    y = np.zeros(256, np.float32)
+    options = {"threadgroup": [64], "constants": {"WORK": [1, 20000], "TWICE": [False, True]}}
+    tuner = swept(program.working, y, **options)
+    assert [(t.constants, bool(t.error)) for t in tuner.trials] == [
+        ({"WORK": 1, "TWICE": False}, False), ({"WORK": 1, "TWICE": True}, True),
+        ({"WORK": 20000, "TWICE": False}, False), ({"WORK": 20000, "TWICE": True}, True),
+    ]  # fmt: skip
+    assert "other results in 'y'" in tuner.failures[0].error
+    taken = swept(program.working, y, check=False, **options)
+    assert taken.failures == []
+    slow = mnb.compile(SOURCE, constants={"WORK": 20000, "TWICE": False}).working
+    found = swept(slow, y, threadgroup=[64], constants={"WORK": [1]})
+    assert found.best.constants == {"WORK": 1}
+    applied = found.apply()
+    assert applied.program.constants == {"WORK": 1, "TWICE": False}
+    assert applied is program.working
+    assert applied.tuned == {1: (64, 1, 1)}
+    assert slow.tuned == {}
+
+
+def test_what_is_applied_is_taken_by_default_for_grids_of_as_many_dimensions(
+    program: mnb.Program, forgotten: None
+) -> None:
+    kernel = program.plane
+    image = np.zeros((40, 50), np.float32)
+    assert kernel.prepare(image).threadgroup == (32, 8, 1)
+    tuner = swept(kernel, image, threadgroup=[(16, 4)])
+    tuner.trials = [t for t in tuner.trials if t.threadgroup == (16, 4)]
+    tuner.baseline = tuner.trials[0]  # what is fastest is not the point here
+    assert tuner.apply() is kernel
+    assert kernel.prepare(image).threadgroup == (16, 4, 1)
+    assert kernel.prepare(image, threadgroup=(8, 8)).threadgroup == (8, 8, 1)
+    assert kernel.prepare(image[:3, :].copy()).threadgroup == (16, 3, 1), "never larger than the grid"
+    assert kernel.prepare(image, grid=2000).threadgroup == (256, 1, 1), "another number of dimensions"
+    kernel(image)
+    assert (image == 1).all()
+    kernel.keep_threadgroup((1, 1, 1), None)
+    assert kernel.prepare(image).threadgroup == (32, 8, 1)
+
+
+def test_it_is_remembered_by_content_in_a_later_process(empty_cache: dict[str, str]) -> None:
+    script = """
+import sys, numpy as np, metalnb as mnb
+text = "kernel void f(device float* y, uint i [[thread_position_in_grid]]) { y[i] += %s; }"
+one, other = mnb.compile(text % 1, name=sys.argv[1]).f, mnb.compile(text % 2).f
+y = np.zeros(4096, np.float32)
+if sys.argv[2:]:
+    one.keep_threadgroup((4096, 1, 1), (128, 1, 1))
+print(one.prepare(y).threadgroup[0], other.prepare(y).threadgroup[0])
+"""
+
+    def run(*args: str) -> str:
+        command = [sys.executable, "-c", script, *args]
+        return subprocess.run(command, env=empty_cache, text=True, capture_output=True, check=True).stdout
+
+    assert run("first", "sweep").split() == ["128", "256"]
+    assert run("elsewhere").split() == ["128", "256"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"[1]", b"{}", b'{"1": [0, 1, 1]}', b'{"1": [64, 64, 1]}', b'{"1": [8]}'])
+def test_a_damaged_memory_is_no_memory(program: mnb.Program, damage: bytes) -> None:
+    cache.store().put("ab" * 20, "tuned", damage)
+    assert tuned.recall("ab" * 20) == {}
+
+
+def test_a_sweep_in_its_thread_stops_and_goes_on(program: mnb.Program) -> None:
+    tuner = mnb.tune(program.grouped, X, X.copy(), threadgroup=[64, 128, 256] * 10)
+    end = time.monotonic() + 30
+    while tuner.done < 2 and time.monotonic() < end:
+        time.sleep(0.005)
+    assert tuner.running
+    tuner.stop().wait(30)
+    assert not tuner.running
+    stopped = tuner.done
+    assert 2 <= stopped < 30
+    assert [t.timing is None for t in tuner.trials] == [False] * stopped + [True] * (30 - stopped)
+    assert f"{stopped} of 30 configurations" in tuner.text()
+    tuner.trials[stopped + 1 :] = []
+    tuner.start().wait(30)
+    assert tuner.done == len(tuner.trials) == stopped + 1
+
+
+def test_what_ends_a_sweep_in_its_thread_is_shown(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_call: Any) -> None:
+        raise MemoryError("no room for copies")
+
+    monkeypatch.setattr("metalnb.widgets.tune.Guarded", none)
+    tuner = mnb.tune(program.plane, np.zeros((4, 4), np.float32), threadgroup=[(4, 4)]).wait(30)
+    assert (tuner.error, tuner.done, tuner.running) == ("MemoryError: no room for copies", 0, False)
+    for shown in (tuner.text(), tuner.html()):
+        assert "MemoryError: no room for copies" in shown
+    with pytest.raises(MemoryError):
+        tuner.run()
+    monkeypatch.undo()
+    assert tuner.start().wait(30).best is not None
+    assert tuner.error == ""
+
+
+def test_the_widget_follows_the_sweep(program: mnb.Program, forgotten: None) -> None:
+    tuner = mnb.tune(program.plane, np.zeros((64, 64), np.float32), threadgroup=[(8, 8), (64, 64)], run=False)
+    _ = tuner.widget
+    shown = tuner._controls
+    assert (shown.progress.value, shown.progress.max, shown.apply.disabled) == (0, 2, True)
+    tuner.run()
+    assert (shown.progress.value, shown.progress.bar_style, shown.toggle.disabled) == (2, "success", True)
+    assert "4096 threads; Metal allows 1024" in shown._view.value
+    shown.apply.click()
+    assert "by default" in shown._note.value
+    assert set(program.plane.tuned) == {2}
+
+
+def test_nothing_that_ran_cannot_be_applied(program: mnb.Program) -> None:
+    idle = mnb.tune(program.plane, np.zeros((4, 4), np.float32), threadgroup=[4], run=False)
+    with pytest.raises(mnb.LaunchError, match=r"no configuration has run yet. Call run\(\)"):
+        idle.apply()
+    assert idle.best is None
+    assert "0 of 1" in idle.text()
+
+
+REFUSED: dict[str, tuple[Callable[[mnb.Program], Any], str]] = {
+    "no kernel": (lambda p: mnb.tune(abs, 1), "tune: takes a kernel .* got builtin_function_or_method"),
+    "an unknown constant": (lambda p: mnb.tune(p.working, X, constants={"WRK": [1]}), "no .* 'WRK'; it has: WORK"),
+    "a value that does not fit": (lambda p: mnb.tune(p.working, X, constants={"WORK": [-1]}), "WORK"),
+    "no list of values": (lambda p: mnb.tune(p.working, X, constants={"WORK": 3}), "list of values to try; got 3"),
+    "no values": (lambda p: mnb.tune(p.working, X, constants={"WORK": []}), r"list of values to try; got \[\]"),
+    "no threadgroups": (lambda p: mnb.tune(p.working, X, threadgroup=[]), r"list of threadgroups to try; got \[\]"),
+    "one threadgroup": (lambda p: mnb.tune(p.working, X, threadgroup=64), "list of threadgroups to try; got 64"),
+    "no threadgroup": (lambda p: mnb.tune(p.working, X, threadgroup=["a"]), r"whole numbers of threads.*got \('a',\)"),
+    "zero threads": (lambda p: mnb.tune(p.working, X, threadgroup=[(8, 0)]), r"got \(8, 0\)"),
+    "far too many": (lambda p: mnb.tune(p.working, X, constants={"WORK": range(5000)}, threadgroup=[1]), "5,000 conf"),
+    "a bad call": (lambda p: mnb.tune(p.working, X.astype(int)), "device float"),
+    "an empty grid": (lambda p: mnb.tune(p.working, X[:0]), "is empty"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_swept_is_refused_before_anything_runs(program: mnb.Program, case: str) -> None:
+    attempt, message = REFUSED[case]
+    with pytest.raises(mnb.MetalnbError, match=message):
+        attempt(program)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "differs"),
+    [
+        (np.float32([1, 2]), np.float32([1, 2.0005]), False),
+        (np.float32([1, 2]), np.float32([1, 2.01]), True),
+        (np.float32([1e-6, 2]), np.float32([0, 2]), False),
+        (np.float32([np.nan, np.inf]), np.float32([np.nan, np.inf]), False),
+        (np.float32([np.nan, 1]), np.float32([1, 1]), True),
+        (np.int32([1, 2]), np.int32([1, 3]), True),
+        (np.float16([1]), np.float16([1.01]), False),
+        (np.zeros(2, [("a", "f4"), ("b", "i4")]), np.ones(2, [("a", "f4"), ("b", "i4")]), True),
+    ],
+)
+def test_results_differ_by_more_than_their_order_explains(found: Any, expected: Any, differs: bool) -> None:
+    assert differing(found, expected) is differs
+
+
+def test_the_heat_map_has_a_row_for_each_y_and_names_what_failed(program: mnb.Program) -> None:
+    tuner = swept(program.plane, np.zeros((64, 64), np.float32), threadgroup=[(8, 8), (16, 8), (8, 4), (64, 64)])
+    html = tuner.html()
+    rows = re.findall(r"<tr><th>(.*?)</th>", html)
+    assert rows == ["y \\ x", "4", "8", "64"]
+    assert html.count(">failed</td>") == 1
+    assert html.count("µs</td>") + html.count("ns</td>") + html.count("ms</td>") == 3

@@ -1,0 +1,452 @@
+"""The widgets without a browser: what they measure, refuse, survive, and show where no widget can run."""
+
+import json
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import ipywidgets
+import nbformat
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.widgets import plot
+from metalnb.widgets.dashboard import Dashboard
+from metalnb.widgets.groups import all_groups, some_groups
+from metalnb.widgets.knobs import free, knobs, turned
+from metalnb.widgets.picture import Painter
+from metalnb.widgets.png import indexed, truecolour
+from metalnb.widgets.problem import problem
+from metalnb.widgets.show import Live
+from metalnb.widgets.sizes import Sizes
+from metalnb.widgets.worker import Latest
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+SOURCE = """
+#include <metal_stdlib>
+using namespace metal;
+
+struct Params { float scale; float3 tint; uint count; bool on; };
+struct Wide { float a[32]; };
+
+kernel void saxpy(device const float* x, device float* y, constant float& a,
+                  uint i [[thread_position_in_grid]]) { y[i] = a * x[i] + y[i]; }
+
+kernel void many(device float* out, constant Params& p, constant float2& c, constant uint& n, constant int& k,
+                 uint i [[thread_position_in_grid]]) { out[i] = p.scale * c.x + p.tint.z + n + k + p.count + p.on; }
+
+kernel void plane(device const float* image, device float* out, constant float& gain,
+                  uint2 i [[thread_position_in_grid]], uint2 n [[threads_per_grid]]) {
+    out[i.y * n.x + i.x] = gain * image[i.y * n.x + i.x];
+}
+
+kernel void hungry(device const float* x, device float* y, threadgroup Wide* s, uint i [[thread_position_in_grid]],
+                   uint l [[thread_position_in_threadgroup]]) { s[l].a[0] = x[i]; y[i] = s[l].a[0]; }
+
+kernel void colours(device float4* image, constant float& t, uint2 p [[thread_position_in_grid]],
+                    uint2 n [[threads_per_grid]]) { image[p.y * n.x + p.x] = float4(float2(p) / float2(n), t, 1); }
+"""
+
+
+@pytest.fixture(scope="module")
+def program() -> mnb.Program:
+    return mnb.compile(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def board(program: mnb.Program) -> Dashboard:
+    x, y = np.full((2, 1 << 14), 1, np.float32)
+    made = mnb.dashboard(program.saxpy, x, y, a=2.0)
+    _ = made.widget
+    return made
+
+
+def visible(html: str) -> str:
+    """What a page that knows neither styles nor SVG shows, with one blank between the texts."""
+    bare = re.sub("<style.*?</style>|<svg.*?</svg>", "", html)
+    root = ET.fromstring(f"<div>{bare}</div>")  # noqa: S314  (metalnb's own)
+    return " ".join(" ".join(root.itertext()).split())
+
+
+# --- a call, taken apart ---------------------------------------------------------------------------------------------
+
+
+def test_every_scalar_is_a_knob(program: mnb.Program) -> None:
+    params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
+    call = problem("test", program.many, (), {"p": params, "c": (0.1, -4), "n": 64, "k": -3, "grid": 64})
+    found = {k.label: (k.value, k.low, k.high) for k in knobs(call)}
+    assert found == {
+        "p.scale": (0.5, -6, 6), "p.tint.x": (1, -6, 6), "p.tint.y": (2, -6, 6), "p.tint.z": (3, -6, 6),
+        "p.count": (5, 1, 10), "p.on": (True, 0, 1), "c.x": (0.1, -8, 8), "c.y": (-4, -8, 8), "n": (64, 1, 128),
+        "k": (-3, -6, 10),
+    }  # fmt: skip
+    assert "n" not in {k.label for k in free(call)}, "as long as the grid: a length, not a free number"
+
+
+def test_the_users_arrays_are_not_even_lent(program: mnb.Program) -> None:
+    x, y = np.ones((2, 64), np.float32)
+    (own_x, own_y, _) = (p.value for p in problem("test", program.saxpy, (x, y, 2.0), {}).parts)
+    assert np.shares_memory(own_x, x), "what is only read need not be copied"
+    assert not np.shares_memory(own_y, y)
+
+
+def test_a_turned_knob_reaches_the_kernel_and_nothing_else(program: mnb.Program) -> None:
+    params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
+    call = problem("test", program.many, (), {"p": params, "c": (2, -4), "n": 64, "k": -3, "grid": 64})
+    at = {k.label: k for k in knobs(call)}
+    given = [p.value for p in call.parts]
+
+    def out(**settings: Any) -> float:
+        values = turned(call.parts, {at[k.replace("_", ".")]: v for k, v in settings.items()}, given)
+        (first, *_) = np.unique(call.dispatch(values).run() or values[0])
+        return float(first)
+
+    assert out() == 0.5 * 2 + 3 + 64 - 3 + 5 + 1
+    assert out(p_scale=2.0, c_x=1.5, p_tint_z=7.0, k=4, p_on=False) == 2 * 1.5 + 7 + 64 + 4 + 5
+    assert out() == 0.5 * 2 + 3 + 64 - 3 + 5 + 1
+
+
+def test_a_size_takes_with_it_what_is_as_long_as_the_grid(program: mnb.Program) -> None:
+    image = np.arange(256 * 512, dtype=np.float32).reshape(256, 512)
+    sizes = Sizes(problem("test", program.plane, (image,), {"gain": 2.0}))
+    assert sizes.factors[0] == Fraction(1, 8)
+    assert sizes.factors[-1] == 8
+    half = Fraction(1, 2)
+    assert sizes.grid(half) == (256, 128, 1)
+    small, out, gain = sizes.values(half)
+    np.testing.assert_array_equal(small, image[:128, :256])
+    assert out.shape == (128, 256)
+    assert gain == 2.0
+    assert small.base.nbytes >= image.nbytes, "a kernel that was told the old length still reads its own memory"
+    (large, *_) = sizes.values(Fraction(2))
+    np.testing.assert_array_equal(large, np.tile(image, (2, 2)))
+    np.testing.assert_array_equal(np.tile(image, (2, 2)) * 2, run_at(sizes, Fraction(2)))
+
+
+def run_at(sizes: Sizes, factor: Fraction) -> Any:
+    values = sizes.values(factor)
+    sizes.problem.dispatch(values, grid=sizes.grid(factor)).run()
+    return values[1]
+
+
+def test_a_row_of_threads_on_an_image_and_a_length_follow_the_grid(program: mnb.Program) -> None:
+    narrow = np.arange(48 * 256, dtype=np.float32).reshape(48, 256)
+    sizes = Sizes(problem("test", program.plane, (narrow,), {"gain": 1.0}))
+    np.testing.assert_array_equal(sizes.values(Fraction(1, 4))[0], narrow[:12, :64])
+    params = {"scale": 0, "tint": (0, 0, 0), "count": 1000, "on": False}
+    out = np.zeros((10, 100), np.float32)
+    sizes = Sizes(problem("test", program.many, (out, params, (0, 0), 1002, 0), {}))
+    assert [k.label for k in sizes.tied] == ["p.count", "n"]
+    made, p, _, n, _ = sizes.values(Fraction(1, 4))
+    assert (made.shape, int(p["count"]), int(n)) == ((250,), 250, 252)
+
+
+def test_nothing_grows_when_an_array_would_stay(program: mnb.Program) -> None:
+    x, y = np.zeros(1 << 12, np.float32), np.zeros(1 << 12, np.float32)
+    assert Sizes(problem("t", program.saxpy, (x, y, 1.0), {})).factors[-1] == 8
+    short = Sizes(problem("t", program.saxpy, (x, y, 1.0), {"grid": 100}))
+    assert short.factors == [Fraction(1)]
+
+
+def test_threadgroups_to_try_fit_the_kernel_and_the_grid(program: mnb.Program) -> None:
+    signature = program.plane.signature
+    flat, two = some_groups(signature, (1000, 1, 1)), all_groups(signature, (100, 10, 1))
+    assert flat == [(32,), (64,), (128,), (256,), (512,)]
+    assert all(32 <= x * y <= 1024 and x <= 100 and y <= 10 for x, y in two)
+    assert (32, 8) in two
+    assert some_groups(signature, (7, 1, 1)) == [(7,)]
+    assert some_groups(signature, (3, 3, 3)) == [(3, 3, 3)]
+
+
+# --- the dashboard ---------------------------------------------------------------------------------------------------
+
+
+def test_the_dashboard_measures_again_when_a_slider_moves(program: mnb.Program) -> None:
+    x, y = np.full((2, 1 << 14), 1, np.float32)
+    board = mnb.dashboard(program.saxpy, x, y, a=2.0)
+    _ = board.widget
+    assert [t.grid for t in board.timings] == [(1 << 14,)]
+    board.controls["grid"].value = Fraction(1, 2)
+    board.controls["grid"].value = Fraction(1, 4)
+    board.controls["a"].value = 3.0
+    board.controls["threadgroup"].value = (64,)
+    assert board.wait(30)
+    last = board.timings[-1]
+    assert (last.grid, last.threadgroup, board.error) == ((1 << 12,), (64,), "")
+    assert board.settings == {"grid": (1 << 12,), "threadgroup": (64,), "a": 3.0}
+    assert len(board.timings) == 2, "of what sliders ask for while they are drawn, only the last is measured"
+    assert last.bytes == 3 * 4 << 12
+    assert "grid 4,096, threadgroup 64, a = 3" in board._view.value
+    assert board.run() is board.timings[-1]
+    assert len(board.timings) == 3
+    assert (x == 1).all()
+    assert (y == 1).all(), "the user's arrays are never changed"
+
+
+def test_a_setting_that_fails_is_shown_and_the_next_one_works(program: mnb.Program) -> None:
+    board = mnb.dashboard(program.hungry, np.ones(4096, np.float32), threadgroup=64)
+    _ = board.widget
+    board.controls["threadgroup"].value = (1024,)
+    assert board.wait(30)
+    assert "131,072 bytes of threadgroup memory" in board.error
+    assert "131,072 bytes of threadgroup memory" in board._view.value
+    assert "131,072 bytes of threadgroup memory" in board.text()
+    assert board.run() is None
+    board.controls["threadgroup"].value = (32,)
+    assert board.wait(30)
+    assert board.error == ""
+    assert "131,072" not in board._view.value
+    assert board.timings[-1].threadgroup == (32,)
+
+
+def test_ranges_choose_what_sliders_offer(program: mnb.Program) -> None:
+    x = np.ones(64, np.float32)
+    board = mnb.dashboard(program.saxpy, x, a=2.0, ranges={"a": (-5, 1)})
+    _ = board.widget
+    slider = board.controls["a"]
+    assert (slider.min, slider.max, slider.value) == (-5, 2, 2)
+    bare = mnb.dashboard(program.saxpy, x, a=2.0, ranges={"a": None})
+    _ = bare.widget
+    assert "a" not in bare.controls
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+
+def read_png(data: bytes) -> tuple[int, Any, Any]:
+    """A PNG's colour type, pixels and palette, read by the letter of the standard."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks, at = {}, 8
+    while at < len(data):
+        (length,) = struct.unpack_from(">I", data, at)
+        kind, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
+        assert struct.unpack_from(">I", data, at + 8 + length)[0] == zlib.crc32(kind + body)
+        chunks[kind] = body
+        at += 12 + length
+    width, height, depth, colour, *rest = struct.unpack(">2I5B", chunks[b"IHDR"])
+    assert (depth, rest) == (8, [0, 0, 0])
+    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, -1)
+    assert (rows[:, 0] == 0).all()
+    pixels = rows[:, 1:].reshape(height, width, -1)
+    return colour, pixels, np.frombuffer(chunks.get(b"PLTE", b""), np.uint8).reshape(-1, 3)
+
+
+def test_png_by_the_letter(rng: np.random.Generator) -> None:
+    plane, palette = rng.integers(0, 256, (3, 5), np.uint8), rng.integers(0, 256, (256, 3), np.uint8)
+    colour, pixels, found = read_png(indexed(plane, palette))
+    assert colour == 3
+    np.testing.assert_array_equal(pixels[..., 0], plane)
+    np.testing.assert_array_equal(found, palette)
+    for channels, kind in ((3, 2), (4, 6)):
+        image = rng.integers(0, 256, (4, 2, channels), np.uint8)
+        colour, pixels, _ = read_png(truecolour(image))
+        assert colour == kind
+        np.testing.assert_array_equal(pixels, image)
+
+
+def test_a_plane_is_coloured_between_its_limits() -> None:
+    plane = np.array([[0, 1, 2], [np.nan, np.inf, -5]], np.float32)
+
+    def shown(**options: Any) -> list[list[int]]:
+        painter = Painter("t", (2, 3), "gray", options.get("limits"), options.get("origin", "upper"))
+        _, pixels, palette = read_png(painter.paint(plane))
+        return palette[pixels[..., 0]][..., 0].tolist()  # type: ignore[no-any-return]
+
+    assert shown(limits=(0, 2)) == [[0, 128, 255], [0, 255, 0]]
+    assert shown() == [[182, 219, 255], [0, 255, 0]]
+    assert shown(limits=(0, 2), origin="lower") == [[0, 255, 0], [0, 128, 255]]
+    flat = read_png(Painter("t", (2, 2), "gray", None, "upper").paint(np.full((2, 2), 7, np.int32)))[1]
+    assert (flat == 0).all()
+
+
+def test_explore_paints_what_the_sliders_say(program: mnb.Program) -> None:
+    image = np.linspace(0, 1, 64 * 48, dtype=np.float32).reshape(48, 64)
+    found = mnb.explore(program.plane, image, gain=1.0, limits=(0, 1), colours="gray")
+    _ = found.widget
+    first = found.png
+    found.controls["gain"].value = 0.5
+    assert found.wait(30)
+    _, pixels, palette = read_png(found.png)
+    shown = palette[pixels[..., 0]][..., 0]
+    np.testing.assert_allclose(shown, 0.5 * image * 255, atol=0.6)
+    assert found._image.value == found.png != first
+    assert found.settings == {"gain": 0.5}
+    assert found.frames == 2
+    assert found.rate > 0
+    assert "gain = 0.5" in visible(found.html())
+
+
+def test_explore_shows_colours_as_they_are(program: mnb.Program) -> None:
+    found = mnb.explore(program.colours, t=0.25, grid=(32, 16))
+    colour, pixels, _ = read_png(found.png)
+    assert colour == 6
+    y, x = np.mgrid[:16, :32]
+    expected = np.stack([x / 32, y / 16, np.full((16, 32), 0.25), np.ones((16, 32))], -1) * 255
+    np.testing.assert_allclose(pixels, expected, atol=0.51)
+
+
+# --- what is refused, before anything runs ---------------------------------------------------------------------------
+
+X = np.ones(16, np.float32)
+REFUSED = {
+    "no kernel": (lambda p: mnb.dashboard(np.sin, 1), "dashboard: takes a kernel .*; got ufunc"),
+    "a bad call": (lambda p: mnb.dashboard(p.saxpy, X.astype(float), a=1.0), r"Pass x.astype\(np.float32\)"),
+    "an empty grid": (lambda p: mnb.dashboard(p.saxpy, X[:0], a=1.0), "grid .* is empty"),
+    "an unknown range": (lambda p: mnb.dashboard(p.saxpy, X, a=1.0, ranges={"b": (0, 1)}), "there are: a"),
+    "no range": (lambda p: mnb.dashboard(p.saxpy, X, a=1.0, ranges={"a": (1, 0)}), r"\(low, high\)"),
+    "no range at all": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1, ranges={"gain": "ab"}), "got 'ab'"),
+    "no scalar": (lambda p: mnb.explore(p.hungry, X), "no scalar that a slider could turn"),
+    "every slider taken": (
+        lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, ranges={"gain": None}), "no scalar that a slider"),
+    "no picture": (lambda p: mnb.explore(p.saxpy, X, a=1.0), r"shape \(H, W\).*got shape \(16,\)"),
+    "an unknown buffer": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, picture="image"), "there are: out"),
+    "unknown colours": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, colours="mgma"), "'mgma'"),
+    "unknown origin": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, origin="left"), "'upper' or 'lower'"),
+    "bad limits": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, limits=(1, 1)), r"got \(1, 1\)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_shown_is_refused(program: mnb.Program, case: str) -> None:
+    attempt, message = REFUSED[case]
+    with pytest.raises(mnb.MetalnbError, match=message):
+        attempt(program)
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def shown_things(program: mnb.Program, board: Dashboard) -> Iterator[tuple[Live, list[str]]]:
+    timing = board.timings[-1]
+    yield board, ["saxpy", "grid 16,384", "a = 2", "median of", "GB/s", "medians of the runs", timing.clock]
+    tuner = mnb.tune(program.saxpy, X, X.copy(), a=1.0, threadgroup=[8, 16, 2048], run=False).run()
+    yield tuner, ["saxpy", "3 of 3 configurations tried, 1 failed", "2048 threads; Metal allows 1024", "as it is"]
+    yield mnb.explore(program.plane, X.reshape(4, 4), gain=1.5), ["plane", "gain = 1.5"]
+
+
+def test_each_widget_has_a_picture_of_itself_without_scripts(program: mnb.Program, board: Dashboard) -> None:
+    for live, texts in shown_things(program, board):
+        bundle = live._repr_mimebundle_()
+        assert bundle[VIEW]["model_id"] == live.widget.model_id
+        assert not re.search(r"<script|\son\w+=|javascript:", bundle["text/html"])
+        html, text = visible(bundle["text/html"]), bundle["text/plain"]
+        for part in texts:
+            assert part in html
+        assert live.text() == repr(live) == text
+        assert texts[0] in text
+
+
+def test_nbconvert_shows_the_picture_where_no_widget_runs(program: mnb.Program, board: Dashboard) -> None:
+    nbconvert = pytest.importorskip("nbconvert")
+    bundles = [live._repr_mimebundle_() for live, _ in shown_things(program, board)]
+    outputs = [nbformat.v4.new_output("display_data", data=bundle) for bundle in bundles]
+    cells = [nbformat.v4.new_code_cell("", outputs=[output]) for output in outputs]
+    page, _ = nbconvert.HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=cells))
+    assert page.count('class="metalnb"') == 3
+    assert page.count('class="metalnb-plot"') == 2
+    assert "data:image/png;base64," in page
+    assert "model_id" not in page
+
+
+def test_text_of_the_author_is_never_markup() -> None:
+    assert "<b>" not in plot.line([1.0, 2.0], ["<b>", "<i>"])
+
+
+def test_plots_survive_equal_and_single_values() -> None:
+    for values in ([1e-6], [2e-6, 2e-6, 2e-6], [1e-6, 1e-3], [0.0, 0.0]):
+        for svg in (plot.histogram(values, values[0]), plot.line(values), plot.spark(values)):
+            assert ET.fromstring(svg).tag == "svg"  # noqa: S314  (metalnb's own)
+            assert "nan" not in svg
+    low, high, counts = plot.bins([1.0] * 98 + [2.0, 50.0])
+    assert (low, high, sum(counts)) == (1.0, 50.0, 100)
+
+
+def test_widgets_are_made_only_when_they_are_shown(program: mnb.Program) -> None:
+    assert mnb.dashboard(program.saxpy, X, a=1.0)._made is None
+
+
+# --- the thread ------------------------------------------------------------------------------------------------------
+
+
+def test_of_what_is_asked_for_the_latest_is_done() -> None:
+    done, go = [], threading.Event()
+
+    def work(wanted: int) -> None:
+        go.wait(10)
+        done.append(wanted)
+
+    latest = Latest(work)
+    latest.ask(0)
+    end = time.monotonic() + 10
+    while latest._wanted and time.monotonic() < end:
+        pass
+    for n in range(1, 50):
+        latest.ask(n)
+    go.set()
+    assert latest.wait(10)
+    assert done == [0, 49]
+    assert threading.active_count() == sum(t.is_alive() for t in threading.enumerate())
+    latest.ask(50)
+    assert latest.wait(10)
+    assert done == [0, 49, 50]
+
+
+def test_ipywidgets_knows_every_control(board: Dashboard) -> None:
+    kinds = {name: type(control) for name, control in board.controls.items()}
+    assert kinds == {
+        "grid": ipywidgets.SelectionSlider, "threadgroup": ipywidgets.SelectionSlider, "a": ipywidgets.FloatSlider,
+    }  # fmt: skip
+    assert json.dumps(board.widget.get_state(), default=str)
+
+
+# --- ends ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_cell_that_is_run_again_ends_what_it_showed_before(
+    program: mnb.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Shell:
+        def get_parent(self) -> dict[str, Any]:
+            return {"metadata": {"cellId": "c0"}}
+
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", Shell)
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
+    monkeypatch.setattr("metalnb.widgets.show._in_cell", {})
+    first, second = mnb.monitor(), mnb.monitor()
+    first._ipython_display_()
+    first._ipython_display_()
+    assert first.on
+    second._ipython_display_()
+    assert (first.on, second.on) == (False, True)
+    second.stop()
+
+
+def test_a_process_ends_well_while_widgets_are_at_work() -> None:
+    """Threads that were cut off inside the device's runtime took the process down."""
+    script = """
+import atexit
+atexit.register(lambda: print(tuner.running))  # runs after those that are registered later
+import numpy as np, metalnb as mnb
+f = mnb.compile("kernel void f(device float* y, uint i [[thread_position_in_grid]]) { y[i] += 1; }").f
+y = np.zeros(1 << 22, np.float32)
+board = mnb.dashboard(f, y)
+_ = board.widget
+board.controls["threadgroup"].value = (32,)
+seen = mnb.monitor()
+tuner = mnb.tune(f, y)
+while not tuner.done:
+    pass
+print(tuner.running)
+"""
+    done = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\nFalse\n"), done.stderr

@@ -1,0 +1,213 @@
+"""The widgets as a person meets them: in JupyterLab, turned with the mouse, in the light theme and in the dark one.
+
+The screenshots are left in ``build/screenshots``.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from lab import Page, chromium, jupyterlab
+
+ROOT = Path(__file__).resolve().parent.parent
+SCREENSHOTS = ROOT / "build" / "screenshots"
+SECONDS = 120  # for everything here that waits
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+CELLS = [
+    """\
+%load_ext metalnb
+import numpy as np
+import time
+import metalnb as mnb
+x, y = np.random.rand(2, 1 << 20).astype(np.float32)
+image = np.random.rand(256, 256).astype(np.float32)""",
+    """\
+%%metal --quiet
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void saxpy(device const float* x, device float* y, constant float& a,
+                  uint i [[thread_position_in_grid]]) { y[i] = a * x[i] + y[i]; }
+
+kernel void blur(device const float* x, device float* y, constant uint& radius,
+                 uint2 i [[thread_position_in_grid]], uint2 n [[threads_per_grid]]) {
+    float sum = 0;
+    for (uint k = 0; k < radius; ++k) sum += x[i.y * n.x + min(i.x + k, n.x - 1)];
+    y[i.y * n.x + i.x] = sum / radius;
+}
+
+kernel void julia(device float* image, constant float2& c, uint2 at [[thread_position_in_grid]],
+                  uint2 size [[threads_per_grid]]) {
+    float2 z = (2.0 * float2(at) - float2(size)) / size.y;
+    float n = 0;
+    while (n < 200 && dot(z, z) < 256) { z = float2(z.x * z.x - z.y * z.y, 2 * z.x * z.y) + c; n += 1; }
+    image[at.y * size.x + at.x] = n < 200 ? log(n + 1 - log2(log2(dot(z, z)) / 2)) : 0;
+}""",
+    "board = mnb.dashboard(saxpy, x, y, a=2.0)\nboard",
+    "watch = mnb.monitor()\nwatch",
+    """\
+for _ in range(150):
+    saxpy(x, y, a=0.5)
+    blur(image, radius=5)
+    time.sleep(0.02)""",
+    "tuner = mnb.tune(blur, image, radius=200)\ntuner",
+    "mnb.explore(julia, c=(-0.7269, 0.1889), grid=(384, 384))",
+]
+SETUP, KERNELS, BOARD, WATCH, LOOP, TUNE, EXPLORE = range(len(CELLS))
+
+PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(w => w.context?.path.endsWith('.ipynb'))"
+ALL = f"{PANEL}.content.widgets"
+
+
+class Notebook:
+    """The notebook on the page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    def run(self, i: int, *, wait: bool = True) -> None:
+        """Run a cell."""
+        self.page.evaluate(f"({PANEL}.content.activeCellIndex = {i}, {PANEL}.content.mode = 'command')")
+        self.page.evaluate("void jupyterapp.commands.execute('notebook:run-cell')")
+        done = f"{ALL}[{i}].model.executionCount && {ALL}[{i}].model.executionState === 'idle'"
+        self.page.wait(done if wait else f"{ALL}[{i}].model.executionState !== 'idle' || {done}")
+
+    def text(self, i: int) -> str:
+        """Give what a cell's output says."""
+        return str(self.page.evaluate(f"{ALL}[{i}].node.querySelector('.jp-Cell-outputArea')?.innerText ?? ''"))
+
+    def wait(self, i: int, condition: str) -> Any:
+        """Wait until an expression of the output's element ``e`` is true."""
+        found = f"{ALL}[{i}].node.querySelector('.jp-Cell-outputArea')"
+        return self.page.wait(f"(e => e && ({condition}))({found})")
+
+    def click(self, i: int, label: str) -> None:
+        """Click on a button with the mouse."""
+        buttons = f"[...{ALL}[{i}].node.querySelectorAll('button.jupyter-button')]"
+        self.press(f"{buttons}.find(b => b.innerText.trim() === {json.dumps(label)})")
+
+    def press(self, element: str, move: float = 0.0) -> None:
+        """Press the mouse on an element, and draw it to the right before letting go."""
+        box = self.page.evaluate(f"""(e => {{
+          e.scrollIntoView({{block: 'center'}});
+          const r = e.getBoundingClientRect();
+          return [r.x + r.width / 2, r.y + r.height / 2];
+        }})({element})""")
+        x, y = box
+        mouse = lambda kind, x: self.page.call(  # noqa: E731
+            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1,
+        )  # fmt: skip
+        mouse("mousePressed", x)
+        for step in range(1, 6 if move else 0):
+            mouse("mouseMoved", x + move * step / 5)
+        mouse("mouseReleased", x + move)
+
+
+@pytest.fixture(scope="module")
+def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+    """A notebook whose kernel is ready and whose kernels are compiled."""
+    folder = tmp_path_factory.mktemp("widgets")
+    (folder / "notebooks").mkdir()
+    made = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(text) for text in CELLS],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+    )
+    nbformat.write(made, folder / "notebooks" / "widgets.ipynb")
+    end = time.monotonic() + SECONDS
+    with (
+        jupyterlab(folder / "notebooks", folder, end) as address,
+        chromium(browser, folder, end, 1200, 1100) as page,
+    ):
+        page.call("Page.navigate", url=address("widgets.ipynb"))
+        page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
+        page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
+        page.evaluate("jupyterapp.shell.collapseLeft()")
+        opened = Notebook(page)
+        opened.run(SETUP)
+        opened.run(KERNELS)
+        assert opened.text(KERNELS) == ""
+        yield opened
+
+
+def test_a_slider_of_the_dashboard_moved_by_the_mouse_changes_the_figures(notebook: Notebook) -> None:
+    notebook.run(BOARD)
+    notebook.wait(BOARD, "e.querySelectorAll('.noUi-handle').length === 3")
+    assert "1 run" in notebook.text(BOARD)
+    before = notebook.page.evaluate(f"{ALL}[{BOARD}].node.querySelector('.metalnb-big').innerText")
+    handle = f"{ALL}[{BOARD}].node.querySelectorAll('.noUi-handle')[0]"
+    notebook.press(handle, -60)
+    notebook.wait(BOARD, "!e.innerText.includes('grid 1,048,576,')")
+    notebook.wait(BOARD, "/([2-9]|\\d\\d) runs/.test(e.innerText)")
+    assert notebook.page.evaluate(f"{ALL}[{BOARD}].node.querySelector('.metalnb-big').innerText") != before
+    runs = "Number(e.innerText.match(/(\\d+) runs/)[1])"
+    count = notebook.wait(BOARD, runs)
+    notebook.click(BOARD, "Run")
+    notebook.wait(BOARD, f"{runs} === {count} + 1")
+
+
+def test_the_monitor_fills_while_a_cell_runs(notebook: Notebook) -> None:
+    notebook.run(WATCH)
+    notebook.wait(WATCH, "e.innerText.includes('nothing yet')")
+    notebook.run(LOOP, wait=False)
+    count = "Number(e.innerText.match(/([\\d,]+) dispatches/)?.[1].replace(',', ''))"
+    seen = notebook.wait(WATCH, f"{count} > 0 && {count}")
+    assert notebook.page.evaluate(f"{ALL}[{LOOP}].model.executionState") == "running"
+    assert 0 < seen < 300
+    notebook.page.wait(f"{ALL}[{LOOP}].model.executionState === 'idle'")
+    notebook.wait(WATCH, f"{count} === 300")
+    text = notebook.text(WATCH)
+    assert "saxpy" in text
+    assert "256 × 256" in text
+    assert notebook.page.evaluate(f"{ALL}[{WATCH}].node.querySelectorAll('.metalnb-spark').length") == 2
+    notebook.click(WATCH, "CSV")
+    assert "300 dispatches" in notebook.wait(WATCH, "e.querySelector('a[download]')?.parentElement.innerText")
+    notebook.click(WATCH, "Stop")
+    notebook.wait(WATCH, "e.innerText.includes('stopped')")
+
+
+def test_the_tuner_moves_its_bar_and_its_stop_button_stops(notebook: Notebook) -> None:
+    notebook.run(TUNE)
+    bar = "e.querySelector('.progress-bar')?.style.width"
+    first = notebook.wait(TUNE, f"parseFloat({bar}) > 0 && {bar}")
+    assert first != notebook.wait(TUNE, f"{bar} !== {json.dumps(first)} && {bar}")
+    notebook.click(TUNE, "Stop")
+    notebook.wait(TUNE, "[...e.querySelectorAll('button')].some(b => b.innerText.trim() === 'Go on')")
+    (tried, of) = notebook.wait(TUNE, "e.innerText.match(/(\\d+) of (\\d+) conf/)?.slice(1).map(Number)")
+    assert 0 < tried < of
+    stopped = notebook.page.evaluate(f"(e => {bar})({ALL}[{TUNE}].node)")
+    notebook.click(TUNE, "Apply")
+    notebook.wait(TUNE, "e.innerText.includes('by default')")
+    assert notebook.page.evaluate(f"(e => {bar})({ALL}[{TUNE}].node)") == stopped
+    assert notebook.page.evaluate(f"{ALL}[{TUNE}].node.querySelectorAll('.metalnb-best').length") == 1
+
+
+def test_a_picture_follows_its_slider(notebook: Notebook) -> None:
+    notebook.run(EXPLORE)
+    source = "e.querySelector('.widget-image')?.src"
+    before = notebook.wait(EXPLORE, f"e.querySelector('.widget-image')?.naturalWidth && {source}")
+    notebook.press(f"{ALL}[{EXPLORE}].node.querySelectorAll('.noUi-handle')[0]", 10)
+    assert notebook.wait(EXPLORE, f"{source} !== {json.dumps(before)} && {source}")
+    notebook.wait(EXPLORE, "e.querySelector('.widget-image').naturalWidth === 384 && e.innerText.includes('a second')")
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_the_widgets_in_both_themes(notebook: Notebook, name: str) -> None:
+    page = notebook.page
+    page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[name])}}})")
+    page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'")
+    page.wait("!document.querySelector('#jupyterlab-splash')")
+    for label, i in {"dashboard": BOARD, "monitor": WATCH, "tune": TUNE, "explore": EXPLORE}.items():
+        part = page.evaluate(f"""(() => {{
+          {ALL}[{i}].node.scrollIntoView();
+          const r = {ALL}[{i}].node.querySelector('.jp-OutputArea-output').getBoundingClientRect();
+          return {{x: r.x, y: r.y, width: r.width, height: r.height}};
+        }})()""")
+        page.screenshot(SCREENSHOTS / f"{label}-{name}.png", **part, scale=1)
+        assert part["height"] > 150
