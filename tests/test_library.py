@@ -26,8 +26,8 @@ CASES = [(name, dtype) for name, op in table.ops().items() if op.row.samples for
 @pytest.fixture(scope="module", autouse=True)
 def compiled(request: pytest.FixtureRequest) -> Iterator[None]:
     """Compile what the chosen tests will want, on all cores, ahead of them."""
-    calls = [c.params for i in request.session.items if (c := getattr(i, "callspec", None))]
-    chosen = [(p["name"], p["dtype"]) for p in calls if p.get("name") in table.ops()]
+    calls = [i.callspec.params for i in request.session.items if i.path == request.path and hasattr(i, "callspec")]
+    chosen = [(p["name"], p["dtype"]) for p in calls if p.keys() == {"name", "dtype"}]
     with ThreadPoolExecutor(2) as pool:
         if len(chosen) > 30:
             for name, dtype in chosen:
