@@ -34,7 +34,7 @@ class Live(ABC):
     def _make(self) -> Any:
         """Make the widget."""
 
-    def _replaced(self) -> None:
+    def _replaced(self) -> None:  # noqa: B027  (most have nothing under way)
         """End what is under way: the cell was run again, and shows another one in its place."""
 
     @property
