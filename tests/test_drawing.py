@@ -10,6 +10,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import drawing
+from metalnb.drawing.canvas import COLOURS
 
 pytest.importorskip("matplotlib")
 image = pytest.importorskip("PIL.Image")
@@ -26,7 +27,7 @@ def pixels(picture: drawing.Picture) -> np.ndarray:
 def shades(picture: drawing.Picture) -> int:
     """How many colours of the palette stand in the picture."""
     drawn = {tuple(map(int, colour)) for colour in np.unique(pixels(picture)[..., :3].reshape(-1, 3), axis=0)}
-    return sum(tuple(bytes.fromhex(name[1:])) in drawn for name in drawing._COLOURS)
+    return sum(tuple(bytes.fromhex(name[1:])) in drawn for name in COLOURS)
 
 
 def test_a_tree_tells_which_threads_work_in_which_round() -> None:
@@ -53,7 +54,7 @@ def test_reads_tell_who_reads_what_in_each_step() -> None:
 
 def test_the_thread_that_reads_an_element_gives_it_its_colour() -> None:
     drawn = pixels(drawing.reads([[1], [0]]))[..., :3]
-    first, second = (np.array(list(bytes.fromhex(name[1:]))) for name in drawing._COLOURS[:2])
+    first, second = (np.array(list(bytes.fromhex(name[1:]))) for name in COLOURS[:2])
     across = [np.nonzero((drawn == colour).all(-1))[1].mean() for colour in (first, second)]
     assert across[0] > across[1]  # thread 0 reads element 1, on the right
 
@@ -62,6 +63,7 @@ def test_a_ladder_tells_each_rate_against_the_limit() -> None:
     picture = drawing.ladder({"one thread": 5e9, "all": 30e9}, 40e9)
     assert repr(picture) == "one thread  5.00 GB/s, 12 % of the limit\nall         30.0 GB/s, 75 % of the limit"
     assert shades(picture) == 2  # the newest stands out
+    assert repr(drawing.ladder({"a": 1e9}, 2e9, unit="FLOP/s")) == "a  1.00 GFLOP/s, 50 % of the limit"
 
 
 def test_a_picture_is_transparent_so_that_it_suits_any_page() -> None:

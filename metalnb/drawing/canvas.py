@@ -1,0 +1,91 @@
+"""What the pictures share: the record of one, the colours, and boxes in rows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+
+__all__ = ["COLOURS", "INCHES", "INK", "Picture", "cells", "colour", "png", "sheet", "within"]
+
+INK = "#808488"  # a grey between the colours of both pages
+COLOURS = ("#0d9488", "#7c3aed", "#db2777", "#d97706", "#2563eb", "#65a30d", "#dc2626", "#0891b2")
+INCHES = 0.36  # for a cell
+_CELL = 0.82  # of the room for it
+_DPI = 110
+_MOST = 64  # cells in a row that can still be told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing with its twin in words.
+
+    Attributes
+    ----------
+    png : bytes
+    text : str
+    """
+
+    png: bytes
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
+        return {"text/plain": self.text, "image/png": self.png}
+
+
+def within(asks: str, size: int, places: Sequence[int]) -> None:
+    """Refuse, for the function `asks`, an array that is too long to draw and places outside it."""
+    if not 1 <= size <= _MOST:
+        raise ArgumentError(f"{asks}: draws 1 to {_MOST} elements; got {size}. Draw fewer: the pattern is the same.")
+    if wrong := [place for place in places if not 0 <= place < size]:
+        raise ArgumentError(f"{asks}: element {wrong[0]} is outside the array of {size}.")
+
+
+def colour(number: int) -> str:
+    """Give the colour of a thread, or of whatever is counted."""
+    return COLOURS[number % len(COLOURS)]
+
+
+def sheet(rows: list[str], columns: int, pitch: float) -> tuple[Any, Any]:
+    """Make a figure with one named row below the other; columns lie at 0, 1, 2 and so on."""
+    from matplotlib.figure import Figure
+
+    height = pitch * (len(rows) - 1) + 1
+    figure = Figure(figsize=(INCHES * (columns + 2.2), INCHES * height))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(-2.6, columns - 0.4), ylim=(height - 0.5, -0.5))
+    axes.axis("off")
+    for number, name in enumerate(rows):
+        axes.text(-0.75, pitch * number, name, color=INK, ha="right", va="center", fontsize=9)
+    return figure, axes
+
+
+def cells(axes: Any, colours: Any, labels: Any, pitch: float) -> None:
+    """Draw a box for each element of each row; one without a colour is empty."""
+    from matplotlib.patches import FancyBboxPatch
+
+    for (row, column), colour in np.ndenumerate(colours):
+        corner = (column - _CELL / 2 + 0.08, pitch * row - _CELL / 2 + 0.08)
+        box = FancyBboxPatch(
+            corner, _CELL - 0.16, _CELL - 0.16, boxstyle="round,pad=0.08,rounding_size=0.12",
+            facecolor=colour or "none", edgecolor=colour or INK, linewidth=0.8, alpha=1 if colour else 0.45,
+        )  # fmt: skip
+        axes.add_patch(box)
+        axes.text(
+            column, pitch * row, labels[row, column], color="white", ha="center", va="center_baseline", fontsize=8
+        )
+
+
+def png(figure: Any) -> bytes:
+    """Write a figure without a ground of its own."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=_DPI, transparent=True)
+    return file.getvalue()

@@ -1,0 +1,64 @@
+"""How fast each version of a kernel was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import ArgumentError
+from ..timing.units import percent, rate
+from .canvas import COLOURS, INCHES, INK, Picture, png
+
+__all__ = ["ladder"]
+
+
+def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s") -> Picture:
+    """Draw how fast each version of a kernel was, against the limit; the newest stands out.
+
+    Parameters
+    ----------
+    rates : mapping of str to float
+        By name, in the order of the steps.
+    limit : float
+        In the same unit.
+    unit : str, optional
+        ``"FLOP/s"`` for kernels that compute.
+
+    Returns
+    -------
+    Picture
+
+    Raises
+    ------
+    ArgumentError
+        Without a rate; for a rate or a limit that is not above 0.
+
+    Examples
+    --------
+    >>> ladder({"one thread": 5e9, "all threads": 30e9}, 40e9)
+    one thread   5 GB/s, 12 % of the limit
+    all threads  30 GB/s, 75 % of the limit
+    """
+    if not rates or min(limit, *rates.values()) <= 0:
+        raise ArgumentError(f"ladder: needs rates above 0 and a limit above 0; got {dict(rates)}, {limit}.")
+    from matplotlib.figure import Figure
+
+    told = {name: f"{rate(value, unit)}, {percent(value / limit)} of the limit" for name, value in rates.items()}
+    low, right = min(*rates.values(), limit) / 3, 1.2 * max(*rates.values(), limit)
+    figure = Figure(figsize=(8.2, 0.5 + INCHES * len(rates)), layout="constrained")
+    axes = figure.subplots()
+    for place, (name, value) in enumerate(rates.items()):
+        newest = place == len(rates) - 1
+        axes.barh(place, value - low, left=low, height=0.62, color=COLOURS[3] if newest else COLOURS[4])
+        axes.text(right, place, told[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
+    axes.axvline(limit, color=INK, linestyle="--", linewidth=1)
+    axes.set(xscale="log", xlim=(low, right * 6), ylim=(len(rates) - 0.4, -0.6), yticks=range(len(rates)))
+    axes.set_yticklabels(list(rates), color=INK, fontsize=9)
+    axes.set_xlabel(f"a grid line is ten times the one before; dashed: {rate(limit, unit)}, the limit")
+    axes.xaxis.label.set(color=INK, fontsize=9)
+    axes.xaxis.set_major_formatter(lambda value, _place: rate(value, unit))
+    axes.tick_params(which="both", colors=INK, length=0, labelsize=9)
+    axes.grid(axis="x", which="major", color=INK, alpha=0.25)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+    width = max(map(len, told))
+    return Picture(png(figure), "\n".join(f"{name:{width}}  {value}" for name, value in told.items()))
