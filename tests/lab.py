@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import nbformat
 import websocket
 
 T = TypeVar("T")
@@ -26,9 +27,12 @@ SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(w => w.context?.path.endsWith('.ipynb'))"
 CELLS = f"{PANEL}.content.widgets"
+CODE = f"{CELLS}.filter(w => w.model?.type === 'code')"
+ACCEPT = "document.querySelector('.jp-Dialog .jp-mod-accept')"
 COMPLETER = ".jp-Completer:not(.lm-mod-hidden)"
 WORD = ".jp-Completer-match"
 # Each run of text in a cell with its colour: the token's, as the browser draws it.
@@ -74,6 +78,29 @@ class Page:
         picture = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=bool(clip), **part)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(picture["data"]))
+
+    def open(self, address: str) -> None:
+        """Show a notebook, and wait until its kernel is ready."""
+        self.call("Page.navigate", url=address)
+        self.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
+        self.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
+        self.evaluate("jupyterapp.shell.collapseLeft()")
+
+    def run_first(self) -> None:
+        self.evaluate("void jupyterapp.commands.execute('notebook:run-cell')")
+        self.wait(f"{CELLS}[0].model.executionCount && {CELLS}[0].model.executionState === 'idle'")
+
+    def restart_and_run_all(self) -> None:
+        self.evaluate("void jupyterapp.commands.execute('notebook:restart-run-all')")
+        self.wait(f"{ACCEPT} !== null")
+        self.evaluate(f"{ACCEPT}.click()")
+        self.wait(f"{CODE}.every(w => w.model.executionCount && w.model.executionState === 'idle')")
+
+    def dress(self, theme: str) -> None:
+        """Change to the theme that is called ``light`` or ``dark`` here."""
+        self.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[theme])}}})")
+        self.wait(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
+        self.wait("!document.querySelector('#jupyterlab-splash')")
 
     def close(self) -> None:
         self._socket.close()
@@ -232,3 +259,27 @@ def jupyterlab(notebooks: Path, folder: Path, end: float) -> Iterator[Callable[[
         status = f"http://127.0.0.1:{port}/api/status?token={token}"
         until(lambda: alive(started) and get_json(status), end, "JupyterLab")
         yield lambda name: f"http://127.0.0.1:{port}/lab/tree/{name}?token={token}"
+
+
+def new_notebook(*cells: Any) -> nbformat.NotebookNode:
+    """Make a notebook of cells, a text being a code cell."""
+    metadata = {
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+        "language_info": {"name": "python", "mimetype": "text/x-python", "codemirror_mode": {"name": "ipython"}},
+    }
+    made = [nbformat.v4.new_code_cell(c.strip()) if isinstance(c, str) else c for c in cells]
+    return nbformat.v4.new_notebook(cells=made, metadata=metadata)
+
+
+@contextmanager
+def opened(
+    notebook: Any, browser: str, folder: Path, seconds: float, width: int = 1200, height: int = 1000
+) -> Iterator[Page]:
+    """Open a notebook in a JupyterLab of its own, whose files are in a folder, and give the page."""
+    notebooks = folder / "notebooks"
+    notebooks.mkdir()
+    nbformat.write(notebook, notebooks / "notebook.ipynb")
+    end = time.monotonic() + seconds
+    with jupyterlab(notebooks, folder, end) as address, chromium(browser, folder, end, width, height) as page:
+        page.open(address("notebook.ipynb"))
+        yield page

@@ -9,19 +9,17 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from lab import CELLS, COLOURS, EXTENSION, PANEL, Cell, Page, chromium, jupyterlab
+from lab import CELLS, COLOURS, EXTENSION, THEMES, Cell, Page, new_notebook, opened
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # for everything here that waits
-THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 browser_test = [pytest.mark.browser, pytest.mark.slow]
 
@@ -45,23 +43,9 @@ MARKDOWN = "%%metal\nkernel void no(device float* x) {}\n"
 
 @pytest.fixture(scope="module")
 def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    folder = tmp_path_factory.mktemp("writing")
-    code = [nbformat.v4.new_code_cell(text) for text in ("%load_ext metalnb", METAL, PYTHON, "")]
-    cells = [*code, nbformat.v4.new_markdown_cell(MARKDOWN)]
-    metadata = {
-        "kernelspec": {"name": "python3", "display_name": "Python 3"},
-        "language_info": {"name": "python", "mimetype": "text/x-python", "codemirror_mode": {"name": "ipython"}},
-    }
-    (folder / "notebooks").mkdir()
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), folder / "notebooks" / "writing.ipynb")
-    end = time.monotonic() + SECONDS
-    with jupyterlab(folder / "notebooks", folder, end) as address, chromium(browser, folder, end, 1000, 760) as page:
-        page.call("Page.navigate", url=address("writing.ipynb"))
-        page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
-        page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
-        page.evaluate("jupyterapp.shell.collapseLeft()")
-        page.evaluate("void jupyterapp.commands.execute('notebook:run-cell')")
-        page.wait(f"{CELLS}[0].model.executionCount")
+    notebook = new_notebook("%load_ext metalnb", METAL, PYTHON, "", nbformat.v4.new_markdown_cell(MARKDOWN))
+    with opened(notebook, browser, tmp_path_factory.mktemp("writing"), SECONDS, width=1000, height=760) as page:
+        page.run_first()
         yield page
 
 
@@ -152,9 +136,7 @@ def test_python_cells_complete_and_explain_python(page: Page) -> None:
 @browses
 @pytest.mark.parametrize("name", THEMES)
 def test_it_looks_well_in_both_themes(page: Page, name: str) -> None:
-    page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[name])}}})")
-    page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'")
-    page.wait("!document.querySelector('#jupyterlab-splash')")
+    page.dress(name)
     metal = Cell(page, 1)
     metal.put(METAL.replace("simd_sum(mass)", "simd_s"))
     metal.go("out[i] = simd_s")

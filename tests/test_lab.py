@@ -3,27 +3,21 @@
 The screenshots are left in ``build/screenshots``.
 """
 
-import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from lab import Page, chromium, jupyterlab
+from lab import CODE, THEMES, Page, opened
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOK = ROOT / "notebooks" / "01_first_kernel.ipynb"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # for everything here that waits
-THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-ACCEPT = "document.querySelector('.jp-Dialog .jp-mod-accept')"
-PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(w => w.context?.path.endsWith('.ipynb'))"
-CODE = f"{PANEL}.content.widgets.filter(w => w.model?.type === 'code')"
 OUTPUTS = f"{CODE}.map(w => w.model.outputs.toJSON())"
 # The contrast of every text of a card with what lies behind it, the smallest first (WCAG 2, 1.4.3).
 CONTRAST = """(() => {
@@ -51,22 +45,12 @@ CONTRAST = """(() => {
 @pytest.fixture(scope="module")
 def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """The notebook, without outputs, after Restart and Run All."""
-    folder = tmp_path_factory.mktemp("lab")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.update(outputs=[], execution_count=None)
-    (folder / "notebooks").mkdir()
-    nbformat.write(notebook, folder / "notebooks" / NOTEBOOK.name)
-    end = time.monotonic() + SECONDS
-    with jupyterlab(folder / "notebooks", folder, end) as address, chromium(browser, folder, end) as page:
-        page.call("Page.navigate", url=address(NOTEBOOK.name))
-        page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
-        page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
-        page.evaluate("void jupyterapp.commands.execute('notebook:restart-run-all')")
-        page.wait(f"{ACCEPT} !== null")
-        page.evaluate(f"{ACCEPT}.click()")
-        page.wait(f"{CODE}.every(w => w.model.executionCount && w.model.executionState === 'idle')")
+    with opened(notebook, browser, tmp_path_factory.mktemp("lab"), SECONDS) as page:
+        page.restart_and_run_all()
         yield page
 
 
@@ -122,9 +106,7 @@ def test_the_compile_error_is_shown_with_its_caret(page: Page) -> None:
 
 @pytest.mark.parametrize("name", THEMES)
 def test_a_card_is_readable_in_both_themes(page: Page, name: str) -> None:
-    page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[name])}}})")
-    page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'")
-    page.wait("!document.querySelector('#jupyterlab-splash')")
+    page.dress(name)
     worst: list[Any] = page.evaluate(CONTRAST)
     assert len(worst) > 50
     assert worst[0][0] >= 4.5, worst[:5]

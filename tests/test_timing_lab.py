@@ -5,16 +5,13 @@ The screenshots are left in ``build/screenshots``.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from lab import CELLS, PANEL, Page, chromium, jupyterlab
-from test_lab import ACCEPT, CODE, CONTRAST, OUTPUTS, SCREENSHOTS, SECONDS, THEMES
+from lab import CELLS, THEMES, Page, new_notebook, opened
+from test_lab import CONTRAST, OUTPUTS, SCREENSHOTS, SECONDS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -41,20 +38,8 @@ SOURCES = [
 @pytest.fixture(scope="module")
 def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A notebook of these cells, after Restart and Run All."""
-    folder = tmp_path_factory.mktemp("lab")
-    (folder / "notebooks").mkdir()
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in SOURCES])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, folder / "notebooks" / "timing.ipynb")
-    end = time.monotonic() + SECONDS
-    with jupyterlab(folder / "notebooks", folder, end) as address, chromium(browser, folder, end, height=1300) as page:
-        page.call("Page.navigate", url=address("timing.ipynb"))
-        page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
-        page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
-        page.evaluate("void jupyterapp.commands.execute('notebook:restart-run-all')")
-        page.wait(f"{ACCEPT} !== null")
-        page.evaluate(f"{ACCEPT}.click()")
-        page.wait(f"{CODE}.every(w => w.model.executionCount && w.model.executionState === 'idle')")
+    with opened(new_notebook(*SOURCES), browser, tmp_path_factory.mktemp("lab"), SECONDS, height=1300) as page:
+        page.restart_and_run_all()
         yield page
 
 
@@ -92,9 +77,7 @@ def test_the_roofline_is_drawn(page: Page) -> None:
 
 @pytest.mark.parametrize("name", THEMES)
 def test_all_of_it_is_readable_in_both_themes(page: Page, name: str) -> None:
-    page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[name])}}})")
-    page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'")
-    page.wait("!document.querySelector('#jupyterlab-splash')")
+    page.dress(name)
     worst = page.evaluate(CONTRAST)
     assert len(worst) > 20
     assert worst[0][0] >= 4.5, worst[:5]

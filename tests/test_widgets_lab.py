@@ -4,19 +4,17 @@ The screenshots are left in ``build/screenshots``.
 """
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from lab import Page, chromium, jupyterlab
+from lab import CELLS as ALL
+from lab import PANEL, THEMES, Page, new_notebook, opened
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 120  # for everything here that waits
-THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -61,9 +59,6 @@ for _ in range(150):
     "mnb.explore(julia, c=(-0.7269, 0.1889), grid=(384, 384))",
 ]
 SETUP, KERNELS, BOARD, WATCH, LOOP, TUNE, EXPLORE = range(len(CELLS))
-
-PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(w => w.context?.path.endsWith('.ipynb'))"
-ALL = f"{PANEL}.content.widgets"
 
 
 class Notebook:
@@ -113,27 +108,12 @@ class Notebook:
 @pytest.fixture(scope="module")
 def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
     """A notebook whose kernel is ready and whose kernels are compiled."""
-    folder = tmp_path_factory.mktemp("widgets")
-    (folder / "notebooks").mkdir()
-    made = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(text) for text in CELLS],
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
-    )
-    nbformat.write(made, folder / "notebooks" / "widgets.ipynb")
-    end = time.monotonic() + SECONDS
-    with (
-        jupyterlab(folder / "notebooks", folder, end) as address,
-        chromium(browser, folder, end, 1200, 1100) as page,
-    ):
-        page.call("Page.navigate", url=address("widgets.ipynb"))
-        page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
-        page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
-        page.evaluate("jupyterapp.shell.collapseLeft()")
-        opened = Notebook(page)
-        opened.run(SETUP)
-        opened.run(KERNELS)
-        assert opened.text(KERNELS) == ""
-        yield opened
+    with opened(new_notebook(*CELLS), browser, tmp_path_factory.mktemp("widgets"), SECONDS, height=1100) as page:
+        notebook = Notebook(page)
+        notebook.run(SETUP)
+        notebook.run(KERNELS)
+        assert notebook.text(KERNELS) == ""
+        yield notebook
 
 
 def test_a_slider_of_the_dashboard_moved_by_the_mouse_changes_the_figures(notebook: Notebook) -> None:
@@ -200,9 +180,7 @@ def test_a_picture_follows_its_slider(notebook: Notebook) -> None:
 @pytest.mark.parametrize("name", THEMES)
 def test_the_widgets_in_both_themes(notebook: Notebook, name: str) -> None:
     page = notebook.page
-    page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[name])}}})")
-    page.wait(f"document.body.dataset.jpThemeLight === '{str(name == 'light').lower()}'")
-    page.wait("!document.querySelector('#jupyterlab-splash')")
+    page.dress(name)
     for label, i in {"dashboard": BOARD, "monitor": WATCH, "tune": TUNE, "explore": EXPLORE}.items():
         part = page.evaluate(f"""(() => {{
           {ALL}[{i}].node.scrollIntoView();

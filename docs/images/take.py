@@ -3,19 +3,15 @@
 Run it as ``python docs/images/take.py``; it needs Chromium and the packages of the tests.
 """
 
-import json
-import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
-
-import nbformat
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "tests"))
 
-from lab import chromium, jupyterlab  # noqa: E402  (found through the line above)
+from conftest import find_browser  # noqa: E402  (found through the line above)
+from lab import CELLS, PANEL, THEMES, new_notebook, opened  # noqa: E402  (found through the line above)
 
 SETUP = """\
 %load_ext metalnb
@@ -46,9 +42,6 @@ image = julia(c=(-0.7269, 0.1889), grid=(1600, 900))
 plt.figure(figsize=(9, 5.06)).add_axes((0, 0, 1, 1)).set_axis_off()
 plt.imshow(np.log1p(image), cmap="magma", origin="lower", aspect="auto");
 """
-THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
-PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(w => w.context?.path.endsWith('.ipynb'))"
-CELLS = f"{PANEL}.content.widgets"
 PART = f"""(() => {{
   const [first, last] = [{CELLS}[1], {CELLS}[2]].map(w => w.node.getBoundingClientRect());
   return {{x: first.x, y: first.y, width: first.width, height: last.bottom - first.y}};
@@ -57,32 +50,16 @@ PART = f"""(() => {{
 
 def main() -> None:
     """Write ``notebook-light.png`` and ``notebook-dark.png`` beside this file."""
-    cells = [nbformat.v4.new_code_cell(source.strip()) for source in (SETUP, KERNEL, CALL)]
-    kernel = {"name": "python3", "display_name": "Python 3"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "notebooks").mkdir()
-        nbformat.write(notebook, folder / "notebooks" / "julia.ipynb")
-        end = time.monotonic() + 180
-        with (
-            jupyterlab(folder / "notebooks", folder, end) as address,
-            chromium(browser, folder, end, 1000, 1500) as page,
-        ):
-            page.call("Page.navigate", url=address("julia.ipynb"))
-            page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
-            page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
-            page.evaluate("jupyterapp.shell.collapseLeft()")
-            page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
-            page.wait(f"{CELLS}.every(w => w.model.executionCount && w.model.executionState === 'idle')")
-            page.wait("document.querySelector('.jp-RenderedImage img')?.naturalWidth")
-            page.evaluate(f"{CELLS}.length && ({PANEL}.content.activeCellIndex = 0)")
-            for theme, title in THEMES.items():
-                page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(title)}}})")
-                page.wait(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
-                page.wait("!document.querySelector('#jupyterlab-splash')")
-                page.screenshot(HERE / f"notebook-{theme}.png", **page.evaluate(PART), scale=1.2)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        opened(new_notebook(SETUP, KERNEL, CALL), find_browser(), Path(folder), 180, width=1000, height=1500) as page,
+    ):
+        page.restart_and_run_all()
+        page.wait("document.querySelector('.jp-RenderedImage img')?.naturalWidth")
+        page.evaluate(f"{CELLS}.length && ({PANEL}.content.activeCellIndex = 0)")
+        for theme in THEMES:
+            page.dress(theme)
+            page.screenshot(HERE / f"notebook-{theme}.png", **page.evaluate(PART), scale=1.2)
 
 
 if __name__ == "__main__":

@@ -3,19 +3,16 @@
 Run it as ``python docs/images/take_widgets.py`` on a quiet machine; it needs Chromium and the packages of the tests.
 """
 
-import json
-import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import nbformat
-
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "tests"))
 
-from lab import Page, chromium, jupyterlab  # noqa: E402  (found through the line above)
+from conftest import find_browser  # noqa: E402  (found through the line above)
+from lab import CELLS, THEMES, Page, new_notebook, opened  # noqa: E402  (found through the line above)
 
 SETUP = """\
 %load_ext metalnb
@@ -61,40 +58,21 @@ for n in range(60):
     transpose(image)
     julia(c=(-0.7, 0.2), zoom=1 + n / 60, grid=(560, 420))
 """
-THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
-PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(w => w.context?.path.endsWith('.ipynb'))"
-CELLS = f"{PANEL}.content.widgets"
 
 
 def main() -> None:
     """Write ``<widget>-light.png`` and ``<widget>-dark.png`` beside this file."""
-    sources = [SETUP, KERNELS, *SHOWN.values(), DRIVE]
-    cells = [nbformat.v4.new_code_cell(source.strip()) for source in sources]
-    kernel = {"name": "python3", "display_name": "Python 3"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "notebooks").mkdir()
-        nbformat.write(notebook, folder / "notebooks" / "widgets.ipynb")
-        end = time.monotonic() + 300
-        with (
-            jupyterlab(folder / "notebooks", folder, end) as address,
-            chromium(browser, folder, end, 1120, 1300) as page,
-        ):
-            page.call("Page.navigate", url=address("widgets.ipynb"))
-            page.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
-            page.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
-            page.evaluate("jupyterapp.shell.collapseLeft()")
-            page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
-            page.wait(f"{CELLS}.every(w => w.model.executionCount && w.model.executionState === 'idle')")
-            for theme, title in THEMES.items():
-                page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(title)}}})")
-                page.wait(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
-                page.wait("!document.querySelector('#jupyterlab-splash')")
-                time.sleep(1)  # the monitor's next look
-                for i, widget in enumerate(SHOWN, start=2):
-                    take(page, i, HERE / f"{widget}-{theme}.png")
+    notebook = new_notebook(SETUP, KERNELS, *SHOWN.values(), DRIVE)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        opened(notebook, find_browser(), Path(folder), 300, width=1120, height=1300) as page,
+    ):
+        page.restart_and_run_all()
+        for theme in THEMES:
+            page.dress(theme)
+            time.sleep(1)  # the monitor's next look
+            for i, widget in enumerate(SHOWN, start=2):
+                take(page, i, HERE / f"{widget}-{theme}.png")
 
 
 def take(page: Page, i: int, path: Path) -> None:
