@@ -228,6 +228,14 @@ def _warn(program: Program) -> None:
                 "Guard the loads and stores instead of returning: a grid has no threads too many here."
             )
             warnings.warn(message, MetalnbWarning, stacklevel=3)
+        line = kernel.signature.parted
+        if line:
+            message = (
+                f"{kernel.signature.name}: the threadgroup_barrier on line {line} is in a branch that some threads may "
+                "not take; all threads of a threadgroup must reach it (MSL 6.9.1), and without them its results may be "
+                "lost. Put the barrier after the branch."
+            )
+            warnings.warn(message, MetalnbWarning, stacklevel=3)
 
 
 def load(path: str | Path, name: str | None = None, **options: Any) -> Program | Kernel:

@@ -24,10 +24,22 @@ def test_a_return_before_a_barrier_is_warned_of(line: str) -> None:
 
 
 @pytest.mark.parametrize("body", [
+    f"if (l < 128) {{\n s[l] = x[i]; {SYNC} }} x[i] = s[0];",
+    f"if (l < 128) {{ s[l] = 0; }} else {{\n {SYNC} }} x[i] = s[0];",
+    f"if (i < n) {{ for (uint r = 0; r < 4; ++r) {{\n {SYNC} }} }}",
+])  # fmt: skip
+def test_a_barrier_in_a_branch_is_warned_of(body: str) -> None:
+    with pytest.warns(mnb.MetalnbWarning, match="k: the threadgroup_barrier on line 7 is in a branch"):
+        mnb.compile(f"{HEAD}    {body}\n}}")
+
+
+@pytest.mark.parametrize("body", [
     f"s[l] = x[i]; {SYNC} if (i >= n) return; x[i] = s[0];",
     f"if (g >= n) return; s[l] = x[i]; {SYNC} x[i] = s[0];",
     f"if (i < n) s[l] = x[i]; {SYNC} if (i < n) x[i] = s[0];",
     "if (i >= n) return; x[i] = 1;",
+    f"if (l == 0) {{ s[0] = 1; }} {SYNC} x[i] = s[0];",
+    f"if (g < n) {{ {SYNC} }} x[i] = 1;",
 ])  # fmt: skip
 def test_what_all_threads_do_alike_is_not(body: str) -> None:
     with warnings.catch_warnings():

@@ -38,6 +38,24 @@ WRONG = {
         STD + "struct S { float a; };\n" + K + "{\n\tS s;\n\tfloat ¦f = s;\n}",
         "no viable conversion from 'S' to 'float'",
     ),
+    "two types where one is meant": Wrong(
+        STD + K + "{\n    y[i] = ¦max(y[i], 0);\n}", "call to 'max' is ambiguous", "give the arguments of 'max' one type"
+    ),
+    "a vector for an index": Wrong(
+        STD + "kernel void k(device float* y, uint2 p [[thread_position_in_grid]]) {\n    y¦[p] = 1;\n}",
+        "no viable overloaded operator[] for type 'device float *'",
+        "p.y * width + p.x",
+    ),
+    "a vector for a number": Wrong(
+        STD + "kernel void k(device const float2* x, device float* y) {\n    y[0] = ¦x[0];\n}",
+        "assigning to 'float' from incompatible type 'const device float2'",
+        "take a component",
+    ),
+    "a vector of another width": Wrong(
+        STD + "kernel void k(device const float2* x, device float* y) {\n    float3 ¦v = x[0]; y[0] = v.x;\n}",
+        "no viable conversion from 'const device float2' to 'float3'",
+        "float3(v, 0)",
+    ),
     "not ASCII before it": Wrong(
         STD + K + "{\n    /* größe 漢字 😀 */ y[i] = ¦scale;\n}", "use of undeclared identifier 'scale'"
     ),

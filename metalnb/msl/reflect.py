@@ -13,7 +13,7 @@ from metalnb.errors import CompileError, Diagnostic
 
 from . import rules
 from .access import always_indexed
-from .barriers import leaves_before_barrier
+from .barriers import barrier_in_branch, leaves_before_barrier
 from .hints import reword
 from .parse import Parsed, parse
 from .signature import Constant, Field, Input, Param, Reflection, Signature, Struct, Type
@@ -132,18 +132,22 @@ class _Reader:
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),
             self.parsed.diagnostic(cursor.location, "").line,
-            limit or 0, self.leaves(cursor, inputs),
+            limit or 0, *self.misses(cursor, inputs),
         )  # fmt: skip
 
-    def leaves(self, cursor: Any, inputs: list[Input]) -> int:
-        """Give the line of a return by which some threads miss a barrier, else 0."""
+    def misses(self, cursor: Any, inputs: list[Input]) -> tuple[int, int]:
+        """Give the lines of a return by which some threads miss a barrier, and of a barrier in a branch; else 0."""
         cell = self.parsed.owner(cursor.location)
         if cell is None:
-            return 0
+            return 0, 0
         extent = cursor.extent
         text = cell.edited.text.encode()[extent.start.offset : extent.end.offset].decode(errors="replace")
-        line = leaves_before_barrier(text, frozenset(i.name for i in inputs if i.attribute in _OWN))
-        return extent.start.line + line if line >= 0 else 0
+        own = frozenset(i.name for i in inputs if i.attribute in _OWN)
+        left, parted = (
+            extent.start.line + line if line >= 0 else 0
+            for line in (leaves_before_barrier(text, own), barrier_in_branch(text, own))
+        )
+        return left, parted
 
     def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
         """Read one bound parameter; None, with a problem noted, when MSL has no such parameter."""

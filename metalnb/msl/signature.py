@@ -172,6 +172,8 @@ class Signature:
         ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
     leaves : int
         The line of a ``return`` by which threads may miss a later threadgroup_barrier, else 0.
+    parted : int
+        The line of a threadgroup_barrier in a branch that only some threads may take, else 0.
     """
 
     name: str
@@ -183,6 +185,7 @@ class Signature:
     line: int = 1
     max_threads: int = 0
     leaves: int = 0
+    parted: int = 0
 
     @property
     def buffers(self) -> tuple[Param, ...]:
