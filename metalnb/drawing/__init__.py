@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from .canvas import Picture
 from .ladder import ladder
+from .plane import plane
 from .reads import reads
+from .tiles import tiles
 from .tree import tree
 
-__all__ = ["Picture", "ladder", "reads", "tree"]
+__all__ = ["Picture", "ladder", "plane", "reads", "tiles", "tree"]
