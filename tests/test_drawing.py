@@ -88,3 +88,25 @@ def test_a_picture_is_transparent_so_that_it_suits_any_page() -> None:
 def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object], said: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=said):
         draw()
+
+
+def test_turns_tell_who_does_what_when() -> None:
+    rows = {"SIMD-group 0": ["writes", "", "reads"], "SIMD-group 1": ["", "writes", "reads"]}
+    free, held = drawing.turns(rows), drawing.turns(rows, barriers=[2])
+    assert repr(free) == "SIMD-group 0: writes, -, reads\nSIMD-group 1: -, writes, reads"
+    assert repr(held).splitlines()[0] == "SIMD-group 0: writes, -, barrier, reads"
+    assert shades(free) == shades(held) == 2
+    differ = np.nonzero((pixels(free) != pixels(held)).any(-1))[1]
+    assert 0.68 < differ.min() / pixels(held).shape[1] < differ.max() / pixels(held).shape[1] < 0.79  # 2.8 of 3.8
+
+
+@pytest.mark.parametrize(("rows", "barriers", "message"), [
+    ({}, [], "as many in each; got []"),
+    ({"a": []}, [], "as many in each; got [0]"),
+    ({"a": ["x"], "b": ["x", "y"]}, [], "as many in each; got [1, 2]"),
+    ({"a": ["x", "y"]}, [2], "between two of the 2 moments; got 2"),
+    ({"a": ["x", "y"]}, [0], "between two of the 2 moments; got 0"),
+])  # fmt: skip
+def test_turns_that_cannot_be_drawn_are_refused(rows: dict[str, list[str]], barriers: list[int], message: str) -> None:
+    with pytest.raises(mnb.ArgumentError, match=message.replace("[", r"\[").replace("]", r"\]")):
+        drawing.turns(rows, barriers=barriers)

@@ -15,5 +15,6 @@ from .plane import plane
 from .reads import reads
 from .tiles import tiles
 from .tree import tree
+from .turns import turns
 
-__all__ = ["Picture", "ladder", "plane", "reads", "tiles", "tree"]
+__all__ = ["Picture", "ladder", "plane", "reads", "tiles", "tree", "turns"]
