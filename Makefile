@@ -13,7 +13,7 @@ PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 unexport VIRTUAL_ENV PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint lab notebooks docs labextension bench clean
+.PHONY: help demo test lint lab notebooks docs site labextension bench clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -39,6 +39,10 @@ notebooks: $(VENV)/ready ## run every notebook and keep its outputs in the tree
 docs: $(VENV)/ready ## write docs/ops.md and docs/msl.md, which is measured; ARGS=--again takes the last measurement
 	@$(BIN)/python tests/msl/page.py $(ARGS)
 	@$(BIN)/python tests/ops_page.py
+
+site: $(VENV)/ready ## build a site of all documents, build/site/index.html; no network, no notebook is run
+	@$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --quiet -c docs -d build/doctrees . build/site
+	@echo "build/site/index.html"
 
 labextension: $(VENV)/ready ## build what colours Metal in JupyterLab anew; needs Node.js and a network
 	@$(BIN)/python labextension/words.py

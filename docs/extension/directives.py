@@ -1,0 +1,87 @@
+"""Directives that write from what the package knows: ``.. ops:: FAMILY …`` and ``.. magic:: METHOD``."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+import re
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+from metalnb.library_kernels import table
+from metalnb.library_kernels.op import Op
+
+
+class Ops(Directive):
+    """Document every op of a family, in the table's order."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Write a function of each, for autodoc to fill in."""
+        names = [op.name for op in table.ops().values() if op.row.family == self.arguments[0]]
+        if not names:
+            raise self.error(f"no op is of the family {self.arguments[0]}")
+        lines = [line for name in names for line in (f".. autofunction:: metalnb.{name}", "")]
+        filled = nodes.container()
+        self.state.nested_parse(StringList(lines, "the table of ops"), self.content_offset, filled)
+        return filled.children
+
+
+class Magic(Directive):
+    """Show a magic as IPython does: how it is written, what it does, its options."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Take the docstring that IPython has made."""
+        magic = pydoc.locate(self.arguments[0])
+        if magic is None:
+            raise self.error(f"there is no magic {self.arguments[0]}")
+        text = inspect.cleandoc(magic.__doc__ or "").removeprefix("::").strip()
+        return [nodes.literal_block(text, text, language="text")]
+
+
+def keep_bars(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    """Let |x| be what it is in mathematics: to reStructuredText it is the name of something to put in its place."""
+    lines[:] = [line if "`" in line else re.sub(r"\|(?=\S)", r"\|", line) for line in lines]
+
+
+def tell_row(_app: Sphinx, _what: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
+    """Add to an op's docstring what its row says beside it: its other names, and where its Metal is."""
+    if not isinstance(thing, Op):
+        return
+    files = dict.fromkeys(file for op in (thing, *thing.row.parts) for file in op.row.kernels)
+    told = [f"Also named {', '.join(f'``{name}``' for name in thing.row.aliases)}."] if thing.row.aliases else []
+    told += [f"Runs {', '.join(f':ref:`{file} <metal-{nodes.make_id(file)}>`' for file in files)}."] if files else []
+    lines[1:1] = ["", " ".join(told)] if told else []
+
+
+def hide_making(_app: Sphinx, what: str, _name: str, thing: Any, *_rest: Any) -> tuple[str, None] | None:
+    """Leave out how an object is made where nobody but metalnb makes it: its docstring has no parameters."""
+    if what == "class" and "Parameters\n" not in (thing.__doc__ or "").replace("Parameters of a call\n", ""):
+        return "", None
+    return None
+
+
+def unlink_words(_app: Sphinx, tree: nodes.document) -> None:
+    """Let a type that is a word be one: `dtype` after a colon is no attribute of that name."""
+    for link in list(tree.findall(addnodes.pending_xref)):
+        if link.get("reftype") == "class" and re.fullmatch(r"[a-z]+", link["reftarget"]):
+            link.replace_self(link.children)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Add the directives."""
+    app.add_directive("ops", Ops)
+    app.add_directive("magic", Magic)
+    app.connect("autodoc-process-docstring", keep_bars, priority=300)
+    app.connect("autodoc-process-docstring", tell_row, priority=400)  # before napoleon, which takes it for a section's
+    app.connect("autodoc-process-signature", hide_making)
+    app.connect("doctree-read", unlink_words)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

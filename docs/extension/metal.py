@@ -1,0 +1,84 @@
+"""Metal in colours: lexers for MSL, for a ``%%metal`` cell and for the errors that end one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from docutils import nodes
+from pygments.lexer import RegexLexer
+from pygments.lexers.c_cpp import CppLexer
+from pygments.token import Comment, Generic, Keyword, Name, Text
+from sphinx.application import Sphinx
+
+from metalnb.dtypes import layout_of
+from metalnb.highlight import _TYPE, _WORDS
+
+
+class MetalLexer(CppLexer):
+    """C++, and what Metal adds to it: address spaces and types."""
+
+    name = "Metal"
+    aliases: ClassVar[list[str]] = ["metal"]
+
+    def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
+        """Give the tokens, each with its place."""
+        for index, kind, word in super().get_tokens_unprocessed(text, stack):
+            if word in _WORDS:
+                yield index, Keyword, word
+            elif (kind in Name or kind in Keyword) and (layout_of(word) or _TYPE.match(word)):
+                yield index, Keyword.Type, word
+            else:
+                yield index, kind, word
+
+
+class MetalCellLexer(MetalLexer):
+    """A cell: the magic's line, then Metal."""
+
+    name = "Metal cell"
+    aliases: ClassVar[list[str]] = ["metal-cell"]
+
+    def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
+        """Give the tokens, each with its place."""
+        magic = re.match(r"\s*%%metal[^\n]*", text)
+        begin = magic.end() if magic else 0
+        yield 0, Comment.Preproc, text[:begin]
+        for index, kind, word in super().get_tokens_unprocessed(text[begin:], stack):
+            yield index + begin, kind, word
+
+
+class ErrorLexer(RegexLexer):
+    """What ends a cell: Python's words, and the compiler's lines with their caret and hint."""
+
+    name = "Metal error"
+    aliases: ClassVar[list[str]] = ["metal-error"]
+    flags = re.MULTILINE
+    tokens: ClassVar[dict[str, Any]] = {
+        "root": [
+            (r"^-{20,}$", Comment),
+            (r"^\w*(?:Error|Unavailable|Fault|Exception|Interrupt)\b", Generic.Error),
+            (r"\b(?:error|warning):", Generic.Error),
+            (r"^ +\^.*$|(?<=\|) +\^.*$", Generic.Error),
+            (r"^ *= (?:hint|note):.*$", Generic.Strong),
+            (r"^ *\d* +\|", Comment),
+            (r"^(?:Cell|File) .*$|^-+> *\d+", Comment),
+            (r"[^\n]|\n", Text),
+        ],
+    }
+
+
+def colour_cells(_app: Sphinx, tree: nodes.document) -> None:
+    """Colour what begins with the cell magic as Metal."""
+    for block in tree.findall(nodes.literal_block):
+        if block.get("language") != "text" and block.astext().startswith("%%metal"):
+            block["language"] = "metal-cell"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Add the lexers, and use them."""
+    app.add_lexer("metal", MetalLexer)
+    app.add_lexer("metal-cell", MetalCellLexer)
+    app.add_lexer("metal-error", ErrorLexer)
+    app.connect("doctree-read", colour_cells)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

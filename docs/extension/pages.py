@@ -1,0 +1,70 @@
+"""What a page says on the site and not in its file: the front's contents, pictures for both themes, the sources."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from metalnb import library_kernels
+
+_DOCS = Path(__file__).parent.parent
+_LIBRARY = _DOCS.parent / "library_kernels"
+_PICTURE = re.compile(
+    r'<picture>\s*<source [^>]*srcset="(?P<dark>[^"]+)">\s*'
+    r'<img src="(?P<light>[^"]+)" width="(?P<width>\d+)"\s+alt="(?P<alt>[^"]*)">\s*</picture>'
+)
+_OP = re.compile(r"^\| `(\w+)(\([^`]*\))`", re.MULTILINE)
+_FILE = re.compile(r"\[([\w.]+)\]\(\.\./library_kernels/[\w]+\.(?:metal|h)\)")
+
+
+def read(app: Sphinx, page: str, source: list[str]) -> None:
+    """Change a page's text before it is parsed."""
+    if page.startswith("notebooks/"):
+        return
+    text = _PICTURE.sub(_both, source[0])
+    if page == app.config.root_doc:
+        text += "\n" + (_DOCS / "contents.txt").read_text("utf-8")
+    if page == "docs/ops":
+        text = _OP.sub(r"| {py:func}`\1\2 <metalnb.\1>`", text)
+    if page == "docs/api/sources":
+        text += "".join(map(_source, _files()))
+    elif page != app.config.root_doc:
+        text = _FILE.sub(lambda found: f"[{found[1]}](#metal-{nodes.make_id(found[1])})", text)
+    source[0] = text
+
+
+def _both(found: re.Match[str]) -> str:
+    """Write a picture twice, each for its theme: a browser's preference is not what the reader chose on the page."""
+    return "\n".join(
+        f"```{{image}} {found[theme]}\n:class: only-{theme}\n:width: {found['width']}\n:alt: {found['alt']}\n```\n"
+        for theme in ("light", "dark")
+    )
+
+
+def _files() -> list[str]:
+    """Give the files of Metal, first those that the library says to read first."""
+    first = re.findall(r"``(\w+\.(?:metal|h))``", library_kernels.__doc__ or "")
+    rest = (p.name for pattern in ("*.metal", "*.h") for p in sorted(_LIBRARY.glob(pattern)))
+    return list(dict.fromkeys([*first, *rest]))
+
+
+def _source(name: str) -> str:
+    label = f"(metal-{nodes.make_id(name)})="
+    return f"\n{label}\n## {name}\n\n```{{literalinclude}} ../../library_kernels/{name}\n:language: metal\n```\n"
+
+
+def name_front(app: Sphinx, error: Exception | None) -> None:
+    """Give the front page the name index.html, too."""
+    if error is None and app.builder.format == "html":
+        shutil.copy(app.builder.get_outfilename(app.config.root_doc), Path(app.outdir) / "index.html")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Change pages as they are read, and name the front when all is written."""
+    app.connect("source-read", read)
+    app.connect("build-finished", name_front)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

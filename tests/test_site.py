@@ -1,0 +1,70 @@
+"""The site: every public name and every document is on it, and it builds without a warning or a broken link."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import metalnb as mnb
+from metalnb.library_kernels import table
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+API = {page: page.read_text("utf-8") for page in sorted((DOCS / "api").glob("*.md"))}
+DOCUMENTED = {name for text in API.values() for name in re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE)}
+
+
+def families() -> list[str]:
+    return [name for text in API.values() for name in re.findall(r"^\.\. ops:: (\w+)$", text, re.MULTILINE)]
+
+
+def test_every_public_name_is_on_a_page_of_the_reference() -> None:
+    assert {f"metalnb.{name}" for name in mnb.__all__} - DOCUMENTED == set()
+
+
+def test_every_module_for_users_is_on_a_page_of_the_reference() -> None:
+    assert {"metalnb.random", "metalnb.puzzles", "metalnb.drawing", "metalnb.metalcompute"} - DOCUMENTED == set()
+
+
+def test_every_family_of_ops_is_on_one_page() -> None:
+    assert sorted(families()) == sorted({op.row.family for op in table.ops().values()})
+
+
+def test_the_contents_lead_to_every_document() -> None:
+    contents = (DOCS / "contents.txt").read_text("utf-8")
+    pages = {page.relative_to(ROOT).with_suffix("").as_posix() for page in (*DOCS.glob("*.md"), *API)}
+    assert {page for page in pages if not re.search(rf"^(?:.*<)?{page}>?$", contents, re.MULTILINE)} == {"docs/README"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as `make site` builds it."""
+    pytest.importorskip("sphinx", reason="the site needs the extra: pip install metalnb[docs]")
+    folder = tmp_path_factory.mktemp("site")
+    options = ["--fail-on-warning", "--keep-going", "--quiet", "-c", DOCS, "-d", folder / "doctrees"]
+    command = [sys.executable, "-m", "sphinx", *options, ROOT, folder / "html"]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (built.stderr, built.returncode) == ("", 0)
+    return folder / "html"
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_has_what_it_is_to_have(site: Path) -> None:
+    pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
+    together = "".join(pages.values())
+    names = {*mnb.__all__, *table.ops(), *(f"random.{name}" for name in mnb.random.__all__)}
+    assert {name for name in names if f'id="metalnb.{name}"' not in together} == set()
+    assert pages[site / "index.html"] == pages[site / "README.html"]
+    first = pages[site / "notebooks" / "01_first_kernel.html"]
+    assert re.search(r'<span class="k">kernel</span><span class="w"> </span><span class="kt">void</span>', first)
+    assert {f"{path.name}: {link}" for path, text in pages.items() for link in broken(path, text)} == set()
+
+
+def broken(path: Path, text: str) -> list[str]:
+    """The links of a page to files that are not there."""
+    links = {urlsplit(link) for link in re.findall(r'\b(?:href|src)="([^"]+)"', text)}
+    local = [unquote(link.path) for link in links if not link.scheme and not link.netloc and link.path]
+    return [link for link in local if not (path.parent / link).exists()]
