@@ -105,6 +105,12 @@ WRONG = {
         ("simd_min", "simd_max", "expected"),
         ("if (lane == 0) ", "", "written by 32 threads"),
     ),
+    "smoothed": (
+        ("if (p.x < columns && p.y < rows) ", "", "beyond the end"),
+        (" && y >= 0", "", "reads a[-"),
+        ("i += 64", "i += 100", "expected"),
+        ("sum / 9", "sum", "expected"),
+    ),
 }
 CASES = [(name, *wrong) for name in NAMES for wrong in WRONG[name]]
 
