@@ -30,13 +30,19 @@ def read(recipe: Recipe) -> tuple[Reflection, dict[str, Unit]]:
         When a function constant is unknown, missing, or does not fit.
     """
     names = frozenset(recipe.headers)
-    headers = {n: scan(text, n, names) for n, text in recipe.headers.items()}
+    headers = {n: _header(text, n, names) for n, text in recipe.headers.items()}
     cell = scan(recipe.source, recipe.name, names)
     headers = _included(cell, headers)
     reflection = _reflection(recipe, cell, headers)
     values, undefined = _constants(recipe.constants, reflection)
     units = {k.name: Unit(k, cell, headers, values, undefined, recipe.math) for k in reflection.kernels}
     return reflection, units
+
+
+@functools.lru_cache(64)
+def _header(text: str, name: str, names: frozenset[str]) -> Cell:
+    """Scan a header cell; the kernel library's are the same for every cell."""
+    return scan(text, name, names)
 
 
 def _included(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:

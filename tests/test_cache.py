@@ -14,6 +14,7 @@ import metalnb as mnb
 from metalnb import cache
 from metalnb import program as programs
 from metalnb.engine import clang
+from metalnb.msl import prelude
 
 KINDS = ("signatures", "spirv", "device")
 
@@ -104,6 +105,39 @@ def test_damaged_precompiled_headers_are_made_again(damage: str, folder: Path, t
     assert run(cell(3, tmp_path)) == [3, 3]
     (entry,) = entries(folder, "headers")
     assert entry.stat().st_size == len(good)
+
+
+MSL = "#include <metal_stdlib>\nusing namespace metal;\n"
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "one bit"])
+def test_a_damaged_library_is_parsed_anew(damage: str, folder: Path, tmp_path: Path) -> None:
+    assert run(MSL + cell(7, tmp_path)) == [7, 7]
+    (entry,) = folder.glob("library/*/*.pch")
+    sound = entry.read_bytes()
+    half = len(sound) // 2
+    one_bit = sound[:half] + bytes([sound[half] ^ 1]) + sound[half + 1 :]
+    entry.write_bytes({"cut": sound[:half], "empty": b"", "one bit": one_bit}[damage])
+    prelude._checked.clear()  # as in a new process
+    assert run(MSL + cell(8, tmp_path)) == [8, 8]
+    assert len(entry.read_bytes()) == len(sound)
+
+
+def test_a_library_that_the_parser_does_not_take_is_parsed_from_its_text(folder: Path, tmp_path: Path) -> None:
+    assert run(MSL + cell(7, tmp_path)) == [7, 7]
+    (entry,) = folder.glob("library/*/*.pch")
+    entry.write_bytes(b"of another parser")
+    assert run(MSL + cell(8, tmp_path)) == [8, 8]
+
+
+def test_the_kept_library_shows_only_in_a_cell_that_asks_for_it(folder: Path, tmp_path: Path) -> None:
+    uses = cell(7, tmp_path).replace("= 7", "= metal::min(7, 8)")
+    assert run(f"/* {tmp_path} */\n#define A 1\n#include <metal_stdlib>\n{uses}") == [7, 7]
+    assert entries(folder, "library")
+    with pytest.raises(mnb.CompileError, match="metal"):
+        run(uses)
+    with pytest.raises(mnb.CompileError, match="metal"):
+        run(f"{uses}\n#include <metal_stdlib>\n")
 
 
 @pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/no/cache"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from metalnb.errors import CompileError, Diagnostic
 
 from .hints import hint_for, reword
+from .prelude import begins_with_library, precompiled
 from .scan import INCLUDE, MAIN, Cell
 
 if TYPE_CHECKING:
@@ -123,17 +125,37 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
     CompileError
         When the cell does not parse; it holds every error that was found.
     """
-    cindex = _cindex()
     main = f"{FOLDER}/{MAIN}"
     files = [(f"{FOLDER}/{name}", header.edited.text) for name, header in headers.items()]
     text = cell.edited.text
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:
         files[-1] = (main, files[-1][1] + tail)
+    found = _parsed(cell, headers, files, library=begins_with_library(text))
+    errors = list(found.errors())
+    if errors and begins_with_library(text):  # the library as kept may be damaged; and it is spelled out in some errors
+        found = _parsed(cell, headers, files, library=False)
+        errors = list(found.errors())
+    if errors:
+        raise CompileError(_first(errors, found))
+    return found
+
+
+def _parsed(cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], *, library: bool) -> Parsed:
+    """Parse the files, the cell's being the last; with the library as it is kept, or from its text."""
+    cindex = _cindex()
+
+    def work() -> Any:
+        plain = flags()
+        kept = precompiled(cindex, tuple(plain)) if library else None
+        if kept is not None:
+            quick = [*plain[: plain.index("-include")], "-include-pch", str(kept)]
+            with contextlib.suppress(cindex.TranslationUnitLoadError):  # another parser's: the text serves as well
+                return cindex.Index.create().parse(files[-1][0], args=quick, unsaved_files=files)
+        return cindex.Index.create().parse(files[-1][0], args=plain, unsaved_files=files)
+
     try:
-        unit = on_a_deep_stack(
-            lambda: cindex.Index.create().parse(main, args=flags(), unsaved_files=files), time_limit()
-        )
+        unit = on_a_deep_stack(work, time_limit())
     except TimeoutError:
         message = f"the parser gave no answer in {time_limit():.0f} s"
         hint = "make the cell smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
@@ -141,9 +163,6 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
     parsed = Parsed(unit, cell, headers)
     if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
         raise CompileError([Diagnostic(1, 1, "the cell includes a file: a cell reads no files", file=cell.name)])
-    errors = list(parsed.errors())
-    if errors:
-        raise CompileError(_first(errors, parsed))
     return parsed
 
 
