@@ -9,6 +9,7 @@ GB/s counts each input read once and each output written once; "limit" is that r
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -70,13 +71,15 @@ def mapped(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
 
 def peers(op: Op, sample: Sample) -> Iterator[Callable[[], Any] | None]:
     """Give each peer's call, or None where it has none that takes this sample."""
-    for name, found in (("numpy", numpy_peer(op)), ("torch", torch_peer(op)), ("numexpr", numexpr_peer(op))):
-        args = [mapped(a, _torch if name == "torch" else np.asarray) for a in sample.args]
-        options = {k: mapped(v, _torch if name == "torch" else np.asarray) for k, v in sample.options.items()}
-        call = None if found is None else lambda f=found, a=args, o=options: f(*a, **o)
+    for found, given in ((numpy_peer(op), np.asarray), (torch_peer(op), _torch), (numexpr_peer(op), np.asarray)):
+        if found is None:  # nor may its package be there
+            yield None
+            continue
+        args = [mapped(a, given) for a in sample.args]
+        options = {k: mapped(v, given) for k, v in sample.options.items()}
+        call: Callable[[], Any] | None = functools.partial(found, *args, **options)
         try:
-            if call is not None:
-                call()
+            call()
         except Exception:  # noqa: BLE001  (a peer that has no such form is no peer)
             call = None
         yield call

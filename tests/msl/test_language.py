@@ -361,7 +361,7 @@ struct S { float a; packed_float3 b; };
 { threadgroup S t[2][4][4]; t[i / 16][i / 4 % 4][i % 4].b = float3(0, i, 0); BARRIER uint j = 31 - i;
     y[i] = t[j / 16][j / 4 % 4][j % 4].b.y; }
 """),
-    ("a declaration in a block", "{ if (i < 100) { threadgroup int t[32]; t[i] = i; BARRIER y[i] = t[31 - i]; } }"),
+    ("a declaration in a block", "{ if (sizeof(int)) { threadgroup int t[32]; t[i] = i; BARRIER y[i] = t[31 - i]; } }"),
     ("several in one declaration", """
 { threadgroup float a[32], b[32], c; a[i] = i; if (i == 0) c = 1; BARRIER b[i] = a[31 - i];
     BARRIER y[i] = b[i] * c; }
