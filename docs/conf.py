@@ -24,7 +24,6 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "directive
 
 # Notebooks and Markdown
 nb_execution_mode = "off"
-nb_merge_streams = True
 nb_render_error_lexer = "metal-error"
 myst_enable_extensions = ["attrs_inline", "colon_fence"]
 myst_heading_anchors = 4
@@ -33,6 +32,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 # Docstrings
 default_role = "py:obj"  # `Array` in a docstring is a name of Python's, and a link where there is one
 autodoc_typehints = "none"  # the docstrings say the types
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 napoleon_google_docstring = False

@@ -33,6 +33,13 @@ def test_every_family_of_ops_is_on_one_page() -> None:
     assert sorted(families()) == sorted({op.row.family for op in table.ops().values()})
 
 
+def test_every_variable_of_the_environment_is_on_the_page_of_engines() -> None:
+    texts = [path.read_text("utf-8") for path in (ROOT / "metalnb").rglob("*.py")]
+    read = {name for text in texts for name in re.findall(r"environ[^\n]*[\"'](METALNB_\w+)", text)}
+    told = re.findall(r"^\| `(METALNB_\w+)` \|", API[DOCS / "api" / "engines.md"], re.MULTILINE)
+    assert sorted(told) == sorted(read)
+
+
 def test_the_contents_lead_to_every_document() -> None:
     contents = (DOCS / "contents.txt").read_text("utf-8")
     pages = {page.relative_to(ROOT).with_suffix("").as_posix() for page in (*DOCS.glob("*.md"), *API)}

@@ -62,6 +62,13 @@ def tell_row(_app: Sphinx, _what: str, _name: str, thing: Any, _options: Any, li
     lines[1:1] = ["", " ".join(told)] if told else []
 
 
+def skip_files(_app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    """Leave out a module's list of its files, which is for those who edit them."""
+    if what == "module":
+        paragraphs = "\n".join(lines).split("\n\n")
+        lines[:] = "\n\n".join(p for p in paragraphs if not re.match(r"\w+\.py\b", p)).split("\n")
+
+
 def hide_making(_app: Sphinx, what: str, _name: str, thing: Any, *_rest: Any) -> tuple[str, None] | None:
     """Leave out how an object is made where nobody but metalnb makes it: its docstring has no parameters."""
     if what == "class" and "Parameters\n" not in (thing.__doc__ or "").replace("Parameters of a call\n", ""):
@@ -81,6 +88,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("ops", Ops)
     app.add_directive("magic", Magic)
     app.connect("autodoc-process-docstring", keep_bars, priority=300)
+    app.connect("autodoc-process-docstring", skip_files, priority=300)
     app.connect("autodoc-process-docstring", tell_row, priority=400)  # before napoleon, which takes it for a section's
     app.connect("autodoc-process-signature", hide_making)
     app.connect("doctree-read", unlink_words)

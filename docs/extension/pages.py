@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -24,6 +26,7 @@ _FILE = re.compile(r"\[([\w.]+)\]\(\.\./library_kernels/[\w]+\.(?:metal|h)\)")
 def read(app: Sphinx, page: str, source: list[str]) -> None:
     """Change a page's text before it is parsed."""
     if page.startswith("notebooks/"):
+        source[0] = _joined(source[0])
         return
     text = _PICTURE.sub(_both, source[0])
     if page == app.config.root_doc:
@@ -35,6 +38,22 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
     elif page != app.config.root_doc:
         text = _FILE.sub(lambda found: f"[{found[1]}](#metal-{nodes.make_id(found[1])})", text)
     source[0] = text
+
+
+def _joined(text: str) -> str:
+    """Join what a cell printed: a notebook keeps it in the pieces in which it came."""
+    notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        outputs: list[dict[str, Any]] = []
+        for output in cell.get("outputs", ()):
+            stream = output.get("name")
+            if stream and outputs and outputs[-1].get("name") == stream:
+                outputs[-1]["text"] = "".join([*outputs[-1]["text"], *output["text"]])
+            else:
+                outputs.append(output)
+        if outputs:
+            cell["outputs"] = outputs
+    return json.dumps(notebook)
 
 
 def _both(found: re.Match[str]) -> str:
