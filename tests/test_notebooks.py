@@ -13,8 +13,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-PICTURES = {"01_first_kernel.ipynb": 1, "03_reductions.ipynb": 13, "07_debugging_a_kernel.ipynb": 3}
-SECTIONS = {"01_first_kernel.ipynb": 5, "03_reductions.ipynb": 11, "07_debugging_a_kernel.ipynb": 13}
+PICTURES = {
+    "01_first_kernel.ipynb": 1,
+    "02_memory_and_throughput.ipynb": 8,
+    "03_reductions.ipynb": 13,
+    "07_debugging_a_kernel.ipynb": 3,
+}
+SECTIONS = {
+    "01_first_kernel.ipynb": 5,
+    "02_memory_and_throughput.ipynb": 11,
+    "03_reductions.ipynb": 11,
+    "07_debugging_a_kernel.ipynb": 13,
+}
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 

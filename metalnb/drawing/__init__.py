@@ -10,6 +10,7 @@ and a file for each picture
 from __future__ import annotations
 
 from .canvas import Picture
+from .curves import curves
 from .ladder import ladder
 from .plane import plane
 from .reads import reads
@@ -17,4 +18,4 @@ from .tiles import tiles
 from .tree import tree
 from .turns import turns
 
-__all__ = ["Picture", "ladder", "plane", "reads", "tiles", "tree", "turns"]
+__all__ = ["Picture", "curves", "ladder", "plane", "reads", "tiles", "tree", "turns"]
