@@ -20,7 +20,9 @@ root_doc = "README"
 include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/api/*.md", "notebooks/*.ipynb"]
 exclude_patterns = ["docs/README.md", ".*", "build"]  # the site's own contents say which documents there are
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "directives", "metal", "pages"]
+extensions = [
+    "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "directives", "metal", "pages",
+]  # fmt: skip
 
 # Notebooks and Markdown
 nb_execution_mode = "off"
@@ -43,6 +45,7 @@ toc_object_entries_show_parents = "hide"
 
 # The page
 html_theme = "furo"
+html_theme_options = {"light_css_variables": {"color-code-background": "#f6f8fa"}}
 html_title = "metalnb"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
@@ -50,3 +53,6 @@ html_show_sphinx = False
 html_copy_source = False
 pygments_style = "github-light"
 pygments_dark_style = "github-dark"
+copybutton_selector = ":not(.output) > div.highlight pre"
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True

@@ -26,7 +26,7 @@ _FILE = re.compile(r"\[([\w.]+)\]\(\.\./library_kernels/[\w]+\.(?:metal|h)\)")
 def read(app: Sphinx, page: str, source: list[str]) -> None:
     """Change a page's text before it is parsed."""
     if page.startswith("notebooks/"):
-        source[0] = _joined(source[0])
+        source[0] = _notebook(source[0], page.rpartition("/")[2])
         return
     text = _PICTURE.sub(_both, source[0])
     if page == app.config.root_doc:
@@ -40,9 +40,12 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = text
 
 
-def _joined(text: str) -> str:
-    """Join what a cell printed: a notebook keeps it in the pieces in which it came."""
+def _notebook(text: str, name: str) -> str:
+    """Offer the notebook's file below its title, and join what a cell printed, kept in the pieces in which it came."""
     notebook = json.loads(text)
+    title, *rest = "".join(notebook["cells"][0]["source"]).split("\n")
+    offer = f"This page is a notebook, to be run and changed: {{download}}`{name}.ipynb`."
+    notebook["cells"][0]["source"] = "\n".join([title, "", offer, *rest])
     for cell in notebook["cells"]:
         outputs: list[dict[str, Any]] = []
         for output in cell.get("outputs", ()):
