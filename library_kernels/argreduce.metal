@@ -1,81 +1,81 @@
 // Where the largest (or smallest) element of a reduction is: the first one, when several are equal.
-// Idea: each lane keeps the best element it has met and where that was. Lanes, then stretches, are compared by element
-// and, where those are equal, by place: so it does not matter in which order they meet. A NaN is better than any number.
+// Idea: what it is takes a reduction; then only the first stretch that has it is searched for where. In columns each lane
+// keeps the best element it has met and where that was; stretches are compared by element and, where those are equal, by
+// place: so it does not matter in which order they meet. A NaN is better than any number.
 // Source: as reduce.metal; the pair of value and index is the usual monoid of "argmax".
 #pragma once
 #include <metalnb/reduce.metal>
 
-// What a lane, a SIMD-group or a stretch has found. Places are counted from the start of the reduction.
-template <typename V> struct Found {
-    V value;
-    ulong place;
-};
-
 struct Largest {
-    template <typename V> static bool better(V a, V b) { return a > b || (unordered(a) && !unordered(b)); }
+    template <typename T> using monoid = Maximum<T, T, value_of<T>, value_of<T>>;
+    template <typename V> static bool better(V a, V b) { return a > b || (unordered(a, a) && !unordered(b, b)); }
 };
 struct Smallest {
-    template <typename V> static bool better(V a, V b) { return a < b || (unordered(a) && !unordered(b)); }
+    template <typename T> using monoid = Minimum<T, T, value_of<T>, value_of<T>>;
+    template <typename V> static bool better(V a, V b) { return a < b || (unordered(a, a) && !unordered(b, b)); }
 };
 
-// The better of two; the earlier of two equal ones.
-template <typename Order, typename V> inline Found<V> first_best(Found<V> a, Found<V> b) {
-    const bool take = Order::better(b.value, a.value) || (!Order::better(a.value, b.value) && b.place < a.place);
-    return {take ? b.value : a.value, take ? b.place : a.place};
-}
-
-template <typename Order, typename V> inline Found<V> best_of_lanes(Found<V> found) {
-    for (ushort mask = LANES / 2; mask > 0; mask /= 2)
-        found = first_best<Order>(found, Found<V>{from_lane(found.value, mask), from_lane(found.place, mask)});
-    return found;
-}
-
-// Rows: a SIMD-group takes a stretch. Four searches side by side in each lane, so that none waits for the one before it;
-// what they count is steps, the same for all lanes.
+// The best of `count` elements in a row; every lane has it.
 template <typename Order, typename T>
-kernel void argreduce_rows(device const memory_of<T>* x, device memory_of<value_of<T>>* values, device ulong* places,
+inline value_of<T> best_of(device const memory_of<T>* x, uint count, uint lane) {
+    using M = typename Order::template monoid<T>;
+    return across_lanes<M>(along_row<M>(x, count, lane, 0));
+}
+
+// The lowest of the lanes' numbers; every lane has it.
+inline uint lowest(uint x) {
+    for (ushort mask = LANES / 2; mask > 0; mask /= 2) x = min(x, simd_shuffle_xor(x, mask));
+    return x;
+}
+
+// Where the first of `count` elements is that none is better than, in a SIMD-group; `best` is such an element.
+template <typename Order, typename T, typename V>
+inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) {
+    const uint steps = count / STEP;
+    x += lane;
+    for (uint step = 0; step < steps; ++step) {  // from behind, so that the first is met last
+        uint first = STEP;
+        for (uint k = UNROLL; k-- > 0;)
+            first = Order::better(best, storage<T>::load(x[step * STEP + k * LANES])) ? first : k * LANES + lane;
+        first = lowest(first);
+        if (first < STEP) return step * STEP + first;
+    }
+    uint first = count;
+    for (uint i = steps * STEP; i < count; i += LANES)
+        if (lane < count - i && first == count && !Order::better(best, storage<T>::load(x[i]))) first = i + lane;
+    return lowest(first);
+}
+
+// Rows: a SIMD-group takes a stretch, and finds the best of it. When that is all of the row, it searches it.
+template <typename Order, typename T>
+kernel void argreduce_rows(device const memory_of<T>* x, device value_of<T>* values, device long* out,
                            constant Reduction& r, uint group [[threadgroup_position_in_grid]],
                            uint lane [[thread_index_in_simdgroup]], uint simd [[simdgroup_index_in_threadgroup]],
                            uint simds [[dispatch_simdgroups_per_threadgroup]]) {
-    using V = value_of<T>;
-    constexpr uint SEARCHES = 4;
     const uint at = group * simds + simd, row = at / r.parts, part = at % r.parts;
     const uint count = part + 1 == r.parts ? r.rest : r.stretch;
-    const ulong start = part * ulong(r.stretch);
-    x += r.offset + row * r.pitch + start;
-
-    V best[SEARCHES];
-    uint when[SEARCHES];
-    const uint steps = count / (SEARCHES * LANES);
-    for (uint k = 0; k < SEARCHES; ++k) {  // of a short stretch, each lane has its first
-        best[k] = storage<T>::load(x[steps > 0 ? k * LANES + lane : 0]);
-        when[k] = 0;
-    }
-    x += lane;
-    for (uint step = 1; step < steps; ++step) {
-        for (uint k = 0; k < SEARCHES; ++k) {
-            const V value = storage<T>::load(x[(step * SEARCHES + k) * LANES]);
-            const bool take = Order::better(value, best[k]);
-            best[k] = take ? value : best[k];
-            when[k] = take ? step : when[k];
-        }
-    }
-    Found<V> found = {best[0], 0};
-    if (steps > 0) {
-        found.place = start + when[0] * SEARCHES * LANES + lane;
-        for (uint k = 1; k < SEARCHES; ++k)
-            found = first_best<Order>(found, Found<V>{best[k], start + (when[k] * SEARCHES + k) * LANES + lane});
+    x += r.offset + row * r.pitch + part * ulong(r.stretch);
+    const auto best = best_of<Order, T>(x, count, lane);
+    if (r.parts > 1) {
+        if (lane == 0) values[at] = best;
     } else {
-        found.place = start;
+        const uint place = search<Order, T>(x, count, best, lane);
+        if (lane == 0) out[row] = place;
     }
-    for (uint i = steps * SEARCHES * LANES; i < count; i += LANES)
-        if (lane < count - i)
-            found = first_best<Order>(found, Found<V>{storage<T>::load(x[i]), start + i + lane});
-    found = best_of_lanes<Order>(found);
-    if (lane == 0) {
-        values[at] = found.value;
-        places[at] = found.place;
-    }
+}
+
+// Rows of several stretches: a SIMD-group finds the first stretch that has the best, and searches that one.
+template <typename Order, typename T>
+kernel void argreduce_pick(device const memory_of<T>* x, device const value_of<T>* values, device long* out,
+                           constant Reduction& r, uint row [[threadgroup_position_in_grid]],
+                           uint lane [[thread_index_in_simdgroup]]) {
+    using V = value_of<T>;
+    values += row * r.parts;
+    const auto best = best_of<Order, V>(values, r.parts, lane);
+    const uint part = search<Order, V>(values, r.parts, best, lane);
+    const uint count = part + 1 == r.parts ? r.rest : r.stretch;
+    const uint place = search<Order, T>(x + r.offset + row * r.pitch + part * ulong(r.stretch), count, best, lane);
+    if (lane == 0) out[row] = part * long(r.stretch) + place;
 }
 
 // Columns: each lane goes down one column of a stretch.
@@ -125,17 +125,16 @@ kernel void argreduce_columns(device const memory_of<T>* x, device memory_of<val
     }
 }
 
-// What the stretches of one reduction have found, `pitch` apart: a thread goes through them in order.
+// What the stretches of columns have found: a thread goes through those of one column, in order.
 template <typename Order, typename V>
-kernel void argreduce_merge(device const memory_of<V>* values, device const ulong* places, device long* out,
+kernel void argreduce_merge(device const V* values, device const ulong* places, device long* out,
                             constant Reduction& r, uint place [[thread_position_in_grid]]) {
-    const ulong from = place / r.width * r.outer_pitch + place % r.width;
-    Found<V> found = {values[from], places[from]};
+    ulong at = place / r.width * r.outer_pitch + place % r.width, best = at;
     for (uint i = 1; i < r.count; ++i) {
-        const ulong at = from + i * r.pitch;
-        found = first_best<Order>(found, Found<V>{values[at], places[at]});
+        at += r.pitch;
+        best = Order::better(values[at], values[best]) ? at : best;
     }
-    out[place] = long(found.place);
+    out[place] = long(places[best]);
 }
 
 // Short reductions: each thread does one by itself, wherever its elements lie.

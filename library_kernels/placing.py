@@ -28,7 +28,20 @@ _TILE = 8192
 
 
 class _Plan(NamedTuple):
-    """One dispatch, or two: what stretches find, and the best of that."""
+    """One dispatch, or two: what stretches find, and the best of that.
+
+    Attributes
+    ----------
+    kernel : {"rows", "columns", "each"}
+    record : numpy.ndarray
+        The bytes of the kernel's ``Reduction``.
+    grid, threadgroup : tuple of 3 int
+    found : int
+        What the stretches find, of all reductions; 0 when each is one stretch.
+    merge : numpy.ndarray or None
+        The record for the second dispatch.
+    outputs : int
+    """
 
     kernel: str
     record: Any
@@ -65,19 +78,25 @@ def _placed(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Array
 
 
 def _run(plan: _Plan, program: Program, x: Array, out: Array, value: Any) -> None:
-    engine = x.block.engine
-    if plan.merge is None:
-        binary = program[plan.kernel].binary
-        arguments = [x.block.host, out.block.host, plan.record]
-        start(engine, binary, arguments, plan.grid, plan.threadgroup, (x.block, out.block))
-        return
+    engine, outputs = x.block.engine, plan.outputs
     binary = program[plan.kernel].binary
-    values, places = empty((plan.found,), value, engine).block, empty((plan.found,), _UINT, engine).block
+    if plan.kernel == "each":
+        start(engine, binary, [x.block.host, out.block.host, plan.record], plan.grid, plan.threadgroup,
+              (x.block, out.block))  # fmt: skip
+        return
+    values = empty((max(plan.found, 1),), value, engine).block
+    if plan.kernel == "rows":
+        arguments, blocks = [x.block.host, values.host, out.block.host, plan.record], (x.block, values, out.block)
+        start(engine, binary, arguments, plan.grid, plan.threadgroup, blocks)
+        if plan.found:
+            start(engine, program["pick"].binary, arguments, (outputs * LANES, 1, 1), (LANES, 1, 1), blocks)
+        return
+    places = empty((plan.found,), _UINT, engine).block
     arguments = [x.block.host, values.host, places.host, plan.record]
     start(engine, binary, arguments, plan.grid, plan.threadgroup, (x.block, values, places))
     arguments = [values.host, places.host, out.block.host, plan.merge]
-    grid, threadgroup = (plan.outputs, 1, 1), (min(plan.outputs, 256), 1, 1)
-    start(engine, program["merge"].binary, arguments, grid, threadgroup, (values, places, out.block))
+    start(engine, program["merge"].binary, arguments, (outputs, 1, 1), (min(outputs, 256), 1, 1),
+          (values, places, out.block))  # fmt: skip
 
 
 @functools.lru_cache(_PLANS)
@@ -91,22 +110,22 @@ def _plan(offset: int, outer: int, count: int, width: int, value: int) -> _Plan:
     if width == 1:
         stretches = cut(count, 16384, -(-512 // outer), 128)
         record = packed_reduction(offset, 0, pitch, count, stretches, 1)
-        kernel, (grid, threadgroup) = "rows", grid_of(outer * stretches.parts)
-    else:
-        tiles = -(-width // (_TILE // (value + 4)))
-        stretches = cut(count, 64, -(-128 // (outer * tiles)))
-        record = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
-        kernel, (grid, threadgroup) = "columns", grid_of(outer * tiles * stretches.parts, alone=True)
+        found = outputs * stretches.parts
+        return _Plan("rows", record, *grid_of(found), found if stretches.parts > 1 else 0, None, outputs)
+    tiles = -(-width // (_TILE // (value + 4)))
+    stretches = cut(count, 64, -(-128 // (outer * tiles)))
+    record = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
     parts = stretches.parts
     merge = packed_reduction(0, parts * width, width, parts, cut(parts, parts, 1), width)
-    return _Plan(kernel, record, grid, threadgroup, outputs * parts, merge, outputs)
+    grid = grid_of(outer * tiles * parts, alone=True)
+    return _Plan("columns", record, *grid, outputs * parts, merge, outputs)
 
 
 @functools.cache
 def _program(order: str, element: str, engine: str) -> Program:
     value = {"half": "float", "bfloat16": "float"}.get(element, element)
     lines = ["#include <metalnb/argreduce.metal>"]
-    for name, of in (("rows", element), ("columns", element), ("each", element), ("merge", value)):
+    for name, of in (("rows", element), ("pick", element), ("columns", element), ("each", element), ("merge", value)):
         made = f"argreduce_{name}<{order}, {of}>"
         lines.append(f'template [[host_name("{name}")]] [[kernel]] decltype({made}) {made};')
     return compile("\n".join(lines) + "\n", math="precise", engine=engine, name="argreduce.metal")
