@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .timing.measure import measure
     from .timing.record import Timing, Traffic
     from .timing.roofline import Roofline, roofline
+    from .validation.record import Validation
+    from .validation.run import validate
     from .widgets.dashboard import dashboard
     from .widgets.explore import explore
     from .widgets.monitor import monitor
@@ -61,6 +63,7 @@ __all__ = [
     "Roofline",
     "Timing",
     "Traffic",
+    "Validation",
     "array",
     "asarray",
     "can_cast",
@@ -86,6 +89,7 @@ __all__ = [
     "synchronize",
     "tune",
     "use",
+    "validate",
 ]
 
 # Public name -> module that has it, imported on first use.
@@ -117,6 +121,8 @@ _LAZY = {
     "Limits": "timing.limits",
     "limits": "timing.limits",
     "measure": "timing.measure",
+    "Validation": "validation.record",
+    "validate": "validation.run",
     "Roofline": "timing.roofline",
     "roofline": "timing.roofline",
     "Timing": "timing.record",

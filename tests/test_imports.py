@@ -22,6 +22,7 @@ LAYERS = (
     ("layouts", "recipe", "resident", "launch", "binding", "front_end", "program", "kernel", "metalcompute", "tuned"),
     ("arrays", "library_kernels", "random"),
     ("timing",),
+    ("validation",),
     ("widgets", "puzzles", "drawing"),
     ("magics",),
     ("__init__", "__main__", "doctor"),

@@ -9,7 +9,6 @@
 puzzle.py        what a puzzle is
 simple.py, together.py   the puzzles
 check.py         right or wrong, and why
-trace.py         who touched what
 draw.py          the picture of it
 solutions/       one way to solve each
 """

@@ -11,9 +11,9 @@ import numpy as np
 
 from metalnb.errors import MetalnbError
 from metalnb.kernel import Kernel
+from metalnb.validation import Event, watch
 
 from .puzzle import Puzzle
-from .trace import Event, trace
 
 __all__ = ["Verdict", "check_kernel"]
 
@@ -84,11 +84,10 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
         return f"{told} Keep the head of the starter cell."
     launch = puzzle.launch(n)
     out = _between_guards(right.shape, puzzle)[1]
-    seen = trace(kernel, _named(kernel, {**inputs, puzzle.out: out}), **launch)
+    seen = watch(kernel.prepare(**_named(kernel, {**inputs, puzzle.out: out}), **launch))
     if seen is not None:
-        beyond = next((e for e in seen.events if e.beyond), None)
-        if beyond:
-            return _beyond(beyond, {**inputs, puzzle.out: out}, launch)
+        if seen.beyond:
+            return _beyond(seen.beyond[0], {**inputs, puzzle.out: out}, launch)
     made, spoiled = _guarded(kernel, puzzle, inputs, right.shape, launch)
     if spoiled:
         return spoiled

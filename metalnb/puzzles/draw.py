@@ -10,9 +10,9 @@ import numpy as np
 
 from metalnb.errors import ArgumentError
 from metalnb.kernel import Kernel
+from metalnb.validation import Event, Validation, watch
 
 from .puzzle import Puzzle
-from .trace import Event, Trace, trace
 
 __all__ = ["Picture", "picture"]
 
@@ -56,7 +56,7 @@ def picture(puzzle: Puzzle, kernel: Kernel) -> Picture:
     arguments = {**inputs, puzzle.out: out}
     named = {p.name: arguments[p.name] for p in kernel.signature.buffers if p.name in arguments}
     launch = puzzle.launch(puzzle.shown)
-    seen = trace(kernel, named, **launch)
+    seen = watch(kernel.prepare(**named, **launch))
     if seen is None:
         cure = "Index the buffers themselves (a[i]), not pointers to them."
         raise ArgumentError(f"show: {puzzle.name} cannot be watched. {cure}")
@@ -64,7 +64,7 @@ def picture(puzzle: Puzzle, kernel: Kernel) -> Picture:
     return Picture(_svg(puzzle, arrays, seen, launch), _words(puzzle, seen))
 
 
-def _words(puzzle: Puzzle, seen: Trace) -> str:
+def _words(puzzle: Puzzle, seen: Validation) -> str:
     lines = [f"{puzzle.name} at size {puzzle.shown}:"]
     threads = sorted({e.thread for e in seen.events})
     for thread in threads[:16]:
@@ -77,7 +77,7 @@ def _words(puzzle: Puzzle, seen: Trace) -> str:
     return "\n".join(lines)
 
 
-def _svg(puzzle: Puzzle, arrays: dict[str, np.ndarray[Any, Any]], seen: Trace, launch: Any) -> str:
+def _svg(puzzle: Puzzle, arrays: dict[str, np.ndarray[Any, Any]], seen: Validation, launch: Any) -> str:
     inputs = [n for n in arrays if n != puzzle.out]
     count = int(np.prod(launch["grid"]))
     group = int(np.prod(launch.get("threadgroup", count)))

@@ -1,20 +1,20 @@
 // Buffers that watch themselves: each access by index is noted, and one beyond the end is noted and not made.
-// A puzzle's kernel is compiled a second time with its buffers replaced by these; see trace.py.
+// A kernel is compiled a second time with its buffers replaced by these; see rewrite.py.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
 
 // The log: word 0 counts the events; then three words for each: the thread, the index, and what it did:
 // buffer (4 bits up) | before the start (8) | beyond the end (4) | written (2)
-constant constexpr uint TRACE_EVENTS = 1u << 16;
+constant constexpr uint EVENTS = 1u << 20;
 
-struct Tracer {
+struct Watcher {
     device atomic_uint* log;
     uint who;
 
     void note(uint buffer, bool written, bool beyond, long index) const {
         uint slot = atomic_fetch_add_explicit(&log[0], 1u, memory_order_relaxed);
-        if (slot >= TRACE_EVENTS) return;
+        if (slot >= EVENTS) return;
         uint deed = (buffer << 4) | (uint(index < 0) << 3) | (uint(beyond) << 2) | (uint(written) << 1);
         device atomic_uint* event = log + 1 + 3 * slot;
         atomic_store_explicit(&event[0], who, memory_order_relaxed);
@@ -28,11 +28,11 @@ struct Input {
     device const T* data;
     uint size;
     uint buffer;
-    Tracer tracer;
+    Watcher watcher;
 
     T operator[](long index) const {
         bool beyond = index < 0 || index >= long(size);
-        tracer.note(buffer, false, beyond, index);
+        watcher.note(buffer, false, beyond, index);
         return beyond ? T(0) : data[index];
     }
 };
@@ -43,16 +43,16 @@ struct Element {
     device T* data;
     uint size;
     uint buffer;
-    Tracer tracer;
+    Watcher watcher;
     long index;
 
     bool beyond() const { return index < 0 || index >= long(size); }
     T get() const {
-        tracer.note(buffer, false, beyond(), index);
+        watcher.note(buffer, false, beyond(), index);
         return beyond() ? T(0) : data[index];
     }
     T set(T value) const {
-        tracer.note(buffer, true, beyond(), index);
+        watcher.note(buffer, true, beyond(), index);
         if (!beyond()) data[index] = value;
         return value;
     }
@@ -69,7 +69,7 @@ struct Output {
     device T* data;
     uint size;
     uint buffer;
-    Tracer tracer;
+    Watcher watcher;
 
-    Element<T> operator[](long index) const { return Element<T>{data, size, buffer, tracer, index}; }
+    Element<T> operator[](long index) const { return Element<T>{data, size, buffer, watcher, index}; }
 };

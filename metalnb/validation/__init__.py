@@ -1,0 +1,12 @@
+"""What a kernel did to its buffers, access by access: beyond the end, never written, written by two threads.
+
+run.py      a call, made once more with buffers that watch themselves
+rewrite.py  the text of that twin; watched.h is what its buffers are
+record.py   what was seen, and what is wrong with it
+card.py     that, for a notebook
+"""
+
+from .record import Conflict, Event, Validation
+from .run import validate, watch
+
+__all__ = ["Conflict", "Event", "Validation", "validate", "watch"]

@@ -1,0 +1,113 @@
+"""A validation in words, and as HTML that says the same."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from metalnb.display import framed, mix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .record import Buffer, Conflict, Event, Validation
+
+__all__ = ["findings", "html", "text"]
+
+_MOST = 4  # of a kind that are told one by one
+_ACROSS = "and those are of different threadgroups: nothing orders them. Use an atomic, or a place for each."
+_WITHIN = "all of one threadgroup: that is right only with a threadgroup_barrier between."
+_CSS = (
+    ".metalnb .metalnb-finding{border-left:3px solid #d08a2a;padding:1px 8px;margin:4px 12px}"
+    f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}"
+)
+
+
+def text(seen: Validation) -> str:
+    """Write it in lines."""
+    wide = max((len(b.name) for b in seen.buffers), default=0)
+    rows = [f"  {b.name:{wide}}  {', '.join(_counts(seen, b))}" for b in seen.buffers]
+    return "\n".join([_head(seen), *rows, *(findings(seen) or [_well(seen)])])
+
+
+def html(seen: Validation) -> str:
+    """Write it for a notebook."""
+    name, rest = _head(seen).split(":", 1)
+    head = f'<div class="metalnb-head"><code><b>{escape(name)}</b></code> <span class="metalnb-doc">{rest}</span></div>'
+    rows = "".join(
+        f"<tr><td><code>{escape(b.name)}</code></td><td>{escape(', '.join(_counts(seen, b)))}</td></tr>"
+        for b in seen.buffers
+    )
+    told = "".join(f'<div class="metalnb-finding">{escape(line)}</div>' for line in findings(seen))
+    well = f'<div class="metalnb-well">{escape(_well(seen))}</div>'
+    return framed(f"{head}<table>{rows}</table>{told or well}", _CSS)
+
+
+def findings(seen: Validation) -> list[str]:
+    """Say what is wrong, or may be, the worst first: a sentence each."""
+    sizes = {b.name: b.size for b in seen.buffers}
+    return [
+        *_some([_beyond(e, sizes[e.buffer]) for e in seen.beyond], "accesses beyond an end"),
+        *_meetings([c for c in seen.conflicts if c.across], _ACROSS),
+        *_meetings([c for c in seen.conflicts if not c.across], _WITHIN),
+        *_unwritten(seen),
+        *([f"{seen.missed:,} more accesses were not kept: take a smaller grid."] if seen.missed else []),
+        *([f"Not watched: {', '.join(seen.unwatched)} (atomics, or constant memory)."] if seen.unwatched else []),
+    ]
+
+
+def _head(seen: Validation) -> str:
+    x, y, z = seen.grid
+    sizes = f"{x}" if y == z == 1 else " × ".join(str(n) for n in (x, y, z)[: 2 if z == 1 else 3])
+    return f"{seen.kernel}: {sizes} threads, {len(seen.log) + seen.missed:,} accesses"
+
+
+def _counts(seen: Validation, buffer: Buffer) -> Iterator[str]:
+    yield f"{buffer.size:,} elements"
+    for written, word in ((False, "read"), (True, "write")):
+        count = seen.count(buffer.name, written=written)
+        if count:
+            yield f"{count:,} {word}{'s' * (count > 1)}"
+
+
+def _well(seen: Validation) -> str:
+    return f"No access beyond an end, and no two threads at one element{' of these' * bool(seen.unwatched)}."
+
+
+def _some(sentences: list[str], what: str) -> list[str]:
+    more = len(sentences) - _MOST
+    return [*sentences[:_MOST], f"… and {more:,} more {what}."] if more > 0 else sentences
+
+
+def _beyond(event: Event, size: int) -> str:
+    deed = f"thread {event.thread} {'writes' if event.written else 'reads'} {event.buffer}[{event.index}]"
+    if event.index < 0:
+        return f"{deed}, before the start."
+    wrapped = f" (which is {event.index - (1 << 32)} as a uint)" if event.index >= 1 << 31 else ""
+    return f"{deed}{wrapped}, beyond the end: {event.buffer} has {size:,} elements."
+
+
+def _meetings(conflicts: Sequence[Conflict], what_then: str) -> Iterator[str]:
+    """Tell of each buffer's conflicts, the first for all."""
+    for name in dict.fromkeys(c.buffer for c in conflicts):
+        own = [c for c in conflicts if c.buffer == name]
+        first = own[0]
+        readers = tuple(t for t in first.readers if t not in first.writers)
+        deeds = f"is written by {_named(first.writers)}{f' and read by {_named(readers)}' if readers else ''}"
+        more = f"Likewise {len(own) - 1:,} more of its elements." if len(own) > 1 else ""
+        yield f"{name}[{first.index}] {deeds}, {what_then} {more}".rstrip()
+
+
+def _named(threads: Sequence[int]) -> str:
+    shown = ", ".join(map(str, threads[:_MOST]))
+    more = len(threads) - _MOST
+    return f"thread{'s' * (len(threads) > 1)} {shown}{f' and {more:,} more' if more > 0 else ''}"
+
+
+def _unwritten(seen: Validation) -> Iterator[str]:
+    sizes = {b.name: b.size for b in seen.buffers}
+    for name, places in seen.unwritten.items():
+        if len(places) == sizes[name] > 0:
+            yield f"{name}: no element is written."
+        elif places:
+            yield f"{name}: {len(places):,} of {sizes[name]:,} elements are never written, the first is [{places[0]}]."

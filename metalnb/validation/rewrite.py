@@ -1,0 +1,94 @@
+"""Rewrite a kernel so that its buffers watch themselves.
+
+Each pointer parameter ``a`` becomes ``a_memory``, and the body begins by wrapping it in ``Input`` or ``Output``
+(``watched.h``) under its old name. The text is rewritten, not interpreted: so it runs on every engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["HEADER", "LOG", "MEMORY", "NAME", "SIZES", "rewritten"]
+
+NAME = "metalnb_watched.h"
+HEADER = (Path(__file__).parent / "watched.h").read_text("utf-8")
+LOG, SIZES, MEMORY = "watch_log", "watch_sizes", "_memory"  # the twin's own parameters, and the end of a watched one's
+
+_POINTER = r"\bdevice\s+(const\s+)?(\w+)\s*(const\s*)?\*\s*({name})\b"
+_INPUT = re.compile(r"\b(u?(?:int|short)[23]?)\s+(\w+)\s*\[\[\s*(\w+)\s*\]\]")
+
+
+def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
+    """Rewrite a kernel's head and the first line of its body.
+
+    Parameters
+    ----------
+    source : str
+        The cell's text.
+    kernel : str
+    arrays : sequence of str
+        The parameters that point to arrays.
+
+    Returns
+    -------
+    source : str
+    watched : tuple of str
+        The parameters that will be watched: not those of atomics, nor those in constant memory.
+
+    None when the head is not found: a template, or made by a macro.
+    """
+    head = re.search(rf"\bvoid\s+{re.escape(kernel)}\s*\(", source)
+    if head is None:
+        return None
+    end = _closing(source, head.end() - 1)
+    brace = source.find("{", end)
+    if end < 0 or brace < 0:
+        return None
+    params = source[head.end() : end]
+    wraps: list[str] = []
+    watched: list[str] = []
+    for name in arrays:
+        found = re.search(_POINTER.format(name=re.escape(name)), params)
+        if found is None or "atomic" in found[2]:
+            continue
+        wrapper = "Input" if found[1] or found[3] else "Output"
+        place = len(watched)
+        wraps.append(f"{wrapper}<{found[2]}> {name}{{{name}{MEMORY}, {SIZES}[{place}], {place}u, watcher}};")
+        params = params[: found.start(4)] + f"{name}{MEMORY}" + params[found.end(4) :]
+        watched.append(name)
+    thread, extra = _thread(params)
+    extra += f", device atomic_uint* {LOG}, constant uint* {SIZES}"
+    body = f" Watcher watcher{{{LOG}, {thread}}}; " + " ".join(wraps)
+    text = source[: head.end()] + params + extra + source[end : brace + 1] + body + source[brace + 1 :]
+    return f'#include "{NAME}"\n{text}', tuple(watched)
+
+
+def _thread(params: str) -> tuple[str, str]:
+    """Give an expression for the thread's linear position in the grid, and the parameters to be added for it."""
+    inputs = {m[3]: (m[1], m[2]) for m in _INPUT.finditer(params)}
+    widths = [kind[-1] for what, (kind, _) in inputs.items() if "position" in what or "threads_per" in what]
+    wide = next((w for w in widths if w in "23"), "")
+    extra = ""
+    if "thread_position_in_grid" not in inputs:
+        extra += f", uint{wide} watch_at [[thread_position_in_grid]]"
+    if wide and "threads_per_grid" not in inputs:
+        extra += f", uint{wide} watch_grid [[threads_per_grid]]"
+    at = inputs.get("thread_position_in_grid", ("", "watch_at"))[1]
+    grid = inputs.get("threads_per_grid", ("", "watch_grid"))[1]
+    linear = {
+        "": f"uint({at})",
+        "2": f"uint({at}.y * {grid}.x + {at}.x)",
+        "3": f"uint(({at}.z * {grid}.y + {at}.y) * {grid}.x + {at}.x)",
+    }
+    return linear[wide], extra
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 0
+    for i in range(start, len(text)):
+        depth += (text[i] == "(") - (text[i] == ")")
+        if depth == 0:
+            return i
+    return -1

@@ -1,0 +1,122 @@
+"""Run a call once more with buffers that watch themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metalnb.arrays.stream import synchronize
+from metalnb.errors import ArgumentError, CompileError
+from metalnb.kernel import Dispatch, Kernel
+from metalnb.program import compile
+
+from .record import Buffer, Validation
+from .rewrite import HEADER, LOG, MEMORY, NAME, SIZES, rewritten
+
+__all__ = ["validate", "watch"]
+
+_EVENTS = 1 << 20  # as in watched.h
+
+
+def validate(kernel: Any, *args: Any, **call: Any) -> Validation:
+    """Run a kernel watched: which thread touched which element, what lay beyond an array's end, who met at one place.
+
+    The kernel is compiled a second time with buffers that write down each access, and that do not make one outside
+    the array. It runs on copies: the arrays given are left as they are. What it finds is true of this call alone.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    *args, **call
+        As for a call of the kernel. A small grid is best: 1,048,576 accesses are kept.
+
+    Returns
+    -------
+    Validation
+
+    Raises
+    ------
+    ArgumentError
+        When the kernel cannot be watched: it takes an element's address, hands a pointer on, or is a template.
+    ArgumentError, LaunchError, KernelFault
+        As a call of the kernel.
+
+    Notes
+    -----
+    Arrays in ``device`` memory are watched. Threadgroup memory, constant memory and atomics are not.
+
+    Examples
+    --------
+    >>> import metalnb as mnb, numpy as np
+    >>> steps = mnb.compile('''
+    ... kernel void steps(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+    ...     out[i] = x[i + 1] - x[i];
+    ... }''').steps
+    >>> mnb.validate(steps, np.zeros(40, np.float32), grid=40, shapes={"out": 40})
+    steps: 40 threads, 120 accesses
+      x    40 elements, 79 reads
+      out  40 elements, 40 writes
+    thread 39 reads x[40], beyond the end: x has 40 elements.
+    """
+    if not isinstance(kernel, Kernel):
+        message = f"validate: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
+        raise ArgumentError(message)
+    found = watch(kernel.prepare(*args, **call))
+    if found is None:
+        message = (
+            f"validate: {kernel.signature.name} cannot be watched: it uses a buffer otherwise than by an index, or is "
+            "a template. Index the buffers themselves, a[i], in place of pointers to them."
+        )
+        raise ArgumentError(message)
+    return found
+
+
+def watch(dispatch: Dispatch) -> Validation | None:
+    """Run a call watched; None when its kernel uses buffers in ways that cannot be."""
+    kernel = dispatch.kernel
+    given = dict(zip((p.name for p in kernel.signature.params), dispatch.arguments, strict=True))
+    arrays = {p.name: p for p in kernel.signature.buffers if not p.reference and given[p.name] is not None}
+    made = _twin(kernel, [*arrays])
+    if made is None:
+        return None
+    twin, watched = made
+    if dispatch.residents:
+        synchronize(kernel.engine.name)  # what was started before may still be writing
+    sizes = {name: given[name].nbytes // arrays[name].type.size for name in watched}
+    log = np.zeros(1 + 3 * _EVENTS, np.uint32)
+    arguments = {f"{n}{MEMORY}" if n in watched else n: _copied(a) for n, a in given.items()}
+    arguments |= {LOG: log, SIZES: np.array([*sizes.values(), 0], np.uint32)}
+    if 0 not in dispatch.grid:
+        ordered = [arguments[p.name] for p in twin.signature.params]
+        twin.engine.launch(twin.binary, ordered, dispatch.grid, dispatch.threadgroup).wait()
+    count = int(log[0])
+    return Validation(
+        kernel.signature.name,
+        dispatch.grid,
+        dispatch.threadgroup,
+        tuple(Buffer(name, sizes[name], arrays[name].writable) for name in watched),
+        tuple(name for name in arrays if name not in watched),
+        log[1 : 1 + 3 * min(count, _EVENTS)].reshape(-1, 3).copy(),
+        max(0, count - _EVENTS),
+    )
+
+
+def _twin(kernel: Kernel, arrays: list[str]) -> tuple[Kernel, tuple[str, ...]] | None:
+    """Compile the kernel with watched buffers, for the same engine."""
+    text = rewritten(kernel.source, kernel.signature.name, arrays)
+    if text is None:
+        return None
+    source, watched = text
+    headers = {**kernel.program.recipe.headers, NAME: HEADER}
+    try:
+        program = compile(source, constants=kernel.program.constants, headers=headers, engine=kernel.engine.name)
+        twin = program[kernel.signature.name]
+        _ = twin.binary
+    except CompileError:
+        return None
+    return twin, watched
+
+
+def _copied(argument: Any) -> Any:
+    return argument.copy() if isinstance(argument, np.ndarray) else argument

@@ -1,0 +1,153 @@
+"""Validation sees each access: beyond an end, of two threads at one element, of none; and it changes nothing."""
+
+import doctest
+import itertools
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.validation import run
+
+CELL = """
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void steps(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+    out[i] = x[i + 1] - x[i];
+}
+kernel void shifted(device const float* x, device float* out, constant int& by, uint i [[thread_position_in_grid]]) {
+    out[int(i) + by] = x[i];
+}
+kernel void before(device const float4* x, device float4* out, uint i [[thread_position_in_grid]]) {
+    out[i] = x[i - 1];
+}
+kernel void count(device const uint* x, device uint* bins, uint i [[thread_position_in_grid]]) { bins[x[i]] += 1; }
+kernel void tally(device const uint* x, device atomic_uint* bins, uint i [[thread_position_in_grid]]) {
+    atomic_fetch_add_explicit(&bins[x[i]], 1u, memory_order_relaxed);
+}
+kernel void turned(device float* a, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]],
+                   uint n [[threads_per_threadgroup]]) {
+    float mine = a[i];
+    threadgroup_barrier(mem_flags::mem_device);
+    a[i - t + n - 1 - t] = mine;
+}
+kernel void flat(device const float* x, device float* out, uint2 at [[thread_position_in_grid]],
+                 uint2 size [[threads_per_grid]]) {
+    out[at.y * size.x + at.x] = x[at.y * size.x + at.x];
+}
+kernel void pointed(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+    device const float* p = &x[i];
+    out[i] = *p;
+}
+template <typename T> kernel void typed(device T* x, uint i [[thread_position_in_grid]]) { x[i] = T(i); }
+template [[host_name("typed_int")]] kernel void typed<int>(device int*, uint);
+"""
+
+
+@pytest.fixture(scope="module")
+def program() -> mnb.Program:
+    return mnb.compile(CELL)
+
+
+def test_a_right_kernel_passes(program: mnb.Program, rng: np.random.Generator) -> None:
+    x = rng.random((5, 7), np.float32)
+    seen = mnb.validate(program.flat, x)
+    assert seen.ok
+    assert (seen.beyond, seen.conflicts, seen.unwritten) == ([], [], {"out": []})
+    assert sorted((e.thread, e.buffer, e.written, e.index) for e in seen.events) == sorted(
+        itertools.chain.from_iterable(((i, "x", False, i), (i, "out", True, i)) for i in range(35))
+    )
+    assert repr(seen).endswith("No access beyond an end, and no two threads at one element.")
+    assert "7 × 5 threads, 70 accesses" in repr(seen)
+
+
+@pytest.mark.parametrize("n", [1, 31, 33, 257])
+def test_a_read_beyond_the_end_is_told(program: mnb.Program, n: int) -> None:
+    seen = mnb.validate(program.steps, np.zeros(n, np.float32))
+    (event,) = seen.beyond
+    assert (event.thread, event.buffer, event.written, event.index) == (n - 1, "x", False, n)
+    assert not seen.ok
+    assert f"thread {n - 1} reads x[{n}], beyond the end: x has {n} elements." in repr(seen)
+
+
+def test_a_write_before_the_start_is_told_and_not_made(program: mnb.Program) -> None:
+    seen = mnb.validate(program.shifted, np.zeros(9, np.float32), by=-2)
+    assert [(e.thread, e.index, e.written) for e in seen.beyond] == [(0, -2, True), (1, -1, True)]
+    assert seen.unwritten == {"out": [7, 8]}
+    assert "thread 0 writes out[-2], before the start." in repr(seen)
+    assert "out: 2 of 9 elements are never written, the first is [7]." in repr(seen)
+
+
+def test_an_index_that_wrapped_is_explained_and_elements_are_the_parameters(program: mnb.Program) -> None:
+    seen = mnb.validate(program.before, np.zeros((3, 4), np.float32))
+    assert [b.size for b in seen.buffers] == [3, 3]
+    assert "thread 0 reads x[4294967295] (which is -1 as a uint), beyond the end: x has 3 elements." in repr(seen)
+
+
+def test_threads_that_meet_at_an_element_are_told_by_their_threadgroups(program: mnb.Program) -> None:
+    x = np.array([0, 1, 1, 1], np.uint32)
+    apart = mnb.validate(program.count, x, np.zeros(2, np.uint32), grid=4, threadgroup=2)
+    (conflict,) = apart.conflicts
+    assert (conflict.buffer, conflict.index, conflict.writers, conflict.across) == ("bins", 1, (1, 2, 3), True)
+    assert not apart.ok
+    assert "bins[1] is written by threads 1, 2, 3, and those are of different threadgroups" in repr(apart)
+    together = mnb.validate(program.turned, np.arange(64, dtype=np.float32), threadgroup=32)
+    assert {c.across for c in together.conflicts} == {False}
+    assert len(together.conflicts) == 64
+    assert together.ok
+    assert "right only with a threadgroup_barrier between. Likewise 63 more of its elements." in repr(together)
+
+
+def test_atomics_are_left_out_and_that_is_said(program: mnb.Program) -> None:
+    seen = mnb.validate(program.tally, np.zeros(8, np.uint32), np.zeros(1, np.uint32), grid=8)
+    assert seen.unwatched == ("bins",)
+    assert "Not watched: bins (atomics, or constant memory)." in repr(seen)
+
+
+def test_nothing_given_is_changed_and_arrays_are_waited_for(program: mnb.Program) -> None:
+    out = np.full(4, 7, np.float32)
+    mnb.validate(program.steps, np.zeros(4, np.float32), out)
+    assert out.tolist() == [7] * 4
+    a = mnb.zeros(1000)
+    for _ in range(20):
+        a += 1
+    assert mnb.validate(program.steps, a, mnb.zeros(1000)).count("x", written=False) == 1999
+    assert a.tolist() == [20] * 1000
+
+
+def test_more_accesses_than_are_kept_are_counted(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_EVENTS", 10)
+    monkeypatch.setattr(run, "HEADER", run.HEADER.replace("1u << 20", "10u"))
+    seen = mnb.validate(program.flat, np.zeros((4, 4), np.float32))
+    assert (len(seen.events), seen.missed, seen.ok) == (10, 22, False)
+    assert "22 more accesses were not kept" in repr(seen)
+
+
+def test_an_empty_grid_does_nothing(program: mnb.Program) -> None:
+    seen = mnb.validate(program.flat, np.zeros((0, 3), np.float32))
+    assert (seen.events, seen.ok) == ([], True)
+
+
+def test_what_cannot_be_watched_is_refused_with_the_cure(program: mnb.Program) -> None:
+    for name, arguments in (("pointed", (np.zeros(4, np.float32),)), ("typed_int", (np.zeros(4, np.int32),))):
+        with pytest.raises(mnb.ArgumentError, match=rf"{name} cannot be watched: .* Index the buffers themselves"):
+            mnb.validate(program[name], *arguments)
+    with pytest.raises(mnb.ArgumentError, match="takes a kernel and the arguments of its call; got int"):
+        mnb.validate(3)
+    with pytest.raises(mnb.ArgumentError, match="float64"):
+        mnb.validate(program.steps, np.zeros(4))
+
+
+def test_the_card_says_what_the_text_says(program: mnb.Program) -> None:
+    seen = mnb.validate(program.steps, np.zeros(4, np.float32))
+    html = seen._repr_mimebundle_()["text/html"]
+    for part in ("<b>steps</b>", "4 threads, 12 accesses", "thread 3 reads x[4], beyond the end", "metalnb-finding"):
+        assert part in html
+    well = mnb.validate(program.flat, np.zeros((2, 2), np.float32))._repr_mimebundle_()["text/html"]
+    assert "metalnb-finding" not in well.split("</style>")[1]
+
+
+def test_the_example_of_the_documentation() -> None:
+    found = doctest.DocTestFinder().find(run.validate, globs={})
+    assert [doctest.DocTestRunner().run(test).failed for test in found] == [0]
