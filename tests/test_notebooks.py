@@ -17,12 +17,14 @@ PICTURES = {
     "01_first_kernel.ipynb": 1,
     "02_memory_and_throughput.ipynb": 8,
     "03_reductions.ipynb": 13,
+    "04_tiling.ipynb": 18,
     "07_debugging_a_kernel.ipynb": 3,
 }
 SECTIONS = {
     "01_first_kernel.ipynb": 5,
     "02_memory_and_throughput.ipynb": 11,
     "03_reductions.ipynb": 11,
+    "04_tiling.ipynb": 13,
     "07_debugging_a_kernel.ipynb": 13,
 }
 
