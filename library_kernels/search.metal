@@ -30,26 +30,28 @@ kernel void searchsorted(device const U* sorted [[buffer(0)]],
     out[i] = low;
 }
 
-// ---- Which elements to keep: x[i] …
+// ---- Which elements to keep: of 32 from `base` on, the lane's … (the lane is added to the pointer, and what is the same
+// for all lanes to the index, so that a SIMD-group is seen to read neighbours)
 // … that is not zero (-0.0 is, NaN is not);
 template <typename U>
 struct Nonzero {
-    static bool keep(device const U* x, uint i) {
-        return KIND < 2 ? x[i] != 0 : U(x[i] << 1) != 0;
+    static bool keep(device const U* x, uint base, uint lane) {
+        const U bits = (x + lane)[base];
+        return KIND < 2 ? bits != 0 : U(bits << 1) != 0;
     }
 };
 // … of a sorted array, that is unlike the one before: where a run of equals begins;
 template <typename U>
 struct Starts {
-    static bool keep(device const U* x, uint i) {
-        return i == 0 || ordered(x[i]) != ordered(x[i - 1]);
+    static bool keep(device const U* x, uint base, uint lane) {
+        return base + lane == 0 || ordered((x + lane)[base]) != ordered((x + lane - 1)[base]);
     }
 };
 // … the same, and every NaN.
 template <typename U>
 struct DistinctStarts {
-    static bool keep(device const U* x, uint i) {
-        return Starts<U>::keep(x, i) || is_nan(x[i]);
+    static bool keep(device const U* x, uint base, uint lane) {
+        return Starts<U>::keep(x, base, lane) || is_nan((x + lane)[base]);
     }
 };
 
@@ -66,8 +68,9 @@ kernel void keep_count(device const U* x [[buffer(0)]],
                        uint lane [[thread_index_in_simdgroup]]) {
     const uint begin = tile * stretch.tile;
     const uint end = min(begin + stretch.tile, stretch.n);
-    uint count = 0;
-    for (uint i = begin + lane; i < end; i += SIMD) count += Kept<U>::keep(x, i);
+    uint count = 0, base = begin;
+    for (; base + SIMD <= end; base += SIMD) count += Kept<U>::keep(x, base, lane);
+    if (lane < end - base) count += Kept<U>::keep(x, base, lane);
     count = simd_sum(count);
     if (lane == 0) counts[tile] = count;
 }
@@ -97,10 +100,9 @@ kernel void keep_write(device const U* x [[buffer(0)]],
     const uint end = min(begin + stretch.tile, stretch.n);
     uint next = offsets[tile];
     for (uint base = begin; base < end; base += SIMD) {
-        const uint i = base + lane;
-        const bool keep = i < end && Kept<U>::keep(x, i);
+        const bool keep = lane < end - base && Kept<U>::keep(x, base, lane);
         const uint votes = votes_for(keep);
-        if (keep) places[next + before(votes, lane)] = i;
+        if (keep) places[next + before(votes, lane)] = base + lane;
         next += popcount(votes);
     }
 }
@@ -119,7 +121,7 @@ kernel void keep_inverse(device const U* x [[buffer(0)]],
     uint next = offsets[tile];
     for (uint base = begin; base < end; base += SIMD) {
         const uint i = base + lane;
-        const uint votes = votes_for(i < end && Kept<U>::keep(x, i));
+        const uint votes = votes_for(i < end && Kept<U>::keep(x, base, lane));
         if (i < end) inverse[order[i]] = next + popcount(votes & ((2u << lane) - 1)) - 1;
         next += popcount(votes);
     }
