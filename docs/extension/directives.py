@@ -14,6 +14,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from metalnb.library_kernels import table
+from metalnb.library_kernels.describe import public
+from metalnb.library_kernels.elementwise import Elementwise
 from metalnb.library_kernels.op import Op
 
 
@@ -47,9 +49,9 @@ class Magic(Directive):
         return [nodes.literal_block(text, text, language="text")]
 
 
-def keep_bars(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
-    """Let |x| be what it is in mathematics: to reStructuredText it is the name of something to put in its place."""
-    lines[:] = [line if "`" in line else re.sub(r"\|(?=\S)", r"\|", line) for line in lines]
+def keep_signs(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    """Let |x| be mathematics and "A. Author" a name: to reStructuredText they are something to put in, and a list."""
+    lines[:] = [line if "`" in line else re.sub(r"\|(?=\S)|(?<=^[A-Z])\.", r"\\\g<0>", line) for line in lines]
 
 
 def tell_row(_app: Sphinx, _what: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
@@ -58,8 +60,20 @@ def tell_row(_app: Sphinx, _what: str, _name: str, thing: Any, _options: Any, li
         return
     files = dict.fromkeys(file for op in (thing, *thing.row.parts) for file in op.row.kernels)
     told = [f"Also named {', '.join(f'``{name}``' for name in thing.row.aliases)}."] if thing.row.aliases else []
-    told += [f"Runs {', '.join(f':ref:`{file} <metal-{nodes.make_id(file)}>`' for file in files)}."] if files else []
+    linked = ", ".join(f":ref:`{file} <metal-{nodes.make_id(file)}>`" for file in files)
+    told += [f"Runs {linked}{_expression(thing)}."] if files else []
     lines[1:1] = ["", " ".join(told)] if told else []
+
+
+def _expression(op: Op) -> str:
+    """Say what an elementwise op does to an element, in MSL and by the names that callers know."""
+    if not isinstance(op, Elementwise):
+        return ""
+    groups, operands = op.formula.groups, op.formula.operands
+    text = groups.get("f", list(groups.values())[-1])
+    for name, shown in zip(operands, public(operands), strict=True):
+        text = re.sub(rf"\b{name}\b", shown, text)
+    return f" with ``{text}``" + (" of floats" if "f" in groups and len(groups) > 1 else "")
 
 
 def skip_files(_app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
@@ -87,7 +101,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Add the directives."""
     app.add_directive("ops", Ops)
     app.add_directive("magic", Magic)
-    app.connect("autodoc-process-docstring", keep_bars, priority=300)
+    app.connect("autodoc-process-docstring", keep_signs, priority=300)
     app.connect("autodoc-process-docstring", skip_files, priority=300)
     app.connect("autodoc-process-docstring", tell_row, priority=400)  # before napoleon, which takes it for a section's
     app.connect("autodoc-process-signature", hide_making)
