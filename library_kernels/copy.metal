@@ -9,18 +9,20 @@ kernel void copy(
     device memory_of<TO>* out,
     constant Walk& walk,
     uint2 p [[thread_position_in_grid]]) {
-    x += row_of(walk, 0, p.y);
-    out += row_of(walk, 1, p.y);
+    x += X::row(walk, 0, p.y);
+    out += OUT::row(walk, 1, p.y);
     keep<TO, OUT>(out, walk, 1, p.x, fetch<FROM, X>(x, walk, 0, p.x));
 }
 
+template [[host_name("copy_UU")]] [[kernel]] decltype(copy<Whole, Whole>) copy<Whole, Whole>;
 template [[host_name("copy_uu")]] [[kernel]] decltype(copy<Unit, Unit>) copy<Unit, Unit>;
 template [[host_name("copy_gu")]] [[kernel]] decltype(copy<Strided, Unit>) copy<Strided, Unit>;
 template [[host_name("copy_gg")]] [[kernel]] decltype(copy<Strided, Strided>) copy<Strided, Strided>;
+template [[host_name("copy_SU")]] [[kernel]] decltype(copy<One, Whole>) copy<One, Whole>;
 template [[host_name("copy_su")]] [[kernel]] decltype(copy<Same, Unit>) copy<Same, Unit>;
 
 // Back to front: known to the compiler, so that it loads whole vectors and turns them.
-struct Reverse {
+struct Reverse : Unit {
     static long at(constant Layout&, uint x) { return -long(x); }
 };
 template [[host_name("copy_ru")]] [[kernel]] decltype(copy<Reverse, Unit>) copy<Reverse, Unit>;

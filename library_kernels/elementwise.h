@@ -33,15 +33,23 @@ inline long row_of(constant Walk& walk, uint which, uint y) {
     return place;
 }
 
-// How an operand is walked along the innermost axis. Known when the kernel is compiled: then whole vectors are loaded.
+// How an operand is walked: where row y begins, and where in it x is. Known when the kernel is compiled: then whole vectors
+// are loaded. Whole and One are for operands without rows or offset, of which nothing need be looked up.
 struct Unit {
+    static long row(constant Walk& walk, uint which, uint y) { return row_of(walk, which, y); }
     static uint at(constant Layout&, uint x) { return x; }
 };
-struct Same {
+struct Same : Unit {
     static uint at(constant Layout&, uint) { return 0; }
 };
-struct Strided {
+struct Strided : Unit {
     static long at(constant Layout& operand, uint x) { return long(x) * operand.strides[0]; }
+};
+struct Whole : Unit {
+    static long row(constant Walk&, uint, uint) { return 0; }
+};
+struct One : Same {
+    static long row(constant Walk&, uint, uint) { return 0; }
 };
 
 template <typename T, typename Step>

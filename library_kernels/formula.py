@@ -17,7 +17,7 @@ LOOPS = {
 }
 # What the text calls things of its own: operands and parameters cannot have these names.
 RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
-_STEPS = {"u": "Unit", "s": "Same", "g": "Strided"}
+_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One"}
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Formula:
             *(f"    constant float& {n}," for n in self.parameters),
             "    uint2 position [[thread_position_in_grid]]) {",
             "    using T = value_of<L>;",
-            *(f"    {n}_ += row_of(walk, {i}, position.y);" for i, n in enumerate(names)),
+            *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate(names)),
             *(f"    const value_of<{self._type(n)}> {n} = fetch<{self._type(n)}, {n}Step>({n}_, walk, {i}, position.x);"
               for i, n in enumerate(self.operands)),
             f"    {self._stored(group)}",
@@ -121,6 +121,6 @@ class Formula:
         """List the ways that `walk` may ask for."""
         count = len(self.operands)
         if count == 1:
-            return ["uu", "gu", "gg"]
+            return ["UU", "uu", "gu", "gg"]
         mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") + "u" for i in range(1, 2**count)]
-        return [*mixed, "g" * count + "u", "g" * count + "g"]
+        return [*map(str.upper, mixed), *mixed, "g" * count + "u", "g" * count + "g"]

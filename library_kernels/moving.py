@@ -151,7 +151,8 @@ def _plan(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
     if planned is None:
         planned = walk(to, strips)
         if planned.kinds == "gu" and not any(s for s, n in zip(spread, to, strict=True) if n != 1):
-            planned = planned._replace(kinds="su")  # the same element everywhere
+            flat = planned.grid[1] == 1 and not any(s.offset for s in strips)
+            planned = planned._replace(kinds="SU" if flat else "su")  # the same element everywhere
         elif planned.kinds == "gu" and planned.inner[0] == -1:
             planned = planned._replace(kinds="ru")
     binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine)

@@ -38,7 +38,8 @@ class Walk(NamedTuple):
     Attributes
     ----------
     kinds : str
-        For each operand, the result last: ``u`` unit stride along the row, ``s`` the same element, ``g`` any stride.
+        For each operand, the result last: ``u`` unit stride along the row, ``s`` the same element, ``g`` any stride;
+        ``U`` and ``S`` where there is one row, from the first element of each.
     record : numpy.ndarray
         The bytes of the kernel's ``Walk``.
     grid : tuple of 3 int
@@ -86,6 +87,8 @@ def walk(shape: Shape, strips: Sequence[Strip]) -> Walk:
     kinds = _kinds(inner)
     record = _record(sizes, strides, strips)
     rows = math.prod(sizes[:-1])
+    if rows == 1 and "g" not in kinds and not any(s.offset for s in strips):
+        kinds = kinds.upper()
     return Walk(kinds, record, (sizes[-1], rows, 1), _threadgroup(sizes[-1], rows, kinds), inner)
 
 

@@ -41,8 +41,8 @@ def compile_ahead(op: Op, dtype: str) -> None:
     parts = [part for part in (op, *op.row.parts) if isinstance(part, Elementwise)]
     for part in parts:
         if dtype in (d for kind in part.kinds for d in LOOPS[kind]):
-            for steps in "ug" if dtype in STRIDED else "u":
-                kernel = part.formula.kernel(dtype, f"{steps * len(part.operands)}u")
+            for steps, result in ("UU", "uu", "gu") if dtype in STRIDED else ("UU",):
+                kernel = part.formula.kernel(dtype, f"{steps * len(part.operands)}{result}")
                 _ = part.program(as_dtype(dtype), engines.named(None))[kernel].binary
     if not parts and op.row.samples is not None:
         for sample in op.row.samples(np.random.default_rng(), dtype):
