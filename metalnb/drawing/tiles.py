@@ -75,10 +75,10 @@ def _span(first: int, count: int) -> str:
 def _sheet(size: int) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
-    side = 2 * size + _GAP + 2.4
-    figure = Figure(figsize=(_CELL * side, _CELL * side))
+    side = 2 * size + _GAP
+    figure = Figure(figsize=(_CELL * (side + 2.4), _CELL * (side + 0.8)))
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(-2.2, side - 2.2), ylim=(side - 2.2, -2.2))
+    axes.set(xlim=(-2, side + 0.4), ylim=(side + 0.4, -0.4))
     axes.axis("off")
     return figure, axes
 
