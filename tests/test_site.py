@@ -13,6 +13,7 @@ from metalnb.library_kernels import table
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text("utf-8")
 API = {page: page.read_text("utf-8") for page in sorted((DOCS / "api").glob("*.md"))}
 DOCUMENTED = {name for text in API.values() for name in re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE)}
 
@@ -67,6 +68,9 @@ def test_the_site_builds_and_has_what_it_is_to_have(site: Path) -> None:
     assert pages[site / "index.html"] == pages[site / "README.html"]
     first = pages[site / "notebooks" / "01_first_kernel.html"]
     assert re.search(r'<span class="k">kernel</span><span class="w"> </span><span class="kt">void</span>', first)
+    assert re.search(r'href="\.\./_downloads/\w+/01_first_kernel\.ipynb"', first)
+    themes = re.findall(r'<img [^>]*class="only-(\w+)"', pages[site / "index.html"])
+    assert themes == ["light", "dark"] * README.count("<picture>")
     assert {f"{path.name}: {link}" for path, text in pages.items() for link in broken(path, text)} == set()
 
 
