@@ -20,13 +20,14 @@ from ..arrays.types import as_dtype, common
 from .axes import axis_of
 from .build import compile
 from .dispatch import contiguous, dispatch
-from .moving import BITS, as_array, bits_of, copied, copy_into
+from .moving import BITS, as_array, astype, bits_of, copied, copy_into
 from .op import ALL, NUMERIC, Sample, kernel_source, op
 from .shapes import broadcast_to, cases, expand_dims, filled, reshape
 
 __all__ = ["concat", "diff", "repeat", "roll", "stack", "tile"]
 
 _MOST = 2**32  # threads along one axis of a grid
+_TOGETHER = {2, 3, 4}  # arrays that interleave.metal takes at once
 
 
 def _lists(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -35,7 +36,8 @@ def _lists(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _equals(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for shape, count, axis in (((3, 4), 2, 0), ((3, 4), 3, -1), ((), 2, 0), ((0, 2), 2, 1)):
+    last = [((3, 4), 2, -1), ((3, 4), 3, -1), ((5, 13), 4, 2), ((33,), 5, -1)]
+    for shape, count, axis in (((3, 4), 2, 0), *last, ((), 2, 0), ((0, 2), 2, 1)):
         yield Sample(([filled(rng, shape, dtype) for _ in range(count)],), {"axis": axis})
 
 
@@ -98,7 +100,7 @@ def _made(who: str, given: list[Array], shape: tuple[int, ...]) -> Array:
     reference=np.stack,
     samples=_equals,
     dtypes=ALL,
-    kernels=("copy.metal",),
+    kernels=("copy.metal", "interleave.metal"),
     flops=0,
     bench=lambda rng, n: Sample(([rng.random(n // 2, np.float32), rng.random(n // 2, np.float32)],)),
 )
@@ -117,9 +119,19 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
             raise ValueError(f"stack: the shapes must be equal; got {shape} and {a.shape}.")
     along = axis_of("stack", axis, len(shape) + 1)
     out = _made("stack", given, (*shape[:along], len(given), *shape[along:]))
+    if along == len(shape) and len(given) in _TOGETHER and 0 < out.size < _MOST:
+        alike = [bits_of(contiguous(a if a.dtype == out.dtype else astype(a, out.dtype))) for a in given]
+        dispatch(_interleave(out.itemsize, out.device, len(given)), *alike, bits_of(out), grid=given[0].size)
+        return out
     for i, a in enumerate(given):
         copy_into(out[(slice(None),) * along + (i,)], a)
     return out
+
+
+@functools.cache
+def _interleave(itemsize: int, engine: str, count: int) -> Any:
+    text = f"#define BITS {BITS[itemsize]}\n" + kernel_source("interleave.metal")
+    return compile(text, engine=engine)[f"interleave_{count}"]
 
 
 @op(
