@@ -17,7 +17,8 @@ PICTURES = {
     "01_first_kernel.ipynb": 1,
     "02_memory_and_throughput.ipynb": 8,
     "03_reductions.ipynb": 13,
-    "04_tiling.ipynb": 18,
+    "04_tiling.ipynb": 20,
+    "05_the_kernel_library.ipynb": 2,
     "07_debugging_a_kernel.ipynb": 3,
 }
 SECTIONS = {
@@ -25,6 +26,7 @@ SECTIONS = {
     "02_memory_and_throughput.ipynb": 11,
     "03_reductions.ipynb": 11,
     "04_tiling.ipynb": 13,
+    "05_the_kernel_library.ipynb": 13,
     "07_debugging_a_kernel.ipynb": 13,
 }
 
