@@ -9,6 +9,8 @@ GB/s counts each input read once and each output written once; "limit" is that r
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import functools
 import math
 import warnings
@@ -169,6 +171,15 @@ def _listed(some: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.2f}" for name, value in sorted(some.items(), key=lambda pair: pair[1]))
 
 
+def threads() -> str:
+    """Tell how many threads each peer computes with, as its users have it who set nothing."""
+    told = ["NumPy 1 (its products: OpenBLAS)"]
+    for module, ask in (("torch", "get_num_threads"), ("numexpr", "get_num_threads")):
+        if importlib.util.find_spec(module):
+            told.append(f"{module} {getattr(importlib.import_module(module), ask)()}")
+    return "threads: " + ", ".join(told) + "; every call makes its result anew"
+
+
 def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -182,7 +193,7 @@ def main() -> int:
         parser.error(f"no op {unknown[0]!r}")
     runs, n = (3, 1 << 18) if options.quick else (options.runs, options.size)
     warnings.simplefilter("ignore")  # peers warn of overflow and division by zero
-    print(f"metalnb library: {n:,} elements, medians of {runs} runs in turn, wall clock\n{machine()}\n")
+    print(f"metalnb library: {n:,} elements, medians of {runs} runs in turn, wall clock\n{machine()}\n{threads()}\n")
     print(f"{'op':<20} {'ms':>9} {'GB/s':>7} {'limit':>6} {'x NumPy':>8} {'x torch':>8} {'x numexpr':>8}")
     found = []
     for m in every(options.ops, runs, n):

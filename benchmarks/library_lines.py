@@ -13,6 +13,7 @@ import numpy as np
 from report import Row, interleaved, median
 
 import metalnb as mnb
+from metalnb.timing.probes import PROBES
 
 __all__ = ["lines"]
 
@@ -48,13 +49,17 @@ def _ratio(name: str, runs: int, mine: Callable[[], Any], peer: Callable[[], Any
 
 
 def _full(runs: int, x: np.ndarray) -> list[Row]:
-    a, limit = mnb.asarray(x, copy=True), mnb.limits().read
+    """Hold whole reductions to plain reading in the same turns: a limit is the best of its runs, these are medians."""
+    a, probe = mnb.asarray(x, copy=True), next(p for p in PROBES if p.limit == "read")
+    kernel, unused = mnb.compile(probe.source)["probe"], np.zeros(1, np.float32)
+    ready = kernel.prepare(unused, a.numpy(), grid=x.size // probe.elements, threadgroup=1024)
     rows = []
     for name in ("sum", "max", "argmax"):
-        own, other = _times(runs, _waited(lambda f=name: getattr(mnb, f)(a)), lambda f=name: getattr(np, f)(x))
-        share = x.nbytes / own / limit
-        note = f"{x.nbytes / own / 1e9:.1f} of {limit / 1e9:.1f} GB/s; NumPy {x.nbytes / other / 1e9:.1f}"
-        rows.append(Row(f"{name} of {x.size:,}", f"{share:.2f} of reading", ">= 0.85", share >= 0.85, note))
+        f = _waited(lambda f=name: getattr(mnb, f)(a))
+        own, read, other = _times(runs, f, ready.run, lambda f=name: getattr(np, f)(x))
+        rate = [x.nbytes / t / 1e9 for t in (own, read, other)]
+        note = f"{rate[0]:.1f} of {rate[1]:.1f} GB/s (the limit: {mnb.limits().read / 1e9:.1f}); NumPy {rate[2]:.1f}"
+        rows.append(Row(f"{name} of {x.size:,}", f"{read / own:.2f} of reading", ">= 0.85", read / own >= 0.85, note))
     return rows
 
 

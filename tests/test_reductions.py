@@ -99,6 +99,17 @@ def test_of_equal_elements_the_first_counts() -> None:
     assert int(mnb.argmax(zeros)) == int(mnb.argmin(zeros)) == 0
 
 
+@pytest.mark.parametrize("n", [33, 300, 5000, 300_000])
+def test_among_many_equals_in_any_stretch_the_first_counts(n: int, rng: np.random.Generator) -> None:
+    host = rng.integers(0, 3, (3, n)).astype(np.float32)
+    host[2] = -np.inf
+    host[1, rng.integers(0, n, 5)] = 7
+    x = mnb.asarray(host)
+    for op, reference in ((mnb.argmax, np.argmax), (mnb.argmin, np.argmin)):
+        assert op(x, axis=1).tolist() == reference(host, axis=1).tolist()
+        assert int(op(x)) == reference(host)
+
+
 def test_float_sums_are_as_exact_as_numpys_pairwise() -> None:
     rng = np.random.default_rng(7)  # a comparison of averages: one seed for all
     ours, pairwise = [], []
