@@ -28,6 +28,7 @@ from metalnb.errors import EngineUnavailable
 
 WIDTH = 100  # characters of a summary's line
 LINES = 4  # of each output
+WIDGET = "application/vnd.jupyter.widget-view+json"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -48,9 +49,17 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
 
 
 def strip_run(notebook: nbformat.NotebookNode) -> None:
-    """Remove what differs from one run to the next and says nothing: the times of the cells."""
+    """Remove what differs from one run to the next and says nothing, and what is dead without its kernel.
+
+    The first are the times of the cells. The second are widgets: beside each lies a picture, and a page shows that only
+    where it is not told of a widget that it cannot find.
+    """
+    notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", ()):
+            if "text/html" in output.get("data", ()):
+                output.data.pop(WIDGET, None)
 
 
 def title(notebook: nbformat.NotebookNode) -> str:

@@ -44,3 +44,18 @@ def test_a_cell_that_is_meant_to_raise_does_not(tmp_path: Path) -> None:
     done, _ = run(tmp_path, "1 / 0", tags=("raises-exception",))
     assert done.returncode == 0, done.stderr
     assert "    [1] ZeroDivisionError: division by zero\n" in done.stdout
+
+
+def test_a_widget_is_kept_as_the_picture_beside_it(tmp_path: Path) -> None:
+    cell = (
+        "import metalnb as mnb\n"
+        "k = mnb.compile('kernel void k(device float* y, constant float& a, uint i [[thread_position_in_grid]])'\n"
+        "                '{ y[i] = a; }').k\n"
+        "mnb.explore(k, a=1.0, grid=(8, 8))"
+    )
+    done, executed = run(tmp_path, cell)
+    assert done.returncode == 0, done.stderr
+    notebook = nbformat.read(executed, as_version=4)
+    assert "widgets" not in notebook.metadata
+    (output,) = notebook.cells[1].outputs
+    assert set(output.data) == {"text/html", "text/plain"}
