@@ -49,8 +49,9 @@ def test_a_cell_that_is_meant_to_raise_does_not(tmp_path: Path) -> None:
 def test_a_widget_is_kept_as_the_picture_beside_it(tmp_path: Path) -> None:
     cell = (
         "import metalnb as mnb\n"
-        "k = mnb.compile('kernel void k(device float* y, constant float& a, uint2 i [[thread_position_in_grid]])'\n"
-        "                '{ y[8 * i.y + i.x] = a; }').k\n"
+        "k = mnb.compile('#include <metal_stdlib>\\nusing namespace metal;'\n"
+        "    'kernel void k(device float* y, constant float& a, uint2 i [[thread_position_in_grid]])'\n"
+        "    '{ y[8 * i.y + i.x] = a; }').k\n"
         "mnb.explore(k, a=1.0, grid=(8, 8))"
     )
     done, executed = run(tmp_path, cell)
