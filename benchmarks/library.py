@@ -9,9 +9,9 @@ GB/s counts each input read once and each output written once; "limit" is that r
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import importlib.util
-import functools
 import math
 import warnings
 from collections.abc import Callable, Iterator
