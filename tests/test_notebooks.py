@@ -19,6 +19,7 @@ PICTURES = {
     "03_reductions.ipynb": 13,
     "04_tiling.ipynb": 20,
     "05_the_kernel_library.ipynb": 2,
+    "06_julia_live.ipynb": 10,
     "07_debugging_a_kernel.ipynb": 3,
 }
 SECTIONS = {
@@ -27,6 +28,7 @@ SECTIONS = {
     "03_reductions.ipynb": 11,
     "04_tiling.ipynb": 13,
     "05_the_kernel_library.ipynb": 13,
+    "06_julia_live.ipynb": 8,
     "07_debugging_a_kernel.ipynb": 13,
 }
 
@@ -54,7 +56,8 @@ def problems(cells: list[Any]) -> list[str]:
 
 
 def pictures(cells: list[Any]) -> int:
-    return sum("image/png" in o.get("data", {}) for cell in cells for o in cell.outputs)
+    kinds = [kind for cell in cells for o in cell.outputs for kind in o.get("data", {})]
+    return sum(kind.startswith("image/") for kind in kinds)
 
 
 def asserts(cell: Any) -> bool:
