@@ -85,9 +85,8 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
     launch = puzzle.launch(n)
     out = _between_guards(right.shape, puzzle)[1]
     seen = watch(kernel.prepare(**_named(kernel, {**inputs, puzzle.out: out}), **launch))
-    if seen is not None:
-        if seen.beyond:
-            return _beyond(seen.beyond[0], {**inputs, puzzle.out: out}, launch)
+    if seen is not None and seen.beyond:
+        return _beyond(seen.beyond[0], {**inputs, puzzle.out: out}, launch)
     made, spoiled = _guarded(kernel, puzzle, inputs, right.shape, launch)
     if spoiled:
         return spoiled
