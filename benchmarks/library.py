@@ -13,6 +13,7 @@ import functools
 import importlib
 import importlib.util
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -177,11 +178,13 @@ def threads() -> str:
     for module, ask in (("torch", "get_num_threads"), ("numexpr", "get_num_threads")):
         if importlib.util.find_spec(module):
             told.append(f"{module} {getattr(importlib.import_module(module), ask)()}")
-    return "threads: " + ", ".join(told) + "; every call makes its result anew"
+    return "threads: " + ", ".join(told) + ", passive when idle; every call makes its result anew"
 
 
 def main() -> int:
     """Run all."""
+    # PyTorch's threads would else go on turning for a while after its run, on a core that the next in turn needs.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ops", nargs="*", metavar="OP", help="only these ops, and no other line")
     parser.add_argument("--runs", type=int, default=7, help="counted runs of each (default 7)")
