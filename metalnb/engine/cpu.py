@@ -57,10 +57,13 @@ class Variant(NamedTuple):
         Threadgroups are dispatched as rows: OpenCL cuts sub-groups along x only, Metal across the group.
     wide : bool
         Positions or indices may be 2^31 or more.
+    even : bool
+        Such a row's lines are of whole SIMD-groups.
     """
 
     flat: bool = False
     wide: bool = False
+    even: bool = False
 
 
 @dataclass(slots=True)
@@ -211,14 +214,12 @@ class CpuEngine:
         bound = [
             cl.LocalMemory(a) if type(a) is int else (None if a is None else cl.SVM(a)) for a in arguments
         ]
-        variant = Variant(binary.unit.simd and threadgroup[1] * threadgroup[2] > 1, _is_wide(arguments, grid))
+        flat = binary.unit.signature.simd and threadgroup[1] * threadgroup[2] > 1
+        variant = Variant(flat, _is_wide(arguments, grid))
         with binary.lock:
-            kernel = binary.kernel
-            if variant != _USUAL:
-                kernel = binary.others.get(variant) or self._kernel(binary.unit, variant)
-                binary.others[variant] = kernel
-            if variant.flat:
-                return _launch_rows(queue, kernel, bound, grid, threadgroup, arguments)
+            if flat:
+                return self._launch_rows(queue, binary, variant, bound, grid, threadgroup, arguments)
+            kernel = self._entered(binary, variant)
             kernel.set_args(*bound)
             if grid[1] == grid[2] == threadgroup[1] == threadgroup[2] == 1:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid[:1], threadgroup[:1])
@@ -226,9 +227,35 @@ class CpuEngine:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid, threadgroup)
         return CpuTicket((event,), arguments)
 
+    def _launch_rows(
+        self, queue: Any, binary: CpuBinary, variant: Variant, bound: list[Any], grid: Grid, threadgroup: Grid,
+        held: Any,
+    ) -> CpuTicket:  # fmt: skip
+        """Start a dispatch whose threadgroups are rows, one launch for each size of threadgroup."""
+        cl = self._device.cl
+        groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
+        events, kept = [], []
+        for first, count, size in regions(grid, threadgroup):
+            region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))
+            row = size[0] * size[1] * size[2]
+            kernel = self._entered(binary, variant._replace(even=size[0] % _SIMD == 0))
+            kernel.set_args(*bound, cl.SVM(region))
+            whole = (count[0] * row, count[1], count[2])
+            events.append(cl.enqueue_nd_range_kernel(queue, kernel, whole, (row, 1, 1)))
+            kept.append(region)
+        return CpuTicket(events, (held, kept))
+
+    def _entered(self, binary: CpuBinary, variant: Variant) -> Any:
+        """Give the kernel for one way to enter it."""
+        if variant == _USUAL:
+            return binary.kernel
+        if variant not in binary.others:
+            binary.others[variant] = self._kernel(binary.unit, variant)
+        return binary.others[variant]
+
     def _kernel(self, unit: Unit, variant: Variant) -> Any:
         device = self.connect()
-        code = clang.spirv(unit, opencl(unit, flat=variant.flat, wide=variant.wide))
+        code = clang.spirv(unit, opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide))
         code = plain_extrema(divergent_liveouts(code))
         if not variant.wide:
             code = signed_indices(code)
@@ -238,6 +265,7 @@ class CpuEngine:
             raise CompileError([_refused(unit, error)]) from error
 
 
+_SIMD = 32
 _LINE = 64  # bytes of a cache line
 _USUAL = Variant()
 _WIDE = 2**31
@@ -245,24 +273,6 @@ _WIDE = 2**31
 
 def _is_wide(arguments: Sequence[Any], grid: Grid) -> bool:
     return max(grid) >= _WIDE or any(getattr(a, "nbytes", 0) >= _WIDE for a in arguments)
-
-
-def _launch_rows(
-    queue: Any, kernel: Any, bound: list[Any], grid: Grid, threadgroup: Grid, held: Any,
-) -> CpuTicket:  # fmt: skip
-    """Start a dispatch whose threadgroups are rows, one launch for each size of threadgroup."""
-    import pyopencl as cl
-
-    groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
-    events, kept = [], []
-    for first, count, size in regions(grid, threadgroup):
-        region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))
-        row = size[0] * size[1] * size[2]
-        kernel.set_args(*bound, cl.SVM(region))
-        whole = (count[0] * row, count[1], count[2])
-        events.append(cl.enqueue_nd_range_kernel(queue, kernel, whole, (row, 1, 1)))
-        kept.append(region)
-    return CpuTicket(events, (held, kept))
 
 
 def _refused(unit: Unit, error: Exception) -> Diagnostic:

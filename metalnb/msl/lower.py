@@ -48,17 +48,12 @@ class Unit:
     undefined: tuple[Constant, ...] = ()
     math: str = "fast"
 
-    @property
-    def simd(self) -> bool:
-        """True when the kernel may tell the lanes of a threadgroup apart."""
-        return self.cell.simd or any(h.simd for h in self.headers.values())
-
     def absent(self, param: Param) -> bool:
         """Tell whether a function constant removes a parameter (MSL 5.8.1)."""
         return bool(param.gate) and not any(c.name == param.gate and v for c, v in self.constants.items())
 
 
-def opencl(unit: Unit, *, flat: bool = False, wide: bool = False) -> str:
+def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False) -> str:
     """Write the text for a target that speaks C++ for OpenCL.
 
     Parameters
@@ -67,6 +62,8 @@ def opencl(unit: Unit, *, flat: bool = False, wide: bool = False) -> str:
     flat : bool
         True for threadgroups dispatched as one row (``$region`` in ``target/entry.h``); the region is then the
         entry point's last argument.
+    even : bool
+        True when such a row's lines are of whole SIMD-groups.
     wide : bool
         True when a thread's position may be 2^31 or more.
     """
@@ -78,7 +75,7 @@ def opencl(unit: Unit, *, flat: bool = False, wide: bool = False) -> str:
         text,
         "#pragma clang attribute pop",
         '#line 1 "entry point"',
-        _entry(unit.signature, flat=flat, wide=wide, simd=unit.simd),
+        _entry(unit.signature, flat=flat, even=even, wide=wide),
         "",
     ])  # fmt: skip
 
@@ -144,7 +141,7 @@ _INPUT = {
 }
 
 
-def _entry(signature: Signature, *, flat: bool, wide: bool, simd: bool) -> str:
+def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool) -> str:
     function = signature.function
     arguments = [""] * signature.arity
     formals = []
@@ -159,8 +156,8 @@ def _entry(signature: Signature, *, flat: bool, wide: bool, simd: bool) -> str:
         formals.append("const __global $region* region")
     # Where a kernel begins with `if (i < 5) return;` the device would start at the sixth thread, and cut its
     # SIMD-groups from there on. Not where all threads meet first.
-    meet = "  $simd_barrier(0);\n" if simd else ""
-    here = f"$here<{str(wide).lower()}>({'region' if flat else ''})"
+    meet = "  $simd_barrier(0);\n" if signature.simd else ""
+    here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
     return (
         f"__attribute__((intel_reqd_sub_group_size(32))) __kernel void {ENTRY}({', '.join(formals)}) {{\n"
         f"{meet}"
@@ -168,6 +165,10 @@ def _entry(signature: Signature, *, flat: bool, wide: bool, simd: bool) -> str:
         f"  {function}({', '.join(arguments)});\n"
         "}"
     )
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _input(given: Input, function: str) -> str:

@@ -15,6 +15,7 @@ from . import rules
 from .access import always_indexed
 from .barriers import barrier_in_branch, leaves_before_barrier
 from .hints import reword
+from .lanes import kernels_with_lanes, names_lanes
 from .parse import Parsed, parse
 from .signature import Constant, Field, Input, Param, Reflection, Signature, Struct, Type
 from .uses import uses
@@ -65,6 +66,7 @@ class _Reader:
         self.parsed = parsed
         self.problems: list[Diagnostic] = []
         self.structs: dict[str, Struct] = {}
+        self.spans: list[tuple[int, int] | None] = []  # of the kernels' definitions, in the cell's own text
         self.decls = list(_declarations(parsed, parsed.unit.cursor))
 
     def problem(self, cursor: Any, message: str, hint: str = "") -> None:
@@ -100,7 +102,16 @@ class _Reader:
             proto = tail.underlying_typedef_type.get_canonical()
             signature = self.signature(template, instance.name, instance.function, proto, _specialization(tail))
             found.append(signature)
-        return found
+        lanes = [s or names_lanes(i.attribute for i in k.inputs) for k, s in zip(found, self.lanes(), strict=True)]
+        return [replace(k, simd=simd) for k, simd in zip(found, lanes, strict=True)]
+
+    def lanes(self) -> list[bool]:
+        """Tell of each kernel whether its text, or a function's that it may call, tells lanes apart."""
+        cell = self.parsed.cell
+        own = [span for span in self.spans if span is not None]
+        if len(own) < len(self.spans) or any(h.simd for h in self.parsed.headers.values()):
+            return [True] * len(self.spans)
+        return kernels_with_lanes(cell.edited.text, own) if cell.simd else [False] * len(own)
 
     def signature(self, cursor: Any, name: str, function: str, proto: Any, made: Any = None) -> Signature:
         """Read one kernel; ``proto`` has its parameters' types, ``made`` is what a template was instantiated to."""
@@ -128,6 +139,8 @@ class _Reader:
         own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
         every = always_indexed(cursor, own) if own else frozenset()
         used = uses(cursor, frozenset(p.name for p in params))
+        here = self.parsed.owner(cursor.location) is self.parsed.cell
+        self.spans.append((cursor.extent.start.offset, cursor.extent.end.offset) if here else None)
         params = [replace(p, every=p.name in every and not p.reference, use=used[p.name]) for p in params]
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),

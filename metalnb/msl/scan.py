@@ -38,6 +38,7 @@ from .constructors import constructors
 from .deduction import thread_parameters
 from .edits import Edit, EditedText
 from .includes import INCLUDE, read_includes
+from .lanes import names_lanes
 from .literals import literals, pastes, texts
 from .members import overloads
 from .storage import body, function_aliases, function_parameters, storage, threadgroup_words
@@ -153,7 +154,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         any(expands) or _preprocessed(found, stream.directives),
         tuple(included.cells),
         frozenset(scanner.optional),
-        any(w.startswith(("simd", "quad")) or "_simdgroup" in w for w in words),
+        names_lanes(words),
         EditedText(source, included.bare).text,
         scanner.refused,
     )

@@ -174,6 +174,8 @@ class Signature:
         The line of a ``return`` by which threads may miss a later threadgroup_barrier, else 0.
     parted : int
         The line of a threadgroup_barrier in a branch that only some threads may take, else 0.
+    simd : bool
+        True when it may tell the lanes of a threadgroup apart.
     """
 
     name: str
@@ -186,6 +188,7 @@ class Signature:
     max_threads: int = 0
     leaves: int = 0
     parted: int = 0
+    simd: bool = True
 
     @property
     def buffers(self) -> tuple[Param, ...]:

@@ -39,13 +39,15 @@ template <bool wide> $always_inline $place $here() {
 }
 
 // A threadgroup dispatched as one row, so that its SIMD-groups are cut from it in order as Metal cuts them.
-// The launcher tells where the row's threadgroups stand.
+// The launcher tells where the row's threadgroups stand. Where a line of the threadgroup is of whole SIMD-groups (even),
+// the place is written so that the device's compiler sees: it is the same for all lanes, but for the lane along x.
 struct $region { $uint3 first, size, nominal, grid, groups; };
-template <bool wide> $always_inline $place $here(const __global $region* r) {
-  unsigned i = $id<wide>(get_local_id(0));
+template <bool wide, bool even> $always_inline $place $here(const __global $region* r) {
+  unsigned i = $id<wide>(get_local_id(0)), lane = even ? get_sub_group_local_id() : 0;
+  unsigned start = even ? get_sub_group_id() * 32 : i;
   $uint3 n = r->size, t = r->nominal, group = $IDS(get_group_id);
   $uint3 g = {group.x + r->first.x, group.y + r->first.y, group.z + r->first.z};
-  $uint3 l = {i % n.x, i / n.x % n.y, i / (n.x * n.y)};
+  $uint3 l = {start % n.x + lane, start / n.x % n.y, start / (n.x * n.y)};
   return {{g.x * t.x + l.x, g.y * t.y + l.y, g.z * t.z + l.z}, l, g, n, t, r->grid, r->groups, i, n.x * n.y * n.z};
 }
 #undef $IDS
