@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import metalnb as mnb
@@ -69,6 +70,8 @@ WRONG = {
         ("step < 256", "step < 16", "expected"),
         ("if (t < n) out[t]", "out[t]", "beyond the end"),
         ("t >= step ?", "t > step ?", "expected"),
+        (f"        {BARRIER}\n        sums[t] +=", "        sums[t] +=", "expected"),
+        (f"        {BARRIER}\n        float before", "        float before", "Which one is missing?"),
     ),
     "row_sums": (
         ("i < n", "i < 32", "beyond the end"),
@@ -97,11 +100,14 @@ WRONG = {
     ),
     "softmaxed": (
         ("largest = simd_max(largest);", "largest = 0;", "expected"),
+        ("float largest = -INFINITY;", "float largest = 0;", "out[1, 0] is nan, expected 1"),
         ("sum = simd_sum(sum);", "", "expected"),
         ("uint first = row * n;", "uint first = 0;", "never written"),
     ),
     "first_largest": (
         ("best = a[i];", "best = i;", "expected"),
+        ("-INFINITY;\n    uint where = 0xFFFFFFFF", "0;\n    uint where = 0", "all far below zero: out[0]"),
+        ("a[i] > best", "a[i] >= best", "expected"),
         ("simd_min", "simd_max", "expected"),
         ("if (lane == 0) ", "", "written by 32 threads"),
     ),
@@ -150,6 +156,18 @@ def test_a_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
     verdict = puzzles.check(solved(name, old, new), seed=7)
     assert not verdict
     assert told in verdict.message, verdict
+
+
+def test_the_hard_cases_do_not_depend_on_chance() -> None:
+    cases = puzzles.puzzle("first_largest").cases
+    assert [np.argmax(c.inputs["a"]) for c in cases] == [27, 0, 5, 40]
+
+
+def test_a_size_and_a_number_are_told_so_that_one_can_try_them() -> None:
+    verdict = puzzles.check(solved("first_largest", "0xFFFFFFFF);", "0xFFFFFFFF) + 4000000000u;"), seed=7)
+    assert verdict.message.startswith("with a of 1 element: out[0] is 4000000000, expected 0 ")
+    assert puzzles.check(solved("map_2d", "+ 10", "")).message.startswith("with a of shape (1, 1): ")
+    assert puzzles.check(solved("zip_add", "+ b[i]", "")).message.startswith("with a of 1 element and b of 1 element: ")
 
 
 def test_what_is_no_kernel() -> None:

@@ -13,7 +13,8 @@ from metalnb.errors import MetalnbError
 from metalnb.kernel import Kernel
 from metalnb.validation import Event, watch
 
-from .puzzle import Puzzle
+from .order import turned
+from .puzzle import Case, Puzzle
 
 __all__ = ["Verdict", "check_kernel"]
 
@@ -56,22 +57,45 @@ class Verdict:
 def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Verdict:
     """Run a kernel on the puzzle's sizes with fresh random inputs; stop at the first that is wrong."""
     rng = np.random.default_rng(seed)
-    for n in puzzle.sizes:
-        inputs = puzzle.given(rng, n)
+    drawn = (Case("", n, puzzle.given(rng, n)) for n in puzzle.sizes)
+    for case in (*drawn, *puzzle.cases):
         try:
-            wrong = _trial(puzzle, kernel, inputs, n)
+            wrong = _trial(puzzle, kernel, case.inputs, case.n)
         except MetalnbError as error:
             wrong = str(error)
         if wrong:
-            return Verdict(puzzle.name, passed=False, message=f"{_size(inputs)}: {wrong}")
-    count = len(puzzle.sizes)
-    told = f"right on {count} sizes, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}."
-    return Verdict(puzzle.name, passed=True, message=told)
+            return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {wrong}")
+    wrong = _other_order(puzzle, kernel, case)
+    if wrong:
+        return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {wrong}")
+    told = f"right on {len(puzzle.sizes)} sizes, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}"
+    if puzzle.cases:
+        told += f", and {len(puzzle.cases)} awkward cases"
+    return Verdict(puzzle.name, passed=True, message=f"{told}.")
 
 
-def _size(inputs: Mapping[str, Any]) -> str:
-    shapes = [f"{k} {v.shape if v.ndim > 1 else len(v)}" for k, v in inputs.items() if isinstance(v, np.ndarray)]
-    return "with " + ", ".join(shapes) if shapes else "at the first size"
+def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
+    """Give what is wrong when the SIMD-groups of the only threadgroup run in the other order, or nothing."""
+    launch = puzzle.launch(case.n)
+    threads = launch.get("threadgroup")
+    twin = turned(kernel, threads) if isinstance(threads, int) and launch["grid"] == threads else None
+    if twin is None:
+        return ""
+    right = np.asarray(puzzle.spec(**case.inputs))
+    wrong = _compare(puzzle, _guarded(twin, puzzle, case.inputs, right.shape, launch)[0], right, [])
+    if not wrong:
+        return ""
+    return (
+        f"right here by luck. With its SIMD-groups run in another order, {wrong}\n"
+        "Nothing settles that order but barriers. Which one is missing?"
+    )
+
+
+def _size(case: Case) -> str:
+    arrays = {name: a for name, a in case.inputs.items() if isinstance(a, np.ndarray)}
+    sizes = [f"{name} of {_count(a.size) if a.ndim == 1 else f'shape {a.shape}'}" for name, a in arrays.items()]
+    told = f"with {' and '.join(sizes)}" if sizes else "at the first size"
+    return f"{told}, {case.told}" if case.told else told
 
 
 def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> str:
@@ -165,7 +189,7 @@ def _compare(puzzle: Puzzle, made: np.ndarray[Any, Any], right: np.ndarray[Any, 
     first = np.argwhere(~close)[0]
     place = tuple(int(i) for i in first)
     wrong = int((~close).sum())
-    told = f"{_at(puzzle.out, first)} is {made[place]:.6g}, expected {right[place]:.6g}"
+    told = f"{_at(puzzle.out, first)} is {_number(made[place])}, expected {_number(right[place])}"
     told += f" ({wrong} of {made.size} elements are wrong)."
     return f"{told}\n{twice}" if twice else told
 
@@ -186,6 +210,10 @@ def _twice(puzzle: Puzzle, events: list[Event]) -> str:
                 "which write comes last is chance. Let one thread write each element."
             )
     return ""
+
+
+def _number(value: np.generic) -> str:
+    return str(value) if np.issubdtype(value.dtype, np.integer) else f"{value:.6g}"
 
 
 def _at(name: str, index: Any) -> str:

@@ -11,12 +11,31 @@ import numpy as np
 
 from metalnb.display import Source
 
-__all__ = ["Launch", "Puzzle"]
+__all__ = ["Case", "Launch", "Puzzle"]
 
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n\n"
 
 Array = np.ndarray[Any, Any]
 Launch = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs chosen by hand, which random ones seldom resemble.
+
+    Attributes
+    ----------
+    told : str
+        What is special about them, in words that follow "with a of 100 elements, …".
+    n : int
+        The size, for `Puzzle.launch`.
+    inputs : dict
+        Arrays and scalars by parameter name, as `Puzzle.given` makes them.
+    """
+
+    told: str
+    n: int
+    inputs: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -40,6 +59,8 @@ class Puzzle:
         ``launch(n)`` gives grid, threadgroup and threadgroup_memory for a size.
     sizes : tuple of int
         Those that `check` tries.
+    cases : tuple of Case
+        What `check` tries after these.
     shown : int
         The size that `show` draws.
     hints : tuple of str
@@ -62,6 +83,7 @@ class Puzzle:
     spec: Callable[..., Array]
     launch: Callable[[int], Launch]
     sizes: tuple[int, ...] = (1, 8, 31, 32, 33, 100, 257)
+    cases: tuple[Case, ...] = ()
     shown: int = 8
     hints: tuple[str, ...] = ()
     out: str = "out"

@@ -6,48 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from .inputs import ARG_MAX, floats, large_rows, matrices, rectangle, rows, signal, values, vector, vectors
 from .puzzle import Puzzle
 
 __all__ = ["PUZZLES"]
 
 _GROUP = 256
 _TILE = 8
-
-
-def _floats(rng: np.random.Generator, shape: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(rng.normal(0, 1, shape), np.float32)
-
-
-def _vectors(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"a": _floats(rng, n), "b": _floats(rng, n), "n": n}
-
-
-def _signal(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"a": _floats(rng, n), "b": _floats(rng, 4), "n": n, "k": 4}
-
-
-def _vector(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"a": _floats(rng, n), "n": n}
-
-
-def _rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"a": _floats(rng, (5, n)), "n": n}
-
-
-def _large_rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"a": _floats(rng, (5, n)) + np.float32(200), "n": n}
-
-
-def _matrices(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"a": _floats(rng, (n, n)), "b": _floats(rng, (n, n)), "n": n}
-
-
-def _rectangle(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"a": _floats(rng, (n, n + 3)), "rows": n, "columns": n + 3}
-
-
-def _values(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"a": rng.integers(0, 16, n).astype(np.uint32)}
 
 
 def _double(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -82,7 +47,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _vectors,
+        vectors,
         lambda a, b, n: np.array([_double(a) @ _double(b)]),
         lambda n: {"grid": _GROUP, "threadgroup": _GROUP},
         sizes=(1, 8, 31, 32, 33, 100, 256),
@@ -102,7 +67,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _signal,
+        signal,
         lambda a, b, n, k: np.correlate(np.concatenate([_double(a), np.zeros(k - 1)]), _double(b), "valid"),
         lambda n: {"grid": n},
         hints=("A loop over j from 0 to k.", "Leave out the terms where i + j is n or more."),
@@ -118,7 +83,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _vector,
+        vector,
         lambda a, n: np.cumsum(_double(a)),
         lambda n: {"grid": _GROUP, "threadgroup": _GROUP},
         sizes=(1, 8, 31, 32, 33, 100, 256),
@@ -139,7 +104,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _rows,
+        rows,
         lambda a, n: _double(a).sum(1),
         lambda n: {"grid": 5 * 32, "threadgroup": 32},
         sizes=(1, 31, 32, 33, 100, 257),
@@ -157,7 +122,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _vectors,
+        vectors,
         lambda a, b, n: np.array([_double(a) @ _double(b)]),
         lambda n: {"grid": 32, "threadgroup": 32},
         sizes=(1, 31, 32, 33, 100, 1000),
@@ -178,7 +143,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _matrices,
+        matrices,
         lambda a, b, n: _double(a) @ _double(b),
         lambda n: {"grid": _tiles(n), "threadgroup": (_TILE, _TILE)},
         sizes=(1, 7, 8, 9, 20),
@@ -199,7 +164,7 @@ PUZZLES = (
     // your line here
 }
 """,
-        _values,
+        values,
         lambda a: np.bincount(a, minlength=16).astype(np.uint32),
         lambda n: {"grid": n},
         sizes=(1, 32, 33, 1000),
@@ -223,7 +188,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _rectangle,
+        rectangle,
         lambda a, rows, columns: a.T,
         lambda n: {"grid": (_tiles(n + 3)[0], _tiles(n)[0]), "threadgroup": (_TILE, _TILE)},
         sizes=(1, 5, 8, 9, 20),
@@ -237,16 +202,16 @@ PUZZLES = (
     Puzzle(
         "softmaxed",
         "17 · Softmax",
-        "Each of five rows becomes exp(a[i] - m) / s, where m is the row's largest element and s makes the "
-        "row's sum 1. "
-        "One SIMD-group of 32 for each row. Without m, exp overflows: the numbers are large.",
+        "Each of five rows becomes exp(a[i] - m) / s, where m is the row's largest element and s makes the row's "
+        "sum 1. One SIMD-group of 32 for each row. Without m, exp overflows in one row and is 0 throughout in the next:"
+        " the numbers lie far above zero and far below.",
         """kernel void softmaxed(device const float* a, device float* out, constant uint& n,
                       uint row [[threadgroup_position_in_grid]],
                       uint lane [[thread_index_in_simdgroup]]) {
     // your lines here
 }
 """,
-        _large_rows,
+        large_rows,
         _softmax,
         lambda n: {"grid": 5 * 32, "threadgroup": 32},
         sizes=(1, 31, 32, 33, 100),
@@ -266,7 +231,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        lambda rng, n: {"a": np.round(_floats(rng, n)), "n": n},
+        lambda rng, n: {"a": np.round(floats(rng, n)), "n": n},
         lambda a, n: np.array([np.argmax(a)], np.uint32),
         lambda n: {"grid": 32, "threadgroup": 32},
         sizes=(1, 31, 32, 33, 100, 1000),
@@ -275,6 +240,7 @@ PUZZLES = (
             "Each lane first finds its own best over every 32nd element.",
             "Then the largest value of all: simd_max. Which lanes have it? Of their indices, take simd_min.",
         ),
+        cases=ARG_MAX,
     ),
     Puzzle(
         "smoothed",
@@ -290,7 +256,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _rectangle,
+        rectangle,
         _smoothed,
         lambda n: {"grid": (_tiles(n + 3)[0], _tiles(n)[0]), "threadgroup": (_TILE, _TILE)},
         sizes=(1, 5, 8, 9, 20),
