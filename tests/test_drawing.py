@@ -52,6 +52,12 @@ def test_reads_tell_who_reads_what_in_each_step() -> None:
     assert pixels(drawing.reads([[0], [1]], size=20)).shape[1] > pixels(drawing.reads([[0], [1]])).shape[1]
 
 
+def test_reads_call_readers_and_steps_as_the_kernel_does() -> None:
+    picture = drawing.reads([[0, 2], [1, 3]], word="lane", loop="k")
+    assert repr(picture) == "k = 0: lanes 0 to 1 read elements 0 1\nk = 1: lanes 0 to 1 read elements 2 3"
+    assert picture.png != drawing.reads([[0, 2], [1, 3]]).png  # the rows are called so too
+
+
 def test_the_thread_that_reads_an_element_gives_it_its_colour() -> None:
     drawn = pixels(drawing.reads([[1], [0]]))[..., :3]
     first, second = (np.array(list(bytes.fromhex(name[1:]))) for name in COLOURS[:2])
@@ -64,6 +70,16 @@ def test_a_ladder_tells_each_rate_against_the_limit() -> None:
     assert repr(picture) == "one thread  5.00 GB/s, 12 % of the limit\nall         30.0 GB/s, 75 % of the limit"
     assert shades(picture) == 2  # the newest stands out
     assert repr(drawing.ladder({"a": 1e9}, 2e9, unit="FLOP/s")) == "a  1.00 GFLOP/s, 50 % of the limit"
+
+
+def test_the_best_of_a_ladder_can_stand_out_instead_of_the_newest() -> None:
+    def marked(rates: dict[str, float], *, best: bool) -> float:
+        drawn = pixels(drawing.ladder(rates, 40e9, best=best))[..., :3]
+        wanted = np.array(list(bytes.fromhex(COLOURS[3][1:])))
+        return float(np.nonzero((drawn == wanted).all(-1))[0].mean() / len(drawn))
+
+    rates = {"fast": 30e9, "slow": 5e9}
+    assert marked(rates, best=True) < 0.4 < marked(rates, best=False)
 
 
 def test_a_picture_is_transparent_so_that_it_suits_any_page() -> None:

@@ -12,8 +12,8 @@ from .canvas import COLOURS, INCHES, INK, Picture, png
 __all__ = ["ladder"]
 
 
-def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s") -> Picture:
-    """Draw how fast each version of a kernel was, against the limit; the newest stands out.
+def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best: bool = False) -> Picture:
+    """Draw how fast each version of a kernel was, against the limit; the newest stands out, or the best.
 
     Parameters
     ----------
@@ -23,6 +23,8 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s") -> Pi
         In the same unit.
     unit : str, optional
         ``"FLOP/s"`` for kernels that compute.
+    best : bool, optional
+        The fastest stands out, for versions that are no steps.
 
     Returns
     -------
@@ -36,8 +38,8 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s") -> Pi
     Examples
     --------
     >>> ladder({"one thread": 5e9, "all threads": 30e9}, 40e9)
-    one thread   5 GB/s, 12 % of the limit
-    all threads  30 GB/s, 75 % of the limit
+    one thread   5.00 GB/s, 12 % of the limit
+    all threads  30.0 GB/s, 75 % of the limit
     """
     if not rates or min(limit, *rates.values()) <= 0:
         raise ArgumentError(f"ladder: needs rates above 0 and a limit above 0; got {dict(rates)}, {limit}.")
@@ -45,11 +47,11 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s") -> Pi
 
     told = {name: f"{rate(value, unit)}, {percent(value / limit)} of the limit" for name, value in rates.items()}
     low, right = min(*rates.values(), limit) / 3, 1.2 * max(*rates.values(), limit)
+    marked = max(rates, key=rates.__getitem__) if best else list(rates)[-1]
     figure = Figure(figsize=(8.2, 0.5 + INCHES * len(rates)), layout="constrained")
     axes = figure.subplots()
     for place, (name, value) in enumerate(rates.items()):
-        newest = place == len(rates) - 1
-        axes.barh(place, value - low, left=low, height=0.62, color=COLOURS[3] if newest else COLOURS[4])
+        axes.barh(place, value - low, left=low, height=0.62, color=COLOURS[3 if name == marked else 4])
         axes.text(right, place, told[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
     axes.axvline(limit, color=INK, linestyle="--", linewidth=1)
     axes.set(xscale="log", xlim=(low, right * 6), ylim=(len(rates) - 0.4, -0.6), yticks=range(len(rates)))

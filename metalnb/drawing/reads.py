@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["reads"]
 
 
-def reads(places: ArrayLike, *, size: int | None = None) -> Picture:
+def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", loop: str = "") -> Picture:
     """Draw which element of an array each thread reads in each step: one row a step, one colour a thread.
 
     Parameters
@@ -24,6 +24,10 @@ def reads(places: ArrayLike, *, size: int | None = None) -> Picture:
         The element that thread t reads in step s.
     size : int, optional
         Elements of the array; by default up to the last one that is read.
+    word : str, optional
+        What a reader is called.
+    loop : str, optional
+        The variable that counts the steps, from 0; without one they are step 1, step 2, …
 
     Returns
     -------
@@ -39,6 +43,9 @@ def reads(places: ArrayLike, *, size: int | None = None) -> Picture:
     >>> reads([[0, 2], [1, 3]])
     step 1: threads 0 to 1 read elements 0 1
     step 2: threads 0 to 1 read elements 2 3
+    >>> reads([[0, 2], [1, 3]], word="lane", loop="k")
+    k = 0: lanes 0 to 1 read elements 0 1
+    k = 1: lanes 0 to 1 read elements 2 3
     """
     table = np.asarray(places)
     if table.ndim != 2 or not table.size or table.dtype.kind not in "iu":
@@ -52,9 +59,11 @@ def reads(places: ArrayLike, *, size: int | None = None) -> Picture:
     for step, row in enumerate(table.T):
         colours[step, row] = [colour(t) for t in range(threads)]
         labels[step, row] = [str(t) for t in range(threads)]
-    figure, axes = sheet([f"step {s}" for s in range(1, steps + 1)], count, pitch=1)
+    names = [f"{loop} = {s}" if loop else f"step {s + 1}" for s in range(steps)]
+    figure, axes = sheet(names, count, pitch=1)
     cells(axes, colours, labels, pitch=1)
-    told = [f"step {s}: threads 0 to {threads - 1} read elements {_words(row)}" for s, row in enumerate(table.T, 1)]
+    who = f"{word}s 0 to {threads - 1}"
+    told = [f"{name}: {who} read elements {_words(row)}" for name, row in zip(names, table.T, strict=True)]
     return Picture(png(figure), "\n".join(told))
 
 
