@@ -181,3 +181,28 @@ def test_an_index_that_is_stored_too_keeps_its_type() -> None:
     out = np.full(96, 7, np.uint32)
     mnb.compile(cell, engine="cpu").place(np.arange(64, dtype=np.uint32), out, grid=32)
     assert out[32:].tolist() == [n for even in range(32, 96, 2) for n in (even, 7)]
+
+
+def test_a_number_of_an_instruction_is_not_taken_for_a_value() -> None:
+    """The number of an instruction of OpenCL's library, an alignment, a mode: each may be some index's id by chance."""
+    cell = HEAD + """
+    kernel void least(device const float* a, device float* out, uint2 p [[thread_position_in_grid]],
+                      uint2 size [[threads_per_grid]]) {
+        uint place = p.y * size.x + p.x;
+        out[place] = min(1.5 * a[place], 1.0);
+    }"""
+    unit = mnb.compile(cell, engine="cpu").least.unit
+    before = clang.spirv(unit, opencl(unit))
+    rewritten = _opcodes(signed_indices(before))
+    assert rewritten != _opcodes(before)
+    words = array.array("I", before)
+    at, modes = 5, []
+    while at < len(words):
+        if words[at] == 4 << 16 | 16:  # OpExecutionMode: the kernel, the mode, a literal
+            modes.append(at + 3)
+        at += words[at] >> 16
+    assert modes
+    for value in range(1, words[3]):
+        for mode in modes:
+            words[mode] = value
+        assert _opcodes(signed_indices(words.tobytes())) == rewritten, value

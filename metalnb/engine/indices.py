@@ -22,7 +22,7 @@ import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .spirv import instructions, result_types, words_of
+from .spirv import Instruction, instructions, operands, result_types, words_of
 
 __all__ = ["signed_indices"]
 
@@ -34,7 +34,7 @@ _DIFFERENCE = 130
 _WIDTHS = (4, 5)  # of a constant's instruction: 32 bits, 64 bits
 _MASK = array.array("I", (0xFFFFFFFF, 0))
 _ACCESS = frozenset({65, 66, 67, 70})  # OpAccessChain and its InBounds and Ptr kin
-_NO_USE = frozenset({3, 4, 5, 6, 7, 8, 71, 72, 317})  # names, lines, decorations
+_FUNCTION = 54
 
 
 class _Value(NamedTuple):
@@ -118,10 +118,16 @@ class _Module:
         self._type_of = result_types(words)
         self._indexed: set[int] = set()
         self._elsewhere: set[int] = set()  # used by anything but an index or a value of ours
-        for at, opcode, length in instructions(words):
-            self._read(words, at, opcode, length)
+        inside = False
+        for instruction in instructions(words):
+            inside = inside or instruction.opcode == _FUNCTION
+            if inside:
+                self._use(words, instruction)
+            else:
+                self._declare(words, instruction)
 
-    def _read(self, words: array.array[int], at: int, opcode: int, length: int) -> None:
+    def _declare(self, words: array.array[int], instruction: Instruction) -> None:
+        at, opcode, length = instruction
         if opcode == _TYPE_INT and words[at + 2] == 32:
             self.short.add(words[at + 1])
         elif opcode == _TYPE_INT and words[at + 2] == 64:
@@ -130,15 +136,16 @@ class _Module:
             self.high.add(words[at + 2])
             if words[at + 3 : at + length] == _MASK:
                 self.masks.add(words[at + 2])
-        if opcode in _NO_USE:
-            return
+
+    def _use(self, words: array.array[int], instruction: Instruction) -> None:
+        at, opcode, length = instruction
         if opcode in _ARITHMETIC or opcode in {_U_CONVERT, _AND}:
             self._values[words[at + 2]] = _Value(at, opcode, words[at + 1], tuple(words[at + 3 : at + length]))
         elif opcode in _ACCESS:
             self._elsewhere.add(words[at + 3])
             self._indexed.update(words[at + 4 : at + length])
-        else:  # types, results and literals are taken for uses too (a store has none): that only leaves more as it is
-            self._elsewhere.update(words[at + 1 : at + length])
+        else:
+            self._elsewhere.update(words[place] for place in operands(instruction))
 
     def _differences(self) -> set[int]:
         """Give the values that may be less than what they are made from, and all that is made from those."""

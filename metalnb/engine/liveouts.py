@@ -15,7 +15,7 @@ import array
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from .spirv import HEADER, TYPES, Instruction, instructions, result_types, words_of
+from .spirv import HEADER, TYPES, Instruction, instructions, operands, result_types, words_of
 
 __all__ = ["divergent_liveouts"]
 
@@ -27,14 +27,6 @@ _LOAD, _SHIFT_RIGHT, _CONVERT, _ADD, _BITCAST, _CONSTRUCT, _NOT_EQUAL, _OR, _ELE
 _BRANCH, _CONDITIONAL, _SWITCH = 249, 250, 251
 _LANE, _LANE_NAME = 41, "__spirv_BuiltInSubgroupLocalInvocationId"
 _INPUT = 1
-
-# Instructions whose operands are not all ids: where the ids are. The rest have theirs from word 3 on.
-_IDS = {
-    _LOAD: (3, 4), 62: (1, 3), 63: (1, 3), 64: (1, 4), 79: (3, 5), 81: (3, 4), 82: (3, 5), 12: (5, None), 57: (4, None),
-    _BRANCH: (0, 0), _CONDITIONAL: (1, 2), _SWITCH: (1, 2), 246: (0, 0), 247: (0, 0), 254: (1, 2), 256: (1, 2),
-    257: (1, 2), 224: (1, None), 225: (1, None), 228: (1, None),
-}  # fmt: skip
-
 
 class _Block(NamedTuple):
     label: int
@@ -92,7 +84,7 @@ class _Rewriter:
         used = {
             self.words[at]
             for block in function if block.label not in body
-            for i in block.body for at in _operands(i)
+            for i in block.body for at in operands(i)
         }  # fmt: skip
         carried = {self.words[i.at + 2] for i in blocks[head].body if i.opcode == _PHI}
         for phi in self._sources(sorted(used & inside.keys()), inside, carried):
@@ -112,7 +104,7 @@ class _Rewriter:
             if value in carried:
                 found.add(value)  # what is computed from it is then different for each thread, too
                 continue
-            for at in _operands(inside[value]):
+            for at in operands(inside[value]):
                 operand = self.words[at]
                 if operand in inside and operand not in seen:
                     seen.add(operand)
@@ -256,16 +248,6 @@ class _Rewriter:
                 out.append(self.lane)
             out.extend(self.after.get(at, ()))
         return out.tobytes()
-
-
-def _operands(instruction: Instruction) -> Iterator[int]:
-    """Yield the offsets of an instruction's value operands."""
-    at, opcode, length = instruction
-    if opcode == _PHI:
-        yield from range(at + 3, at + length, 2)
-        return
-    first, last = _IDS.get(opcode, (3, None))
-    yield from range(at + first, at + (length if last is None else min(last, length)))
 
 
 def _functions(

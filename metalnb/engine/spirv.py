@@ -9,7 +9,7 @@ import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["HEADER", "TYPES", "Instruction", "instructions", "result_types", "words_of"]
+__all__ = ["HEADER", "TYPES", "Instruction", "instructions", "operands", "result_types", "words_of"]
 
 HEADER = 5
 TYPES = range(19, 40)  # OpTypeVoid … OpTypeForwardPointer
@@ -39,6 +39,25 @@ def instructions(words: array.array[int]) -> Iterator[Instruction]:
     while at < len(words) and words[at] >> 16:
         yield Instruction(at, words[at] & 0xFFFF, words[at] >> 16)
         at += words[at] >> 16
+
+
+_PHI = 245
+# Instructions of a function whose operands are not all values: where those are. The rest have theirs from word 3 on.
+_OPERANDS = {
+    12: (5, None), 57: (4, None), 61: (3, 4), 62: (1, 3), 63: (1, 3), 64: (1, 4), 79: (3, 5), 81: (3, 4), 82: (3, 5),
+    224: (1, None), 225: (1, None), 228: (1, None), 246: (0, 0), 247: (0, 0), 249: (0, 0), 250: (1, 2), 251: (1, 2),
+    254: (1, 2), 256: (1, 2), 257: (1, 2),
+}  # fmt: skip
+
+
+def operands(instruction: Instruction) -> Iterator[int]:
+    """Yield the offsets of the values that an instruction of a function takes."""
+    at, opcode, length = instruction
+    if opcode == _PHI:
+        yield from range(at + 3, at + length, 2)
+        return
+    first, last = _OPERANDS.get(opcode, (3, None))
+    yield from range(at + first, at + (length if last is None else min(last, length)))
 
 
 _FUNCTION = 54
