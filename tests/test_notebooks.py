@@ -16,7 +16,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 PICTURES = {
     "01_first_kernel.ipynb": 3,
     "02_memory_and_throughput.ipynb": 8,
-    "03_reductions.ipynb": 13,
+    "03_reductions.ipynb": 14,
     "04_tiling.ipynb": 20,
     "05_the_kernel_library.ipynb": 2,
     "06_julia_live.ipynb": 10,
