@@ -36,8 +36,8 @@ class CellMagics(Magics):
     )  # fmt: skip
     @argument(
         "--math", metavar="MODE", choices=("fast", "precise"), default=_DEFAULT["math"],
-        help="fast lets the compiler reorder arithmetic; precise keeps IEEE 754, but for a sum that one thread makes in a loop on "
-        "engine cpu (default: %(default)s)",
+        help="fast lets the compiler reorder arithmetic; precise keeps IEEE 754, but for a sum that one thread makes "
+        "in a loop on engine cpu (default: %(default)s)",
     )  # fmt: skip
     @argument(
         "--constant", metavar="NAME=VALUE", type=assignment, action="append", default=[],
