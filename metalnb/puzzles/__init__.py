@@ -7,8 +7,9 @@
 >>> puzzles.hint("add_ten")        # a nudge; again for the next
 
 puzzle.py        what a puzzle is
-simple.py, together.py   the puzzles
+simple.py, together.py   the puzzles; inputs.py, what the second are given
 check.py         right or wrong, and why
+order.py         the same kernel with its SIMD-groups in another order
 draw.py          the picture of it
 solutions/       one way to solve each
 """
@@ -64,7 +65,8 @@ def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:
     -------
     Verdict
         True when it does; else its message says what is wrong: the first wrong element with what was expected, elements
-        never written, elements that two threads write, accesses beyond the end.
+        never written, elements that two threads write, accesses beyond the end, and some missing barriers: on a CPU not
+        every one shows.
     """
     return check_kernel(_puzzle_of(kernel, "check"), kernel, seed)
 
