@@ -14,7 +14,7 @@ from . import tuned
 from .binding import Binder
 from .display import Card, bundle, cards_html
 from .errors import ArgumentError, LaunchError, MetalnbError
-from .launch import check_grid, check_threadgroup, grid_of_shape
+from .launch import check_grid, check_places, check_threadgroup, grid_of_shape
 from .msl.lower import Unit
 from .msl.signature import Reflection, Signature
 from .resident import Resident, is_resident, refuse_engine, residents
@@ -193,6 +193,8 @@ class Kernel:
         bound = self._binder.bind(args, named)
         sizes, shape = self._grid(bound, grid, shapes)
         group = check_threadgroup(self.signature, threadgroup, sizes, tuned=self.tuned)
+        if self.signature.places:
+            check_places(self.signature, sizes, group)
         outputs = []
         if any(b is None for b in bound):
             outputs = self._allocate(bound, shape, shapes, held)

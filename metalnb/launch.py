@@ -11,7 +11,10 @@ from .engine.base import Grid
 from .errors import LaunchError
 from .msl.signature import Signature
 
-__all__ = ["check_grid", "check_threadgroup", "default_threadgroup", "dimensions", "grid_of_shape", "position_width"]
+__all__ = [
+    "check_grid", "check_places", "check_threadgroup", "default_threadgroup", "dimensions", "grid_of_shape",
+    "position_width",
+]  # fmt: skip
 
 MAX_THREADS = 1024
 _SIMD = 32
@@ -119,6 +122,28 @@ def check_threadgroup(
         message = f"{signature.name}: threadgroup {shown} is {threads} threads; this kernel allows {limit} ({why})."
         raise LaunchError(message)
     return sizes
+
+
+def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
+    """Refuse a threadgroup of which some thread has no place in an array of threadgroup memory.
+
+    Raises
+    ------
+    LaunchError
+    """
+    x, y, z = (min(n, size) for n, size in zip(threadgroup, grid, strict=True))
+    for name, attribute, count in signature.places:
+        used = {"thread_position_in_threadgroup": x, "thread_index_in_threadgroup": x * y * z}.get(attribute)
+        most = count if used is not None else count * _SIMD
+        threads = x * y * z if used is None else used
+        if threads > most:
+            what = "SIMD-group" if used is None else "thread"
+            message = (
+                f"{signature.name}: a threadgroup of {' × '.join(str(n) for n in threadgroup if n > 1)} threads is too "
+                f"large for its '{name}': each {what} uses the element at its own place [[{attribute}]], and there are "
+                f"{count:,}. Pass a threadgroup of at most {most:,} threads, or make '{name}' larger."
+            )
+            raise LaunchError(message)
 
 
 def _triple(signature: Signature, what: str, given: Any, least: int) -> Grid:

@@ -1,4 +1,4 @@
-"""Which buffers a kernel surely indexes by the thread's own position, in every thread of the grid.
+"""Which arrays a kernel surely indexes by the thread's own position, in every thread of the grid.
 
 ``out[i] = a * x[i] + y[i]``, with ``i`` the thread's position in a 1-D grid and no condition around it: each of the
 three must have an element for every thread. Only what is certain is told; a guarded access is not.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["always_indexed"]
+__all__ = ["always_indexed", "threadgroup_arrays"]
 
 _PLAIN = frozenset({
     "DECL_STMT", "BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR", "CALL_EXPR", "UNEXPOSED_EXPR",
@@ -21,16 +21,16 @@ _CURSORS = 4096
 
 
 def always_indexed(kernel: Any, position: str) -> frozenset[str]:
-    """Name the parameters indexed by ``position`` in every thread.
+    """Name the arrays indexed by ``position`` in every thread.
 
     Parameters
     ----------
     kernel : clang.cindex.Cursor
         The kernel's definition.
     position : str
-        The name of its 1-D ``[[thread_position_in_grid]]``.
+        The name of an input: its 1-D ``[[thread_position_in_grid]]``, say.
     """
-    body = next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
+    body = _body(kernel)
     if body is None:
         return frozenset()
     found: set[str] = set()
@@ -46,6 +46,23 @@ def always_indexed(kernel: Any, position: str) -> frozenset[str]:
             if name:
                 found.add(name)
     return frozenset(found)
+
+
+def threadgroup_arrays(kernel: Any) -> dict[str, int]:
+    """Count the elements of the arrays in threadgroup memory that a kernel declares at the top of its body."""
+    body = _body(kernel)
+    statements = body.get_children() if body is not None else ()
+    found = {}
+    for statement in statements:
+        for declared in statement.get_children() if statement.kind.name == "DECL_STMT" else ():
+            array = declared.type.get_pointee()  # the scan made a reference of it
+            if declared.kind.name == "VAR_DECL" and array.kind.name == "CONSTANTARRAY" and "__local" in array.spelling:
+                found[str(declared.spelling)] = int(array.element_count)
+    return found
+
+
+def _body(kernel: Any) -> Any:
+    return next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
 
 
 def _certain(statement: Any, left: list[int]) -> Iterator[Any]:

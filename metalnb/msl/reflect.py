@@ -12,7 +12,7 @@ from metalnb.dtypes import layout_of, spell
 from metalnb.errors import CompileError, Diagnostic
 
 from . import rules
-from .access import always_indexed
+from .access import always_indexed, threadgroup_arrays
 from .barriers import barrier_in_branch, leaves_before_barrier
 from .hints import reword
 from .lanes import kernels_with_lanes, names_lanes
@@ -57,6 +57,22 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
     optional = frozenset[str]().union(cell.optional, *(h.optional for h in headers.values()))
     constants = tuple(reader.constants(optional))
     return Reflection(tuple(kernels), tuple(reader.structs.values()), constants)
+
+
+_PLACES = frozenset({
+    "thread_position_in_threadgroup", "thread_index_in_threadgroup", "simdgroup_index_in_threadgroup",
+})  # fmt: skip
+
+
+def _places(cursor: Any, inputs: list[Input]) -> tuple[tuple[str, str, int], ...]:
+    """Find the arrays in threadgroup memory that each thread indexes by its place in the threadgroup."""
+    arrays = threadgroup_arrays(cursor)
+    return tuple(
+        (name, given.attribute, arrays[name])
+        for given in inputs
+        if arrays and given.width == 1 and given.attribute in _PLACES
+        for name in sorted(arrays.keys() & always_indexed(cursor, given.name))
+    )
 
 
 class _Reader:
@@ -145,7 +161,7 @@ class _Reader:
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),
             self.parsed.diagnostic(cursor.location, "").line,
-            limit or 0, *self.misses(cursor, inputs),
+            limit or 0, *self.misses(cursor, inputs), places=_places(cursor, inputs),
         )  # fmt: skip
 
     def misses(self, cursor: Any, inputs: list[Input]) -> tuple[int, int]:

@@ -176,6 +176,9 @@ class Signature:
         The line of a threadgroup_barrier in a branch that only some threads may take, else 0.
     simd : bool
         True when it may tell the lanes of a threadgroup apart.
+    places : tuple of (str, str, int)
+        Arrays in threadgroup memory of which each thread surely uses the element at its own place: the array, the
+        input that is the place, and the elements there are.
     """
 
     name: str
@@ -189,6 +192,7 @@ class Signature:
     leaves: int = 0
     parted: int = 0
     simd: bool = True
+    places: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def buffers(self) -> tuple[Param, ...]:
@@ -248,4 +252,6 @@ def _struct(data: dict[str, Any]) -> Struct:
 
 def _signature(data: dict[str, Any]) -> Signature:
     params = tuple(Param(**{**p, "type": _type(p["type"])}) for p in data["params"])
-    return Signature(**{**data, "params": params, "inputs": tuple(Input(**i) for i in data["inputs"])})
+    inputs = tuple(Input(**i) for i in data["inputs"])
+    places = tuple((name, attribute, count) for name, attribute, count in data["places"])
+    return Signature(**{**data, "params": params, "inputs": inputs, "places": places})
