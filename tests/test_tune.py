@@ -74,15 +74,15 @@ X = np.linspace(0, 1, 1 << 12, dtype=np.float32)
 
 def test_the_best_is_the_one_that_does_least(program: mnb.Program, forgotten: None) -> None:
     y = np.zeros_like(X)
-    tuner = swept(program.grouped, X, y, threadgroup=[1, 4, 512, 2048, (32, 64)])
-    assert tuner.best.threadgroup == (512,)
+    tuner = swept(program.grouped, X, y, threadgroup=[1, 4, 1024, 2048, (32, 64)])
+    assert tuner.best.threadgroup == (1024,)
     assert (tuner.done, len(tuner.trials), tuner.running) == (5, 5, False)
     assert [t.threadgroup for t in tuner.failures] == [(2048,), (32, 64)]
     assert all("2048 threads; Metal allows 1024" in t.error for t in tuner.failures)
     assert tuner.trials[0].seconds > 20 * tuner.best.seconds
-    assert tuner.gain > 1.2
+    assert tuner.gain > 1  # a quarter of the work that 256 make of it
     assert (y == 0).all(), "the user's arrays are never changed"
-    assert "best: threadgroup 512" in tuner.text()
+    assert "best: threadgroup 1024" in tuner.text()
     assert tuner.html().count("metalnb-best") == 1 + 1  # one cell, and its style
 
 
