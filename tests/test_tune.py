@@ -82,7 +82,7 @@ def test_the_best_is_the_one_that_does_least(program: mnb.Program, forgotten: No
     assert tuner.trials[0].seconds > 20 * tuner.best.seconds
     assert tuner.gain > 1  # a quarter of the work that 256 make of it
     assert (y == 0).all(), "the user's arrays are never changed"
-    assert "best: threadgroup 1024" in tuner.text()
+    assert "best: threadgroup 1,024" in tuner.text()
     assert tuner.html().count("metalnb-best") == 1 + 1  # one cell, and its style
 
 
