@@ -140,6 +140,13 @@ def test_what_cannot_be_watched_is_refused_with_the_cure(program: mnb.Program) -
         mnb.validate(program.steps, np.zeros(4))
 
 
+def test_a_warning_of_the_kernel_is_not_given_again(rng: np.random.Generator) -> None:
+    text = CELL.replace("    float mine = a[i];", "    if (t > 99) return;\n    float mine = a[i];")
+    with pytest.warns(mnb.MetalnbWarning, match="never reach"):
+        kernel = mnb.compile(text).turned
+    mnb.validate(kernel, rng.random(64, np.float32), threadgroup=32)  # a warning would be an error here
+
+
 def test_the_card_says_what_the_text_says(program: mnb.Program) -> None:
     seen = mnb.validate(program.steps, np.zeros(4, np.float32))
     html = seen._repr_mimebundle_()["text/html"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from metalnb.arrays.stream import synchronize
-from metalnb.errors import ArgumentError, CompileError
+from metalnb.errors import ArgumentError, CompileError, MetalnbWarning
 from metalnb.kernel import Dispatch, Kernel
 from metalnb.program import compile
 
@@ -110,7 +111,9 @@ def _twin(kernel: Kernel, arrays: list[str]) -> tuple[Kernel, tuple[str, ...]] |
     source, watched = text
     headers = {**kernel.program.recipe.headers, NAME: HEADER}
     try:
-        program = compile(source, constants=kernel.program.constants, headers=headers, engine=kernel.engine.name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MetalnbWarning)  # the author has had it, of the kernel as it is written
+            program = compile(source, constants=kernel.program.constants, headers=headers, engine=kernel.engine.name)
         twin = program[kernel.signature.name]
         _ = twin.binary
     except CompileError:
