@@ -50,10 +50,10 @@ def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
     kept = cache.store()
     key = cache.digest(_state(), *flags)
     path = kept.path(key, "library").with_suffix(".pch")
-    if path.exists() and (path in _checked or kept.get(key, "library") == _digest(path)):
-        _checked.add(path)
-        return path
     try:
+        if path.exists() and (path in _checked or kept.get(key, "library") == _digest(path)):
+            _checked.add(path)
+            return path
         kept.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:

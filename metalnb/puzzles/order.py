@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 
-from metalnb.errors import CompileError
 from metalnb.kernel import Kernel
-from metalnb.program import compile
+from metalnb.validation import twin_of
 
 __all__ = ["turned"]
 
@@ -34,11 +33,4 @@ def turned(kernel: Kernel, threadgroup: int) -> Kernel | None:
     t, start, end, text = head[1], head.start(1), head.end(1), kernel.source
     place = f" uint {t} = {t}_run % {_LANES} + ({threadgroup // _LANES - 1} - {t}_run / {_LANES}) * {_LANES}; "
     source = f"{text[:start]}{t}_run{text[end : head.end()]}{place}{text[head.end() :]}"
-    recipe = kernel.program.recipe
-    try:
-        program = compile(
-            source, constants=kernel.program.constants, headers=recipe.headers, engine=kernel.engine.name
-        )
-        return program[kernel.signature.name]
-    except CompileError:
-        return None
+    return twin_of(kernel, source)

@@ -2,11 +2,13 @@
 
 run.py      a call, made once more with buffers that watch themselves
 rewrite.py  the text of that twin; watched.h is what its buffers are
+twin.py     that text, compiled as its kernel was
 record.py   what was seen, and what is wrong with it
 card.py     that, for a notebook
 """
 
 from .record import Conflict, Event, Validation
 from .run import validate, watch
+from .twin import twin_of
 
-__all__ = ["Conflict", "Event", "Validation", "validate", "watch"]
+__all__ = ["Conflict", "Event", "Validation", "twin_of", "validate", "watch"]

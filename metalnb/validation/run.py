@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from metalnb.arrays.stream import synchronize
-from metalnb.errors import ArgumentError, CompileError, MetalnbWarning
+from metalnb.errors import ArgumentError
 from metalnb.kernel import Dispatch, Kernel
-from metalnb.program import compile
 
 from .record import Buffer, Validation
 from .rewrite import HEADER, LOG, MEMORY, NAME, SIZES, rewritten
+from .twin import twin_of
 
 __all__ = ["validate", "watch"]
 
@@ -104,21 +103,13 @@ def watch(dispatch: Dispatch) -> Validation | None:
 
 
 def _twin(kernel: Kernel, arrays: list[str]) -> tuple[Kernel, tuple[str, ...]] | None:
-    """Compile the kernel with watched buffers, for the same engine."""
+    """Compile the kernel with watched buffers; name those."""
     text = rewritten(kernel.source, kernel.signature.name, arrays)
     if text is None:
         return None
     source, watched = text
-    headers = {**kernel.program.recipe.headers, NAME: HEADER}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MetalnbWarning)  # the author has had it, of the kernel as it is written
-            program = compile(source, constants=kernel.program.constants, headers=headers, engine=kernel.engine.name)
-        twin = program[kernel.signature.name]
-        _ = twin.binary
-    except CompileError:
-        return None
-    return twin, watched
+    twin = twin_of(kernel, source, {NAME: HEADER})
+    return None if twin is None else (twin, watched)
 
 
 def _copied(argument: Any) -> Any:

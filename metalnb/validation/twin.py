@@ -1,0 +1,40 @@
+"""A kernel compiled once more from a rewritten text, for the same engine and with the same constants."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+from metalnb.errors import CompileError, MetalnbWarning
+from metalnb.kernel import Kernel
+from metalnb.program import compile
+
+__all__ = ["twin_of"]
+
+
+def twin_of(kernel: Kernel, source: str, headers: Mapping[str, str] | None = None) -> Kernel | None:
+    """Compile a kernel's twin; None where the rewritten text is none that compiles.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    source : str
+        The rewritten text of its cell.
+    headers : mapping of str to str, optional
+        What the text includes besides the cell's own headers.
+    """
+    recipe = kernel.program.recipe
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MetalnbWarning)  # the author has had it, of the kernel as it is written
+            program = compile(
+                source,
+                constants=kernel.program.constants,
+                headers={**recipe.headers, **(headers or {})},
+                engine=kernel.engine.name,
+            )
+        twin = program[kernel.signature.name]
+        _ = twin.binary
+    except CompileError:
+        return None
+    return twin
