@@ -98,7 +98,7 @@ class Elapsed(tuple[Any, ...]):
 
 
 class CpuTicket:
-    """A dispatch under way on the CPU.
+    """A dispatch under way on the CPU. Letting go of it waits: the device may be writing to the memory that it holds.
 
     Attributes
     ----------
@@ -110,6 +110,11 @@ class CpuTicket:
     def __init__(self, events: Iterable[Any], held: Any) -> None:
         self.elapsed = Elapsed(events)
         self._held = held
+
+    def __del__(self) -> None:
+        if self._held is not None:
+            with contextlib.suppress(Exception):  # that it failed is told to those who ask
+                self.wait()
 
     def wait(self) -> float | None:
         """Wait, with the GIL released. The seconds are not told: asking for them costs more than some kernels take."""

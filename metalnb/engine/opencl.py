@@ -131,6 +131,7 @@ class Device:
         self.context = cl.Context([device])
         # It notes when the device began and ended each command: of the 6 µs of a dispatch that takes 0.1.
         self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        atexit.register(self.finish)  # Python's end frees the memory that a kernel may still be writing to
         self.identity = f"{device.name}|{device.driver_version}|{device.version}"
         self.caps = Caps(
             device=str(device.name).strip(),
@@ -142,6 +143,11 @@ class Device:
     def timed_queue(self) -> Any:
         """A second queue, for measuring: what other threads launch meanwhile does not wait behind its gate."""
         return self.cl.CommandQueue(self.context, properties=self.cl.command_queue_properties.PROFILING_ENABLE)
+
+    def finish(self) -> None:
+        """Wait for all that is under way."""
+        with contextlib.suppress(self.cl.Error):  # told to whoever waits for the dispatch that failed
+            self.queue.finish()
 
     def build(self, code: bytes) -> Any:
         """Build a module, from the cache if its device code is there."""

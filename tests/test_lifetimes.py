@@ -1,0 +1,44 @@
+"""Whatever is let go of while a kernel runs, the kernel has its memory until it ends."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+SPIN = """
+kernel void spin(device uint* y, uint i [[thread_position_in_grid]]) {
+    uint state = y[i];
+    for (uint n = 0; n < 20000; ++n) state = state * 1664525u + (state >> 16);
+    y[i] = state;
+}"""
+ENDS = {
+    "arrays": """
+import metalnb as mnb
+a = mnb.ones(2**22)
+for _ in range(60):
+    a = mnb.exp(a) * 0.1
+""",
+    "a dispatch": f"""
+import metalnb as mnb, numpy as np
+ticket = mnb.compile({SPIN!r}).spin.prepare(np.ones(2**16, np.uint32)).launch()
+""",
+}
+
+
+def test_letting_go_of_a_dispatch_waits_for_it() -> None:
+    spin = mnb.compile(SPIN, engine="cpu").spin
+    spin(np.ones(1, np.uint32))
+    ticket = spin.prepare(np.ones(2**16, np.uint32)).launch()
+    elapsed = ticket.elapsed
+    assert elapsed() is None, "it ended before it could be let go of"
+    del ticket
+    assert elapsed()
+
+
+@pytest.mark.parametrize("script", ENDS.values(), ids=ENDS)
+def test_python_ends_while_kernels_run(script: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
