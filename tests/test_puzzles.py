@@ -91,7 +91,7 @@ WRONG = {
     "histogram": (
         ("&counts[a[i]], 1", "&counts[a[i]], a[i]", "expected"),
         ("&counts[a[i]]", "&counts[i % 16]", "expected"),
-        ("counts[a[i]]", "counts[a[i] + 16]", "is written, but it has 16 elements"),
+        ("counts[a[i]]", "counts[a[i] + 16]", "beyond the end: it has 16 elements"),
     ),
     "transposed": (
         ("if (x < rows && y < columns) ", "", "beyond the end"),

@@ -26,6 +26,13 @@ kernel void count(device const uint* x, device uint* bins, uint i [[thread_posit
 kernel void tally(device const uint* x, device atomic_uint* bins, uint i [[thread_position_in_grid]]) {
     atomic_fetch_add_explicit(&bins[x[i]], 1u, memory_order_relaxed);
 }
+kernel void tally_by_sum(device const uint* x, device atomic_uint* bins, uint i [[thread_position_in_grid]]) {
+    atomic_fetch_max_explicit(bins + x[i], 1u, memory_order_relaxed);
+}
+kernel void tally_moved(device const uint* x, device atomic_uint* bins, uint i [[thread_position_in_grid]]) {
+    bins += x[i];
+    atomic_fetch_add_explicit(bins, 1u, memory_order_relaxed);
+}
 kernel void turned(device float* a, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]],
                    uint n [[threads_per_threadgroup]]) {
     float mine = a[i];
@@ -100,10 +107,27 @@ def test_threads_that_meet_at_an_element_are_told_by_their_threadgroups(program:
     assert "Likewise 63 more of its elements." in repr(together)
 
 
-def test_atomics_are_left_out_and_that_is_said(program: mnb.Program) -> None:
-    seen = mnb.validate(program.tally, np.zeros(8, np.uint32), np.zeros(1, np.uint32), grid=8)
-    assert seen.unwatched == ("bins",)
-    assert "Not watched: bins (atomics, or constant memory)." in repr(seen)
+def test_atomics_are_watched_and_threads_may_meet_there(program: mnb.Program) -> None:
+    seen = mnb.validate(program.tally, np.array([1, 1, 2], np.uint32), np.zeros(4, np.uint32), grid=3)
+    assert (seen.ok, seen.unwatched, seen.unwritten) == (True, (), {})
+    assert sorted(e.index for e in seen.events if e.buffer == "bins") == [1, 1, 2]
+    assert "bins  4 elements, 3 atomic operations" in repr(seen)
+
+
+@pytest.mark.parametrize("name", ["tally", "tally_by_sum"])
+def test_atomics_beyond_an_end_are_told_and_not_made(program: mnb.Program, name: str) -> None:
+    seen = mnb.validate(program[name], np.full(3, 0x40000000, np.uint32), np.zeros(4, np.uint32), grid=3)
+    assert {(e.thread, e.buffer, e.written) for e in seen.beyond} == {(i, "bins", True) for i in range(3)}
+    assert not seen.ok
+
+
+def test_a_write_beside_what_is_not_watched_harms_nothing_and_is_told(program: mnb.Program) -> None:
+    seen = mnb.validate(program.tally_moved, np.full(3, 5, np.uint32), np.zeros(4, np.uint32), grid=3)
+    assert (seen.unwatched, seen.spoiled, seen.ok) == (("bins",), ("bins",), False)
+    assert "bins: something was written beside it" in repr(seen)
+    assert "Not watched: bins (constant memory, or atomics that are not indexed)." in repr(seen)
+    seen = mnb.validate(program.tally_moved, np.full(3, 3, np.uint32), np.zeros(4, np.uint32), grid=3)
+    assert (seen.spoiled, seen.ok) == ((), True)
 
 
 def test_nothing_given_is_changed_and_arrays_are_waited_for(program: mnb.Program) -> None:

@@ -17,6 +17,7 @@ __all__ = ["findings", "html", "text"]
 _MOST = 4  # of a kind that are told one by one
 _ACROSS = "and those are of different threadgroups: nothing orders them. Use an atomic, or a place for each."
 _WITHIN = "all of one threadgroup: right only where a threadgroup_barrier lies between. Else use an atomic."
+_UNWATCHED = "Not watched: {} (constant memory, or atomics that are not indexed)."
 _CSS = (
     ".metalnb .metalnb-finding{border-left:3px solid #d08a2a;padding:1px 8px;margin:4px 12px}"
     f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}"
@@ -50,9 +51,10 @@ def findings(seen: Validation) -> list[str]:
         *_some([_beyond(e, sizes[e.buffer]) for e in seen.beyond], "accesses beyond an end"),
         *_meetings([c for c in seen.conflicts if c.across], _ACROSS),
         *_meetings([c for c in seen.conflicts if not c.across], _WITHIN),
+        *(f"{name}: something was written beside it, by a thread that is not known." for name in seen.spoiled),
         *_unwritten(seen),
         *([f"{seen.missed:,} more accesses were not kept: take a smaller grid."] if seen.missed else []),
-        *([f"Not watched: {', '.join(seen.unwatched)} (atomics, or constant memory)."] if seen.unwatched else []),
+        *([_UNWATCHED.format(", ".join(seen.unwatched))] if seen.unwatched else []),
     ]
 
 
@@ -64,7 +66,7 @@ def _head(seen: Validation) -> str:
 
 def _counts(seen: Validation, buffer: Buffer) -> Iterator[str]:
     yield f"{buffer.size:,} elements"
-    for written, word in ((False, "read"), (True, "write")):
+    for written, word in ((False, "read"), (True, "atomic operation" if buffer.atomic else "write")):
         count = seen.count(buffer.name, written=written)
         if count:
             yield f"{count:,} {word}{'s' * (count > 1)}"

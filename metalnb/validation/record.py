@@ -71,11 +71,14 @@ class Buffer:
     size : int
         Elements.
     writable : bool
+    atomic : bool
+        Threads may meet at its elements. Each atomic operation counts as a write.
     """
 
     name: str
     size: int
     writable: bool
+    atomic: bool
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,9 @@ class Validation:
     buffers : tuple of Buffer
         Those watched, in the order of the signature.
     unwatched : tuple of str
-        Arrays that were not: atomics, and those in constant memory.
+        Arrays that were not: those in constant memory, and atomics that are not indexed.
+    spoiled : tuple of str
+        Those beside which something was written: it is not known by which thread, nor where.
     log : numpy.ndarray
         uint32, (n, 3): thread, index, and what it did (see watched.h).
     missed : int
@@ -102,6 +107,7 @@ class Validation:
     threadgroup: Grid
     buffers: tuple[Buffer, ...]
     unwatched: tuple[str, ...]
+    spoiled: tuple[str, ...]
     log: Log
     missed: int
 
@@ -119,15 +125,15 @@ class Validation:
     @functools.cached_property
     def conflicts(self) -> list[Conflict]:
         """The elements that one thread writes and another touches, those across threadgroups first."""
-        found = [c for i in range(len(self.buffers)) for c in self._conflicts_of(i)]
+        found = [c for i, b in enumerate(self.buffers) if not b.atomic for c in self._conflicts_of(i)]
         return sorted(found, key=lambda c: not c.across)
 
     @functools.cached_property
     def unwritten(self) -> dict[str, list[int]]:
-        """The elements of each writable buffer that no thread wrote."""
+        """The elements of each writable buffer that no thread wrote; of atomics none is expected to."""
         found = {}
         for i, buffer in enumerate(self.buffers):
-            if buffer.writable:
+            if buffer.writable and not buffer.atomic:
                 written = np.zeros(buffer.size, bool)
                 written[self._of(i, written=True)[:, 1]] = True
                 found[buffer.name] = np.flatnonzero(~written).tolist()
@@ -136,7 +142,7 @@ class Validation:
     @property
     def ok(self) -> bool:
         """True when all was seen, nothing lay beyond an end, and no two threadgroups met at one element."""
-        return not (self.missed or self.beyond or any(c.across for c in self.conflicts))
+        return not (self.missed or self.spoiled or self.beyond or any(c.across for c in self.conflicts))
 
     def count(self, buffer: str, *, written: bool) -> int:
         """Count the reads or writes within a buffer."""

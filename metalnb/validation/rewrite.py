@@ -1,7 +1,7 @@
 """Rewrite a kernel so that its buffers watch themselves.
 
-Each pointer parameter ``a`` becomes ``a_memory``, and the body begins by wrapping it in ``Input`` or ``Output``
-(``watched.h``) under its old name. The text is rewritten, not interpreted: so it runs on every engine.
+Each pointer parameter ``a`` becomes ``a_memory``, and the body begins by wrapping it in ``Input``, ``Output`` or
+``Atomics`` (``watched.h``) under its old name. The text is rewritten, not interpreted: so it runs on every engine.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["HEADER", "LOG", "MEMORY", "NAME", "SIZES", "rewritten"]
+__all__ = ["ATOMICS", "HEADER", "LOG", "MEMORY", "NAME", "SIZES", "rewritten"]
 
 NAME = "metalnb_watched.h"
 HEADER = (Path(__file__).parent / "watched.h").read_text("utf-8")
+ATOMICS = "Atomics"
 LOG, SIZES, MEMORY = "watch_log", "watch_sizes", "_memory"  # the twin's own parameters, and the end of a watched one's
 
 _POINTER = r"\bdevice\s+(const\s+)?(\w+)\s*(const\s*)?\*\s*({name})\b"
 _INPUT = re.compile(r"\b(u?(?:int|short)[23]?)\s+(\w+)\s*\[\[\s*(\w+)\s*\]\]")
 
 
-def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
+def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dict[str, str]] | None:
     """Rewrite a kernel's head and the first line of its body.
 
     Parameters
@@ -34,8 +35,8 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, tup
     Returns
     -------
     source : str
-    watched : tuple of str
-        The parameters that will be watched: not those of atomics, nor those in constant memory.
+    watched : dict of str to str
+        The parameters that will be watched, and by which of `watched.h`: not those in constant memory.
 
     None when the head is not found: a template, or made by a macro.
     """
@@ -48,21 +49,25 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, tup
         return None
     params = source[head.end() : end]
     wraps: list[str] = []
-    watched: list[str] = []
+    watched: dict[str, str] = {}
     for name in arrays:
         found = re.search(_POINTER.format(name=re.escape(name)), params)
-        if found is None or "atomic" in found[2]:
+        if found is None:
             continue
-        wrapper = "Input" if found[1] or found[3] else "Output"
+        constant = found[1] or found[3]
+        atomic = found[2].startswith("atomic_")
+        if atomic and constant:
+            continue
+        wrapper = ATOMICS if atomic else "Input" if constant else "Output"
         place = len(watched)
         wraps.append(f"{wrapper}<{found[2]}> {name}{{{name}{MEMORY}, {SIZES}[{place}], {place}u, watcher}};")
         params = params[: found.start(4)] + f"{name}{MEMORY}" + params[found.end(4) :]
-        watched.append(name)
+        watched[name] = wrapper
     thread, extra = _thread(params)
     extra += f", device atomic_uint* {LOG}, constant uint* {SIZES}"
     body = f" Watcher watcher{{{LOG}, {thread}}}; " + " ".join(wraps)
     text = source[: head.end()] + params + extra + source[end : brace + 1] + body + source[brace + 1 :]
-    return f'#include "{NAME}"\n{text}', tuple(watched)
+    return f'#include "{NAME}"\n{text}', watched
 
 
 def _thread(params: str) -> tuple[str, str]:

@@ -11,12 +11,14 @@ from metalnb.errors import ArgumentError
 from metalnb.kernel import Dispatch, Kernel
 
 from .record import Buffer, Validation
-from .rewrite import HEADER, LOG, MEMORY, NAME, SIZES, rewritten
+from .rewrite import ATOMICS, HEADER, LOG, MEMORY, NAME, SIZES, rewritten
 from .twin import twin_of
 
 __all__ = ["validate", "watch"]
 
 _EVENTS = 1 << 20  # as in watched.h
+_GUARD = 1 << 16  # bytes
+_UNTOUCHED = 0xA5
 
 
 def validate(kernel: Any, *args: Any, **call: Any) -> Validation:
@@ -44,7 +46,7 @@ def validate(kernel: Any, *args: Any, **call: Any) -> Validation:
 
     Notes
     -----
-    Arrays in ``device`` memory are watched. Threadgroup memory, constant memory and atomics are not.
+    Arrays in ``device`` memory are watched. Threadgroup memory and constant memory are not.
 
     Examples
     --------
@@ -84,8 +86,9 @@ def watch(dispatch: Dispatch) -> Validation | None:
     if dispatch.residents:
         synchronize(kernel.engine.name)  # what was started before may still be writing
     sizes = {name: given[name].nbytes // arrays[name].type.size for name in watched}
-    log = np.zeros(1 + 3 * _EVENTS, np.uint32)
-    arguments = {f"{n}{MEMORY}" if n in watched else n: _copied(a) for n, a in given.items()}
+    log = np.zeros(1 + 3 * _EVENTS + 1, np.uint32)
+    copies = {name: _Copy(a) for name, a in given.items() if isinstance(a, np.ndarray)}
+    arguments = {f"{n}{MEMORY}" if n in watched else n: copies[n].array if n in copies else a for n, a in given.items()}
     arguments |= {LOG: log, SIZES: np.array([*sizes.values(), 0], np.uint32)}
     if 0 not in dispatch.grid:
         ordered = [arguments[p.name] for p in twin.signature.params]
@@ -95,22 +98,39 @@ def watch(dispatch: Dispatch) -> Validation | None:
         kernel.signature.name,
         dispatch.grid,
         dispatch.threadgroup,
-        tuple(Buffer(name, sizes[name], arrays[name].writable) for name in watched),
+        tuple(
+            Buffer(name, sizes[name], arrays[name].writable, wrapper == ATOMICS) for name, wrapper in watched.items()
+        ),
         tuple(name for name in arrays if name not in watched),
+        tuple(name for name, copy in copies.items() if copy.spoiled),
         log[1 : 1 + 3 * min(count, _EVENTS)].reshape(-1, 3).copy(),
         max(0, count - _EVENTS),
     )
 
 
-def _twin(kernel: Kernel, arrays: list[str]) -> tuple[Kernel, tuple[str, ...]] | None:
-    """Compile the kernel with watched buffers; name those."""
+def _twin(kernel: Kernel, arrays: list[str]) -> tuple[Kernel, dict[str, str]] | None:
+    """Compile the kernel with watched buffers; name those. Atomics stay as they are where not all are indexed."""
     text = rewritten(kernel.source, kernel.signature.name, arrays)
     if text is None:
         return None
     source, watched = text
     twin = twin_of(kernel, source, {NAME: HEADER})
-    return None if twin is None else (twin, watched)
+    if twin is not None:
+        return twin, watched
+    plain = [name for name in arrays if watched.get(name) != ATOMICS]
+    return _twin(kernel, plain) if len(plain) < len(arrays) else None
 
 
-def _copied(argument: Any) -> Any:
-    return argument.copy() if isinstance(argument, np.ndarray) else argument
+class _Copy:
+    """A copy of an array between guards: what is not watched may be written beyond its ends."""
+
+    def __init__(self, given: np.ndarray[Any, Any]) -> None:
+        self._memory = np.full(given.nbytes + 2 * _GUARD, _UNTOUCHED, np.uint8)
+        self.array = self._memory[_GUARD : _GUARD + given.nbytes].view(given.dtype).reshape(given.shape)
+        self.array[...] = given
+
+    @property
+    def spoiled(self) -> bool:
+        """Whether something was written beyond its ends."""
+        end = self._memory.size - _GUARD
+        return bool((self._memory[:_GUARD] != _UNTOUCHED).any() or (self._memory[end:] != _UNTOUCHED).any())

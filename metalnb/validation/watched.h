@@ -6,7 +6,9 @@ using namespace metal;
 
 // The log: word 0 counts the events; then three words for each: the thread, the index, and what it did:
 // buffer (4 bits up) | before the start (8) | beyond the end (4) | written (2)
+// A last word is what atomics beyond an end are given instead.
 constant constexpr uint EVENTS = 1u << 20;
+constant constexpr uint SPARE = 1 + 3 * EVENTS;
 
 struct Watcher {
     device atomic_uint* log;
@@ -72,4 +74,31 @@ struct Output {
     Watcher watcher;
 
     Element<T> operator[](long index) const { return Element<T>{data, size, buffer, watcher, index}; }
+};
+
+// An element of an array of atomics. It is used by its address: who asks for that is noted.
+template <typename A>
+struct Place {
+    device A* data;
+    uint size;
+    uint buffer;
+    Watcher watcher;
+    long index;
+
+    device A* operator&() const {
+        bool beyond = index < 0 || index >= long(size);
+        watcher.note(buffer, true, beyond, index);
+        return beyond ? (device A*)(watcher.log + SPARE) : data + index;
+    }
+};
+
+template <typename A>
+struct Atomics {
+    device A* data;
+    uint size;
+    uint buffer;
+    Watcher watcher;
+
+    template <typename I> Place<A> operator[](I index) const { return Place<A>{data, size, buffer, watcher, long(index)}; }
+    template <typename I> device A* operator+(I index) const { return &(*this)[index]; }
 };
