@@ -10,12 +10,13 @@ import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.types import is_float
-from .bits import width
+from ..program import Program
+from .bits import SIMD, as_bits, order_of, program, width
 from .dispatch import contiguous, dispatch
 from .gathering import gather, timed
 from .moving import as_array, astype
 from .op import ALL, Sample, op
-from .searching import Kept, kept_by, places_of, shapes_of
+from .searching import Kept, kept_by, places_of, shapes_of, values_of
 from .sorting import sorted_rows
 
 __all__ = [
@@ -23,7 +24,11 @@ __all__ = [
     "unique_values",
 ]  # fmt: skip
 
-_INT64 = np.dtype(np.int64)
+_KERNELS = ("search.metal", "sort.metal", "sort_serial.metal", "thin_serial.metal", "order.h")
+_INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
+_LITTLE, _MOST = 1 << 17, 1 << 31  # elements that are worth a look for equals before they are sorted
+_SAMPLES, _SAMPLE = 16, 4096  # tiles to be looked at, and their elements
+_TILE = 1 << 18
 
 
 class UniqueAll(NamedTuple):
@@ -90,6 +95,44 @@ def _runs(who: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Runs:
     return _Runs(gather(who, found.keys, starts, 0), starts, cast("Array", found.indices), kept, what, x.shape)
 
 
+def _values(who: str, x: Any, *, equal_nan: bool = False) -> Array:
+    flat = contiguous(as_array(who, x)).reshape(-1)
+    keys = sorted_rows(_thinned(flat)).keys
+    what = "starts" if equal_nan else "distinct"
+    return values_of(kept_by(who, keys, what), what, keys)
+
+
+def _thinned(x: Array) -> Array:
+    """Drop most of the equal elements of a row before it is sorted, where that is quick and there are many."""
+    if not x.engine.caps.serial or not _LITTLE <= x.size < _MOST:
+        return x
+    sample = {"n": x.size, "tile": _SAMPLE, "step": x.size // _SAMPLES}
+    kept = _thin(x, sample, _SAMPLES)[1].read()[:_SAMPLES].sum()
+    if kept > _SAMPLES * _SAMPLE // 2:
+        return x
+    tiles = -(-x.size // _TILE)
+    thinning = {"n": x.size, "tile": _TILE, "step": _TILE}
+    bits, offsets = _thin(x, thinning, tiles)
+    searching = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
+    dispatch(searching.keep_offsets, offsets, tiles, grid=SIMD, threadgroup=SIMD)
+    out = empty((int(offsets.read()[tiles]),), x.dtype, x.engine)
+    together = _thinning(x)[f"thinned_{width(x.dtype)}"]
+    dispatch(together, bits, as_bits(out), offsets, thinning, grid=tiles, threadgroup=1)
+    return out
+
+
+def _thin(x: Array, thinning: dict[str, int], tiles: int) -> tuple[Array, Array]:
+    """Give what is kept, each tile's at its begin, and how many those are."""
+    bits = as_bits(x)
+    out, counts = empty(bits.shape, bits.dtype, x.engine), empty((tiles + 1,), _UINT32, x.engine)
+    dispatch(_thinning(x)[f"thin_{width(x.dtype)}"], bits, out, counts, thinning, grid=tiles, threadgroup=1)
+    return out, counts
+
+
+def _thinning(x: Array) -> Program:
+    return program("thin_serial.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
+
+
 # ---- The ops.
 def _plain_values(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Values without NaN, with many ties: what NumPy's unique and the standard's agree on."""
@@ -114,14 +157,14 @@ def _reference(*options: str) -> Callable[[Any], Any]:
 
 
 _row = functools.partial(
-    op, "sets", samples=_plain_values, dtypes=ALL, flops=0, kernels=("search.metal", "sort.metal", "order.h")
+    op, "sets", samples=_plain_values, dtypes=ALL, flops=0, kernels=_KERNELS
 )
 
 
 @_row(reference=_reference(), bench=timed(lambda x, _: Sample((np.round(x * 100),))))
 def unique_values(x: Array, /) -> Array:
     """Give the distinct values of an array, sorted; each NaN is distinct (array API)."""
-    return _runs("unique_values", x, indexed=False).values
+    return _values("unique_values", x)
 
 
 @_row(reference=_reference("return_counts"))
@@ -147,7 +190,7 @@ def unique_all(x: Array, /) -> UniqueAll:
 
 @op(
     "sets", reference=np.unique, samples=_plain_values, dtypes=ALL, flops=0, numpy=(np.unique,),
-    kernels=("search.metal", "sort.metal", "order.h"), cite="NumPy's unique",
+    kernels=_KERNELS, cite="NumPy's unique",
 )  # fmt: skip
 def unique(
     ar: Array, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
@@ -167,6 +210,8 @@ def unique(
     -------
     Array, or tuple of Array
     """
+    if not (return_index or return_inverse or return_counts):
+        return _values("unique", ar, equal_nan=equal_nan)
     runs = _runs("unique", ar, indexed=return_index or return_inverse, equal_nan=equal_nan)
     parts = [runs.values]
     if return_index:

@@ -3,7 +3,7 @@
 // them. Writes to one place have an order: the last index in memory order wins, and sums add in memory order, on every run.
 // Source: Blelloch, "Prefix Sums and Their Applications", 1990 (operations by segments); NumPy's take and put for meaning.
 #include <metalnb/lanes.h>
-#include <metalnb/storage.h>
+#include <metalnb/updates.h>
 
 constant bool ALONE [[function_constant(3)]];  // inner is 1: elements are moved one by one, not by rows
 
@@ -95,29 +95,7 @@ kernel void combine_indices(device const long* indices [[buffer(0)]],
 
 // ---- Scatter. The updates come sorted by their places' high bits, in memory order among themselves (sort.metal does it):
 // 256 buckets, and starts[b] is where the b-th begins. A SIMD-group has one bucket, so nobody else writes to its places, and
-// it goes through the updates in order.
-struct Updates {
-    uint count;
-    uint rows;   // of `values`: count, or 1 row for all
-    uint inner;
-    uint bits;   // in which the places of one bucket may differ
-};
-
-constant constexpr uint BUCKETS = 256;
-
-template <typename T>
-struct Put {
-    using Memory = T;
-    static T update(T, T value) { return value; }
-};
-template <typename T>
-struct Add {
-    using Memory = memory_of<T>;
-    static Memory update(Memory old, Memory value) {
-        return storage<T>::store(storage<T>::load(old) + storage<T>::load(value));
-    }
-};
-
+// it goes through the updates in order. (Where a thread is a core, scatter_serial.metal does the elements.)
 // Elements: of 32 updates at a time, those to one place take turns.
 template <typename Op>
 inline void scatter_elements(device typename Op::Memory* x, device const uint* places,
@@ -160,17 +138,11 @@ kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
 }
 
 #define MAKE(name, suffix, T) template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<T>) name<T>;
-#define FOR_WIDTH(bits, U) MAKE(take, bits, U) MAKE(take_along, bits, U) MAKE(scatter, put_##bits, Put<U>)
+#define FOR_WIDTH(bits, U) MAKE(take, bits, U) MAKE(take_along, bits, U)
 FOR_WIDTH(8, uchar)
 FOR_WIDTH(16, ushort)
 FOR_WIDTH(32, uint)
 FOR_WIDTH(64, ulong)
-MAKE(scatter, add_8, Add<uchar>)  // signed and unsigned integers add alike
-MAKE(scatter, add_16, Add<ushort>)
-MAKE(scatter, add_32, Add<uint>)
-MAKE(scatter, add_64, Add<ulong>)
-MAKE(scatter, add_float16, Add<half>)
-MAKE(scatter, add_bfloat16, Add<bfloat16>)
-MAKE(scatter, add_float32, Add<float>)
+MAKE_SCATTERS
 #undef FOR_WIDTH
 #undef MAKE

@@ -20,10 +20,10 @@ inline U ordered(U bits) {
     const U sign = U(1) << (8 * sizeof(U) - 1);
     U key = bits;
     if (KIND == 1) key = bits ^ sign;
-    if (KIND >= 2) {
-        key = bits & sign ? U(~bits) : U(bits | sign);
-        key = bits == sign ? sign : key;
-        key = is_nan(bits) ? U(~U(0)) : key;
+    if (KIND >= 2) {  // without a branch: half of all signs would be foretold wrong
+        const U negative = U(0) - U(bits >> (8 * sizeof(U) - 1));
+        key = bits ^ U(negative | sign);
+        key = U(key + U(bits == sign)) | U(U(0) - U(is_nan(bits)));
     }
     return DESCENDING ? U(~key) : key;
 }

@@ -17,10 +17,11 @@ from .dispatch import contiguous, dispatch
 from .gathering import check, gather, indices_of, numbers, short, timed
 from .moving import as_array, astype, copied, copy_into
 from .op import ALL, NUMERIC, Sample, op
-from .sorting import DIGITS, radix_pass
+from .sorting import DIGITS, pass_kernels, radix_pass
 
 __all__ = ["put", "scatter", "scatter_add", "write"]
 
+_KERNELS = ("gather.metal", "scatter_serial.metal", "updates.h", "sort.metal", "sort_serial.metal")
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 
 
@@ -64,6 +65,10 @@ def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = Fa
     word = _sum_word(x.dtype) if add else f"put_{width(x.dtype)}"
     updates = {"count": count, "rows": values.shape[0], "inner": inner, "bits": bits}
     target, given = (_as_summed(a) if add else as_bits(a) for a in (x, values))
+    if alone and engine.caps.serial:
+        kernel = program("scatter_serial.metal", engine)[f"scatter_{word}"]
+        dispatch(kernel, target, places, starts, given, updates, grid=DIGITS, threadgroup=1)
+        return
     dispatch(kernels[f"scatter_{word}"], target, places, starts, given, updates,
              grid=(SIMD if alone else -(-inner // SIMD) * SIMD, DIGITS), threadgroup=(SIMD, 1))  # fmt: skip
 
@@ -71,7 +76,7 @@ def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = Fa
 def _by_place(places: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:
     """Bring places and their values into the order of the places' high bits; give them and where each bucket begins."""
     engine, count = places.engine, places.size
-    kernels = program("sort.metal", engine, KIND=0, DESCENDING=False, INDEXED=True)
+    kernels = pass_kernels(engine, kind=0, descending=False, indexed=True)
     sorted_places, moved = (empty((count,), _UINT32, engine) for _ in range(2))
     whole = values.shape[0] == 1 and count > 1
     # Values of 32 bits travel with their places; others are fetched by their number afterwards.
@@ -124,7 +129,7 @@ def _added(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Any:
 
 
 @op(
-    "moving", reference=_written, samples=_put_samples, dtypes=ALL, kernels=("gather.metal", "sort.metal"), flops=0,
+    "moving", reference=_written, samples=_put_samples, dtypes=ALL, kernels=_KERNELS, flops=0,
     numpy=(np.put,), cite="NumPy's put", bench=timed(lambda x, i: Sample((x, i, x))),
 )  # fmt: skip
 def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> Array:
@@ -196,7 +201,7 @@ def write(x: Array, indices: Array, values: Any, who: str, *, add: bool = False,
 
 
 @op(
-    "moving", reference=_added, samples=_add_samples, dtypes=NUMERIC, kernels=("gather.metal", "sort.metal"),
+    "moving", reference=_added, samples=_add_samples, dtypes=NUMERIC, kernels=_KERNELS,
     cite="NumPy's add.at", bench=timed(lambda x, i: Sample((x, i, x))),
 )  # fmt: skip
 def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Array:

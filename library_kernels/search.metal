@@ -107,6 +107,25 @@ kernel void keep_write(device const U* x [[buffer(0)]],
     }
 }
 
+// The same, but the elements themselves are written.
+template <typename U, template <typename> class Kept>
+kernel void keep_values(device const U* x [[buffer(0)]],
+                        device const uint* offsets [[buffer(1)]],
+                        device U* out [[buffer(2)]],
+                        constant Stretch& stretch [[buffer(3)]],
+                        uint tile [[threadgroup_position_in_grid]],
+                        uint lane [[thread_index_in_simdgroup]]) {
+    const uint begin = tile * stretch.tile;
+    const uint end = min(begin + stretch.tile, stretch.n);
+    uint next = offsets[tile];
+    for (uint base = begin; base < end; base += SIMD) {
+        const bool keep = lane < end - base && Kept<U>::keep(x, base, lane);
+        const uint votes = votes_for(keep);
+        if (keep) out[next + before(votes, lane)] = x[base + lane];
+        next += popcount(votes);
+    }
+}
+
 // For each element of the unsorted array, the number of the run that it is in: inverse[order[i]] = runs begun up to i.
 template <typename U, template <typename> class Kept>
 kernel void keep_inverse(device const U* x [[buffer(0)]],
@@ -191,9 +210,11 @@ kernel void select_put(device const uchar* mask [[buffer(0)]],
     MAKE(keep_count, nonzero_##bits, U, Nonzero)           \
     MAKE(keep_write, nonzero_##bits, U, Nonzero)           \
     MAKE(keep_count, starts_##bits, U, Starts)             \
+    MAKE(keep_values, starts_##bits, U, Starts)            \
     MAKE(keep_write, starts_##bits, U, Starts)             \
     MAKE(keep_inverse, starts_##bits, U, Starts)           \
     MAKE(keep_count, distinct_##bits, U, DistinctStarts)   \
+    MAKE(keep_values, distinct_##bits, U, DistinctStarts)  \
     MAKE(keep_write, distinct_##bits, U, DistinctStarts)   \
     MAKE(keep_inverse, distinct_##bits, U, DistinctStarts)
 FOR_WIDTH(8, uchar)

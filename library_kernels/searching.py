@@ -19,7 +19,7 @@ from .sorting import odd_values
 
 __all__ = [
     "Kept", "along_axes", "flat_nonzero", "kept_by", "nonzero", "places_of", "searchsorted", "select_into",
-    "selected", "shapes_of",
+    "selected", "shapes_of", "values_of",
 ]  # fmt: skip
 
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
@@ -68,6 +68,14 @@ def places_of(kept: Kept, what: str) -> Array:
     if places.size:
         kept.start(f"keep_write_{what}_{width(kept.bits.dtype)}", kept.bits, kept.offsets, places)
     return places
+
+
+def values_of(kept: Kept, what: str, like: Array) -> Array:
+    """Give what is kept itself, in order."""
+    out = empty((kept.total,), like.dtype, like.engine)
+    if out.size:
+        kept.start(f"keep_values_{what}_{width(like.dtype)}", kept.bits, kept.offsets, as_bits(out))
+    return out
 
 
 def flat_nonzero(who: str, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""sort and argsort: the launcher of ``sort.metal``."""
+"""sort and argsort: the launcher of ``sort.metal``, and of ``sort_serial.metal`` where every thread is a core."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.types import as_dtype
+from ..engine.base import Engine
+from ..program import Program
 from .axes import axis_of
 from .bits import SIMD, as_bits, order_of, program, width
 from .dispatch import dispatch
@@ -18,17 +20,44 @@ from .moving import as_array, astype, copied
 from .op import ALL, Sample, op
 from .samples import edges
 
-__all__ = ["DIGITS", "Sorted", "argsort", "odd_values", "radix_pass", "sort", "sorted_rows"]
+__all__ = ["DIGITS", "Sorted", "argsort", "odd_values", "pass_kernels", "radix_pass", "sort", "sorted_rows"]
 
 DIGITS = 256
 _MOST = 1 << 31  # keys of a row
 _ALONE = 2048  # a row of so many is one SIMD-group's work,
 _MANY = 16  # and where there are so many rows,
 _LONG = 65536  # so is one of these
-_TILES = 512  # to be had before tiles grow from the least size to the most
-_TILE = (2048, 16384)
 
 _UINT = np.dtype(np.uint32)
+
+
+class _Method(NamedTuple):
+    """How tiles are sorted.
+
+    Attributes
+    ----------
+    file : str
+    lanes : int
+        Threads of a tile.
+    tiles : int
+        To be had before they grow from the least size to the most.
+    least, most : int
+        Keys of a tile.
+    """
+
+    file: str
+    lanes: int
+    tiles: int
+    least: int
+    most: int
+
+
+_BY_LANES = _Method("sort.metal", SIMD, 512, 2048, 16384)
+_SERIAL = _Method("sort_serial.metal", 1, 64, 2048, 262144)
+
+
+def _method(engine: Engine) -> _Method:
+    return _SERIAL if engine.caps.serial else _BY_LANES
 
 
 class Sorted(NamedTuple):
@@ -53,7 +82,12 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
     rows = x.size // n if n else 0
     if n >= _MOST:
         raise ValueError(f"sort: an axis of {n:,} is too long; at most {_MOST - 1:,} elements are sorted.")
-    kernels = program("sort.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed)
+    method = _method(x.engine)
+    lanes = method.lanes
+    kernels = program(
+        "sort.metal" if n <= SIMD else method.file, x.engine,
+        KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed,
+    )  # fmt: skip
     out = _Buffers(bits, indexed)
     if rows == 0:
         pass
@@ -64,7 +98,7 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
     elif n <= _ALONE or (rows >= _MANY and n <= _LONG):
         spare = _Buffers(bits, indexed)
         dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, spare.keys, out.keys, n, *spare.indices, *out.indices,
-                 grid=SIMD * rows, threadgroup=SIMD)  # fmt: skip
+                 grid=lanes * rows, threadgroup=lanes)  # fmt: skip
     else:
         _by_tiles(kernels, bits, out, rows, n)
     return Sorted(out.keys.viewed(out.keys.host.view(x.dtype)), out.indices[0] if indexed else None)
@@ -78,7 +112,7 @@ class _Buffers:
         self.indices: tuple[Array, ...] = (empty(like.shape, _UINT, like.engine),) if indexed else ()
 
 
-def _by_tiles(kernels: Any, bits: Array, out: _Buffers, rows: int, n: int) -> None:
+def _by_tiles(kernels: Program, bits: Array, out: _Buffers, rows: int, n: int) -> None:
     """Sort long rows: for each digit of 8 bits three dispatches over all tiles of all rows."""
     passes = bits.dtype.itemsize
     spare = _Buffers(bits, bool(out.indices)) if passes > 1 else out
@@ -89,16 +123,21 @@ def _by_tiles(kernels: Any, bits: Array, out: _Buffers, rows: int, n: int) -> No
         keys, indices = to.keys, to.indices
 
 
+def pass_kernels(engine: Engine, *, kind: int, descending: bool, indexed: bool) -> Program:
+    """Compile what `radix_pass` starts."""
+    return program(_method(engine).file, engine, KIND=kind, DESCENDING=descending, INDEXED=indexed)
+
+
 def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
-    kernels: Any, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int, n: int,
-    shift: int, *, first: bool,
+    kernels: Program, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int,
+    n: int, shift: int, *, first: bool,
 ) -> Array:  # fmt: skip
     """Move keys into the order of the 8 bits from `shift` on; give the counts, whose last row is each digit's begin.
 
     Parameters
     ----------
     kernels : Program
-        Of ``sort.metal``.
+        From `pass_kernels`.
     keys, to : Array
         Unsigned, `rows` × `n`.
     indices, to_indices : tuple of Array
@@ -112,18 +151,20 @@ def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
     Array
         ``(rows, tiles + 1, 256)``, uint32.
     """
-    least, most = _TILE
-    tile = max(least, min(most, n // _TILES // SIMD * SIMD))
+    method = _method(keys.engine)
+    lanes = method.lanes
+    tile = max(method.least, min(method.most, n // method.tiles // SIMD * SIMD))
     tiles = -(-n // tile)
     counts = empty((rows, tiles + 1, DIGITS), _UINT, keys.engine)
     shape = {"n": n, "tile": tile, "tiles": tiles}
     settings = {"shape": shape, "shift": shift, "first": int(first)}
     bits = width(keys.dtype)
-    grid = (tiles * SIMD, rows)
-    dispatch(kernels[f"sort_count_{bits}"], keys, counts, settings, grid=grid, threadgroup=(SIMD, 1))
-    dispatch(kernels.sort_offsets, counts, shape, grid=DIGITS * rows, threadgroup=DIGITS)
+    grid = (tiles * lanes, rows)
+    dispatch(kernels[f"sort_count_{bits}"], keys, counts, settings, grid=grid, threadgroup=(lanes, 1))
+    adders = DIGITS if lanes > 1 else 1
+    dispatch(kernels.sort_offsets, counts, shape, grid=adders * rows, threadgroup=adders)
     dispatch(kernels[f"sort_scatter_{bits}"], keys, to, counts, settings, *indices, *to_indices,
-             grid=grid, threadgroup=(SIMD, 1))  # fmt: skip
+             grid=grid, threadgroup=(lanes, 1))  # fmt: skip
     return counts
 
 
@@ -178,8 +219,9 @@ def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
 
 
 _row = functools.partial(
-    op, "sorting", samples=_rows, dtypes=ALL, kernels=("sort.metal", "order.h", "lanes.h"), flops=0, bench=_bench
-)
+    op, "sorting", samples=_rows, dtypes=ALL, kernels=("sort.metal", "sort_serial.metal", "order.h", "lanes.h"),
+    flops=0, bench=_bench,
+)  # fmt: skip
 
 
 def _back(x: Array, axis: int) -> Array:

@@ -1,5 +1,6 @@
 """What every test may count on: a cache of its own, repeatable random examples, and skips that say their reason."""
 
+import dataclasses
 import importlib.util
 import os
 import secrets
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from metalnb import engine as engines
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,6 +48,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def empty_cache(tmp_path: Path) -> dict[str, str]:
     """Give the environment of a process that has compiled nothing yet."""
     return {**os.environ, "METALNB_CACHE": str(tmp_path / "cache")}
+
+
+@pytest.fixture(params=[True, False], ids=["cores", "lanes"])
+def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test twice on a CPU: with the kernels for threads that are cores, and with those for a GPU's lanes."""
+    engine = engines.current()
+    if engine.name == "cpu":
+        monkeypatch.setattr(engine.connect(), "caps", dataclasses.replace(engine.caps, serial=request.param))
+    elif request.param:
+        pytest.skip("threads are lanes here")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,10 @@ import pytest
 from oracle import laid
 
 import metalnb as mnb
+from metalnb.arrays.types import as_dtype
+from metalnb.library_kernels import distinct
+
+pytestmark = pytest.mark.usefixtures("threads")
 
 X = np.random.default_rng(5).standard_normal((5, 6, 7), np.float32)
 I34 = np.random.default_rng(6).integers(-5, 5, (3, 4))
@@ -245,3 +249,26 @@ def test_each_nan_is_distinct_in_the_standard() -> None:
     assert found.indices.tolist() == [4, 1, 0, 2]
     assert found.inverse_indices.tolist() == [2, 1, 3, 1, 0, 0]
     assert found.counts.tolist() == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "bfloat16", "float32", "uint64"])
+def test_distinct_values_among_very_many_equals(dtype: str, rng: np.random.Generator) -> None:
+    """More elements than go through as they are, and not a whole number of tiles."""
+    x = rng.integers(-900, 900, 700_001).astype(as_dtype(dtype))
+    if dtype in {"float16", "bfloat16", "float32"}:
+        x[rng.integers(0, x.size, 50)] = np.nan
+        x[rng.integers(0, x.size, 50)] = -0.0
+    wide = x.astype(np.float64) if dtype == "bfloat16" else x
+    for equal_nan, got in ((True, mnb.unique(mnb.asarray(x))), (False, mnb.unique_values(mnb.asarray(x)))):
+        want = np.unique(wide, equal_nan=equal_nan)
+        assert np.array_equal(got.read().astype(want.dtype), want, equal_nan=want.dtype.kind == "f")
+
+
+def test_thinning_keeps_every_value_and_drops_the_rest(rng: np.random.Generator) -> None:
+    x = rng.integers(0, 300, 400_000)
+    row = mnb.asarray(x)
+    left = distinct._thinned(row).read()
+    assert set(left.tolist()) == set(range(300))
+    assert len(left) < 2000 if row.engine.caps.serial else len(left) == len(x)
+    unlike = mnb.asarray(np.arange(400_000))
+    assert distinct._thinned(unlike) is unlike

@@ -8,6 +8,8 @@ import pytest
 import metalnb as mnb
 from metalnb.library_kernels import sorting
 
+pytestmark = pytest.mark.usefixtures("threads")
+
 # Rows and their length, on both sides of every change of method: lanes of a SIMD-group, a SIMD-group to a row, tiles.
 SHAPES = (
     (1, 1), (33, 1), (5, 2), (11, 31), (3, 32), (3, 33), (2, 255), (2, 256), (2, 257), (2, 1024), (1, 2048), (1, 2049),

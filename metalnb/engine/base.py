@@ -39,6 +39,9 @@ class Caps:
         Whether an argument may begin in the middle of memory from `Engine.alloc`.
     precise : bool
         Whether kernels can be compiled with ``math="precise"``.
+    serial : bool
+        Whether every thread is a core of its own: what is done step by step is quicker in one than in the lanes of a
+        SIMD-group that take turns.
     """
 
     device: str
@@ -49,6 +52,7 @@ class Caps:
     msl: tuple[int, int] = (3, 1)
     offsets: bool = True
     precise: bool = True
+    serial: bool = False
 
 
 class Binary(Protocol):

@@ -113,8 +113,10 @@ class CpuTicket:
 
     def __del__(self) -> None:
         if self._held is not None:
-            with contextlib.suppress(Exception):  # that it failed is told to those who ask
+            try:  # noqa: SIM105  (contextlib may be gone before this is, when Python ends)
                 self.wait()
+            except Exception:  # noqa: BLE001, S110  (told to those who ask)
+                pass
 
     def wait(self) -> float | None:
         """Wait, with the GIL released. The seconds are not told: asking for them costs more than some kernels take."""
@@ -202,9 +204,11 @@ class CpuEngine:
         queue, cl = device.timed_queue, device.cl
         device.queue.finish()  # what was launched before must not run beside it
         gate = cl.UserEvent(device.context)
+        tickets: list[CpuTicket] = []  # held whatever happens: who lets go of one waits, and nothing runs yet
         try:
             cl.enqueue_barrier(queue, wait_for=[gate])
-            tickets = [self._enqueue(queue, binary, arguments, grid, threadgroup) for _ in range(count)]
+            for _ in range(count):
+                tickets.append(self._enqueue(queue, binary, arguments, grid, threadgroup))  # noqa: PERF401  (see above)
         finally:
             gate.set_status(cl.command_execution_status.COMPLETE)
             with contextlib.suppress(cl.Error):  # told below

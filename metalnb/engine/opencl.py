@@ -137,6 +137,7 @@ class Device:
             device=str(device.name).strip(),
             versions={"OpenCL": device.version, "driver": device.driver_version, "pyopencl": cl.VERSION_TEXT},
             clock="device",
+            serial=True,
         )
 
     @functools.cached_property

@@ -1,0 +1,20 @@
+// Scatter where every thread is a core of its own: the buckets of gather.metal, but a bucket is one thread's, who makes its
+// updates one after another. That is the order they are to be made in, so nobody need take turns.
+// Source: as gather.metal.
+#include <metalnb/updates.h>
+
+template <typename Op>
+kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
+                    device const uint* places [[buffer(1)]],
+                    device const uint* starts [[buffer(2)]],
+                    device const typename Op::Memory* values [[buffer(3)]],
+                    constant Updates& updates [[buffer(4)]],
+                    uint bucket [[threadgroup_position_in_grid]]) {
+    const uint end = bucket + 1 < BUCKETS ? starts[bucket + 1] : updates.count;
+    for (uint k = starts[bucket]; k < end; ++k) {
+        const uint place = places[k];
+        x[place] = Op::update(x[place], values[updates.rows == 1 ? 0 : k]);
+    }
+}
+
+MAKE_SCATTERS

@@ -1,0 +1,70 @@
+// Fewer elements with the same distinct values: before unique sorts, what has been seen lately is dropped.
+// Idea: a thread goes through a tile with a small table of the elements that it has met, each in the slot that its hash
+// names. One that stands in its slot already is dropped; any other takes the slot, and is kept. Who is pushed out and comes
+// again is kept twice, which does no harm. So few elements are left of many equal ones, in one pass. Every thread is to be
+// a core of its own, for the table is looked at step by step.
+// Source: a direct-mapped cache; the hash is multiplicative, Knuth, "The Art of Computer Programming", vol. 3, 6.4.
+#include <metalnb/order.h>
+
+constant constexpr uint TABLE_BYTES = 16384;
+
+struct Thinning {
+    uint n;
+    uint tile;  // elements of a tile, the last of which may have fewer
+    uint step;  // from one tile's begin to the next one's; more than `tile` where only a sample is wanted
+};
+
+// The slots are a power of two, and so are their bits.
+template <typename U>
+inline uint slot_of(U bits) {
+    constexpr uint SHIFT = 64 - (sizeof(U) == 8 ? 11 : sizeof(U) == 4 ? 12 : 13);
+    return uint((ulong(bits) * 0x9E3779B97F4A7C15ul) >> SHIFT);
+}
+
+// out[tile's begin …] = what is kept of a tile; counts[tile] = how many. A NaN is unlike every other: all are kept.
+template <typename U>
+kernel void thin(device const U* x [[buffer(0)]],
+                 device U* out [[buffer(1)]],
+                 device uint* counts [[buffer(2)]],
+                 constant Thinning& thinning [[buffer(3)]],
+                 uint tile [[threadgroup_position_in_grid]]) {
+    constexpr uint SLOTS = sizeof(U) == 8 ? 2048 : sizeof(U) == 4 ? 4096 : 8192;
+    threadgroup U slots[SLOTS];
+    const uint begin = tile * thinning.step, end = min(begin + thinning.tile, thinning.n);
+    const U first = x[begin];  // kept, and in every slot: then no slot need be marked as free
+    for (uint slot = 0; slot < SLOTS; ++slot) slots[slot] = first;
+    out[begin] = first;
+    uint next = begin + 1;
+    for (uint i = begin + 1; i < end; ++i) {
+        const U bits = x[i];
+        const uint slot = slot_of(bits);
+        if (is_nan(bits) || slots[slot] != bits) {
+            slots[slot] = bits;
+            out[next] = bits;
+            next += 1;
+        }
+    }
+    counts[tile] = next - begin;
+}
+
+// Bring together what is kept. offsets[tile] is what the tiles before it keep.
+template <typename U>
+kernel void thinned(device const U* x [[buffer(0)]],
+                    device U* out [[buffer(1)]],
+                    device const uint* offsets [[buffer(2)]],
+                    constant Thinning& thinning [[buffer(3)]],
+                    uint tile [[threadgroup_position_in_grid]]) {
+    const uint count = offsets[tile + 1] - offsets[tile];
+    x += tile * thinning.step;
+    out += offsets[tile];
+    for (uint i = 0; i < count; ++i) out[i] = x[i];
+}
+
+#define FOR_WIDTH(bits, U)                                                          \
+    template [[host_name("thin_" #bits)]] [[kernel]] decltype(thin<U>) thin<U>;     \
+    template [[host_name("thinned_" #bits)]] [[kernel]] decltype(thinned<U>) thinned<U>;
+FOR_WIDTH(8, uchar)
+FOR_WIDTH(16, ushort)
+FOR_WIDTH(32, uint)
+FOR_WIDTH(64, ulong)
+#undef FOR_WIDTH
