@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -29,16 +30,20 @@ class Row:
 
 
 def interleaved(runs: int, *functions: Callable[[], object], warmup: int = 1) -> list[list[float]]:
-    """Time functions in turn; give each one's seconds."""
+    """Time functions in turn; give each one's seconds.
+
+    Each round has an order of its own, by chance: who always came after the same one would inherit its caches, its
+    clock and whether the other cores sleep.
+    """
     for f in functions:
         for _ in range(warmup):
             f()
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(runs):
-        for f, kept in zip(functions, times, strict=True):
+        for which in random.sample(range(len(functions)), len(functions)):
             start = time.perf_counter()
-            f()
-            kept.append(time.perf_counter() - start)
+            functions[which]()
+            times[which].append(time.perf_counter() - start)
     return times
 
 
