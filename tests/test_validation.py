@@ -47,6 +47,10 @@ kernel void pointed(device const float* x, device float* out, uint i [[thread_po
     device const float* p = &x[i];
     out[i] = *p;
 }
+struct Element { float value; };
+kernel void halved(device const float* x, device float* Output, uint i [[thread_position_in_grid]]) {
+    Output[i] = Element{x[i] / 2}.value;
+}
 template <typename T> kernel void typed(device T* x, uint i [[thread_position_in_grid]]) { x[i] = T(i); }
 template [[host_name("typed_int")]] kernel void typed<int>(device int*, uint);
 """
@@ -112,6 +116,10 @@ def test_atomics_are_watched_and_threads_may_meet_there(program: mnb.Program) ->
     assert (seen.ok, seen.unwatched, seen.unwritten) == (True, (), {})
     assert sorted(e.index for e in seen.events if e.buffer == "bins") == [1, 1, 2]
     assert "bins  4 elements, 3 atomic operations" in repr(seen)
+
+
+def test_names_of_the_authors_own_are_no_trouble(program: mnb.Program) -> None:
+    assert mnb.validate(program.halved, np.ones(4, np.float32)).ok
 
 
 @pytest.mark.parametrize("name", ["tally", "tally_by_sum"])

@@ -60,12 +60,12 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dic
             continue
         wrapper = ATOMICS if atomic else "Input" if constant else "Output"
         place = len(watched)
-        wraps.append(f"{wrapper}<{found[2]}> {name}{{{name}{MEMORY}, {SIZES}[{place}], {place}u, watcher}};")
+        wraps.append(f"watching::{wrapper}<{found[2]}> {name}{{{name}{MEMORY}, {SIZES}[{place}], {place}u, watcher}};")
         params = params[: found.start(4)] + f"{name}{MEMORY}" + params[found.end(4) :]
         watched[name] = wrapper
     thread, extra = _thread(params)
     extra += f", device atomic_uint* {LOG}, constant uint* {SIZES}"
-    body = f" Watcher watcher{{{LOG}, {thread}}}; " + " ".join(wraps)
+    body = f" watching::Watcher watcher{{{LOG}, {thread}}}; " + " ".join(wraps)
     text = source[: head.end()] + params + extra + source[end : brace + 1] + body + source[brace + 1 :]
     return f'#include "{NAME}"\n{text}', watched
 

@@ -2,6 +2,8 @@
 // A kernel is compiled a second time with its buffers replaced by these; see rewrite.py.
 #pragma once
 #include <metal_stdlib>
+
+namespace watching {
 using namespace metal;
 
 // The log: word 0 counts the events; then three words for each: the thread, the index, and what it did:
@@ -102,3 +104,4 @@ struct Atomics {
     template <typename I> Place<A> operator[](I index) const { return Place<A>{data, size, buffer, watcher, long(index)}; }
     template <typename I> device A* operator+(I index) const { return &(*this)[index]; }
 };
+}  // namespace watching
