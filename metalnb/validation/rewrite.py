@@ -64,7 +64,7 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dic
         params = params[: found.start(4)] + f"{name}{MEMORY}" + params[found.end(4) :]
         watched[name] = wrapper
     thread, extra = _thread(params)
-    extra += f", device atomic_uint* {LOG}, constant uint* {SIZES}"
+    extra += f", device metal::atomic_uint* {LOG}, constant uint* {SIZES}"
     body = f" watching::Watcher watcher{{{LOG}, {thread}}}; " + " ".join(wraps)
     text = source[: head.end()] + params + extra + source[end : brace + 1] + body + source[brace + 1 :]
     return f'#include "{NAME}"\n{text}', watched
