@@ -29,8 +29,10 @@ class Row:
     note: str = ""
 
 
-def interleaved(runs: int, *functions: Callable[[], object], warmup: int = 1) -> list[list[float]]:
-    """Time functions in turn; give each one's seconds.
+def interleaved(
+    runs: int, *functions: Callable[[], object], warmup: int = 1, before: Callable[[], object] | None = None
+) -> list[list[float]]:
+    """Time functions in turn, with `before` untimed before each; give each one's seconds.
 
     Each round has an order of its own, by chance: who always came after the same one would inherit its caches, its
     clock and whether the other cores sleep.
@@ -41,6 +43,8 @@ def interleaved(runs: int, *functions: Callable[[], object], warmup: int = 1) ->
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(runs):
         for which in random.sample(range(len(functions)), len(functions)):
+            if before is not None:
+                before()
             start = time.perf_counter()
             functions[which]()
             times[which].append(time.perf_counter() - start)

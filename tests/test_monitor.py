@@ -85,17 +85,17 @@ def test_the_seconds_are_the_devices(program: mnb.Program) -> None:
     engine = program.spin.engine
     seen: list[Any] = []
     end = watch(engine, seen.append)
+    start = time.perf_counter()
     ticket = program.spin.prepare(X[:64].copy()).launch()
     end()
     assert ticket is not None
     before = seconds(seen[0])
-    start = time.perf_counter()
     ticket.wait()
-    waited = time.perf_counter() - start
+    elapsed = time.perf_counter() - start
     took = seconds(seen[0])
     assert before is None, "not over yet"
     assert took is not None
-    assert took == pytest.approx(waited, rel=0.3, abs=2e-3)
+    assert elapsed / 100 < took <= elapsed
 
 
 def test_without_a_device_clock_the_wait_is_timed() -> None:
