@@ -24,7 +24,8 @@ __all__ = [
     "unique_values",
 ]  # fmt: skip
 
-_KERNELS = ("search.metal", "sort.metal", "sort_serial.metal", "thin_serial.metal", "order.h")
+_KERNELS = ("search.metal", "sort.metal", "sort_serial.metal", "radix.h", "order.h")
+_VALUES = ("search.metal", "thin_serial.metal", *_KERNELS[1:])
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 _LITTLE, _MOST = 1 << 17, 1 << 31  # elements that are worth a look for equals before they are sorted
 _SAMPLES, _SAMPLE = 16, 4096  # tiles to be looked at, and their elements
@@ -122,9 +123,10 @@ def _thinned(x: Array) -> Array:
 
 
 def _thin(x: Array, thinning: dict[str, int], tiles: int) -> tuple[Array, Array]:
-    """Give what is kept, each tile's at its begin, and how many those are."""
+    """Give what is kept, each tile's where it begins, and how many those are."""
     bits = as_bits(x)
-    out, counts = empty(bits.shape, bits.dtype, x.engine), empty((tiles + 1,), _UINT32, x.engine)
+    out = empty((tiles * thinning["tile"],), bits.dtype, x.engine)
+    counts = empty((tiles + 1,), _UINT32, x.engine)
     dispatch(_thinning(x)[f"thin_{width(x.dtype)}"], bits, out, counts, thinning, grid=tiles, threadgroup=1)
     return out, counts
 
@@ -156,12 +158,10 @@ def _reference(*options: str) -> Callable[[Any], Any]:
     return reference
 
 
-_row = functools.partial(
-    op, "sets", samples=_plain_values, dtypes=ALL, flops=0, kernels=_KERNELS
-)
+_row = functools.partial(op, "sets", samples=_plain_values, dtypes=ALL, flops=0, kernels=_KERNELS)
 
 
-@_row(reference=_reference(), bench=timed(lambda x, _: Sample((np.round(x * 100),))))
+@_row(reference=_reference(), kernels=_VALUES, bench=timed(lambda x, _: Sample((np.round(x * 100),))))
 def unique_values(x: Array, /) -> Array:
     """Give the distinct values of an array, sorted; each NaN is distinct (array API)."""
     return _values("unique_values", x)
@@ -190,7 +190,7 @@ def unique_all(x: Array, /) -> UniqueAll:
 
 @op(
     "sets", reference=np.unique, samples=_plain_values, dtypes=ALL, flops=0, numpy=(np.unique,),
-    kernels=_KERNELS, cite="NumPy's unique",
+    kernels=_VALUES, cite="NumPy's unique",
 )  # fmt: skip
 def unique(
     ar: Array, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,

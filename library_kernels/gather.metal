@@ -93,9 +93,10 @@ kernel void combine_indices(device const long* indices [[buffer(0)]],
     places[k] = (first ? 0 : places[k]) + (inside ? long(place) * stride : 0);
 }
 
-// ---- Scatter. The updates come sorted by their places' high bits, in memory order among themselves (sort.metal does it):
-// 256 buckets, and starts[b] is where the b-th begins. A SIMD-group has one bucket, so nobody else writes to its places, and
-// it goes through the updates in order. (Where a thread is a core, scatter_serial.metal does the elements.)
+// ---- Scatter. The updates come sorted by their places' high bits, in memory order among themselves (a pass of a radix sort
+// does it): 256 buckets, and starts[b] is where the b-th begins. A SIMD-group has one bucket, so nobody else writes to its
+// places, and it goes through the updates in order. Where a thread is a core, scatter_serial.metal does the elements.
+
 // Elements: of 32 updates at a time, those to one place take turns.
 template <typename Op>
 inline void scatter_elements(device typename Op::Memory* x, device const uint* places,
@@ -146,3 +147,5 @@ FOR_WIDTH(64, ulong)
 MAKE_SCATTERS
 #undef FOR_WIDTH
 #undef MAKE
+#undef MAKE_SCATTERS
+#undef MAKE_SCATTER

@@ -18,3 +18,5 @@ kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
 }
 
 MAKE_SCATTERS
+#undef MAKE_SCATTERS
+#undef MAKE_SCATTER

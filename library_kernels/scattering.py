@@ -1,4 +1,4 @@
-"""put and scatter_add: the second half of ``gather.metal``, which writes where indices say."""
+"""put and scatter_add: the second half of ``gather.metal``, and ``scatter_serial.metal``: writing where indices say."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .sorting import DIGITS, pass_kernels, radix_pass
 
 __all__ = ["put", "scatter", "scatter_add", "write"]
 
-_KERNELS = ("gather.metal", "scatter_serial.metal", "updates.h", "sort.metal", "sort_serial.metal")
+_KERNELS = ("gather.metal", "scatter_serial.metal", "updates.h", "sort.metal", "sort_serial.metal", "radix.h")
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 
 

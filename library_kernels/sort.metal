@@ -2,32 +2,11 @@
 // A pass counts the digits of every tile, adds the counts up, and then each tile writes its keys where the sums say.
 // Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009; the places within a
 // SIMD-group by ballots: Adinets, Merrill, "Onesweep", 2022. No threadgroup waits for another, so any order will do.
+// Where a thread is a core of its own, sort_serial.metal does all but rows of at most 32 keys.
 #include <metalnb/lanes.h>
-#include <metalnb/order.h>
+#include <metalnb/radix.h>
 
-constant bool INDEXED [[function_constant(2)]];  // an index travels with each key: argsort
-
-constant constexpr uint DIGITS = 256;
-
-// Rows of n keys, each cut into tiles. A threadgroup is one SIMD-group, and has one tile.
-struct Shape {
-    uint n;
-    uint tile;
-    uint tiles;
-};
-
-struct Pass {
-    Shape shape;
-    uint shift;  // the digit: bits shift … shift + 7
-    uint first;  // the first pass: a key's index is its place
-};
-
-template <typename U>
-inline uint digit_of(U bits, uint shift) {
-    return uint(ordered(bits) >> shift) & (DIGITS - 1);
-}
-
-// Count the digits of keys[begin … end).
+// Count the digits of keys[begin … end). A threadgroup is one SIMD-group, and has one tile.
 template <typename U>
 inline void count_digits(device const U* keys, threadgroup atomic_uint* counts, uint begin, uint end, uint shift,
                          uint lane) {

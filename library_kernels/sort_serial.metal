@@ -2,29 +2,7 @@
 // digits and then puts each key where its digit's next free place is. Lanes that vote on places would be computed one after
 // another there; a GPU would leave 31 lanes of 32 idle.
 // Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009, without its lanes.
-#include <metalnb/order.h>
-
-constant bool INDEXED [[function_constant(2)]];  // an index travels with each key: argsort
-
-constant constexpr uint DIGITS = 256;
-
-// As in sort.metal.
-struct Shape {
-    uint n;
-    uint tile;
-    uint tiles;
-};
-
-struct Pass {
-    Shape shape;
-    uint shift;
-    uint first;
-};
-
-template <typename U>
-inline uint digit_of(U bits, uint shift) {
-    return uint(ordered(bits) >> shift) & (DIGITS - 1);
-}
+#include <metalnb/radix.h>
 
 template <typename U>
 inline void count_digits(device const U* keys, threadgroup uint* counts, uint n, uint shift) {

@@ -24,7 +24,7 @@ __all__ = ["DIGITS", "Sorted", "argsort", "odd_values", "pass_kernels", "radix_p
 
 DIGITS = 256
 _MOST = 1 << 31  # keys of a row
-_ALONE = 2048  # a row of so many is one SIMD-group's work,
+_ALONE = 2048  # a row of so many is one tile,
 _MANY = 16  # and where there are so many rows,
 _LONG = 65536  # so is one of these
 
@@ -219,8 +219,8 @@ def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
 
 
 _row = functools.partial(
-    op, "sorting", samples=_rows, dtypes=ALL, kernels=("sort.metal", "sort_serial.metal", "order.h", "lanes.h"),
-    flops=0, bench=_bench,
+    op, "sorting", samples=_rows, dtypes=ALL, flops=0, bench=_bench,
+    kernels=("sort.metal", "sort_serial.metal", "radix.h", "order.h", "lanes.h"),
 )  # fmt: skip
 
 

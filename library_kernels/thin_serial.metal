@@ -6,35 +6,37 @@
 // Source: a direct-mapped cache; the hash is multiplicative, Knuth, "The Art of Computer Programming", vol. 3, 6.4.
 #include <metalnb/order.h>
 
-constant constexpr uint TABLE_BYTES = 16384;
-
 struct Thinning {
     uint n;
     uint tile;  // elements of a tile, the last of which may have fewer
     uint step;  // from one tile's begin to the next one's; more than `tile` where only a sample is wanted
 };
 
-// The slots are a power of two, and so are their bits.
+// The table takes at most 16 KiB.
+template <typename U> struct Table {
+    enum { BITS = sizeof(U) == 8 ? 11 : sizeof(U) == 4 ? 12 : 13, SLOTS = 1 << BITS };
+};
+
 template <typename U>
 inline uint slot_of(U bits) {
-    constexpr uint SHIFT = 64 - (sizeof(U) == 8 ? 11 : sizeof(U) == 4 ? 12 : 13);
-    return uint((ulong(bits) * 0x9E3779B97F4A7C15ul) >> SHIFT);
+    return uint((ulong(bits) * 0x9E3779B97F4A7C15ul) >> (64 - Table<U>::BITS));
 }
 
-// out[tile's begin …] = what is kept of a tile; counts[tile] = how many. A NaN is unlike every other: all are kept.
+// out[tile × thinning.tile …] = what is kept of a tile; counts[tile] = how many. A NaN is unlike every other: all are kept.
 template <typename U>
 kernel void thin(device const U* x [[buffer(0)]],
                  device U* out [[buffer(1)]],
                  device uint* counts [[buffer(2)]],
                  constant Thinning& thinning [[buffer(3)]],
                  uint tile [[threadgroup_position_in_grid]]) {
-    constexpr uint SLOTS = sizeof(U) == 8 ? 2048 : sizeof(U) == 4 ? 4096 : 8192;
+    constexpr uint SLOTS = Table<U>::SLOTS;
     threadgroup U slots[SLOTS];
     const uint begin = tile * thinning.step, end = min(begin + thinning.tile, thinning.n);
     const U first = x[begin];  // kept, and in every slot: then no slot need be marked as free
     for (uint slot = 0; slot < SLOTS; ++slot) slots[slot] = first;
-    out[begin] = first;
-    uint next = begin + 1;
+    out += tile * thinning.tile;
+    out[0] = first;
+    uint next = 1;
     for (uint i = begin + 1; i < end; ++i) {
         const U bits = x[i];
         const uint slot = slot_of(bits);
@@ -44,7 +46,7 @@ kernel void thin(device const U* x [[buffer(0)]],
             next += 1;
         }
     }
-    counts[tile] = next - begin;
+    counts[tile] = next;
 }
 
 // Bring together what is kept. offsets[tile] is what the tiles before it keep.
@@ -55,7 +57,7 @@ kernel void thinned(device const U* x [[buffer(0)]],
                     constant Thinning& thinning [[buffer(3)]],
                     uint tile [[threadgroup_position_in_grid]]) {
     const uint count = offsets[tile + 1] - offsets[tile];
-    x += tile * thinning.step;
+    x += tile * thinning.tile;
     out += offsets[tile];
     for (uint i = 0; i < count; ++i) out[i] = x[i];
 }

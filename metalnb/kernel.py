@@ -53,7 +53,7 @@ class Dispatch(NamedTuple):
     waits: bool = True
 
     def launch(self) -> Ticket | None:
-        """Start it; None when the grid is empty."""
+        """Start it; None when the grid is empty. Keep the ticket: letting go of it may wait for the dispatch's end."""
         if 0 in self.grid:
             return None
         binary = self.kernel.binary

@@ -71,7 +71,7 @@ class Binary(Protocol):
 
 
 class Ticket(Protocol):
-    """A dispatch under way. It keeps the memory it works on alive."""
+    """A dispatch under way. It keeps the memory it works on alive: letting go of it may wait."""
 
     def wait(self) -> float | None:
         """Wait until it is done; give the seconds that the device took, if the engine can tell.

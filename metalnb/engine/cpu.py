@@ -122,13 +122,16 @@ class CpuTicket:
         """Wait, with the GIL released. The seconds are not told: asking for them costs more than some kernels take."""
         import pyopencl as cl
 
-        try:
-            for event in self.elapsed:
+        failed = None
+        for event in self.elapsed:
+            try:
                 event.wait()
-        except cl.Error as error:
-            message = f"the kernel failed on the device: {error}"
-            raise KernelFault(message) from error
+            except cl.Error as error:  # those after it are waited for all the same
+                failed = failed or error
         self._held = None
+        if failed is not None:
+            message = f"the kernel failed on the device: {failed}"
+            raise KernelFault(message) from failed
         return None
 
     def seconds(self) -> float:
@@ -243,16 +246,20 @@ class CpuEngine:
         """Start a dispatch whose threadgroups are rows, one launch for each size of threadgroup."""
         cl = self._device.cl
         groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
-        events, kept = [], []
+        prepared = []  # all that can fail comes before anything runs
         for first, count, size in regions(grid, threadgroup):
-            region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))
             row = size[0] * size[1] * size[2]
             kernel = self._entered(binary, variant._replace(even=size[0] % _SIMD == 0))
-            kernel.set_args(*bound, cl.SVM(region))
-            whole = (count[0] * row, count[1], count[2])
-            events.append(cl.enqueue_nd_range_kernel(queue, kernel, whole, (row, 1, 1)))
-            kept.append(region)
-        return CpuTicket(events, (held, kept))
+            region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))
+            prepared.append((kernel, region, (count[0] * row, count[1], count[2]), (row, 1, 1)))
+        events: list[Any] = []
+        try:
+            for kernel, region, whole, rows in prepared:
+                kernel.set_args(*bound, cl.SVM(region))
+                events.append(cl.enqueue_nd_range_kernel(queue, kernel, whole, rows))
+        finally:
+            ticket = CpuTicket(events, (held, prepared))
+        return ticket
 
     def _entered(self, binary: CpuBinary, variant: Variant) -> Any:
         """Give the kernel for one way to enter it."""

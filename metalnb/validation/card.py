@@ -17,7 +17,7 @@ __all__ = ["findings", "html", "text"]
 _MOST = 4  # of a kind that are told one by one
 _ACROSS = "and those are of different threadgroups: nothing orders them. Use an atomic, or a place for each."
 _WITHIN = "all of one threadgroup: right only where a threadgroup_barrier lies between. Else use an atomic."
-_UNWATCHED = "Not watched: {} (constant memory, or atomics that are not indexed)."
+_UNWATCHED = "Not watched: {} (constant memory, volatile, or not used by indices alone)."
 _CSS = (
     ".metalnb .metalnb-finding{border-left:3px solid #d08a2a;padding:1px 8px;margin:4px 12px}"
     f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}"

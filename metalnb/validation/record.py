@@ -93,9 +93,10 @@ class Validation:
     buffers : tuple of Buffer
         Those watched, in the order of the signature.
     unwatched : tuple of str
-        Arrays that were not: those in constant memory, and atomics that are not indexed.
+        Arrays that were not: those in constant memory, ``volatile`` ones, and atomics not used by indices alone.
     spoiled : tuple of str
-        Those beside which something was written: it is not known by which thread, nor where.
+        Those of them beside which something was written, by a thread that is not known. Seen only where the device
+        works on Python's own memory: on engine ``cpu``.
     log : numpy.ndarray
         uint32, (n, 3): thread, index, and what it did (see watched.h).
     missed : int

@@ -17,7 +17,9 @@ HEADER = (Path(__file__).parent / "watched.h").read_text("utf-8")
 ATOMICS = "Atomics"
 LOG, SIZES, MEMORY = "watch_log", "watch_sizes", "_memory"  # the twin's own parameters, and the end of a watched one's
 
-_POINTER = r"\bdevice\s+(const\s+)?(\w+)\s*(const\s*)?\*\s*({name})\b"
+_POINTER = r"\bdevice\s+(const\s+)?((?:metal::)?\w+(?:<\w+>)?)\s*(const\s*)?\*\s*({name})\b"
+_ATOMIC = r"\batomic_\w+\s*\(\s*(?:&\s*{name}\s*\[|{name}\s*\+)"
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _INPUT = re.compile(r"\b(u?(?:int|short)[23]?)\s+(\w+)\s*\[\[\s*(\w+)\s*\]\]")
 
 
@@ -36,7 +38,8 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dic
     -------
     source : str
     watched : dict of str to str
-        The parameters that will be watched, and by which of `watched.h`: not those in constant memory.
+        The parameters that will be watched, and by which of `watched.h`: not those in constant memory, nor
+        atomics whose address is used otherwise than by an atomic function at once.
 
     None when the head is not found: a template, or made by a macro.
     """
@@ -48,6 +51,8 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dic
     if end < 0 or brace < 0:
         return None
     params = source[head.end() : end]
+    body = _COMMENT.sub(" ", source[brace:])
+    body = body[: _closing(body, 0) + 1]
     wraps: list[str] = []
     watched: dict[str, str] = {}
     for name in arrays:
@@ -55,8 +60,8 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dic
         if found is None:
             continue
         constant = found[1] or found[3]
-        atomic = found[2].startswith("atomic_")
-        if atomic and constant:
+        atomic = found[2].removeprefix("metal::").startswith("atomic")
+        if atomic and (constant or not _only_indexed(name, body)):
             continue
         wrapper = ATOMICS if atomic else "Input" if constant else "Output"
         place = len(watched)
@@ -65,8 +70,8 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dic
         watched[name] = wrapper
     thread, extra = _thread(params)
     extra += f", device metal::atomic_uint* {LOG}, constant uint* {SIZES}"
-    body = f" watching::Watcher watcher{{{LOG}, {thread}}}; " + " ".join(wraps)
-    text = source[: head.end()] + params + extra + source[end : brace + 1] + body + source[brace + 1 :]
+    begin = f" watching::Watcher watcher{{{LOG}, {thread}}}; " + " ".join(wraps)
+    text = source[: head.end()] + params + extra + source[end : brace + 1] + begin + source[brace + 1 :]
     return f'#include "{NAME}"\n{text}', watched
 
 
@@ -90,10 +95,19 @@ def _thread(params: str) -> tuple[str, str]:
     return linear[wide], extra
 
 
+def _only_indexed(name: str, body: str) -> bool:
+    """Tell whether an array of atomics is used by ``atomic_…(&name[i], …)`` and ``atomic_…(name + i, …)`` alone."""
+    word = re.escape(name)
+    return len(re.findall(rf"\b{word}\b", body)) == len(re.findall(_ATOMIC.format(name=word), body))
+
+
 def _closing(text: str, start: int) -> int:
+    """Find what closes the bracket that stands at a place; -1 when nothing does."""
+    opened = text[start]
+    closed = {"(": ")", "{": "}"}[opened]
     depth = 0
     for i in range(start, len(text)):
-        depth += (text[i] == "(") - (text[i] == ")")
+        depth += (text[i] == opened) - (text[i] == closed)
         if depth == 0:
             return i
     return -1

@@ -46,7 +46,8 @@ def validate(kernel: Any, *args: Any, **call: Any) -> Validation:
 
     Notes
     -----
-    Arrays in ``device`` memory are watched. Threadgroup memory and constant memory are not.
+    Arrays in ``device`` memory are watched. Threadgroup memory and constant memory are not, nor atomics
+    whose address the kernel takes elsewhere than in the call of an atomic function.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def watch(dispatch: Dispatch) -> Validation | None:
     if dispatch.residents:
         synchronize(kernel.engine.name)  # what was started before may still be writing
     sizes = {name: given[name].nbytes // arrays[name].type.size for name in watched}
-    log = np.zeros(1 + 3 * _EVENTS + 1, np.uint32)
+    log = np.zeros(2 + 3 * _EVENTS + 2, np.uint32)
     copies = {name: _Copy(a) for name, a in given.items() if isinstance(a, np.ndarray)}
     arguments = {f"{n}{MEMORY}" if n in watched else n: copies[n].array if n in copies else a for n, a in given.items()}
     arguments |= {LOG: log, SIZES: np.array([*sizes.values(), 0], np.uint32)}

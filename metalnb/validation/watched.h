@@ -8,9 +8,9 @@ using namespace metal;
 
 // The log: word 0 counts the events; then three words for each: the thread, the index, and what it did:
 // buffer (4 bits up) | before the start (8) | beyond the end (4) | written (2)
-// A last word is what atomics beyond an end are given instead.
+// The last two words are what atomics beyond an end are given instead.
 constant constexpr uint EVENTS = 1u << 20;
-constant constexpr uint SPARE = 1 + 3 * EVENTS;
+constant constexpr uint SPARE = 2 + 3 * EVENTS;  // even: an atomic may have eight bytes
 
 struct Watcher {
     device atomic_uint* log;

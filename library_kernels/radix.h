@@ -1,0 +1,27 @@
+// A pass of a radix sort: what its dispatches are told, and what a digit is. sort.metal and sort_serial.metal are two ways to
+// do it, and one launcher serves both.
+// Source: as sort.metal.
+#pragma once
+#include <metalnb/order.h>
+
+constant bool INDEXED [[function_constant(2)]];  // an index travels with each key: argsort
+
+constant constexpr uint DIGITS = 256;
+
+// Rows of n keys, each cut into tiles.
+struct Shape {
+    uint n;
+    uint tile;
+    uint tiles;
+};
+
+struct Pass {
+    Shape shape;
+    uint shift;  // the digit: bits shift … shift + 7
+    uint first;  // the first pass: a key's index is its place
+};
+
+template <typename U>
+inline uint digit_of(U bits, uint shift) {
+    return uint(ordered(bits) >> shift) & (DIGITS - 1);
+}
