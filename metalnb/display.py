@@ -85,11 +85,14 @@ class Card:
         """Give a row for each parameter: name, MSL type, attribute, access, what Python passes."""
         rows = []
         for p in self.signature.params:
-            access = "shared" if p.space == "threadgroup" else "read, write" if p.writable else "read"
+            access = "shared" if p.space == "threadgroup" else _ACCESS[p.use or ("update" if p.writable else "read")]
             gone = p.name in self.absent
             passed = f"nothing: {p.gate} is false" if gone else _passed(p, self.signature.name, self.reflection)
             rows.append((p.name, p.spelling, p.attribute, "–" if gone else access, passed))
         return rows
+
+
+_ACCESS = {"read": "read", "write": "write", "update": "read, write", "none": "not used"}
 
 
 def _passed(param: Param, kernel: str, reflection: Reflection) -> str:

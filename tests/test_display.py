@@ -46,6 +46,13 @@ def cells(html: str) -> list[list[str]]:
     return [["".join(td.itertext()) for td in row] for row in parse(html).iter("tr")]
 
 
+def test_a_card_tells_what_is_done_with_a_buffer() -> None:
+    found = kernel("""kernel void sums(device const float* x, device float* y, device float* total, device float* seen,
+                  uint i [[thread_position_in_grid]]) { y[i] = x[i] + seen[0]; total[i] += x[i]; }""")
+    access = {row[0]: row[3] for row in cells(found._repr_html_())[1:]}
+    assert access == {"x": "read", "y": "write", "total": "read, write", "seen": "read"}
+
+
 def test_a_card_tells_what_python_passes() -> None:
     rows = {row[0]: row[1:] for row in cells(kernel()._repr_html_())}
     assert rows == {
@@ -54,14 +61,14 @@ def test_a_card_tells_what_python_passes() -> None:
             "device Particle*", "[[buffer(0)]]", "read, write",
             'array of drift.program.dtype("Particle"), or left out: returned',
         ],
-        "sun": ["constant Particle&", "[[buffer(1)]]", "read", "dict, dataclass or record: position, mass"],
+        "sun": ["constant Particle&", "[[buffer(1)]]", "not used", "dict, dataclass or record: position, mass"],
         "force": ["device const float3*", "[[buffer(2)]]", "read", "float32 array (…, 4)"],
         "dt": ["constant float&", "[[buffer(3)]]", "read", "number"],
-        "extent": ["constant uint2&", "[[buffer(4)]]", "read", "2 numbers"],
-        "wrap": ["constant bool&", "[[buffer(5)]]", "read", "True or False"],
-        "turn": ["constant float2x2&", "[[buffer(6)]]", "read", "2×2 numbers"],
-        "raw": ["device const void*", "[[buffer(7)]]", "read", "any array"],
-        "count": ["device uint&", "[[buffer(8)]]", "read, write", "uint32 array of one element, or left out: returned"],
+        "extent": ["constant uint2&", "[[buffer(4)]]", "not used", "2 numbers"],
+        "wrap": ["constant bool&", "[[buffer(5)]]", "not used", "True or False"],
+        "turn": ["constant float2x2&", "[[buffer(6)]]", "not used", "2×2 numbers"],
+        "raw": ["device const void*", "[[buffer(7)]]", "not used", "any array"],
+        "count": ["device uint&", "[[buffer(8)]]", "not used", "uint32 array of one element, or left out: returned"],
         "scratch": [
             "threadgroup float*", "[[threadgroup(0)]]", "shared", "sized by the launch: one float for each thread",
         ],
