@@ -218,13 +218,13 @@ template <typename M> inline typename M::acc along_row(memory_in<M> x, uint coun
     typename M::part sum = typename M::part(M::identity());
     const uint steps = count / STEP, quarter = steps * 2 * LANES;
     x += lane;
-    for (uint step = 0; step < steps; ++step) {
-        sum = M::combine(sum, eight<M>(x, step * 2 * LANES, LANES, quarter, about));
-        if (step % BLOCK == BLOCK - 1) {
-            total = M::combine(total, typename M::acc(sum));
-            sum = typename M::part(M::identity());
-        }
+    uint step = 0;
+    for (; step + BLOCK <= steps; step += BLOCK) {
+        for (uint k = 0; k < BLOCK; ++k) sum = M::combine(sum, eight<M>(x, (step + k) * 2 * LANES, LANES, quarter, about));
+        total = M::combine(total, typename M::acc(sum));
+        sum = typename M::part(M::identity());
     }
+    for (; step < steps; ++step) sum = M::combine(sum, eight<M>(x, step * 2 * LANES, LANES, quarter, about));
     const uint runs = count / LANES;
     for (uint run = steps * UNROLL; run < runs; ++run) sum = M::combine(sum, fetch<M>(x, run * LANES, about));
     if (lane < count - runs * LANES) sum = M::combine(sum, fetch<M>(x, runs * LANES, about));
