@@ -17,7 +17,7 @@ HEADER = (Path(__file__).parent / "watched.h").read_text("utf-8")
 ATOMICS = "Atomics"
 LOG, SIZES, MEMORY = "watch_log", "watch_sizes", "_memory"  # the twin's own parameters, and the end of a watched one's
 
-_POINTER = r"\bdevice\s+(const\s+)?((?:metal::)?\w+(?:<\w+>)?)\s*(const\s*)?\*\s*({name})\b"
+_POINTER = r"(?<!volatile )\bdevice\s+(const\s+)?((?:metal::)?\w+(?:<\w+>)?)\s*(const\s*)?\*\s*({name})\b"
 _ATOMIC = r"\batomic_\w+\s*\(\s*(?:&\s*{name}\s*\[|{name}\s*\+)"
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _INPUT = re.compile(r"\b(u?(?:int|short)[23]?)\s+(\w+)\s*\[\[\s*(\w+)\s*\]\]")

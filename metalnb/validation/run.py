@@ -110,16 +110,13 @@ def watch(dispatch: Dispatch) -> Validation | None:
 
 
 def _twin(kernel: Kernel, arrays: list[str]) -> tuple[Kernel, dict[str, str]] | None:
-    """Compile the kernel with watched buffers; name those. Atomics stay as they are where not all are indexed."""
+    """Compile the kernel with watched buffers; name those."""
     text = rewritten(kernel.source, kernel.signature.name, arrays)
     if text is None:
         return None
     source, watched = text
     twin = twin_of(kernel, source, {NAME: HEADER})
-    if twin is not None:
-        return twin, watched
-    plain = [name for name in arrays if watched.get(name) != ATOMICS]
-    return _twin(kernel, plain) if len(plain) < len(arrays) else None
+    return None if twin is None else (twin, watched)
 
 
 class _Copy:
