@@ -13,7 +13,7 @@ PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 unexport VIRTUAL_ENV PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint lab notebooks docs site labextension bench clean
+.PHONY: help demo test lint lab notebooks docs site labextension bench accuracy clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -51,6 +51,9 @@ labextension: $(VENV)/ready ## build what colours Metal in JupyterLab anew; need
 
 bench: $(VENV)/ready ## measure; prints tables
 	@for script in $(BENCHES); do $(BIN)/python "$$script" $(ARGS) || exit 1; done
+
+accuracy: $(VENV)/ready ## walk through the floats for each op's largest error: minutes; ARGS="--every 1 erf" takes all of them
+	@$(BIN)/python tests/accuracy.py $(ARGS)
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""Whether a measured time is true: `measure`, `limits` and `compare` against independent ones.
+"""Whether a measured time is true: `measure`, `limits` and `compare` against independent ones; what a monitor costs.
 
 Run: python benchmarks/timing.py [--trials N] [--quick]
 """
@@ -15,12 +15,15 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from report import Row, median, show
 
 import metalnb as mnb
+from metalnb.engine.base import Caps
+from metalnb.engine.watch import watch
 from metalnb.kernel import Dispatch
 
 HERE = Path(__file__).parent
@@ -159,6 +162,42 @@ def comparisons(trials: int) -> list[Row]:
     ]
 
 
+def watching(rounds: int) -> list[Row]:
+    """Take turns launching with a monitor and without, over an engine that does nothing: the rest would be noise."""
+
+    class Idle:
+        caps = Caps("none", {}, clock="device")
+
+        def launch(self, *_: Any) -> Any:
+            return idle
+
+    idle: Any = SimpleNamespace(elapsed=lambda: 1e-6)
+    engine: Any = Idle()
+    ready = mnb.compile(SOURCE).saxpy.prepare(np.ones(1000, np.float32), np.ones(1000, np.float32), 1.0)
+    given = ready.kernel.binary, ready.arguments, ready.grid, ready.threadgroup
+
+    def launches() -> float:
+        start = time.perf_counter()
+        for _ in range(1000):
+            engine.launch(*given)
+        return 1e-3 * (time.perf_counter() - start)
+
+    monitor = mnb.monitor().stop()
+    without, more, later = [], [], []
+    for _ in range(20 * rounds):
+        without.append(launches())
+        end = watch(engine, monitor._noted.append)  # noqa: SLF001  (what a monitor does of an engine that it does not know)
+        more.append(launches() - without[-1])
+        end()
+        start = time.perf_counter()
+        assert len(monitor) == 1000
+        later.append(1e-3 * (time.perf_counter() - start))
+        monitor.clear()
+    note = f"{median(without) * 1e6:.2f} us without; taken in by a thread afterwards, {median(later) * 1e6:.1f} us"
+    cost = median(more)
+    return [Row("monitor on, for each dispatch", f"{cost * 1e6:.2f} us", "<= 2 us", cost <= 2e-6, note)]
+
+
 def _interval(found: Any) -> str:
     low, high = found.interval
     return f"95 % interval {low:.3f} to {high:.3f}"
@@ -172,7 +211,7 @@ def main() -> int:
     options = parser.parse_args()
     rounds, trials = (1, 3) if options.quick else (5, options.trials)
     rows = [*agreement(rounds, longest=not options.quick), *repeated(3 if options.quick else 20)]
-    rows += [*ceilings(rounds), *comparisons(trials)]
+    rows += [*ceilings(rounds), *comparisons(trials), *watching(rounds)]
     return show("metalnb timing: against OpenCL's events, and a copy in C", rows)
 
 

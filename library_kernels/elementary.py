@@ -58,7 +58,7 @@ ROWS = (
     Elementwise("atanh", "atanh(x)", np.arctanh, "Inverse of tanh.", ulp=5, flops=25, domain=(-1, 1), aliases=("arctanh",)),
     Elementwise("degrees", "x * 57.2957795f", np.degrees, "Radians to degrees.", ulp=1.5, aliases=("rad2deg",), numpy=(np.rad2deg,), cite="NumPy, ``degrees``"),
     Elementwise("radians", "x * 0.0174532925f", np.radians, "Degrees to radians.", ulp=1.5, domain=(-360, 360), aliases=("deg2rad",), numpy=(np.deg2rad,), cite="NumPy, ``radians``"),
-    Elementwise("erf", "erf_of(x)", np.vectorize(math.erf, otypes=[float]), "The error function.", ulp=5, flops=25, domain=(-4, 4), cite="C++14, 26.8 [c.math], ``erf``"),
+    Elementwise("erf", "erf_of(x)", np.vectorize(math.erf, otypes=[float]), "The error function.", ulp=2, flops=25, domain=(-4, 4), cite="C++14, 26.8 [c.math], ``erf``"),
     # rounding
     Elementwise("floor", _whole("floor(x)"), np.floor, "The largest whole number that is not above x.", ulp=0, domain=(-1000, 1000)),
     Elementwise("ceil", _whole("ceil(x)"), np.ceil, "The least whole number that is not below x.", ulp=0, domain=(-1000, 1000)),

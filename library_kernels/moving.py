@@ -22,6 +22,7 @@ __all__ = ["BITS", "as_array", "astype", "bits_of", "copied", "copy_into", "fill
 _PLANS = 4096
 BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # what is not converted is moved as its bits
 
+DType = np.dtype[Any]
 Shape = tuple[int, ...]
 
 
@@ -102,9 +103,7 @@ def copy_into(out: Array, x: Array) -> Array:
         on(engine, "copy", x)
     if 0 in out.shape:
         return out
-    plan = _plan(
-        x.dtype.name, x.shape, x.strides, x.offset, out.dtype.name, out.shape, out.strides, out.offset, engine.name
-    )
+    plan = _plan(x.dtype, x.shape, x.strides, x.offset, out.dtype, out.shape, out.strides, out.offset, engine.name)
     start(
         engine,
         plan.binary,
@@ -126,8 +125,8 @@ def fill_with(out: Array, value: Any) -> Array:
     """
     if 0 not in out.shape:
         one = np.array(value, out.dtype)
-        engine, name = out.block.engine, out.dtype.name
-        plan = _plan(name, (), (), 0, name, out.shape, out.strides, out.offset, engine.name)
+        engine = out.block.engine
+        plan = _plan(out.dtype, (), (), 0, out.dtype, out.shape, out.strides, out.offset, engine.name)
         start(engine, plan.binary, [one, out.block.host, plan.record], plan.grid, plan.threadgroup, (out.block,))
     return out
 
@@ -141,10 +140,10 @@ class _Plan(NamedTuple):
 
 @functools.lru_cache(_PLANS)
 def _plan(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
-    given: str, shape: Shape, strides: Shape, offset: int, wanted: str, to: Shape, out_strides: Shape, out_offset: int,
-    engine: str,
+    given: DType, shape: Shape, strides: Shape, offset: int, wanted: DType, to: Shape, out_strides: Shape,
+    out_offset: int, engine: str,
 ) -> _Plan:  # fmt: skip
-    size, out_size = _size(given), _size(wanted)
+    size, out_size = given.itemsize, wanted.itemsize
     spread = tuple(s // size for s in stretched(strides, shape, to))
     strips = [Strip(spread, offset // size), Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)]
     planned = turned(to, strips)
@@ -159,12 +158,8 @@ def _plan(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
     return _Plan(binary, planned.record, planned.grid, planned.threadgroup)
 
 
-def _size(dtype: str) -> int:
-    return 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
-
-
-def _word(dtype: str, other: str) -> str:
-    return BITS[_size(dtype)] if dtype == other else DTYPES[dtype]
+def _word(dtype: DType, other: DType) -> str:
+    return BITS[dtype.itemsize] if dtype == other else DTYPES[dtype.name]
 
 
 @functools.cache

@@ -76,6 +76,7 @@ class _Launch(NamedTuple):
     dtype: DType
 
 
+@functools.cache  # NumPy takes microseconds to name a dtype
 def tag(dtype: DType) -> str:
     """Name a dtype as ``storage.h`` does; a bool is read as the byte that it is."""
     return "uchar" if dtype == np.bool_ else DTYPES[dtype.name]

@@ -177,7 +177,7 @@ def _also(name: str) -> tuple[Any, ...]:
 
 
 @op("scan", reference=_cumulative(np.cumsum), samples=runs, dtypes=ALL, kernels=("reduce.metal", "scan.metal"),
-    numpy=(np.cumsum, *_also("cumulative_sum")), tolerance={"float32": 12.0, "float16": 0.6, "bfloat16": 0.52},
+    numpy=(np.cumsum, *_also("cumulative_sum")), tolerance={"float32": 24.0, "float16": 0.6, "bfloat16": 0.52},
     bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
 def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
     """Sum of each element and all before it along an axis.
@@ -207,7 +207,7 @@ def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype: Any = None, i
 
 @op("scan", reference=_cumulative(np.cumprod), samples=runs_near_one, dtypes=ALL,
     kernels=("reduce.metal", "scan.metal"), numpy=(np.cumprod, *_also("cumulative_prod")),
-    tolerance={"float32": 60.0, "float16": 0.6, "bfloat16": 0.52},
+    tolerance={"float32": 120.0, "float16": 0.6, "bfloat16": 0.52},  # six times √1025 roundings of 0.58
     bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
 def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
     """Product of each element and all before it along an axis; with `include_initial` 1 comes first.

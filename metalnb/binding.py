@@ -43,7 +43,8 @@ class Slot:
     """
 
     __slots__ = (
-        "_pack", "_reflection", "components", "dtype", "kernel", "opaque", "param", "takes_array", "value_shape",
+        "_pack", "_record", "_reflection", "components", "dtype", "kernel", "opaque", "param", "takes_array",
+        "value_shape",
     )  # fmt: skip
 
     def __init__(self, kernel: str, param: Param, reflection: Reflection) -> None:
@@ -56,6 +57,7 @@ class Slot:
         self._reflection = reflection
         plain = not self.takes_array and not self.value_shape and self.dtype.char in _PLAIN
         self._pack = struct.Struct(_PLAIN[self.dtype.char]).pack if plain else None
+        self._record = None if self.takes_array or self.value_shape else _plain_record(self.dtype)
 
     @property
     def label(self) -> str:
@@ -104,6 +106,13 @@ class Slot:
                 return bytearray(self._pack(value))
             except (struct.error, OverflowError):
                 pass  # does not fit: worded below
+        if self._record is not None and type(value) is dict:
+            names, packer = self._record
+            if value.keys() == names.keys() and all(type(v) in _EXACT for v in value.values()):
+                try:
+                    return bytearray(packer.pack(*map(value.__getitem__, names)))
+                except (struct.error, OverflowError):
+                    pass
         if is_resident(value):
             value = value.read()
         if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
@@ -227,6 +236,20 @@ class Binder:
 
     def _usage(self) -> str:
         return f"Call {self.signature.name}({', '.join(s.param.name for s in self.slots)})."
+
+
+def _plain_record(dtype: np.dtype[Any]) -> tuple[dict[str, None], struct.Struct] | None:
+    """Give the names of a record's fields by offset, and what packs them; None unless all are plain scalars."""
+    if not dtype.fields or any(f[0].char not in _PLAIN for f in dtype.fields.values()):
+        return None
+    text, end = "<", 0
+    fields = sorted(dtype.fields.items(), key=lambda f: f[1][1])
+    for _, (kind, offset, *_) in fields:
+        if offset < end:
+            return None  # a union
+        text += f"{offset - end}x{_PLAIN[kind.char][1:]}"
+        end = offset + kind.itemsize
+    return dict.fromkeys(name for name, _ in fields), struct.Struct(f"{text}{dtype.itemsize - end}x")
 
 
 def _unlocked(array: Array) -> Array:

@@ -257,6 +257,38 @@ def test_structs_from_what_names_their_fields(form: str) -> None:
     assert program.read(s=given, grid=1, shapes={"out": 13}).tolist() == READ[:13]
 
 
+PLAIN = """
+#include <metal_stdlib>
+using namespace metal;
+struct S { uchar a; float b; short c; ulong d; half e; };
+kernel void read(constant S& s, device float* out) {
+    out[0] = s.a; out[1] = s.b; out[2] = s.c; out[3] = s.d; out[4] = s.e;
+}
+"""
+
+
+def test_structs_of_scalars_from_a_dict() -> None:
+    """These go a shorter way: the same values arrive, whatever their order, and the same mistakes are refused."""
+    program = mnb.compile(PLAIN)
+    fields = {"e": 1.5, "a": 3, "b": 2.25, "c": -7, "d": 1 << 40}
+    record = np.zeros((), program.dtype("S"))
+    for name, value in fields.items():
+        record[name] = value
+    for given in (fields, {**fields, "a": np.int32(3)}, {**fields, "a": 3.0}, dict(sorted(fields.items())), record):
+        assert program.read(given, grid=1, shapes={"out": 5}).tolist() == [3, 2.25, -7, 1 << 40, 1.5]
+    for wrong, told in (
+        ({"a": 300}, "field 'a' is uchar, which holds 0 to 255; got 300"),
+        ({"a": 1.5}, "field 'a' is uchar; got 1.5. Pass a whole number"),
+        ({"b": 1e39}, "field 'b' is float, which holds .*; got 1e.39"),
+        ({"e": 1e6}, "field 'e' is half, which holds -65504 to 65504"),
+        ({"z": 1}, "there is no field 'z'; its fields are a, b, c, d, e"),
+    ):
+        with pytest.raises(mnb.ArgumentError, match=told):
+            program.read({**fields, **wrong}, grid=1, shapes={"out": 5})
+    with pytest.raises(mnb.ArgumentError, match="fields 'b', 'c', 'd', 'e' are missing"):
+        program.read({"a": 1}, grid=1, shapes={"out": 5})
+
+
 def test_the_layout_of_a_struct_is_the_compilers() -> None:
     dtype = mnb.compile(STRUCTS).dtype("Inner")
     assert {n: dtype.fields[n][1] for n in dtype.names} == {"v": 0, "p": 16, "n": 28}

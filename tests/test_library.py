@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from accuracy import walked, worst
 from oracle import error, expected, held, laid, layouts
 
 import metalnb as mnb
@@ -94,3 +95,11 @@ def test_errors_are_in_units_of_the_dtype() -> None:
         exact = np.array([1, 1 + eps / 2, 1 - eps / 2, 0.0])
         assert error(np.array([1, 1, 1, 0], kind), exact).tolist() == [0, 0.5, 1, 0]
         assert error(np.array([1], kind), np.array([1 + eps]), np.array([4.0])).tolist() == [0.25]
+
+
+def test_a_walk_through_the_floats_finds_the_largest_error() -> None:
+    assert {"exp", "erf", "gelu", "relu"} <= set(walked())
+    assert not {"add", "isnan", "clip", "sum"} & set(walked())
+    most, where = worst("gelu", 1 << 14, 99)
+    assert 3 < most <= 8
+    assert -15 < where < 0

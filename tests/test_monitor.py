@@ -32,7 +32,6 @@ kernel void spin(device float* y, uint i [[thread_position_in_grid]]) {
     y[i] = sum;
 }
 """
-COST = 2e-6  # seconds that a dispatch may take longer
 
 
 @pytest.fixture(scope="module")
@@ -124,50 +123,28 @@ def test_without_a_device_clock_the_wait_is_timed() -> None:
     assert seen[0][4] == [4000, 0, 0]
 
 
-def test_a_dispatch_costs_less_than_two_microseconds_more(program: mnb.Program) -> None:
-    """The monitor's own part alone, over a launch that does nothing: the rest of a dispatch is noise beside it."""
+def test_every_dispatch_is_noted_and_taken_in(program: mnb.Program) -> None:
+    """Thousands in a row; what that costs is measured by benchmarks/timing.py."""
     real = program.saxpy.prepare(X, X.copy(), 1.0)
 
     class Ticket:
         elapsed = staticmethod(lambda: 1e-6)
 
-    ticket = Ticket()
-
     class Idle:
         caps = Caps("none", {}, clock="device")
 
         def launch(self, *_: Any) -> Ticket:
-            return ticket
+            return Ticket()
 
     engine: Any = Idle()
     monitor = mnb.monitor().stop()
-    arguments = real.kernel.binary, real.arguments, real.grid, real.threadgroup
-
-    def best() -> float:
-        taken = []
-        for _ in range(30):
-            start = time.perf_counter()
-            for _ in range(200):
-                engine.launch(*arguments)
-            taken.append((time.perf_counter() - start) / 200)
-        return min(taken)
-
-    off = best()
     end = watch(engine, monitor._noted.append)
-    on = best()
+    for _ in range(6000):
+        engine.launch(real.kernel.binary, real.arguments, real.grid, real.threadgroup)
     end()
-    assert on - off < COST
     assert len(monitor._noted) == 6000
-    noted = list(monitor._noted)
-    monitor.clear()
-    taken = []
-    for _ in range(10):
-        monitor._noted.extend(noted[:600])
-        start = time.perf_counter()
-        assert monitor._look()
-        taken.append((time.perf_counter() - start) / 600)
-        monitor.clear()
-    assert min(taken) < 20e-6, "taking it in is for the thread, and no load either"
+    assert len(monitor) == 6000
+    assert not monitor._noted
 
 
 def test_what_is_seen_keeps_no_array_alive(program: mnb.Program) -> None:
