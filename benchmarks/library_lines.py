@@ -52,10 +52,10 @@ def _ratio(name: str, runs: int, mine: Callable[[], Any], peer: Callable[[], Any
 def _reading(a: Any) -> Callable[[], Any]:
     """Give what reads an array and does no more: the least that a reduction of it can take."""
     probe = next(p for p in PROBES if p.limit == "read")
-    kernel, unused = mnb.compile(probe.source)["probe"], np.zeros(1, np.float32)
-    ready = kernel.prepare(unused, a.numpy().reshape(-1), grid=a.size // probe.elements, threadgroup=1024)
-    run: Callable[[], Any] = ready.run
-    return run
+    kernel = mnb.compile(probe.source)["probe"]
+    # Of the array itself: with a view of NumPy's on it, every op on it would be waited for twice.
+    ready = kernel.prepare(mnb.zeros(1), a.reshape((-1,)), grid=a.size // probe.elements, threadgroup=1024)
+    return _waited(ready.run)
 
 
 def _full(runs: int, x: np.ndarray) -> list[Row]:
