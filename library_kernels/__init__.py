@@ -1,8 +1,9 @@
 """The kernel library: one table of ops, and the Metal they run (imported as ``metalnb.library_kernels``).
 
-To be read first, each with its idea in three lines at the top: ``reduce.metal``, ``scan.metal``, ``argreduce.metal``,
-``matmul.metal``, ``softmax.metal``, ``norm.metal``, ``sort.metal``, ``gather.metal``, ``random.metal``. Any of them can
-be included in a cell, ``#include <metalnb/reduce.metal>``, and so can what they share: ``storage.h``, ``special.h``, ….
+The Metal is in the folder ``metal``. To be read first, each with its idea in three lines at the top: ``reduce.metal``,
+``scan.metal``, ``argreduce.metal``, ``matmul.metal``, ``softmax.metal``, ``norm.metal``, ``sort.metal``,
+``gather.metal``, ``random.metal``. Any of them can be included in a cell, ``#include <metalnb/reduce.metal>``, and so
+can what they share: ``storage.h``, ``special.h``, ….
 
 Rows, where an op is declared once
     elementary.py arithmetic.py activations.py        elementwise: a line each

@@ -34,7 +34,7 @@ __all__ = [
     "Op", "Row", "Sample", "Traffic", "kernel_source", "op",
 ]  # fmt: skip
 
-HERE = Path(__file__).parent
+_METAL = Path(__file__).parent / "metal"
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -188,5 +188,5 @@ def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
 
 @functools.cache
 def kernel_source(name: str) -> str:
-    """Give the text of one of this folder's files."""
-    return (HERE / name).read_text("utf-8")
+    """Give the text of one of the library's files of Metal."""
+    return (_METAL / name).read_text("utf-8")

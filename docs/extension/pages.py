@@ -14,13 +14,13 @@ from sphinx.application import Sphinx
 from metalnb import library_kernels
 
 _DOCS = Path(__file__).parent.parent
-_LIBRARY = _DOCS.parent / "library_kernels"
+_LIBRARY = _DOCS.parent / "library_kernels" / "metal"
 _PICTURE = re.compile(
     r'<picture>\s*<source [^>]*srcset="(?P<dark>[^"]+)">\s*'
     r'<img src="(?P<light>[^"]+)" width="(?P<width>\d+)"\s+alt="(?P<alt>[^"]*)">\s*</picture>'
 )
 _OP = re.compile(r"^\| `(\w+)(\([^`]*\))`", re.MULTILINE)
-_FILE = re.compile(r"\[([\w.]+)\]\(\.\./library_kernels/[\w]+\.(?:metal|h)\)")
+_FILE = re.compile(r"\[([\w.]+)\]\(\.\./library_kernels/metal/[\w]+\.(?:metal|h)\)")
 
 
 def read(app: Sphinx, page: str, source: list[str]) -> None:
@@ -76,7 +76,7 @@ def _files() -> list[str]:
 
 def _source(name: str) -> str:
     label = f"(metal-{nodes.make_id(name)})="
-    return f"\n{label}\n## {name}\n\n```{{literalinclude}} ../../library_kernels/{name}\n:language: metal\n```\n"
+    return f"\n{label}\n## {name}\n\n```{{literalinclude}} ../../library_kernels/metal/{name}\n:language: metal\n```\n"
 
 
 def name_front(app: Sphinx, error: Exception | None) -> None:
