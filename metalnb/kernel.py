@@ -163,6 +163,24 @@ class Kernel:
 
         return from_recipe(self._recipe)
 
+    def specialize(self, /, **constants: Any) -> Kernel:
+        """Give this kernel with other values for some of its cell's function constants; see `Program.specialize`.
+
+        Examples
+        --------
+        >>> import metalnb as mnb, numpy as np
+        >>> scale = mnb.compile('''
+        ... constant float FACTOR [[function_constant(0)]];
+        ... kernel void scale(device float* x, uint i [[thread_position_in_grid]]) { x[i] *= FACTOR; }
+        ... ''', constants={"FACTOR": 2}).scale
+        >>> x = np.ones(3, np.float32)
+        >>> scale.specialize(FACTOR=0.5)(x)
+        >>> x
+        array([0.5, 0.5, 0.5], dtype=float32)
+        """
+        made: Kernel = self.program.specialize(**constants)[self.signature.name]
+        return made
+
     @property
     def binary(self) -> Any:
         """The kernel compiled for the device: made when it is first asked for."""

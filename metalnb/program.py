@@ -115,6 +115,31 @@ class Program(Mapping[str, Kernel]):
     def __reduce__(self) -> tuple[Any, ...]:
         return from_recipe, (self.recipe,)
 
+    def specialize(self, /, **constants: Any) -> Program:
+        """Give the program with other values for some of its function constants.
+
+        Parameters
+        ----------
+        **constants
+            By name (MSL 5.8); those that are not named stay as they are.
+
+        Returns
+        -------
+        Program
+            Of the same text. The same values give the same program.
+
+        Raises
+        ------
+        ArgumentError
+            For a constant that the text has not, or a value that does not fit.
+        """
+        if not constants:
+            return self
+        made = self.recipe
+        return from_recipe(
+            Recipe(made.source, {**made.constants, **constants}, made.math, made.headers, made.engine, made.name)
+        )
+
     def dtype(self, struct: str) -> np.dtype[np.void]:
         """Give the NumPy dtype of one of the cell's structs, laid out as the kernel sees it.
 

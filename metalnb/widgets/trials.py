@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from metalnb.errors import ArgumentError
-from metalnb.kernel import Kernel
 from metalnb.launch import check_threadgroup
 from metalnb.layouts import check_constant
-from metalnb.program import compile
 from metalnb.timing.record import Timing
 
 from .groups import all_groups
 from .problem import Problem
 
-__all__ = ["Trial", "trials", "with_constants"]
+__all__ = ["Trial", "trials"]
 
 _MOST = 4096  # configurations
 
@@ -81,18 +79,6 @@ def trials(call: Problem, groups: Any, constants: Mapping[str, Any]) -> list[Tri
     if len(pairs) > _MOST:
         raise ArgumentError(f"tune: {len(pairs):,} configurations are too many; {_MOST:,} are the most.")
     return [_checked(Trial(group, chosen), call) for chosen, group in pairs]
-
-
-def with_constants(kernel: Kernel, constants: Mapping[str, Any]) -> Kernel:
-    """Give a kernel compiled with other function constants; those that are not named stay as they are."""
-    if not constants:
-        return kernel
-    recipe = kernel.program.recipe
-    program = compile(
-        recipe.source, constants={**recipe.constants, **constants}, math=recipe.math, headers=recipe.headers,
-        engine=recipe.engine, name=recipe.name,
-    )  # fmt: skip
-    return program[kernel.signature.name]
 
 
 def _combinations(constants: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from .guarded import Guarded
 from .problem import Problem, problem
 from .quick import quick, trimmed
 from .show import Live
-from .trials import Trial, trials, with_constants
+from .trials import Trial, trials
 from .tune_page import tune_html, tune_text
 from .worker import spawn
 
@@ -221,7 +221,7 @@ class Tuner(Live):
 
     def kernel(self, trial: Trial) -> Kernel:
         """Give the kernel compiled with a trial's constants."""
-        return with_constants(self.call.kernel, trial.constants)
+        return self.call.kernel.specialize(**trial.constants)
 
     # --- what was found --------------------------------------------------------------------------------------------
 

@@ -121,6 +121,32 @@ def test_function_constants_make_others_and_choose_code() -> None:
     assert outcome(text.replace("\n    ", "\n"), 1, constants={"n": 3, "quick": False})[0] == -3
 
 
+SPECIALIZED = """
+constant float FACTOR [[function_constant(0)]];
+constant uint SHIFT [[function_constant(1)]];
+kernel void scale(device float* x, uint i [[thread_position_in_grid]]) { x[i] = x[i] * FACTOR + SHIFT; }
+"""
+
+
+def test_a_kernel_is_specialized_anew() -> None:
+    program = mnb.compile(SPECIALIZED, constants={"FACTOR": 2, "SHIFT": 1}, math="precise")
+    once = program.scale.specialize(FACTOR=0.5)
+    assert once.program.constants == {"FACTOR": 0.5, "SHIFT": 1}
+    assert (once.program.math, once.program.name) == ("precise", program.name)
+    assert program.constants == {"FACTOR": 2, "SHIFT": 1}
+    x = np.array([2, 4], np.float32)
+    once(x)
+    assert x.tolist() == [2, 3]
+    program.scale(x)
+    assert x.tolist() == [5, 7]
+    assert program.scale.specialize() is program.scale
+    assert program.specialize(FACTOR=0.5)["scale"] is once
+    with pytest.raises(mnb.ArgumentError, match="'FACTR'"):
+        program.specialize(FACTR=1)
+    with pytest.raises(mnb.ArgumentError, match=r"'SHIFT' .* is uint"):
+        program.scale.specialize(SHIFT=-1)
+
+
 def test_an_optional_function_constant() -> None:
     text = """constant float w [[function_constant(0)]];
 constant float weight = is_function_constant_defined(w) ? w : 5;
