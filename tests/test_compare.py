@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -89,6 +90,52 @@ def test_a_sure_but_small_difference_is_not_called() -> None:
     assert found.winner is None
     assert comparison(first, [1.05] * 20).winner == "a"
     assert comparison([1.05] * 20, first).winner == "b"
+
+
+class Scripted:
+    """A job on a clock of its own: each run takes as long, but that something else has the processor now and then."""
+
+    clock = "wall"
+    now = 0.0
+
+    def __init__(self, seconds: float, stalls: Any = ()) -> None:
+        self.seconds = seconds
+        self.stalls = list(stalls)
+
+    def run(self, count: int) -> float:
+        Scripted.now += self.seconds * count + (self.stalls.pop(0) if self.stalls else 0.0)
+        return self.seconds
+
+    def restore(self) -> None:
+        pass
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "BATCH", 0.010)
+    monkeypatch.setattr(sample, "time", SimpleNamespace(perf_counter=lambda: Scripted.now))
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_run_that_was_held_up_does_not_fill_a_batch() -> None:
+    calm, _ = sample.count_for(Scripted(20e-6))
+    assert 250 <= calm <= 1000
+    for stalls in ([0, 0.03], [0, 0, 0.03], [0, 0.03, 0.03], [0, 0.15]):
+        held_up, lasted = sample.count_for(Scripted(20e-6, stalls))
+        assert 250 <= held_up <= 1000
+        assert lasted == pytest.approx(20e-6 * held_up)
+    assert sample.count_for(Scripted(0.5)) == (1, pytest.approx(0.5))
+
+
+@pytest.mark.usefixtures("scripted")
+def test_equal_kernels_run_equally_often() -> None:
+    always = [0.0] + [0.03] * 3  # held up each time
+    for pair in ((Scripted(20e-6, always), Scripted(20e-6)), (Scripted(20e-6), Scripted(30e-6))):
+        first, second = module._counts(pair)
+        assert first == second
+    slow, fast = module._counts((Scripted(0.01), Scripted(20e-6)))
+    assert slow <= 10
+    assert fast > 100
 
 
 # ---- Measuring -------------------------------------------------------------------------------------------------------

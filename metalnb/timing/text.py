@@ -128,7 +128,8 @@ def medians(found: Comparison) -> list[tuple[str, str]]:
 def certainty(found: Comparison) -> str:
     """Say what the outcome stands on."""
     low, high = found.interval
+    busy = f"; other programs took {percent(found.others)} of the processors" if found.others > BUSY else ""
     return (
         f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}, {len(found.first)} "
-        f"rounds in turn, {found.clock} clock; a winner is named beyond {percent(found.margin)}"
+        f"rounds in turn, {found.clock} clock; a winner is named beyond {percent(found.margin)}{busy}"
     )
