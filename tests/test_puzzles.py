@@ -59,7 +59,8 @@ WRONG = {
     "dot": (
         ("t < n ? a[t] * b[t] : 0", "a[t] * b[t]", "beyond the end"),
         ("step = 128", "step = 64", "expected"),
-        ("if (t == 0) out[0] = partial[0];", "out[0] = partial[t];", "written by 256 threads"),
+        ("if (t == 0) out[0] = partial[0];", "out[0] = partial[t];", "written by 256 threads (0, 1, 2, 3, 4, 5, …): "),
+        ("if (t == 0) out", "if (t < 3) out", "written by 3 threads (0, 1, 2): "),
     ),
     "convolved": (
         (" && i + j < n", "", "beyond the end"),
@@ -100,6 +101,8 @@ WRONG = {
     ),
     "softmaxed": (
         ("largest = simd_max(largest);", "largest = 0;", "expected"),
+        ("largest = simd_max(largest);", "largest = a[first];", "rows that go from -150 to 150: out[0, "),
+        ("largest = simd_max(largest);", "largest = a[first + n - 1];", "rows that go from -150 to 150: out[2, "),
         ("float largest = -INFINITY;", "float largest = 0;", "out[1, 0] is nan, expected 1"),
         ("sum = simd_sum(sum);", "", "expected"),
         ("uint first = row * n;", "uint first = 0;", "never written"),

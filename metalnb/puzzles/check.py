@@ -70,7 +70,7 @@ def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Ver
         return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {wrong}")
     told = f"right on {len(puzzle.sizes)} sizes, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}"
     if puzzle.cases:
-        told += f", and {len(puzzle.cases)} awkward cases"
+        told += f", and {len(puzzle.cases)} awkward case{'s' if len(puzzle.cases) > 1 else ''}"
     return Verdict(puzzle.name, passed=True, message=f"{told}.")
 
 
@@ -205,6 +205,7 @@ def _twice(puzzle: Puzzle, events: list[Event]) -> str:
     for index in sorted(writers):
         if len(writers[index]) > 1:
             some = ", ".join(map(str, sorted(writers[index])[:_SHOWN]))
+            some += ", …" if len(writers[index]) > _SHOWN else ""
             return (
                 f"{puzzle.out}[{index}] is written by {len(writers[index])} threads ({some}): "
                 "which write comes last is chance. Let one thread write each element."

@@ -8,7 +8,9 @@ import numpy as np
 
 from .puzzle import Case
 
-__all__ = ["ARG_MAX", "floats", "large_rows", "matrices", "rectangle", "rows", "signal", "values", "vector", "vectors"]
+__all__ = [
+    "ARG_MAX", "SOFTMAX", "floats", "large_rows", "matrices", "rectangle", "rows", "signal", "values", "vector", "vectors",
+]  # fmt: skip
 
 
 def floats(rng: np.random.Generator, shape: Any) -> np.ndarray[Any, Any]:
@@ -70,3 +72,8 @@ ARG_MAX = (
         "a[40] and a[69] the largest, of which a higher lane has the first", np.isin(np.arange(100), (40, 69)) * 7.0
     ),
 )
+
+# Random rows are so narrow that any of their elements passes for the largest. In these it stands last in the first row,
+# and at other places in the others.
+_WIDE = np.stack([np.roll(np.linspace(-150, 150, 100), 20 * row) for row in range(5)])
+SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE.astype(np.float32), "n": 100}),)

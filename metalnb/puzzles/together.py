@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import ARG_MAX, floats, large_rows, matrices, rectangle, rows, signal, values, vector, vectors
+from .inputs import ARG_MAX, SOFTMAX, floats, large_rows, matrices, rectangle, rows, signal, values, vector, vectors
 from .puzzle import Puzzle
 
 __all__ = ["PUZZLES"]
@@ -96,7 +96,7 @@ PUZZLES = (
         "row_sums",
         "12 · Sum along an axis",
         "a has five rows of n elements; out[r] is the sum of row r. There is one threadgroup of 32 for each row, "
-        "and rows are longer than that: each thread adds up several elements first.",
+        "and rows may be shorter or longer than that: each thread first adds up the elements that are its own, if any.",
         """kernel void row_sums(device const float* a, device float* out, constant uint& n,
                      uint row [[threadgroup_position_in_grid]],
                      uint t [[thread_position_in_threadgroup]]) {
@@ -220,6 +220,7 @@ PUZZLES = (
             "Three walks over the row: the largest, the sum, the result.",
             "simd_max, then simd_sum: every lane gets the answer.",
         ),
+        cases=SOFTMAX,
     ),
     Puzzle(
         "first_largest",
