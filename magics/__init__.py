@@ -24,7 +24,7 @@ def load_ipython_extension(shell: Any) -> None:
     from .session import Session
     from .timing import TimingMagics
 
-    session = Session(shell)
+    session = Session.of(shell)
     shell.register_magics(CellMagics(shell, session), LineMagics(shell, session), TimingMagics(shell, session))
     install(shell, session)
 

@@ -53,13 +53,14 @@ class Call:
 
 
 def parsed(magic: str, text: str) -> Call:
-    """Read one call.
+    """Read one call; a semicolon behind it is left out.
 
     Raises
     ------
     UsageError
         When it is none.
     """
+    text = text.rstrip("; \t")
     try:
         body = ast.parse(_VERSION.sub(lambda m: _PLACE.format(m[2], m[1]), text.strip()), mode="eval").body
     except SyntaxError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import keyword
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -30,7 +31,7 @@ def assignment(text: str) -> tuple[str, str]:
 
 def python_name(text: str) -> str:
     """Take a name that Python can bind."""
-    if not unquoted(text).isidentifier():
+    if not unquoted(text).isidentifier() or keyword.iskeyword(unquoted(text)):
         message = f"{text!r} is no Python name"
         raise argparse.ArgumentTypeError(message)
     return unquoted(text)

@@ -7,7 +7,7 @@ import builtins
 import keyword
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ..display import Source
 from ..kernel import Kernel
@@ -15,6 +15,7 @@ from ..program import Program, compile
 
 __all__ = ["Header", "Session"]
 
+_PLACE = "_metalnb_session"  # where a shell has its own
 _PROBE = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\nkernel void metalnb_header_probe() {{}}\n'
 
 
@@ -51,6 +52,15 @@ class Session:
         self.versions: dict[str, list[Kernel]] = {}
         self.calls: dict[str, ast.Call] = {}
 
+    @classmethod
+    def of(cls, shell: Any) -> Self:
+        """Give a shell's session: the same one when the extension is loaded again."""
+        found = getattr(shell, _PLACE, None)
+        if not isinstance(found, cls):
+            found = cls(shell)
+            setattr(shell, _PLACE, found)
+        return found
+
     def keep_header(self, name: str, text: str, **options: Any) -> Header:
         """Check the text of a header cell as a usual cell would meet it, behind the standard library; and keep it.
 
@@ -77,8 +87,13 @@ class Session:
             if kernel not in known:  # a cell that goes back to an earlier text goes back to its kernels
                 known.append(kernel)
         values: dict[str, Any] = {n: k for n, k in program.kernels.items() if _is_name(n)}
-        notes = [f"kernel {n!r} is no Python name: call it as program[{n!r}]" for n in program if n not in values]
-        notes += _hidden(values, self.shell.user_ns)
+        call = f"as {name}[{{!r}}]" if name else "as program[{!r}] with %%metal --name program"
+        notes = [f"kernel {n!r} is no Python name: call it {call.format(n)}" for n in program if n not in values]
+        notes += _hidden("kernel", values, self.shell.user_ns)
+        if name in values:
+            notes.append(f"program {name!r} hides the kernel {name!r}: call it as {name}[{name!r}]")
+        elif name:
+            notes += _hidden("program", {name: program}, self.shell.user_ns)
         self.shell.push({**values, name: program} if name else values)
         return notes
 
@@ -91,12 +106,12 @@ def _is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-def _hidden(values: Mapping[str, Any], namespace: Mapping[str, Any]) -> Iterator[str]:
+def _hidden(what: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> Iterator[str]:
     """Word what binding these names takes out of the user's sight."""
-    for name in values:
+    for name, value in values.items():
         if name in namespace:
             before = namespace[name]
-            if not isinstance(before, Kernel):
-                yield f"kernel {name!r} replaces the variable {name!r}, of type {type(before).__name__}"
+            if not isinstance(before, type(value)):
+                yield f"{what} {name!r} replaces the variable {name!r}, of type {type(before).__name__}"
         elif hasattr(builtins, name):
-            yield f"kernel {name!r} hides Python's own {name!r} in this notebook; `del {name}` brings it back"
+            yield f"{what} {name!r} hides Python's own {name!r} in this notebook; `del {name}` brings it back"

@@ -15,6 +15,7 @@ from ..timing.compare import Comparison, compare
 from ..timing.measure import measure
 from ..timing.record import Timing
 from .calls import Call, evaluated, parsed, split
+from .options import unquoted
 from .session import Session
 
 __all__ = ["TimingMagics"]
@@ -33,8 +34,8 @@ class TimingMagics(Magics):
         self.session = session
 
     @magic_arguments("%metal_time")
-    @argument("--bytes", help="that one dispatch moves: an expression without spaces (default: counted)")
-    @argument("--flops", help="floating-point operations of one dispatch: an expression without spaces")
+    @argument("--bytes", help="that one dispatch moves: an expression, in quotes if it has spaces (default: counted)")
+    @argument("--flops", help="floating-point operations of one dispatch: an expression likewise")
     @argument("--warm", action="store_true", help="leave out the times with cold caches")
     @argument("call", nargs="?", help="a call of a kernel, with its arguments")
     @line_cell_magic("metal_time")
@@ -44,8 +45,9 @@ class TimingMagics(Magics):
             %metal_time saxpy(x, y, a=2.0)
             %metal_time --flops 2*x.size saxpy@1(x, y, a=2.0)
 
-        saxpy@1 is the first kernel of that name that a cell has bound, saxpy@2 the next. As %%metal_time, the
-        statements of the cell are timed by the wall clock; they are run many times.
+        saxpy@1 is the first kernel of that name that a cell has bound, saxpy@2 the next. The arguments, and all that
+        the function is looked up in, are evaluated once: of f(x).g() only g is timed. As %%metal_time, the statements
+        of the cell are timed by the wall clock; they are run many times.
         """
         words, call = _parted(line)
         options = parse_argstring(self.metal_time, words)
@@ -82,7 +84,10 @@ class TimingMagics(Magics):
         arguments = call.arguments or shared or self.session.calls.get(call.name)
         if arguments is None:
             raise UsageError(f"{magic}: {call.text!r} has no arguments. Write them once: {call.label}(…)")
-        found = evaluated(self.session, call, arguments)
+        try:
+            found = evaluated(self.session, call, arguments)
+        except NameError as error:
+            raise UsageError(f"{magic}: {call.text!r}: {error}") from None
         self.session.calls[call.name] = arguments
         return found
 
@@ -90,7 +95,7 @@ class TimingMagics(Magics):
         if text is None:
             return None
         try:
-            return self.shell.ev(text)
+            return self.shell.ev(unquoted(text))
         except Exception as error:
             raise UsageError(f"--{name} {text}: {type(error).__name__}: {error}") from error
 
@@ -123,7 +128,14 @@ def _parted(line: str) -> tuple[str, str]:
         head, _, rest = rest.partition(" ")
         words.append(head)
         if head not in _FLAGS and "=" not in head:
-            value, _, rest = rest.lstrip().partition(" ")
+            value, rest = _value(rest.lstrip())
             words.append(value)
         rest = rest.lstrip()
     return " ".join(words), rest
+
+
+def _value(text: str) -> tuple[str, str]:
+    """Part an option's value, in quotes or up to a space, from what comes behind it."""
+    end = text.find(text[0], 1) + 1 if text[:1] in {"'", '"'} else 0
+    end = end or len(text.partition(" ")[0])
+    return text[:end], text[end:]

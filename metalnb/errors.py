@@ -43,7 +43,7 @@ class MetalnbError(Exception):
 
 
 class MetalnbWarning(UserWarning):
-    """A kernel compiles, but is likely not to do what its author means."""
+    """A kernel compiles, and runs, but is likely not to do what its author means."""
 
 
 @dataclass(frozen=True, slots=True)

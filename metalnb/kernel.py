@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import math
 import threading
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from . import tuned
-from .binding import Binder
+from .binding import Binder, Slot
 from .display import Card, bundle, cards_html
-from .errors import ArgumentError, LaunchError, MetalnbError
+from .errors import ArgumentError, LaunchError, MetalnbError, MetalnbWarning
 from .launch import check_grid, check_places, check_threadgroup, grid_of_shape
 from .msl.lower import Unit
 from .msl.signature import Reflection, Signature
@@ -247,6 +248,8 @@ class Kernel:
         chosen = next(((s, b) for s, b in arrays if s.param.writable), arrays[0] if arrays else None)
         if chosen is not None:
             shape = chosen[0].elements(chosen[1])
+            if not chosen[0].param.every:
+                self._warn_of_grid(chosen[0].param.name, math.prod(shape), arrays)
         else:
             missing = next((s for s, b in zip(slots, bound, strict=True) if b is None and not s.param.reference), None)
             if missing is None or not shapes or missing.param.name not in shapes:
@@ -254,6 +257,16 @@ class Kernel:
                 raise LaunchError(message)
             shape = self._shape(missing.param.name, shapes[missing.param.name])
         return grid_of_shape(self.signature, shape), shape
+
+    def _warn_of_grid(self, name: str, threads: int, arrays: list[tuple[Slot, Any]]) -> None:
+        """Warn when the grid has the shape of a histogram's bins, and the data that threads go through are more."""
+        for slot, array in arrays:
+            count = array.size // slot.components
+            if slot.param.every and count > threads:
+                what = f"each thread takes its own element of {slot.param.name!r}, which has {count:,}"
+                message = f"the grid has the shape of {name!r}, {threads:,} threads, but {what}. Pass grid={count}."
+                warnings.warn(f"{self.signature.name}: {message}", MetalnbWarning, stacklevel=5)
+                return
 
     def _shape(self, name: str, given: Any) -> tuple[int, ...]:
         try:

@@ -58,3 +58,23 @@ kernel void twice(device float4* x, uint i [[thread_position_in_grid]]) { x[i] =
         kernel(x, grid=4)
     kernel(x, grid=3)
     assert (x == 2).all()
+
+
+HISTOGRAM = """#include <metal_stdlib>
+using namespace metal;
+kernel void histogram(device const uint* data, device atomic_uint* bins, uint i [[thread_position_in_grid]]) {
+    atomic_fetch_add_explicit(&bins[data[i]], 1, memory_order_relaxed);
+}
+"""
+
+
+def test_a_grid_of_the_bins_shape_is_warned_of() -> None:
+    histogram = mnb.compile(HISTOGRAM).histogram
+    data, bins = np.zeros(1000, np.uint32), np.zeros(256, np.uint32)
+    told = r"histogram: the grid has the shape of 'bins', 256 threads, but each .* 'data', which has 1,000. Pass"
+    with pytest.warns(mnb.MetalnbWarning, match=told) as caught:
+        histogram(data, bins)
+    assert [w.filename for w in caught] == [__file__]
+    histogram(data, bins, grid=1000)  # as it is said: no warning
+    histogram(data[:256].copy(), bins)
+    assert bins[0] == 256 + 1000 + 256

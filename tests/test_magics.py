@@ -16,6 +16,7 @@ from traitlets.config import Config
 
 import metalnb as mnb
 from metalnb.engine import current
+from metalnb.magics.session import Session
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 TWICE = "kernel void twice(device float* x, uint i [[thread_position_in_grid]]) { x[i] *= 2; }\n"
@@ -123,6 +124,7 @@ def test_several_constants(shell: InteractiveShell, run: Run) -> None:
         ("--constant N", "'N' is not of the form NAME=VALUE, like TILE=16"),
         ("--math sloppy", "invalid choice: 'sloppy'"),
         ("--name 2fast", "'2fast' is no Python name"),
+        ("--name class", "'class' is no Python name"),
         ("--header h --name prog", "--name and --constant belong to the cells that include it"),
         ("--header h --constant N=1", "--name and --constant belong to the cells that include it"),
         ("--grid 3", "unrecognized arguments: --grid 3"),
@@ -217,13 +219,39 @@ def test_hiding_a_builtin_or_a_variable_is_said(run: Run, capsys: Capture) -> No
     assert capsys.readouterr().out == ""  # a kernel in the place of a kernel is nothing to speak of
 
 
+def test_a_program_that_hides_something_says_so(run: Run, capsys: Capture) -> None:
+    run("y = [1, 2]")
+    run(f"%%metal --quiet --name y\n{TWICE}")
+    assert capsys.readouterr().out == "note: program 'y' replaces the variable 'y', of type list\n"
+    run(f"%%metal --quiet --name y\n{TWICE}")
+    assert capsys.readouterr().out == ""
+    run(f"%%metal --quiet --name twice\n{TWICE}")
+    assert capsys.readouterr().out == "note: program 'twice' hides the kernel 'twice': call it as twice['twice']\n"
+
+
+def test_reloading_keeps_headers_and_versions(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+    run("%%metal --header kept.h\ninline float doubled(float x) { return 2 * x; }")
+    run(f"%%metal --quiet\n{TWICE}")
+    for again in ("%reload_ext metalnb", "%unload_ext metalnb\n%load_ext metalnb"):
+        run(again)
+        capsys.readouterr()
+        session = Session.of(shell)
+        assert list(session.headers) == ["kept.h"]
+        assert len(session.versions["twice"]) == 1
+        run('%%metal --quiet\n#include "kept.h"\nkernel void k(device float* y) { y[0] = doubled(2); }')
+        assert run("k(grid=1)").result.tolist() == [4]
+
+
 def test_a_host_name_that_python_cannot_bind_is_said(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
     cell = """\
     template <typename T> kernel void copy(device T* x, uint i [[thread_position_in_grid]]) { x[i] = i; }
     template [[host_name("copy.float")]] kernel void copy<float>(device float*, uint);
     """
     program = run(f"%%metal\n{dedent(cell)}").result
-    assert "note: kernel 'copy.float' is no Python name: call it as program['copy.float']" in capsys.readouterr().out
+    told = "note: kernel 'copy.float' is no Python name: call it as program['copy.float'] with %%metal --name program"
+    assert told in capsys.readouterr().out
+    run(f"%%metal --quiet --name made\n{dedent(cell)}")
+    assert "is no Python name: call it as made['copy.float']\n" in capsys.readouterr().out
     np.testing.assert_array_equal(program["copy.float"](grid=3), [0, 1, 2])
 
 

@@ -351,6 +351,9 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
         ({"limit": 1e9, "cache": 1 << 30}, "caches", "runs from the caches: 800 % of what memory can give (triad)"),
         ({"limit": 5e9, "cache": 1 << 23}, "caches", "runs partly from the caches: 160 % of what memory"),
         ({"limit": 7.5e9, "cache": 1 << 23}, "memory", "bound by memory: 107 %"),
+        ({"limit": 1e9}, "unknown", "800 % of what triad reaches: the bytes counted cannot be those that it moves"),
+        ({"limit": 1e8, "cache": 1 << 30}, "unknown", "parts of the arrays are not touched; pass bytes="),
+        ({"empty": 0.1, "grid": ()}, "memory", "bound by memory"),  # a function: no dispatch need be in it
         ({"flops": None, "bytes": 3_000_000}, "unknown", "pass flops= to learn whether arithmetic bounds it"),
         ({"bytes": None}, "unknown", "50 % of arithmetic's; pass bytes= to learn whether memory bounds it"),
         ({"bytes": None, "flops": None}, "unknown", ""),

@@ -1,5 +1,6 @@
 """The tuner: what it tries, what it refuses to call best, and what is remembered of it."""
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -275,3 +276,23 @@ def test_the_heat_map_has_a_row_for_each_y_and_names_what_failed(program: mnb.Pr
     assert rows == ["y \\ x", "4", "8", "64"]
     assert html.count(">failed</td>") == 1
     assert html.count("µs</td>") + html.count("ns</td>") + html.count("ms</td>") == 3
+
+
+def test_the_kernel_as_it_is_gains_nothing_over_itself(program: mnb.Program, forgotten: None) -> None:
+    """Measured once, wherever it stands among the trials; who is slower, or faster by noise alone, is not the best."""
+    tuner = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(8, 8), (32, 8), (16, 8)])
+    place = next(i for i, t in enumerate(tuner.trials) if t.threadgroup == tuner.baseline.threadgroup)
+    assert tuner.trials[place].timing is tuner.baseline.timing
+
+    def lasting(trial: Any, seconds: float) -> Any:
+        return dataclasses.replace(trial, timing=dataclasses.replace(trial.timing, seconds=(seconds,) * 8))
+
+    tuner.baseline = lasting(tuner.baseline, 1e-6)
+    for others, best in ((2e-6, tuner.baseline), (0.99e-6, tuner.baseline), (0.5e-6, tuner.trials[1 - (place == 1)])):
+        tuner.trials[:] = [lasting(t, others if i != place else 3e-6) for i, t in enumerate(tuner.trials)]
+        assert tuner.best is not None
+        assert tuner.best.threadgroup == best.threadgroup
+    assert tuner.gain == pytest.approx(2)
+    tuner.trials[:] = [lasting(t, 2e-6) for t in tuner.trials]
+    assert tuner.gain == 1
+    assert "the kernel as it is; nothing that was tried is faster" in tuner.text()

@@ -26,6 +26,7 @@ from .indices import signed_indices
 from .liveouts import divergent_liveouts
 from .opencl import INSTALL, Device, open_device, runtime
 from .regions import regions
+from .storage import declared_storage
 
 __all__ = ["CpuEngine", "open_engine"]
 
@@ -272,7 +273,7 @@ class CpuEngine:
     def _kernel(self, unit: Unit, variant: Variant) -> Any:
         device = self.connect()
         code = clang.spirv(unit, opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide))
-        code = plain_extrema(divergent_liveouts(code))
+        code = plain_extrema(divergent_liveouts(declared_storage(code)))
         if not variant.wide:
             code = signed_indices(code)
         try:

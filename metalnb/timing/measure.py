@@ -198,7 +198,7 @@ def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
         said.append(f"the times spread over {percent(timing.spread)} of the median{why}")
     elif others > BUSY:
         said.append(f"other programs took {percent(others)} of the processors meanwhile")
-    if timing.clock == "wall" and timing.median < timing.empty:
+    if timing.grid and timing.clock == "wall" and timing.median < timing.empty:
         said.append(f"no device clock: {seconds(timing.median)} is the cost of launching rather than the kernel's time")
     if timing.share is not None and timing.share > FASTER:
         if from_caches(timing) and timing.bytes and timing.cache:

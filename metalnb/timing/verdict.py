@@ -16,6 +16,7 @@ __all__ = ["FASTER", "Verdict", "from_caches", "verdict"]
 
 FASTER = 1.10  # of a limit: more than this is no noise
 _NEAR = 0.7  # of a limit: from here on the kernel is called bound by it
+_LIMIT, _CACHES = 2, 50  # times a limit, from memory and from caches: more than this is no bandwidth
 _PARTLY = 4  # last caches: of arrays not larger than these, part may still be there from the dispatch before
 
 
@@ -38,11 +39,14 @@ def verdict(timing: Timing) -> Verdict:
     """Tell what bounds a kernel."""
     share = timing.share
     part = timing.throughput / timing.peak if timing.throughput is not None and timing.peak else None
-    if timing.median < timing.empty:
+    if timing.grid and timing.median < timing.empty:
         took, empty = seconds(timing.median), seconds(timing.empty)
         sentence = f"an empty dispatch costs {empty}, the kernel itself takes {took}: give each dispatch more work"
         return Verdict("dispatch", f"bound by the dispatch: {sentence}")
     cached = from_caches(timing)
+    if share is not None and share > (_CACHES if cached else _LIMIT):
+        why = "the bytes counted cannot be those that it moves: parts of the arrays are not touched; pass bytes="
+        return Verdict("unknown", f"{percent(share)} of what {timing.ceiling} reaches: {why}")
     if share is not None and cached:
         part_of = f"{percent(share)} of what memory can give ({timing.ceiling})"
         return Verdict("caches", f"runs {cached} the caches: {part_of}")

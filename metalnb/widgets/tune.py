@@ -15,7 +15,7 @@ from .problem import Problem, problem
 from .quick import quick, trimmed
 from .show import Live
 from .trials import Trial, trials
-from .tune_page import tune_html, tune_text
+from .tune_page import EVEN, tune_html, tune_text
 from .worker import spawn
 
 __all__ = ["Tuner", "tune"]
@@ -160,7 +160,9 @@ class Tuner(Live):
                 guarded = Guarded(self.call)
                 expected = self._measure_baseline(guarded)
                 while self.done < len(self.trials) and not self._stopping.is_set():
-                    self.trials[self.done] = self._tried(self.trials[self.done], guarded, expected)
+                    trial = self.trials[self.done]
+                    known = self.changes_nothing(trial)
+                    self.trials[self.done] = self._as_it_is(trial) if known else self._tried(trial, guarded, expected)
                     self.done += 1
                     self._draw()
                 if self.done == len(self.trials):
@@ -196,9 +198,18 @@ class Tuner(Live):
         except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep goes on)
             return replace(trial, error=f"{type(error).__name__}: {error}")
 
+    def changes_nothing(self, trial: Trial) -> bool:
+        """Tell whether a configuration is the kernel as it is: one that is measured once, and gains nothing."""
+        own = self.call.kernel.program.constants
+        same = all(own.get(name) == value for name, value in trial.constants.items())
+        return same and trial.threadgroup == self.baseline.threadgroup
+
+    def _as_it_is(self, trial: Trial) -> Trial:
+        return replace(trial, timing=self.baseline.timing, error=self.baseline.error)
+
     def _settle(self, guarded: Guarded) -> None:
         """Measure the best ones again, in turn with the kernel as it is: who was lucky once is not the best."""
-        ranked = sorted((t for t in self.trials if t.timing), key=_seconds)[:_FINALISTS]
+        ranked = sorted((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds)[:_FINALISTS]
         ranked = [t for t in ranked if _seconds(t) < _NEAR * _seconds(ranked[0])]
         again: dict[int, list[float]] = {}
         places = [self.trials.index(t) for t in ranked]
@@ -214,6 +225,7 @@ class Tuner(Live):
                 self.baseline = settled
             else:
                 self.trials[place] = settled
+        self.trials[:] = [self._as_it_is(t) if self.changes_nothing(t) else t for t in self.trials]
 
     def _dispatch(self, trial: Trial, guarded: Guarded) -> Any:
         kernel = self.kernel(trial)
@@ -227,15 +239,12 @@ class Tuner(Live):
 
     @property
     def best(self) -> Trial | None:
-        """The fastest configuration so far; None when none has run. `baseline` itself when nothing tried is faster."""
-        own = self.call.kernel.program.constants
+        """The fastest configuration so far; None when none has run. `baseline` itself unless one is faster by 2 %."""
         base = self.baseline
-        again = any(
-            t.threadgroup == base.threadgroup and all(own.get(k) == v for k, v in t.constants.items())
-            for t in self.trials
-        )  # fmt: skip
-        candidates = self.trials if again else [*self.trials, base]
-        return min((t for t in candidates if t.timing), key=_seconds, default=None)
+        found = min((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds, default=None)
+        if found is None or (base.timing and _seconds(base) < EVEN * _seconds(found)):
+            return base if base.timing else None
+        return found
 
     @property
     def failures(self) -> list[Trial]:

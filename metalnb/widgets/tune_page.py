@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .trials import Trial
     from .tune import Tuner
 
-__all__ = ["label", "tune_html", "tune_text"]
+__all__ = ["EVEN", "label", "tune_html", "tune_text"]
 
 _LISTED = 12
 _PLANE = "y \\ x"
-_EVEN = 1.02  # a gain below this is none
+EVEN = 1.02  # a gain below this is none
 
 
 def label(trial: Trial) -> str:
@@ -78,7 +78,7 @@ def _against(tuner: Tuner) -> str:
     if tuner.gain is None:
         return f"{took}; the kernel as it is failed: {_brief(base.error)}" if base.error else took
     as_it_is = f"{seconds(base.seconds or 0)} as it is, in {threads(base.threadgroup)}"
-    gain = f"{tuner.gain:.{2 if tuner.gain < 9.95 else 0}f} × as fast as" if tuner.gain >= _EVEN else "no faster than"
+    gain = f"{tuner.gain:.{2 if tuner.gain < 9.95 else 0}f} × as fast as" if tuner.gain >= EVEN else "no faster than"
     return f"{took}, {gain} the {as_it_is}"
 
 
@@ -116,7 +116,7 @@ def _cell(trial: Trial | None, best: Trial | None) -> str:
     part = best.seconds / trial.seconds if trial.seconds else 1.0
     depth = round(6 + 54 * part * part)
     colour = f"background:color-mix(in srgb,var(--jp-brand-color1,#2f7fd6) {depth}%,transparent)!important"
-    kind = "metalnb-heat metalnb-best" if trial is best else "metalnb-heat"
+    kind = "metalnb-heat metalnb-best" if trial.timing is best.timing else "metalnb-heat"
     return f'<td class="{kind}" style="{colour}">{seconds(trial.seconds)}</td>'
 
 
