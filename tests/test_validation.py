@@ -2,13 +2,14 @@
 
 import doctest
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.validation import run
+from metalnb.validation import ledger, run
 
 CELL = """
 #include <metal_stdlib>
@@ -59,6 +60,25 @@ kernel void pointed(device const float* x, device float* out, uint i [[thread_po
     device const float* p = &x[i];
     out[i] = *p;
 }
+kernel void copied(device const float* x, device float* o, uint i [[thread_position_in_grid]]) { o[i] = x[i]; }
+kernel void next(device const float* x, device float* o, uint i [[thread_position_in_grid]]) { o[i] = x[i + 1]; }
+kernel void late(device const float* x, device float* o, constant uint& from, uint i [[thread_position_in_grid]]) {
+    o[i < from ? i : i - 1] = x[i];
+}
+kernel void looked(device const float* x, device float* o, uint i [[thread_position_in_grid]],
+                   uint n [[threads_per_grid]]) {
+    o[i] = x[i];
+    if (i == n - 1) o[i] += o[0];
+}
+kernel void far(device const float* x, device float* o, uint i [[thread_position_in_grid]],
+                uint n [[threads_per_grid]]) {
+    o[i] = x[i + n] + (i == n - 1 ? o[n] : 0.0f);
+}
+kernel void halves(device const float* x, device float* o, uint2 at [[thread_position_in_grid]],
+                   uint2 size [[threads_per_grid]]) {
+    o[at.y / 2 * size.x + at.x] = x[at.y * size.x + at.x];
+}
+kernel void nobody(device float* o) { o[0] = 1; }
 struct Element { float value; };
 kernel void halved(device const float* x, device float* Output, uint i [[thread_position_in_grid]]) {
     Output[i] = Element{x[i] / 2}.value;
@@ -97,6 +117,7 @@ def test_a_read_beyond_the_end_is_told(program: mnb.Program, n: int) -> None:
     seen = mnb.validate(program.steps, np.zeros(n, np.float32))
     (event,) = seen.beyond
     assert (event.thread, event.buffer, event.written, event.index) == (n - 1, "x", False, n)
+    assert event in seen.events
     assert not seen.ok
     assert f"thread {n - 1} reads x[{n}], beyond the end: x has {n} elements." in repr(seen)
 
@@ -184,12 +205,109 @@ def test_nothing_given_is_changed_and_arrays_are_waited_for(program: mnb.Program
     assert a.tolist() == [20] * 1000
 
 
+LARGE = (600_000, 2_000_000)  # 1,048,576 accesses are kept
+
+
+@pytest.mark.parametrize("n", LARGE)
+def test_a_right_kernel_passes_whatever_its_size(program: mnb.Program, n: int) -> None:
+    seen = mnb.validate(program.copied, np.zeros(n, np.float32))
+    assert (seen.ok, seen.beyond, seen.conflicts, seen.unwritten) == (True, [], [], {"o": []})
+    assert (seen.count("x", written=False), seen.count("o", written=True)) == (n, n)
+    assert (len(seen.log), seen.accesses) == (1 << 20, 2 * n)
+    partial = (
+        f"All {2 * n:,} accesses are counted and judged, but {2 * n - (1 << 20):,} are not in .events: take a smaller"
+    )
+    for said in seen._repr_mimebundle_().values():
+        assert "No access beyond an end, and no two threads at one element." in said
+        assert partial in said
+        assert "never written" not in said
+
+
+@pytest.mark.parametrize("n", LARGE)
+def test_a_read_beyond_the_end_is_found_whatever_the_size(program: mnb.Program, n: int) -> None:
+    seen = mnb.validate(program.next, np.zeros(n, np.float32))
+    (event,) = seen.beyond
+    assert (event.thread, event.buffer, event.written, event.index) == (n - 1, "x", False, n)
+    assert (seen.ok, seen.unwritten) == (False, {"o": []})
+    assert f"thread {n - 1} reads x[{n}], beyond the end: x has {n:,} elements." in repr(seen)
+
+
+@pytest.mark.parametrize("n", LARGE)
+def test_two_threads_at_one_element_are_found_whatever_the_size(program: mnb.Program, n: int) -> None:
+    start = n - 1024  # a multiple of neither: the first of a threadgroup of 128, and the last before it
+    start -= start % 128
+    seen = mnb.validate(program.late, np.zeros(n, np.float32), threadgroup=128, **{"from": start})
+    (conflict,) = seen.conflicts
+    assert (conflict.index, conflict.writers, conflict.readers) == (start - 1, (start - 1, start), ())
+    assert (conflict.across, seen.ok, seen.unwritten) == (True, False, {"o": [n - 1]})
+    told = f"o[{start - 1}] is written by threads {start - 1}, {start}, and those are of different threadgroups"
+    assert told in repr(seen)
+    assert "and the threads named may not be all: take a smaller grid" in repr(seen)
+    within = mnb.validate(program.late, np.zeros(n, np.float32), threadgroup=128, **{"from": start + 1})
+    assert ([c.across for c in within.conflicts], within.ok) == ([False], True)
+    looked = mnb.validate(program.looked, np.zeros(n, np.float32))
+    (conflict,) = looked.conflicts
+    assert (conflict.index, conflict.writers, conflict.readers, looked.ok) == (0, (0,), (n - 1,), False)
+
+
+def test_four_million_elements_that_threads_meet_at_are_told_in_a_line(program: mnb.Program) -> None:
+    """And across is by threadgroups, not by the threads' order in the grid: rows of 2 × 2 threadgroups interleave."""
+    x = np.zeros((2000, 2000), np.float32)
+    seen = mnb.validate(program.halves, x, threadgroup=(2, 2))
+    assert (seen.ok, len(seen.unwritten["o"])) == (True, 2_000_000)
+    assert "Likewise 1,999,999 more of its elements." in repr(seen)
+    (last,) = seen.conflicts_of("o", seen.met["o"].of([-1]))
+    assert (last.index, last.writers) == (1_999_999, (3_997_999, 3_999_999))
+    assert "o: 2,000,000 of 4,000,000 elements are never written, the first is [2000000]." in repr(seen)
+    apart = mnb.validate(program.halves, x, threadgroup=(4, 1))
+    assert not apart.ok
+    assert "o[0] is written by threads 0, 2000, and those are of different threadgroups" in repr(apart)
+
+
+def test_every_buffer_that_is_left_is_named_however_many_the_accesses(program: mnb.Program) -> None:
+    n = 100_000
+    seen = mnb.validate(program.far, np.zeros(n, np.float32))
+    assert [(b.name, b.beyond) for b in seen.buffers] == [("x", n), ("o", 1)]
+    assert {(e.buffer, e.thread) for e in seen.beyond} > {("o", n - 1)}
+    assert (len(seen.beyond), seen.missed) == ((1 << 14) + 1, n - (1 << 14))
+    assert f"… and {n - 3:,} more accesses beyond an end." in repr(seen)
+
+
 def test_more_accesses_than_are_kept_are_counted(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_EVENTS", 10)
-    monkeypatch.setattr(run, "HEADER", run.HEADER.replace("1u << 20", "10u"))
+    monkeypatch.setattr(ledger, "_EVENTS", 10)
     seen = mnb.validate(program.flat, np.zeros((4, 4), np.float32))
-    assert (len(seen.events), seen.missed, seen.ok) == (10, 22, False)
-    assert "22 more accesses were not kept" in repr(seen)
+    assert (len(seen.events), seen.missed, seen.ok) == (10, 22, True)
+    assert "All 32 accesses are counted and judged, but 22 are not in .events: take a smaller grid" in repr(seen)
+    met = mnb.validate(program.count, np.zeros(64, np.uint32), np.zeros(2, np.uint32), grid=64, threadgroup=32)
+    (conflict,) = met.conflicts
+    assert {0, 63} <= {*conflict.writers} & {*conflict.readers}
+    assert (conflict.across, met.ok) == (True, False)
+
+
+def test_counts_go_beyond_32_bits(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a product of large matrices; here they begin just below."""
+
+    class Late(ledger.Ledger):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.words[0] = (1 << 32) - 4
+            for start, _ in self._starts:
+                self.words[start : start + 6 : 2] = (1 << 32) - 4
+
+    monkeypatch.setattr(run, "Ledger", Late)
+    seen = mnb.validate(program.next, np.zeros(40, np.float32))
+    assert [(b.reads, b.writes, b.beyond) for b in seen.buffers] == [
+        ((1 << 32) + 35, (1 << 32) - 4, (1 << 32) - 3),
+        ((1 << 32) - 4, (1 << 32) + 36, (1 << 32) - 4),
+    ]
+    assert not seen.log.any()  # a full log is not written over
+
+
+def test_a_thread_is_told_by_its_place_in_the_grid(program: mnb.Program) -> None:
+    seen = mnb.validate(program.flat, np.zeros((5, 7), np.float32), threadgroup=(4, 2))
+    assert {(e.thread, e.index) for e in seen.events} == {(i, i) for i in range(35)}
+    met = mnb.validate(program.nobody, np.zeros(2, np.float32), grid=(1, 3), threadgroup=1)
+    assert [(c.index, c.writers) for c in met.conflicts] == [(0, (0, 1, 2))]
 
 
 def test_an_empty_grid_does_nothing(program: mnb.Program) -> None:

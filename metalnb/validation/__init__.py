@@ -3,6 +3,7 @@
 run.py      a call, made once more with buffers that watch themselves
 rewrite.py  the text of that twin; watched.h is what its buffers are
 twin.py     that text, compiled as its kernel was
+ledger.py   the memory that those write into
 record.py   what was seen, and what is wrong with it
 card.py     that, for a notebook
 """

@@ -5,12 +5,14 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from metalnb.display import framed, mix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .record import Buffer, Conflict, Event, Validation
+    from .record import Buffer, Event, Validation
 
 __all__ = ["findings", "html", "text"]
 
@@ -27,8 +29,8 @@ _CSS = (
 def text(seen: Validation) -> str:
     """Write it in lines."""
     wide = max((len(b.name) for b in seen.buffers), default=0)
-    rows = [f"  {b.name:{wide}}  {', '.join(_counts(seen, b))}" for b in seen.buffers]
-    return "\n".join([_head(seen), *rows, *(findings(seen) or [_well(seen)])])
+    rows = [f"  {b.name:{wide}}  {', '.join(_counts(b))}" for b in seen.buffers]
+    return "\n".join([_head(seen), *rows, *(findings(seen) or [_well(seen)]), *_missed(seen)])
 
 
 def html(seen: Validation) -> str:
@@ -36,24 +38,22 @@ def html(seen: Validation) -> str:
     name, rest = _head(seen).split(":", 1)
     head = f'<div class="metalnb-head"><code><b>{escape(name)}</b></code> <span class="metalnb-doc">{rest}</span></div>'
     rows = "".join(
-        f"<tr><td><code>{escape(b.name)}</code></td><td>{escape(', '.join(_counts(seen, b)))}</td></tr>"
-        for b in seen.buffers
+        f"<tr><td><code>{escape(b.name)}</code></td><td>{escape(', '.join(_counts(b)))}</td></tr>" for b in seen.buffers
     )
     told = "".join(f'<div class="metalnb-finding">{escape(line)}</div>' for line in findings(seen))
     well = f'<div class="metalnb-well">{escape(_well(seen))}</div>'
-    return framed(f"{head}<table>{rows}</table>{told or well}", _CSS)
+    missed = "".join(f'<div class="metalnb-well">{escape(line)}</div>' for line in _missed(seen))
+    return framed(f"{head}<table>{rows}</table>{told or well}{missed}", _CSS)
 
 
 def findings(seen: Validation) -> list[str]:
     """Say what is wrong, or may be, the worst first: a sentence each."""
-    sizes = {b.name: b.size for b in seen.buffers}
     return [
-        *_some([_beyond(e, sizes[e.buffer]) for e in seen.beyond], "accesses beyond an end"),
-        *_meetings([c for c in seen.conflicts if c.across], _ACROSS),
-        *_meetings([c for c in seen.conflicts if not c.across], _WITHIN),
+        *_strays(seen),
+        *_meetings(seen, _ACROSS, across=True),
+        *_meetings(seen, _WITHIN, across=False),
         *(f"{name}: something was written beside it, by a thread that is not known." for name in seen.spoiled),
         *_unwritten(seen),
-        *([f"{seen.missed:,} more accesses were not kept: take a smaller grid."] if seen.missed else []),
         *([_UNWATCHED.format(", ".join(seen.unwatched))] if seen.unwatched else []),
     ]
 
@@ -61,13 +61,12 @@ def findings(seen: Validation) -> list[str]:
 def _head(seen: Validation) -> str:
     x, y, z = seen.grid
     sizes = f"{x}" if y == z == 1 else " × ".join(str(n) for n in (x, y, z)[: 2 if z == 1 else 3])
-    return f"{seen.kernel}: {sizes} threads, {len(seen.log) + seen.missed:,} accesses"
+    return f"{seen.kernel}: {sizes} threads, {seen.accesses:,} accesses"
 
 
-def _counts(seen: Validation, buffer: Buffer) -> Iterator[str]:
+def _counts(buffer: Buffer) -> Iterator[str]:
     yield f"{buffer.size:,} elements"
-    for written, word in ((False, "read"), (True, "atomic operation" if buffer.atomic else "write")):
-        count = seen.count(buffer.name, written=written)
+    for count, word in ((buffer.reads, "read"), (buffer.writes, "atomic operation" if buffer.atomic else "write")):
         if count:
             yield f"{count:,} {word}{'s' * (count > 1)}"
 
@@ -76,9 +75,21 @@ def _well(seen: Validation) -> str:
     return f"No access beyond an end, and no two threads at one element{' of these' * bool(seen.unwatched)}."
 
 
-def _some(sentences: list[str], what: str) -> list[str]:
-    more = len(sentences) - _MOST
-    return [*sentences[:_MOST], f"… and {more:,} more {what}."] if more > 0 else sentences
+def _missed(seen: Validation) -> list[str]:
+    """Say of a log that was full what is partial."""
+    if not seen.missed:
+        return []
+    told = f"All {seen.accesses:,} accesses are counted and judged, but {seen.missed:,} are not in .events"
+    some = ", and the threads named may not be all" if any(m.index.size for m in seen.met.values()) else ""
+    return [f"{told}{some}: take a smaller grid to see each."]
+
+
+def _strays(seen: Validation) -> list[str]:
+    sizes = {b.name: b.size for b in seen.buffers}
+    all_kept = sum(b.beyond for b in seen.buffers) == len(seen.strays)
+    more = (len(seen.beyond) if all_kept else sum(b.beyond for b in seen.buffers)) - _MOST
+    told = [_beyond(e, sizes[e.buffer]) for e in seen.beyond[:_MOST]]
+    return [*told, f"… and {more:,} more accesses beyond an end."] if more > 0 else told
 
 
 def _beyond(event: Event, size: int) -> str:
@@ -89,14 +100,16 @@ def _beyond(event: Event, size: int) -> str:
     return f"{deed}{wrapped}, beyond the end: {event.buffer} has {size:,} elements."
 
 
-def _meetings(conflicts: Sequence[Conflict], what_then: str) -> Iterator[str]:
+def _meetings(seen: Validation, what_then: str, *, across: bool) -> Iterator[str]:
     """Tell of each buffer's conflicts, the first for all."""
-    for name in dict.fromkeys(c.buffer for c in conflicts):
-        own = [c for c in conflicts if c.buffer == name]
-        first = own[0]
+    for name, met in seen.met.items():
+        own = np.flatnonzero(met.across == across)
+        if not own.size:
+            continue
+        (first,) = seen.conflicts_of(name, met.of(own[:1]))
         readers = tuple(t for t in first.readers if t not in first.writers)
         deeds = f"is written by {_named(first.writers)}{f' and read by {_named(readers)}' if readers else ''}"
-        more = f"Likewise {len(own) - 1:,} more of its elements." if len(own) > 1 else ""
+        more = f"Likewise {own.size - 1:,} more of its elements." if own.size > 1 else ""
         yield f"{name}[{first.index}] {deeds}, {what_then} {more}".rstrip()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from metalnb.engine.base import Grid
 
-__all__ = ["Buffer", "Conflict", "Event", "Log", "Validation"]
+__all__ = ["Buffer", "Conflict", "Event", "Log", "Meetings", "Validation"]
 
 Log = np.ndarray[Any, np.dtype[np.uint32]]
 
@@ -48,7 +48,8 @@ class Conflict:
     buffer : str
     index : int
     writers, readers : tuple of int
-        Threads, by their linear position in the grid. Who writes and reads stands in both.
+        Threads, by their linear position in the grid. Who writes and reads stands in both. Where the log has not all
+        accesses these are some of them: the first and the last of each, threadgroup by threadgroup, and those logged.
     across : bool
         True when they are of different threadgroups: no barrier can order them (MSL 6.9.1). Within one
         threadgroup the kernel is right if a ``threadgroup_barrier(mem_flags::mem_device)`` lies between.
@@ -73,12 +74,43 @@ class Buffer:
     writable : bool
     atomic : bool
         Threads may meet at its elements. Each atomic operation counts as a write.
+    reads, writes : int
+        The accesses within it.
+    beyond : int
+        Those outside it.
     """
 
     name: str
     size: int
     writable: bool
     atomic: bool
+    reads: int
+    writes: int
+    beyond: int
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """The elements of a buffer that one thread writes and another one touches: k of them.
+
+    Attributes
+    ----------
+    index : numpy.ndarray
+        int64, (k,).
+    writers, readers : numpy.ndarray
+        int64, (k, 2): the last thread and the first, threadgroup by threadgroup; -1 for none.
+    across : numpy.ndarray
+        bool, (k,): they are of different threadgroups.
+    """
+
+    index: np.ndarray[Any, np.dtype[np.int64]]
+    writers: np.ndarray[Any, np.dtype[np.int64]]
+    readers: np.ndarray[Any, np.dtype[np.int64]]
+    across: np.ndarray[Any, np.dtype[np.bool]]
+
+    def of(self, chosen: Any) -> Meetings:
+        """Give some of them."""
+        return Meetings(self.index[chosen], self.writers[chosen], self.readers[chosen], self.across[chosen])
 
 
 @dataclass(frozen=True)
@@ -97,10 +129,14 @@ class Validation:
     spoiled : tuple of str
         Those of them beside which something was written, by a thread that is not known. Seen only where the device
         works on Python's own memory: on engine ``cpu``.
+    unwritten : dict of str to list of int
+        The elements of each writable buffer that no thread wrote; of atomics none is expected to.
+    met : dict of str to Meetings
+        The elements of each writable buffer, atomics aside, that one thread writes and another one touches.
     log : numpy.ndarray
-        uint32, (n, 3): thread, index, and what it did (see watched.h).
-    missed : int
-        Accesses that found no place in the log.
+        uint32, (n, 3): thread, index, and what it did (see ledger.py). Accesses within the arrays; it may be full.
+    strays : numpy.ndarray
+        As the log, accesses beyond an end: the first of each buffer.
     """
 
     kernel: str
@@ -109,83 +145,80 @@ class Validation:
     buffers: tuple[Buffer, ...]
     unwatched: tuple[str, ...]
     spoiled: tuple[str, ...]
+    unwritten: dict[str, list[int]]
+    met: dict[str, Meetings]
     log: Log
-    missed: int
+    strays: Log
 
     @functools.cached_property
     def events(self) -> list[Event]:
-        """Every access, in no order in particular."""
-        return [self._event(row) for row in self.log.tolist()]
+        """Every access that was kept, in no order in particular: all of them unless some were missed."""
+        return [self._event(row) for rows in (self.log, self.strays) for row in rows.tolist()]
 
     @functools.cached_property
     def beyond(self) -> list[Event]:
-        """The accesses outside an array, by thread. They were not made; a read of them gave 0."""
-        found = [self._event(row) for row in self.log[self._beyond].tolist()]
-        return sorted(set(found), key=lambda e: (e.thread, e.buffer, e.index))
+        """The accesses outside an array, by thread. They were not made; a read of them gave 0.
+
+        Of more than 16,384 outside one array these are some: ``buffers`` has their number.
+        """
+        return sorted({self._event(row) for row in self.strays.tolist()}, key=lambda e: (e.thread, e.buffer, e.index))
 
     @functools.cached_property
     def conflicts(self) -> list[Conflict]:
         """The elements that one thread writes and another touches, those across threadgroups first."""
-        found = [c for i, b in enumerate(self.buffers) if not b.atomic for c in self._conflicts_of(i)]
-        return sorted(found, key=lambda c: not c.across)
+        return [
+            c
+            for across in (True, False)
+            for name, met in self.met.items()
+            for c in self.conflicts_of(name, met.of(met.across == across))
+        ]
 
-    @functools.cached_property
-    def unwritten(self) -> dict[str, list[int]]:
-        """The elements of each writable buffer that no thread wrote; of atomics none is expected to."""
-        found = {}
-        for i, buffer in enumerate(self.buffers):
-            if buffer.writable and not buffer.atomic:
-                written = np.zeros(buffer.size, bool)
-                written[self._of(i, written=True)[:, 1]] = True
-                found[buffer.name] = np.flatnonzero(~written).tolist()
-        return found
+    @property
+    def accesses(self) -> int:
+        """How many accesses there were."""
+        return sum(b.reads + b.writes + b.beyond for b in self.buffers)
+
+    @property
+    def missed(self) -> int:
+        """How many of them found no place in the log: they are counted and judged, but are no events."""
+        return self.accesses - len(self.log) - len(self.strays)
 
     @property
     def ok(self) -> bool:
-        """True when all was seen, nothing lay beyond an end, and no two threadgroups met at one element."""
-        return not (self.missed or self.spoiled or self.beyond or any(c.across for c in self.conflicts))
+        """True when nothing lay beyond an end, and no two threadgroups met at one element."""
+        met = any(bool(m.across.any()) for m in self.met.values())
+        return not (met or self.spoiled or any(b.beyond for b in self.buffers))
 
     def count(self, buffer: str, *, written: bool) -> int:
         """Count the reads or writes within a buffer."""
-        names = [b.name for b in self.buffers]
-        return len(self._of(names.index(buffer), written=written))
+        found = next(b for b in self.buffers if b.name == buffer)
+        return found.writes if written else found.reads
 
-    @property
-    def _beyond(self) -> np.ndarray[Any, np.dtype[np.bool]]:
-        found: np.ndarray[Any, np.dtype[np.bool]] = self.log[:, 2] & 4 != 0
-        return found
+    def conflicts_of(self, buffer: str, met: Meetings) -> list[Conflict]:
+        """Name the threads of some of a buffer's meetings, as far as they are known."""
+        writers = self._threads(buffer, met.index, met.writers, written=True)
+        readers = self._threads(buffer, met.index, met.readers, written=False)
+        rows = zip(met.index.tolist(), writers, readers, met.across.tolist(), strict=True)
+        return [Conflict(buffer, *row) for row in rows]
 
-    def _of(self, buffer: int, *, written: bool) -> Log:
-        """Give the rows of a buffer's reads or writes that were made."""
-        deed = self.log[:, 2]
-        found: Log = self.log[(deed >> 4 == buffer) & (deed & 4 == 0) & ((deed & 2 != 0) == written)]
-        return found
+    def _threads(
+        self, buffer: str, index: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], *, written: bool
+    ) -> list[tuple[int, ...]]:
+        """Give the threads that wrote or read each of some elements: those logged, and the first and last."""
+        place = [b.name for b in self.buffers].index(buffer)
+        logged = self.log[self.log[:, 2] == place << 4 | written << 1]
+        logged = logged[np.isin(logged[:, 1], index)]
+        first_last = np.repeat(index, 2) << 32 | ends.ravel()
+        found = np.concatenate([logged[:, 1].astype(np.int64) << 32 | logged[:, 0], first_last[ends.ravel() >= 0]])
+        found = np.unique(found)
+        bounds = np.searchsorted(found, [index << 32, (index + 1) << 32])
+        threads = (found & 0xFFFFFFFF).tolist()
+        return [tuple(threads[low:high]) for low, high in bounds.T.tolist()]
 
     def _event(self, row: list[int]) -> Event:
         thread, index, deed = row
         signed = index - (1 << 32) if deed & 8 else index
         return Event(thread, self.buffers[deed >> 4].name, bool(deed & 2), bool(deed & 4), signed)
-
-    def _conflicts_of(self, buffer: int) -> list[Conflict]:
-        writes = np.unique(self._of(buffer, written=True)[:, [1, 0]], axis=0)
-        if not len(writes):
-            return []
-        reads = np.unique(self._of(buffer, written=False)[:, [1, 0]], axis=0)
-        touched = np.unique(np.concatenate([writes, reads]), axis=0)
-        index, threads = np.unique(touched[:, 0], return_counts=True)
-        shared = np.intersect1d(index[threads > 1], writes[:, 0])
-        name = self.buffers[buffer].name
-        return [self._conflict(name, int(i), _threads(writes, i), _threads(reads, i)) for i in shared]
-
-    def _conflict(self, name: str, index: int, writers: tuple[int, ...], readers: tuple[int, ...]) -> Conflict:
-        groups = {self._group(t) for t in (*writers, *readers)}
-        return Conflict(name, index, writers, readers, len(groups) > 1)
-
-    def _group(self, thread: int) -> tuple[int, ...]:
-        """Give the threadgroup of a thread."""
-        x, rest = thread % self.grid[0], thread // self.grid[0]
-        y, z = rest % self.grid[1], rest // self.grid[1]
-        return tuple(at // size for at, size in zip((x, y, z), self.threadgroup, strict=True))
 
     def __repr__(self) -> str:
         from .card import text
@@ -196,9 +229,3 @@ class Validation:
         from .card import html, text
 
         return {"text/plain": text(self), "text/html": html(self)}
-
-
-def _threads(rows: np.ndarray[Any, Any], index: int) -> tuple[int, ...]:
-    """Give the threads of the rows (index, thread), which are sorted, for one index."""
-    low, high = np.searchsorted(rows[:, 0], [index, index + 1])
-    return tuple(rows[low:high, 1].tolist())

@@ -10,17 +10,18 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["ATOMICS", "HEADER", "LOG", "MEMORY", "NAME", "SIZES", "rewritten"]
+__all__ = ["ATOMICS", "HEADER", "LEDGER", "MEMORY", "NAME", "OUTPUT", "SIZES", "rewritten"]
 
 NAME = "metalnb_watched.h"
 HEADER = (Path(__file__).parent / "watched.h").read_text("utf-8")
-ATOMICS = "Atomics"
-LOG, SIZES, MEMORY = "watch_log", "watch_sizes", "_memory"  # the twin's own parameters, and the end of a watched one's
+ATOMICS, OUTPUT = "Atomics", "Output"
+LEDGER, SIZES, MEMORY = "watch_ledger", "watch_sizes", "_memory"  # the twin's own parameters; a watched one's end
 
 _POINTER = r"(?<!volatile )\bdevice\s+(const\s+)?((?:metal::)?\w+(?:<\w+>)?)\s*(const\s*)?\*\s*({name})\b"
 _ATOMIC = r"\batomic_\w+\s*\(\s*(?:&\s*{name}\s*\[|{name}\s*\+)"
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _INPUT = re.compile(r"\b(u?(?:int|short)[23]?)\s+(\w+)\s*\[\[\s*(\w+)\s*\]\]")
+_SPATIAL = re.compile(r"position|^(dispatch_)?threads_per_(grid|threadgroup)|_per_grid|^grid_")  # all as wide as one
 
 
 def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dict[str, str]] | None:
@@ -63,36 +64,28 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dic
         atomic = found[2].removeprefix("metal::").startswith("atomic")
         if atomic and (constant or not _only_indexed(name, body)):
             continue
-        wrapper = ATOMICS if atomic else "Input" if constant else "Output"
+        wrapper = ATOMICS if atomic else "Input" if constant else OUTPUT
         place = len(watched)
-        wraps.append(f"watching::{wrapper}<{found[2]}> {name}{{{name}{MEMORY}, {SIZES}[{place}], {place}u, watcher}};")
+        size = f"{SIZES}[watching::BUFFERS + {3 * place}]"
+        wraps.append(f"watching::{wrapper}<{found[2]}> {name}{{{name}{MEMORY}, {size}, {place}u, watcher}};")
         params = params[: found.start(4)] + f"{name}{MEMORY}" + params[found.end(4) :]
         watched[name] = wrapper
     thread, extra = _thread(params)
-    extra += f", device metal::atomic_uint* {LOG}, constant uint* {SIZES}"
-    begin = f" watching::Watcher watcher{{{LOG}, {thread}}}; " + " ".join(wraps)
+    extra += f", device metal::atomic_uint* {LEDGER}, constant uint* {SIZES}"
+    begin = f" watching::Watcher watcher{{{LEDGER}, {SIZES}, watching::number({thread}, {SIZES})}}; " + " ".join(wraps)
     text = source[: head.end()] + params + extra + source[end : brace + 1] + begin + source[brace + 1 :]
     return f'#include "{NAME}"\n{text}', watched
 
 
 def _thread(params: str) -> tuple[str, str]:
-    """Give an expression for the thread's linear position in the grid, and the parameters to be added for it."""
+    """Give an expression for the thread's position in the grid, and the parameter to be added for it."""
     inputs = {m[3]: (m[1], m[2]) for m in _INPUT.finditer(params)}
-    widths = [kind[-1] for what, (kind, _) in inputs.items() if "position" in what or "threads_per" in what]
-    wide = next((w for w in widths if w in "23"), "")
-    extra = ""
-    if "thread_position_in_grid" not in inputs:
-        extra += f", uint{wide} watch_at [[thread_position_in_grid]]"
-    if wide and "threads_per_grid" not in inputs:
-        extra += f", uint{wide} watch_grid [[threads_per_grid]]"
+    widths = [kind[-1] for what, (kind, _) in inputs.items() if _SPATIAL.search(what)]
+    wide = next((w for w in widths if w in "23"), "" if widths else "3")
     at = inputs.get("thread_position_in_grid", ("", "watch_at"))[1]
-    grid = inputs.get("threads_per_grid", ("", "watch_grid"))[1]
-    linear = {
-        "": f"uint({at})",
-        "2": f"uint({at}.y * {grid}.x + {at}.x)",
-        "3": f"uint(({at}.z * {grid}.y + {at}.y) * {grid}.x + {at}.x)",
-    }
-    return linear[wide], extra
+    extra = "" if "thread_position_in_grid" in inputs else f", uint{wide} watch_at [[thread_position_in_grid]]"
+    position = {"": f"{at}, 0, 0", "2": f"{at}.x, {at}.y, 0", "3": f"{at}.x, {at}.y, {at}.z"}
+    return f"metal::uint3({position[wide]})", extra
 
 
 def _only_indexed(name: str, body: str) -> bool:

@@ -10,13 +10,13 @@ from metalnb.arrays.stream import synchronize
 from metalnb.errors import ArgumentError
 from metalnb.kernel import Dispatch, Kernel
 
+from .ledger import Ledger
 from .record import Buffer, Validation
-from .rewrite import ATOMICS, HEADER, LOG, MEMORY, NAME, SIZES, rewritten
+from .rewrite import ATOMICS, HEADER, LEDGER, MEMORY, NAME, OUTPUT, SIZES, rewritten
 from .twin import twin_of
 
 __all__ = ["validate", "watch"]
 
-_EVENTS = 1 << 20  # as in watched.h
 _GUARD = 1 << 16  # bytes
 _UNTOUCHED = 0xA5
 
@@ -31,7 +31,8 @@ def validate(kernel: Any, *args: Any, **call: Any) -> Validation:
     ----------
     kernel : Kernel
     *args, **call
-        As for a call of the kernel. A small grid is best: 1,048,576 accesses are kept.
+        As for a call of the kernel, of any size. A small grid shows more: 1,048,576 accesses are kept one by one, and
+        16,384 beyond each array's end; those that are not are counted and judged all the same.
 
     Returns
     -------
@@ -47,7 +48,8 @@ def validate(kernel: Any, *args: Any, **call: Any) -> Validation:
     Notes
     -----
     Arrays in ``device`` memory are watched. Threadgroup memory and constant memory are not, nor atomics
-    whose address the kernel takes elsewhere than in the call of an atomic function.
+    whose address the kernel takes elsewhere than in the call of an atomic function. It takes 12 MB of memory, a copy
+    of each array, and 16 B for each element of those that the kernel may write.
 
     Examples
     --------
@@ -87,25 +89,28 @@ def watch(dispatch: Dispatch) -> Validation | None:
     if dispatch.residents:
         synchronize(kernel.engine.name)  # what was started before may still be writing
     sizes = {name: given[name].nbytes // arrays[name].type.size for name in watched}
-    log = np.zeros(2 + 3 * _EVENTS + 2, np.uint32)
+    each = {name: wrapper == OUTPUT for name, wrapper in watched.items()}
+    ledger = Ledger(dispatch.grid, dispatch.threadgroup, [(sizes[name], each[name]) for name in watched])
     copies = {name: _Copy(a) for name, a in given.items() if isinstance(a, np.ndarray)}
     arguments = {f"{n}{MEMORY}" if n in watched else n: copies[n].array if n in copies else a for n, a in given.items()}
-    arguments |= {LOG: log, SIZES: np.array([*sizes.values(), 0], np.uint32)}
+    arguments |= {LEDGER: ledger.words, SIZES: ledger.sizes}
     if 0 not in dispatch.grid:
         ordered = [arguments[p.name] for p in twin.signature.params]
         twin.engine.launch(twin.binary, ordered, dispatch.grid, dispatch.threadgroup).wait()
-    count = int(log[0])
     return Validation(
         kernel.signature.name,
         dispatch.grid,
         dispatch.threadgroup,
         tuple(
-            Buffer(name, sizes[name], arrays[name].writable, wrapper == ATOMICS) for name, wrapper in watched.items()
+            Buffer(name, sizes[name], arrays[name].writable, wrapper == ATOMICS, *ledger.counts(place))
+            for place, (name, wrapper) in enumerate(watched.items())
         ),
         tuple(name for name in arrays if name not in watched),
         tuple(name for name, copy in copies.items() if copy.spoiled),
-        log[1 : 1 + 3 * min(count, _EVENTS)].reshape(-1, 3).copy(),
-        max(0, count - _EVENTS),
+        {name: ledger.unwritten(place) for place, name in enumerate(watched) if each[name]},
+        {name: ledger.meetings(place) for place, name in enumerate(watched) if each[name]},
+        ledger.log,
+        ledger.strays,
     )
 
 
