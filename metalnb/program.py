@@ -19,6 +19,7 @@ from .errors import ArgumentError, MetalnbWarning
 from .front_end import read
 from .kernel import Kernel
 from .layouts import struct_dtype
+from .msl.cautions import warn
 from .msl.lower import Unit
 from .msl.signature import Reflection
 from .recipe import Recipe, decoded, header_name, text
@@ -243,7 +244,8 @@ def compile(
 
 
 def _warn(program: Program) -> None:
-    """Warn of kernels that are likely not to do what their author means."""
+    """Warn of what is likely not to do what its author means."""
+    warn(program.reflection.cautions)
     for kernel in program.values():
         line = kernel.signature.leaves
         if line:

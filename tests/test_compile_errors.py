@@ -194,7 +194,8 @@ WRONG = {
         STD + "struct S { int a; };\n" + K + "{ S s; y[i] = ¦max(s, s).a; }", "no matching function for call to 'max'"
     ),
     "in a macro": Wrong(
-        STD + "#define SET(v) y[i] = v * missing\n" + K + "{\n    ¦SET(2);\n}", "use of undeclared identifier 'missing'"
+        STD + "#define SET(v) y[i] = v * missing\n" + K + "{\n    ¦SET(2);\n}",
+        "use of undeclared identifier 'missing' (in the macro SET, line 3)",
     ),
     "in continued lines": Wrong(
         STD + "#define A 1 + \\\n  2\n" + K + "{\n  y[i] = A + ¦b;\n}", "use of undeclared identifier 'b'"

@@ -119,6 +119,13 @@ _HINTS = (
     (r"(?:no viable conversion|incompatible type).*(?:\bvec<|(?:float|half|int|short|char|long)[234]\b)",
      "a vector is no number, nor one of another width: take a component (v.x, v.xy), or make one: float3(v, 0)"),
     (r"no matching function for call to '(\w+)'", "check the number and types of the arguments of '\\1'"),
+    (r"non-void function does not return a value", "end every path with a return: without one the value is undefined"),
+    (r"void function '\w+' should not return a value", "write return; alone: a kernel writes its results to buffers"),
+    (r"non-void function '\w+' should return a value", "write a value after return"),
+    (r"cannot be narrowed", "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+    (r"result of an assignment as a condition", "write == to compare, or one more pair of parentheses to assign"),
+    (r"equality comparison result unused", "write = to assign"),
+    (r"variable '(\w+)' is uninitialized", r"give '\1' a value where it is declared"),
     (r"expected '\)'|expected '\]'|expected '\}'", "a bracket is not closed"),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["OUTSIDE", "Outside", "answer"]
+__all__ = ["OUTSIDE", "Outside", "answer", "declarator", "is_refusal", "refusal"]
 
 _BUFFERS = "metalnb runs compute kernels on buffers"
 
@@ -109,5 +109,43 @@ _UNKNOWN = re.compile(
 def answer(message: str) -> tuple[str, str] | None:
     """Give what to say, and the cure, where the compiler's message is about one of these names."""
     found = _UNKNOWN.search(message)
-    group = _BY_NAME.get(found[1]) if found else None
-    return (f"'{found[1]}' is not available: {group.reason}", group.cure) if found and group else None
+    return refusal(found[1]) if found and found[1] in _BY_NAME else None
+
+
+def refusal(name: str) -> tuple[str, str]:
+    """Give what to say of one of these names, and the cure."""
+    group = _BY_NAME[name]
+    return f"'{name}'{_REFUSED}{group.reason}", group.cure
+
+
+def is_refusal(message: str) -> bool:
+    """Tell whether a message is one that `refusal` gave."""
+    return _REFUSED in message
+
+
+_REFUSED = " is not available: "
+
+# The words that stand in the declarations of textures and samplers, and that the parser stumbles over there first.
+_PARTS = frozenset("""
+    access address border_color compare_func coord filter lod_clamp mag_filter max_anisotropy min_filter mip_filter
+    r_address reduction s_address t_address
+""".split())  # noqa: SIM905  (a page of names)
+_DECLARED = re.compile(
+    rf"\b(?:{'|'.join(n for g in OUTSIDE if g.title in {'Textures', 'Samplers'} for n in g.names)})\b(?=[^;{{}}]*\Z)"
+)
+
+
+def declarator(message: str, before: str) -> re.Match[str] | None:
+    """Find the texture or sampler that a message is about, although it names a word that goes with it.
+
+    Parameters
+    ----------
+    message : str
+        The compiler's.
+    before : str
+        The text up to the place it names.
+    """
+    found = _UNKNOWN.search(message)
+    if found is None or found[1] not in _PARTS:
+        return None
+    return next(reversed(list(_DECLARED.finditer(before))), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import re
 import threading
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from metalnb.errors import CompileError, Diagnostic
 
+from .cautions import ASKED
 from .hints import hint_for, reword
+from .outside import declarator, is_refusal, refusal
 from .prelude import begins_with_library, precompiled
 from .scan import INCLUDE, MAIN, Cell
 
@@ -36,7 +39,7 @@ def flags(version: int = 310) -> list[str]:
         "-x", "cl", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant",
         "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-fspell-checking", "-ferror-limit=64",
         "-ftemplate-depth=512", "-fno-elide-type",
-        "-Wno-everything", f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
+        *ASKED, f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
         f"-I{INCLUDE}", f"-I{FOLDER}", f"-I{TARGET.parent}",
         "-include", str(TARGET / "words.h"), "-include", str(TARGET / "cpu.h"),
     ]  # fmt: skip
@@ -79,10 +82,41 @@ class Parsed:
             if refused is not None:
                 yield refused
                 continue
-            location = found.location
-            if self.owner(location) is None:  # inside a header: where the author asked for it
-                location = next((n.location for n in found.children if self.owner(n.location)), location)
-            yield self.diagnostic(location, reword(found.spelling), hint_for(found.spelling))
+            yield self._outside(found) or self.finding(found)
+
+    def finding(self, found: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
+        """Word what the parser found: at the author's place, and in which macro it stands there."""
+        location = found.location
+        if self.owner(location) is None:  # inside a header: where the author asked for it
+            location = next((n.location for n in found.children if self.owner(n.location)), location)
+        message = reword(found.spelling) + self._in_macro(found)
+        return self.diagnostic(location, message, hint_for(found.spelling), severity)
+
+    def _in_macro(self, found: cindex.Diagnostic) -> str:
+        """Tell in which macro of the author's something stands; an empty string when in none."""
+        notes = ((re.fullmatch(r"expanded from macro '(\w+)'", n.spelling), n.location) for n in found.children)
+        own = [
+            (match[1], self.owner(place), place.line)
+            for match, place in itertools.takewhile(lambda note: note[0] is not None, notes)
+            if match is not None and self.owner(place) is not None
+        ]
+        if not own:
+            return ""
+        name, cell, line = own[-1]  # the innermost
+        file = f"{cell.name} " if cell is not None and cell is not self.owner(found.location) else ""
+        return f" (in the macro {name}, {file}line {line})"
+
+    def _outside(self, found: cindex.Diagnostic) -> Diagnostic | None:
+        """Speak of the texture or sampler where the parser met no more than a word that goes with it."""
+        cell = self.owner(found.location)
+        if cell is None:
+            return None
+        before = cell.edited.text.encode()[: found.location.offset].decode(errors="replace")
+        named = declarator(found.spelling, before)
+        if named is None:
+            return None
+        lines = before[: named.start()].split("\n")
+        return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(named[0]))
 
     def _is_undetermined(self, message: str) -> bool:
         """Tell the complaint that a function constant, called constexpr, has no value yet: it has one when compiled."""
@@ -205,5 +239,6 @@ def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
 def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:
     """Drop what is said twice, and what else the parser says of a line where it met something refused."""
     refused = [r for c in (parsed.cell, *parsed.headers.values()) for r in c.refused.values()]
-    lines = {(d.file, d.line) for d in errors if d in refused}
-    return [d for d in dict.fromkeys(errors) if d in refused or (d.file, d.line) not in lines]
+    plain = [d for d in dict.fromkeys(errors) if d not in refused and not is_refusal(d.message)]
+    lines = {(d.file, d.line) for d in errors if d not in plain}
+    return [d for d in dict.fromkeys(errors) if d not in plain or (d.file, d.line) not in lines]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -14,9 +13,11 @@ from metalnb.errors import CompileError, Diagnostic
 from . import rules
 from .access import always_indexed, threadgroup_arrays
 from .barriers import barrier_in_branch, leaves_before_barrier
+from .cautions import cautions
 from .hints import reword
 from .lanes import kernels_with_lanes, names_lanes
 from .parse import Parsed, parse
+from .rules.walk import integer_value
 from .signature import Constant, Field, Input, Param, Reflection, Signature, Struct, Type
 from .uses import uses
 
@@ -49,14 +50,16 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
     kernels = reader.kernels(made)
     problems = [*reader.problems, *rules.check(parsed, kernels, reader.decls)]
     problems += reader.constant_problems()
+    doubts = [p for p in problems if p.severity == "warning"]
+    problems = [p for p in problems if p.severity == "error"]
     if not kernels and not problems:
-        problems.append(rules.no_kernel(cell))
+        problems += reader.uninstantiated() or [rules.no_kernel(cell)]
     if problems:
         first = {(d.file, d.line, d.column): d for d in reversed(problems)}  # one finding for a place: the first
         raise CompileError(sorted(first.values(), key=lambda d: (d.file != cell.name, d.line, d.column)))
     optional = frozenset[str]().union(cell.optional, *(h.optional for h in headers.values()))
     constants = tuple(reader.constants(optional))
-    return Reflection(tuple(kernels), tuple(reader.structs.values()), constants)
+    return Reflection(tuple(kernels), tuple(reader.structs.values()), constants, cautions(parsed, doubts))
 
 
 _PLACES = frozenset({
@@ -120,6 +123,11 @@ class _Reader:
             found.append(signature)
         lanes = [s or names_lanes(i.attribute for i in k.inputs) for k, s in zip(found, self.lanes(), strict=True)]
         return [replace(k, simd=simd) for k, simd in zip(found, lanes, strict=True)]
+
+    def uninstantiated(self) -> list[Diagnostic]:
+        """Find the cell's own kernel templates: for a cell that instantiates none, and so has no kernel."""
+        own = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in _annotations(c))
+        return [rules.uninstantiated(self.parsed, c) for c in own if self.parsed.owner(c.location) is self.parsed.cell]
 
     def lanes(self) -> list[bool]:
         """Tell of each kernel whether its text, or a function's that it may call, tells lanes apart."""
@@ -286,7 +294,7 @@ class _Reader:
 
     def integer(self, mark: Any) -> int | None:
         """Evaluate an attribute's argument."""
-        value = _evaluate(next(iter(mark.get_children()), None))
+        value = integer_value(next(iter(mark.get_children()), None))
         if value is None or value < 0:
             self.problem(mark, f"'{mark.spelling}' needs a constant integer that is not negative")
             return None
@@ -358,25 +366,3 @@ def comment(cursor: Any) -> str:
     raw = re.sub(r"^/\*+!?|\*+/$", "", raw.strip())
     lines = [re.sub(r"^\s*(?:///?!?<?|\*(?!\*))?\s?", "", line).rstrip() for line in raw.splitlines()]
     return "\n".join(lines).strip()
-
-
-def _evaluate(cursor: Any) -> int | None:
-    """Evaluate a constant integer expression; libclang's Python binding lacks the call."""
-    if cursor is None:
-        return None
-    from clang import cindex
-
-    lib = cindex.conf.lib
-    lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
-    lib.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
-    result = lib.clang_Cursor_Evaluate(cursor)
-    if not result:
-        return None
-    lib.clang_EvalResult_getKind.argtypes = lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
-    lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
-    lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
-    try:
-        is_integer = lib.clang_EvalResult_getKind(result) == 1
-        return int(lib.clang_EvalResult_getAsLongLong(result)) if is_integer else None
-    finally:
-        lib.clang_EvalResult_dispose(result)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from metalnb.dtypes import Layout, layout_of
+from metalnb.errors import Diagnostic
 
 __all__ = ["Constant", "Field", "Input", "Param", "Reflection", "Signature", "Struct", "Type"]
 
@@ -211,11 +212,21 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """All that was learnt of one cell."""
+    """All that was learnt of one cell.
+
+    Attributes
+    ----------
+    kernels : tuple of Signature
+    structs : tuple of Struct
+    constants : tuple of Constant
+    cautions : tuple of Diagnostic
+        What its author is warned of.
+    """
 
     kernels: tuple[Signature, ...]
     structs: tuple[Struct, ...] = ()
     constants: tuple[Constant, ...] = ()
+    cautions: tuple[Diagnostic, ...] = ()
 
     def struct(self, name: str) -> Struct | None:
         """Find a struct by name."""
@@ -238,6 +249,7 @@ class Reflection:
             tuple(_signature(k) for k in data["kernels"]),
             tuple(_struct(s) for s in data["structs"]),
             tuple(Constant(**c) for c in data["constants"]),
+            tuple(Diagnostic(**d) for d in data["cautions"]),
         )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from .puzzle import Case
 
 __all__ = [
-    "ARG_MAX", "SOFTMAX", "floats", "large_rows", "matrices", "rectangle", "rows", "signal", "values", "vector", "vectors",
+    "ARG_MAX", "SOFTMAX", "floats", "large_rows", "matrices", "rectangle", "rows", "signal", "values", "vector",
+    "vectors",
 ]  # fmt: skip
 
 

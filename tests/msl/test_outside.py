@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msl.cells import program
+from msl.cells import place, program
 
 import metalnb as mnb
 from metalnb.msl.attributes import ATTRIBUTES
@@ -68,3 +68,41 @@ def test_inputs_and_buffers_at_program_scope_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["math_mode(safe)", "contract(off)"])
 def test_pragmas_of_floating_point_are_ignored(name: str) -> None:
     assert mnb.compile(program(f"#pragma METAL fp {name}\n{{ y[0] = 1; }}")).kernels
+
+
+_TEXTURE = "'texture2d' is not available: metalnb runs compute kernels on buffers"
+_SAMPLER = "'sampler' is not available: metalnb runs compute kernels on buffers"
+
+
+@pytest.mark.parametrize(("text", "messages"), [
+    ("kernel void t(§texture2d<float, access::read> a [[texture(0)]], uint i [[thread_position_in_grid]]) { }",
+     [_TEXTURE]),
+    ("kernel void t(array<§texture2d<float,\n  access::write>, 4> a) { a[0].write(1, 2); }", [_TEXTURE]),
+    ("struct A { §texture2d<half, access::sample> a [[id(0)]]; };\n{ }", [_TEXTURE]),
+    ("/* größe 漢字 */ constexpr §sampler q(filter::linear);\n{ y[i] = 1; }", [_SAMPLER]),
+    ("{ constexpr §sampler q(coord::normalized, address::clamp_to_edge, filter::linear); }", [_SAMPLER]),
+    ("kernel void t(§texture2d<float, access::sample> a, sampler s) { }", [_TEXTURE, _SAMPLER]),
+    ("kernel void t(§texture2d<float, access::read> a,\n              texture3d<float, access::write> b) { }",
+     [_TEXTURE, _TEXTURE.replace("2d", "3d")]),
+])  # fmt: skip
+def test_the_words_that_go_with_a_texture_or_sampler_are_not_spoken_of(text: str, messages: list[str]) -> None:
+    source, line, column = place(program(text))
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(source)
+    assert [d.message for d in caught.value.diagnostics] == messages
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert caught.value.hint == "pass the pixels in a device or constant buffer"
+
+
+@pytest.mark.parametrize("text", [
+    "{ y[i] = §filter; }", "{ float my_sampler = §filter; }",
+    "kernel void t(device float* sampler_of) { sampler_of[0] = §address; }",
+    "{ texture2d<float> t; y[i] = 1; }\nfloat f() { return §filter; }",
+])  # fmt: skip
+def test_such_a_word_by_itself_is_a_name_like_any_other(text: str) -> None:
+    source, line, column = place(program(text))
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(source)
+    found = caught.value.diagnostics[-1]
+    assert found.message.startswith("use of undeclared identifier")
+    assert (found.line, found.column) == (line, column)

@@ -335,7 +335,57 @@ REFUSED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "message", "hint"), [pytest.param(*row[1:], id=row[0]) for row in REFUSED])
+# As above: what is no rule of ours, so that docs/msl.md does not list it, and how such errors are told.
+REFUSED_BY_CLANG = (
+    # What clang refuses unless it is told not to warn
+    ("a kernel with a value to return", "{ if (i == 0) §return 1; y[i] = 1; }",
+     "void function 'k' should not return a value",
+     "write return; alone: a kernel writes its results to buffers"),
+    ("a return without a value", "float f(float x) { §return; }\n{ y[i] = f(i); }",
+     "non-void function 'f' should return a value",
+     "write a value after return"),
+    ("a number cut in a list", "{ int v[2] = {1, §2.5f}; y[i] = v[0]; }",
+     "type 'float' cannot be narrowed to 'int' in initializer list",
+     "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+    ("a negative number for an unsigned one", "{ uint u{§-1}; y[i] = u; }",
+     "constant expression evaluates to -1 which cannot be narrowed to type 'uint'",
+     "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+    ("a variable cut in a vector's list", "{ float2 v = {1, §i}; y[i] = v.x; }",
+     "non-constant-expression cannot be narrowed from type 'uint' to 'float' in initializer list",
+     "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+    ("a number cut in an instantiated template",
+     "template <class T> T f(T x) { T v[1] = {§1.5f}; return v[0] + x; }\n{ y[i] = f(i); }",
+     "type 'float' cannot be narrowed to 'uint' in initializer list",
+     "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+    # Templates of kernels (MSL 5.1)
+    ("a kernel template alone",
+     "template <typename T> kernel void §fill(device T* o, uint i [[thread_position_in_grid]]) { o[i] = 1; }",
+     "no kernel in this cell: the kernel template 'fill' is not instantiated",
+     'write after it: template [[host_name("fill_float")]] [[kernel]] decltype(fill<float>) fill<float>; (MSL 5.1)'),
+    ("a kernel template of several parameters",
+     "template <typename T, int N> [[kernel]] void §f(device T* o) { o[0] = N; }",
+     "no kernel in this cell: the kernel template 'f' is not instantiated",
+     'write after it: template [[host_name("f_float_1")]] [[kernel]] decltype(f<float, 1>) f<float, 1>; (MSL 5.1)'),
+    # Macros
+    ("a macro's own error", "#define BODY(x) \\\n  y[x] = \\\n  undefd + 1;\n{ §BODY(i) }",
+     "use of undeclared identifier 'undefd' (in the macro BODY, line 5)",
+     ""),
+    ("an error in a macro's macro", "#define IN(x) undefd(x)\n#define BODY(x) y[x] = IN(x);\n{ §BODY(i) }",
+     "use of undeclared identifier 'undefd' (in the macro IN, line 3)",
+     ""),
+    ("an error that speaks of a macro's function",
+     "#define DEFINE(f) float f(float x) { return x; }\nDEFINE(g)\n{ y[i] = §g(); }",
+     "no matching function for call to 'g'",
+     "check the number and types of the arguments of 'g'"),
+    ("an error in a macro's argument", "#define BODY(x) y[i] = x;\n{ §BODY(undefd) }",
+     "use of undeclared identifier 'undefd'",
+     ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"), [pytest.param(*row[1:], id=row[0]) for row in (*REFUSED, *REFUSED_BY_CLANG)]
+)
 def test_refused(text: str, message: str, hint: str) -> None:
     source, line, column = place(program(text))
     with pytest.raises(mnb.CompileError) as caught:
@@ -578,6 +628,12 @@ constant S tab[] = {{1,2},{3,4}};
 kernel void k(device float* __restrict y, volatile device float* z, device volatile atomic_int* c, uint i
     [[thread_position_in_grid]]) { y[i] = z[i]; }
 """),
+    # Lists whose numbers fit
+    ("integers that fit", "{ uchar c[2] = {200, 255}; int n{'a'}; uint u = {sizeof(float4)}; y[i] = c[0] + n + u; }"),
+    ("floats that fit", "{ half h[2] = {0.1, 65504.0}; float v[2] = {1, 2u}; y[i] = h[0] + v[0]; }"),
+    ("converted numbers", "{ float2 v = {float(i), 1}; ushort u[1] = {ushort(i + 1)}; y[i] = v.x + u[0]; }"),
+    ("an empty return", "{ if (i == 0) return; y[i] = 1; }"),
+    ("a cut outside of a list", "{ int v = 1.5f; uint u = -1; float2 w(i, 2.5); y[i] = v + u + w.x; }"),
 )  # fmt: skip
 
 
@@ -585,6 +641,21 @@ kernel void k(device float* __restrict y, volatile device float* z, device volat
 def test_accepted(text: str) -> None:
     constants = {"on": True} if "function_constant" in text else {}
     assert mnb.compile(program(text), constants=constants).kernels
+
+
+def test_a_macro_of_a_header_cell_is_named_with_it() -> None:
+    headers = {"helper": "#define HALF(x) \\\n  (undefd * x)\n"}
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(program('#include "helper"\n{ y[i] = HALF(i); }'), headers=headers)
+    assert caught.value.message == "use of undeclared identifier 'undefd' (in the macro HALF, helper line 2)"
+
+
+def test_the_instantiation_that_is_advised_makes_a_kernel() -> None:
+    text = "template <typename T, int N, bool b>\nkernel void fill(device T* o) { o[0] = b ? N : 0; }"
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(program(text))
+    advice = caught.value.hint.removeprefix("write after it: ").removesuffix(" (MSL 5.1)")
+    assert list(mnb.compile(program(f"{text}\n{advice}"))) == ["fill_float_1_1"]
 
 
 def test_a_rule_broken_in_a_header_cell_names_the_header_cell() -> None:

@@ -15,8 +15,8 @@ from ..attributes import ATTRIBUTES, INPUTS
 from ..parse import Parsed
 from ..scan import Cell
 from ..signature import Signature
-from . import calls, conversions, kernels, restrictions, spaces
-from .kernels import constant_type, input_type, misplaced, no_space, thread_limit, unbound
+from . import calls, conversions, kernels, restrictions, shifts, spaces
+from .kernels import constant_type, input_type, misplaced, no_space, thread_limit, unbound, uninstantiated
 from .walk import walk
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "space_of",
     "thread_limit",
     "unbound",
+    "uninstantiated",
 ]
 
 MAX_BUFFERS = 31
@@ -67,7 +68,7 @@ def no_kernel(cell: Cell) -> Diagnostic:
 
 
 def check(parsed: Parsed, found: list[Signature], declarations: list[Any]) -> Iterator[Diagnostic]:
-    """Check what the parser let pass.
+    """Check what the parser let pass; a finding whose severity is "warning" refuses nothing.
 
     Parameters
     ----------
@@ -87,6 +88,7 @@ def check(parsed: Parsed, found: list[Signature], declarations: list[Any]) -> It
     lines = {(d.file, d.line) for d in placed}
     yield from (d for d in conversions.check(parsed, seen) if (d.file, d.line) not in lines)
     yield from restrictions.check(parsed, seen)
+    yield from shifts.check(parsed, seen)
 
 
 def _kernel_names(parsed: Parsed, found: list[Signature]) -> Iterator[Diagnostic]:

@@ -13,7 +13,7 @@ from ..hints import reword
 from ..parse import Parsed
 from .walk import Walk, marks
 
-__all__ = ["check", "constant_type", "input_type", "misplaced", "no_space", "unbound"]
+__all__ = ["check", "constant_type", "input_type", "misplaced", "no_space", "unbound", "uninstantiated"]
 
 MAX_THREADS = 1024
 _INPUT_SCALARS = ("uint", "ushort")
@@ -53,6 +53,22 @@ def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
                         f"'{param.spelling}' has the attribute '{name}': metalnb runs compute kernels on buffers",
                         "pass the values in a device or constant buffer",
                     )  # fmt: skip
+
+
+_ARGUMENTS = {"TEMPLATE_TYPE_PARAMETER": "float", "TEMPLATE_NON_TYPE_PARAMETER": "1"}
+
+
+def uninstantiated(parsed: Parsed, cursor: Any) -> Diagnostic:
+    """Refuse a kernel template that nothing instantiates, in a cell without another kernel (MSL 5.1)."""
+    name = cursor.spelling
+    kinds = (c.kind.name for c in cursor.get_children())
+    given = [_ARGUMENTS.get(kind, "…") for kind in kinds if kind.startswith("TEMPLATE_")]
+    host = "_".join([name, *(g for g in given if g != "…")])
+    return parsed.diagnostic(
+        cursor.location, f"no kernel in this cell: the kernel template '{name}' is not instantiated",
+        f'write after it: template [[host_name("{host}")]] [[kernel]] decltype({name}<{", ".join(given)}>) '
+        f'{name}<{", ".join(given)}>; (MSL 5.1)',
+    )  # fmt: skip
 
 
 def input_type(parsed: Parsed, cursor: Any, attribute: str, kind: Any) -> Iterator[Diagnostic]:

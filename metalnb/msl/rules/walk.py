@@ -6,22 +6,26 @@ for each node, and only the few kinds that a rule reads are kept.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Function", "Walk", "marks", "space", "walk"]
+__all__ = ["Function", "Walk", "integer_value", "marks", "space", "walk"]
 
 # CXCursorKind (clang-c/Index.h): numbers, because a name costs more than the visit.
 _FIELD, _FUNCTION, _VAR, _PARM, _METHOD = 6, 8, 9, 10, 21
 _CONSTRUCTOR, _DESTRUCTOR, _CONVERSION, _FUNCTION_TEMPLATE = 24, 25, 26, 30
 _FUNCTIONS = frozenset({_FUNCTION, _METHOD, _CONSTRUCTOR, _DESTRUCTOR, _CONVERSION, _FUNCTION_TEMPLATE})
 _EXPRESSION, _CALL, _FLOATING, _C_CAST = 100, 103, 107, 117
+_BINARY, _COMPOUND = 114, 115
+_SHIFTS = frozenset({8, 9, 28, 29})  # CXBinaryOperatorKind: <<, >>, <<=, >>=
 _CASTS = frozenset({_EXPRESSION, _C_CAST, 124, 126, 127, 128})  # implicit, C's, static, reinterpret, const, functional
 _GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM = 210, 211, 215, 229
 _STATEMENTS = frozenset({_GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM})
 _VARIABLES = frozenset({_FIELD, _VAR, _PARM})
-_KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | {_CALL, _FLOATING}
+_OPERATIONS = frozenset({_FLOATING, _BINARY, _COMPOUND})
+_KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | _OPERATIONS | {_CALL}
 _RECURSE, _CONTINUE = 2, 1  # CXChildVisitResult
 
 # clang's numbers of OpenCL's address spaces, which stand for Metal's (target/words.h).
@@ -63,6 +67,8 @@ class Walk:
         Where a vector is constructed.
     literals, statements : list
         Literals of long double; goto and asm statements.
+    shifts : list
+        Operators that shift a scalar.
     """
 
     functions: list[Function] = field(default_factory=list)
@@ -72,6 +78,7 @@ class Walk:
     vectors: list[Any] = field(default_factory=list)
     literals: list[Any] = field(default_factory=list)
     statements: list[Any] = field(default_factory=list)
+    shifts: list[Any] = field(default_factory=list)
 
 
 def walk(unit: Any, declarations: Iterable[Any]) -> Walk:
@@ -87,6 +94,7 @@ class _Walker:
         self.lib = cindex.conf.lib
         self.pointer = cindex.TypeKind.POINTER.value
         self.long_double = cindex.TypeKind.LONGDOUBLE.value
+        self.lib.clang_getCursorBinaryOperatorKind.argtypes = [cindex.Cursor]  # the Python binding lacks the call
         self.callback = cindex.callbacks["cursor_visit"](self.visit)
         self.found = Walk()
         self.function: Function | None = None
@@ -121,12 +129,18 @@ class _Walker:
         elif kind in _FUNCTIONS:
             self.enter(cursor)
             return _CONTINUE
-        elif kind == _FLOATING:
-            if self.lib.clang_getCursorType(cursor)._kind_id == self.long_double:  # noqa: SLF001
-                found.literals.append(cursor)
+        elif kind in _OPERATIONS:
+            self.operation(cursor, kind)
         else:
             found.statements.append(cursor)
         return _RECURSE
+
+    def operation(self, cursor: Any, kind: int) -> None:
+        if kind != _FLOATING:
+            if self.lib.clang_getCursorBinaryOperatorKind(cursor) in _SHIFTS:
+                self.found.shifts.append(cursor)
+        elif self.lib.clang_getCursorType(cursor)._kind_id == self.long_double:  # noqa: SLF001
+            self.found.literals.append(cursor)
 
     def enter(self, cursor: Any) -> None:
         outer, self.function = self.function, Function(cursor)
@@ -152,3 +166,25 @@ def space(kind: Any) -> str:
 def marks(cursor: Any) -> dict[str, Any]:
     """Give a declaration's attributes: those of MSL, and its words thread, constant and kernel."""
     return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
+
+
+def integer_value(cursor: Any) -> int | None:
+    """Evaluate a constant integer expression; libclang's Python binding lacks the call."""
+    if cursor is None:
+        return None
+    from clang import cindex
+
+    lib = cindex.conf.lib
+    lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
+    lib.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
+    result = lib.clang_Cursor_Evaluate(cursor)
+    if not result:
+        return None
+    lib.clang_EvalResult_getKind.argtypes = lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+    try:
+        is_integer = lib.clang_EvalResult_getKind(result) == 1
+        return int(lib.clang_EvalResult_getAsLongLong(result)) if is_integer else None
+    finally:
+        lib.clang_EvalResult_dispose(result)
