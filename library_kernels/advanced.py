@@ -13,7 +13,7 @@ from ..arrays.types import kind_of
 from .bits import fault_word, program
 from .dispatch import contiguous, dispatch
 from .gathering import check, gather, indices_of
-from .moving import astype, copied, copy_into
+from .moving import astype, copied, copy_into, given_for
 from .scattering import write
 from .searching import along_axes, flat_nonzero, select_into, selected
 
@@ -88,7 +88,7 @@ def put(x: Array, key: Any, value: Any) -> None:
     plan = _planned(x, key)
     view, depth, rank = plan.view, plan.depth, plan.places.ndim
     before, after = view.shape[: plan.at], view.shape[plan.at + depth :]
-    given = _given(x, value)
+    given = given_for("x[…] = value", x, value)
     shape = (*(before + after)[: plan.result_at], *plan.places.shape, *(before + after)[plan.result_at :])
     try:
         spread = np.broadcast_to(given.host, shape)
@@ -110,37 +110,22 @@ def _put_masked(x: Array, mask: Array, value: Any) -> None:
     from .table import op
 
     wide = mask.viewed(mask.host.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)))
-    given = value if isinstance(value, Array) else asarray(np.asarray(value, x.dtype), device=x.device)
-    single = given.reshape(())
+    single = given_for("x[…] = value", x, value).reshape(())
     single = single if single.dtype == x.dtype else astype(single, x.dtype)
     copy_into(x, op("where")(wide, single, x))
 
 
 def _put_selected(x: Array, mask: Array, value: Any) -> None:
     """Write a value for each element whose mask is set."""
-    given = _given(x, value)
+    given = given_for("x[…] = value", x, value)
     target = contiguous(x)
     select_into(target, mask, given if given.dtype == x.dtype else astype(given, x.dtype))
     if target is not x:
         copy_into(x, target)
 
 
-def _given(x: Array, value: Any) -> Array:
-    """Take a value for an array on x's engine; Python's own numbers are of x's dtype."""
-    if isinstance(value, Array):
-        given = value
-    else:
-        given = asarray(np.asarray(value, None if _is_typed(value) else x.dtype), device=x.device)
-    on(x.engine, "x[…] = value", given)
-    return given
-
-
 def _is_single(value: Any) -> bool:
     return isinstance(value, (bool, int, float, np.generic)) or (hasattr(value, "shape") and value.shape == ())
-
-
-def _is_typed(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__dlpack__")
 
 
 def _mask_of(x: Array, key: Any) -> Array | None:

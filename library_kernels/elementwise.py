@@ -252,7 +252,7 @@ class Elementwise(Op):
         if shape != out.shape:
             message = f"{self.name}: the result has shape {shape}, out has {out.shape}. Pass an out of {shape}."
             raise ArgumentError(message)
-        if any(s == 0 and n > 1 for s, n in zip(out.strides, out.shape, strict=True)):
+        if out.repeats:
             raise ArgumentError(f"{self.name}: out repeats its elements (strides {out.strides}). Pass out.copy().")
         if result != out.dtype and not np.can_cast(result, out.dtype, "same_kind"):
             raise TypeError(f"{self.name}: a result of {result} does not fit into out of {out.dtype}. "

@@ -87,6 +87,9 @@ def elementwise(  # noqa: PLR0913  (what can be said of an op)
     line = " ".join(expression.splitlines())
     names = tuple(operands) if operands is not None else free_names(line, preamble, parameters)
     _check(name, names, parameters, kinds)
+    if result not in {"same", "bool"}:
+        message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert what comes out: .astype(…)."
+        raise ArgumentError(message)
     made = _Own(
         name, {kinds: line}, reference or _none, line.strip(), operands=names, parameters=parameters, result=result,
         preamble=preamble, math=math, family="own", ulp=ulp if reference else 0,

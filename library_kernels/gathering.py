@@ -35,10 +35,11 @@ def indices_of(who: str, indices: Any, engine: Engine) -> Array:
     TypeError
         When they are no integers.
     """
-    given = indices if isinstance(indices, Array) else asarray(_integers(indices), device=engine.name)
+    found = indices if isinstance(indices, Array) else _integers(indices)
+    if not is_integer(found.dtype):
+        raise TypeError(f"{who}: indices must be integers; got {found.dtype}. Pass indices.astype(np.int64).")
+    given = found if isinstance(found, Array) else asarray(found, device=engine.name)
     on(engine, who, given)
-    if not is_integer(given.dtype):
-        raise TypeError(f"{who}: indices must be integers; got {given.dtype}. Pass indices.astype(np.int64).")
     return given if given.dtype == _INT64 else astype(given, _INT64)
 
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
-from ..arrays.convert import asarray, on
 from .advanced import get, put
-from .moving import copied, copy_into, fill_with
+from .moving import copied, copy_into, fill_with, given_for, writable
 
-__all__ = ["assign", "get", "put"]
+__all__ = ["assign", "get", "put", "writable"]
 
 
 def assign(part: Array, value: Any) -> None:
@@ -26,13 +25,11 @@ def assign(part: Array, value: Any) -> None:
     OverflowError
         When an integer array cannot hold a Python integer.
     """
-    if any(n > 1 and s == 0 for n, s in zip(part.shape, part.strides, strict=True)):
-        raise ValueError(f"x[…] = value: x is broadcast, shape {part.shape}: elements share memory. Use x.copy().")
+    writable("x[…] = value", part)
     if isinstance(value, (bool, int, float)):
         fill_with(part, value)
         return
-    given = value if isinstance(value, Array) else asarray(value, device=part.device)
-    on(part.engine, "x[…] = value", given)
+    given = given_for("x[…] = value", part, value)
     surplus = max(given.ndim - part.ndim, 0)
     shape = given.shape[surplus:]
     if any(n != 1 for n in given.shape[:surplus]) or not _broadcasts(shape, part.shape):

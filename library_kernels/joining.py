@@ -289,7 +289,7 @@ def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
     for d in reversed(range(rank)):  # the innermost first: long stretches are then copied by the outer ones
         if times[d] != 1:
             made = _along(made, d, times[d])
-    return copied(x) if made.block is x.block else made
+    return copied(made) if made.block is x.block else made
 
 
 def _along(x: Array, axis: int, times: int) -> Array:

@@ -24,7 +24,7 @@ from .product import dot_products, product
 from .shapes import expand_dims, moveaxis, permute_dims, reshape
 from .walk import broadcast
 
-__all__ = ["matmul", "outer", "tensordot", "vecdot"]
+__all__ = ["dot", "inner", "matmul", "outer", "tensordot", "vecdot"]
 
 Shape = tuple[int, ...]
 
@@ -66,7 +66,7 @@ def _taken(who: str, x1: Any, x2: Any) -> tuple[Array, Array]:
     size=lambda x1, x2, _: np.matmul(np.abs(x1), np.abs(x2)),
     dtypes=ALL,
     kernels=("matmul.metal", "dots.metal", "product.h"),
-    numpy=(np.matmul, np.dot),
+    numpy=(np.matmul,),
     bench=pairs,
 )  # fmt: skip
 def matmul(x1: Array, x2: Array, /) -> Array:
@@ -278,4 +278,23 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Ar
     columns = reshape(permute_dims(b, (*other, *right)), (k, n))
     shape = (*(a.shape[d] for d in left), *(b.shape[d] for d in right))
     made: Array = reshape(product(rows, columns, ()), shape)
+    return made
+
+
+# ---- NumPy's own, which are no ops of the array API.
+def dot(a: Any, b: Any) -> Array:
+    """Sums of products over the last axis of a and the last but one of b, a vector's only one: NumPy's ``dot``."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        made: Array = _MULTIPLY(a, b)
+    elif np.ndim(a) == 1 or np.ndim(b) < 3:
+        made = matmul(a, b)
+    else:
+        made = tensordot(a, b, axes=((-1,), (-2,)))
+    return made
+
+
+def inner(a: Any, b: Any) -> Array:
+    """Sums of products over the last axes of two arrays: NumPy's ``inner``."""
+    scalar = np.ndim(a) == 0 or np.ndim(b) == 0
+    made: Array = _MULTIPLY(a, b) if scalar else tensordot(a, b, axes=((-1,), (-1,)))
     return made

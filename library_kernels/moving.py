@@ -17,7 +17,7 @@ from .build import compile
 from .op import ALL, Sample, kernel_source, op
 from .walk import Strip, stretched, turned, walk
 
-__all__ = ["BITS", "as_array", "astype", "bits_of", "copied", "copy_into", "fill_with"]
+__all__ = ["BITS", "as_array", "astype", "bits_of", "copied", "copy_into", "fill_with", "given_for", "writable"]
 
 _PLANS = 4096
 BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # what is not converted is moved as its bits
@@ -84,6 +84,36 @@ def as_array(who: str, x: Any) -> Array:
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dlpack__"):
         return asarray(x)
     raise TypeError(f"{who}: takes an array; got {type(x).__name__}. Pass mnb.asarray(…).")
+
+
+def given_for(who: str, x: Array, value: Any) -> Array:
+    """Take a value to be written into an array: Python's own numbers, and sequences of them, are of its dtype.
+
+    Raises
+    ------
+    OverflowError
+        When it cannot hold one of them.
+    ArgumentError
+        For an array of another engine.
+    """
+    if isinstance(value, Array):
+        given = value
+    else:
+        own = isinstance(value, (bool, int, float, list, tuple, range))
+        given = asarray(value, dtype=x.dtype if own else None, device=x.device)
+    on(x.block.engine, who, given)
+    return given
+
+
+def writable(who: str, x: Array) -> None:
+    """Refuse to write into a broadcast view, where one element is several.
+
+    Raises
+    ------
+    ValueError
+    """
+    if x.repeats:
+        raise ValueError(f"{who}: x is broadcast, shape {x.shape}: elements share memory. Use x.copy().")
 
 
 def bits_of(x: Array) -> Array:

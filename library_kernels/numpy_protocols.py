@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
-from . import indexing, table
+from ..arrays.convert import asarray
+from ..arrays.types import as_dtype, weak
+from . import indexing, linear, table
 from .op import Op
 
 __all__ = ["function", "ufunc"]
@@ -46,11 +48,13 @@ _DEFAULTS: dict[Any, tuple[str, dict[str, Any]]] = {
 _METHODS: dict[Any, Callable[..., Any]] = {
     np.atleast_1d: lambda *arrays: _deep(1, arrays),
     np.atleast_2d: lambda *arrays: _deep(2, arrays),
-    np.copy: lambda a, **_: a.copy(),
-    np.hstack: lambda arrays: _joined([_deep(1, (a,)) for a in arrays], 1),
+    np.copy: lambda a: a.copy(),
+    np.dot: linear.dot,
+    np.hstack: lambda tup: _joined([_deep(1, (a,)) for a in tup], 1),
+    np.inner: linear.inner,
     np.ravel: lambda a: a.ravel(),
     np.squeeze: lambda a, axis=None: a.squeeze(axis),
-    np.vstack: lambda arrays: _joined([_deep(2, (a,)) for a in arrays], 0),
+    np.vstack: lambda tup: _joined([_deep(2, (a,)) for a in tup], 0),
 }
 # Functions that look at arrays and give no array: they look at the memory itself.
 _LOOKING = frozenset({
@@ -69,29 +73,55 @@ def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
         When no op does.
     """
     label = f"np.{called.__name__}" + ("" if method == "__call__" else f".{method}")
-    (out,) = options.pop("out", None) or (None,)
+    outs = options.pop("out", None) or (None,) * called.nout
     if options.pop("where", True) is not True:
         raise TypeError(f"{label}: where=… is not for metalnb's arrays. Use mnb.where(mask, …, x).")
-    if method == "__call__" and called is np.divmod:
-        return tuple(_named(label, name)(*inputs) for name in ("floor_divide", "remainder"))
-    if method == "__call__":
-        op = _answers().get(called)
-        if op is None:
-            raise _unknown(label)
-        dtype = options.pop("dtype", None)
-        if dtype is not None:
-            inputs = tuple(x.astype(dtype) if isinstance(x, Array) else x for x in inputs)
-        result = op(*inputs, **_meant(label, options))
-    elif method in {"reduce", "accumulate"}:
+    if method in {"reduce", "accumulate"}:
         name = (_REDUCE if method == "reduce" else _ACCUMULATE).get(called)
-        result = _folded(label, name, inputs, options)
-    elif method == "outer":
-        one, other = inputs
-        rank = np.ndim(other)
-        result = _named(label, called.__name__)(one[(..., *(None,) * rank)], other)
-    else:
+        return _put(_folded(label, name, inputs, options), outs)
+    if method == "outer":
+        one, other = (x if isinstance(x, (bool, int, float, Array)) else asarray(x) for x in inputs)
+        inputs = one[(..., *(None,) * np.ndim(other))] if isinstance(one, Array) else one, other
+    elif method != "__call__":
         raise _unknown(label)
-    return _put(result, out)
+    if called is np.divmod:
+        parts = [_called(label, _named(label, name), inputs, options) for name in ("floor_divide", "remainder")]
+        return tuple(_put(part, out) for part, out in zip(parts, outs, strict=True))
+    op = _answers().get(called)
+    if op is None:
+        raise _unknown(label)
+    return _put(_called(label, op, inputs, options), outs)
+
+
+def _called(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Call an op for a ufunc; its dtype is what is computed in, and what comes out."""
+    given = dict(options)
+    asked = given.pop("dtype", None)
+    meant = _meant(label, given)
+    if asked is None:
+        return op(*inputs, **meant)
+    dtype = as_dtype(asked, label)
+    if dtype != np.bool_:  # which comparisons give, whatever they compare
+        inputs = tuple(_cast(label, x, dtype) for x in inputs)
+    result = op(*inputs, **meant)
+    if result.dtype != dtype:
+        raise TypeError(f"{label}: of these the result is {result.dtype}; dtype={dtype} was asked for. "
+                        "Leave dtype out, and use .astype(…).")  # fmt: skip
+    return result
+
+
+def _cast(label: str, x: Any, dtype: np.dtype[Any]) -> Any:
+    if not _fits(x, dtype, "same_kind"):
+        given = x.dtype if hasattr(x, "dtype") else repr(x)
+        raise TypeError(f"{label}: {given} is not narrowed to dtype={dtype} in silence. Pass x.astype({dtype.name!r}).")
+    return x.astype(dtype) if hasattr(x, "astype") else x
+
+
+def _fits(x: Any, dtype: np.dtype[Any], casting: Any) -> bool:
+    """Tell whether a dtype may hold what is given; Python's numbers have a kind and no size."""
+    if type(x) in {bool, int, float}:
+        return casting == "unsafe" or weak(x, dtype) == dtype
+    return bool(np.can_cast(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype, dtype, casting))
 
 
 def _folded(label: str, name: str | None, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -114,10 +144,10 @@ def function(called: Callable[..., Any], args: tuple[Any, ...], options: dict[st
         return called(*_seen(args), **{name: _seen(value) for name, value in options.items()})
     if called is np.copyto:
         return _copied(*args, **options)
-    if called in _METHODS:
-        return _METHODS[called](*args, **options)
     given = dict(options)
     out = given.pop("out", None)
+    if called in _METHODS:
+        return _put(_plainly(label, called, args, given), out)
     if called in _DEFAULTS:
         name, defaults = _DEFAULTS[called]
         op = _named(label, name)
@@ -129,45 +159,67 @@ def function(called: Callable[..., Any], args: tuple[Any, ...], options: dict[st
     return _put(_asked(label, called, op, args, {**defaults, **given}), out)
 
 
+def _plainly(label: str, called: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    """Call a method for what NumPy's function was called with; options that say what is so anyhow are left out."""
+    defaults = {name: default for _, name, _, default in _words(called, (), given)}
+    meant = {name: value for name, value in given.items() if not _same(value, defaults[name])}
+    try:
+        inspect.signature(_METHODS[called]).bind(*args, **meant)
+    except TypeError as error:
+        raise TypeError(f"{label}: {error}. Pass x.numpy() for NumPy's own, on the CPU.") from None
+    return _METHODS[called](*args, **meant)
+
+
 def _asked(label: str, called: Callable[..., Any], op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     """Call an op with what NumPy's function was called with: its words, its order, its defaults."""
     parameters = op.__signature__.parameters
-    by_position: list[Any] = []
+    by_place: dict[int, Any] = {}
     by_name: dict[str, Any] = {}
     most = sum(p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD} for p in parameters.values())
-    spread = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
-    for word, value, default in _words(called, args, given):
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
+        most = len(args)
+    for place, word, value, default in _words(called, args, given):
         name = _WORDS.get(word, word)
         known = parameters.get(name)
         if known is not None and known.kind not in {known.POSITIONAL_ONLY, known.VAR_POSITIONAL}:
             by_name[name] = value
-        elif spread or (len(by_position) < most and not by_name and value is not default):
-            by_position.append(value)
+        elif place < most:
+            if value is not default:
+                by_place[place] = value
         elif word == "kind":  # every sort is stable, whatever is asked for
             continue
-        elif value is not None and value is not default and value is not np._NoValue:  # noqa: SLF001
+        elif not _same(value, default):
             raise TypeError(f"{label}: metalnb.{op.name} has no {word!r} (got {value!r}); it is {op.__signature__}.")
-    return op(*by_position, **by_name)
+    return op(*(by_place[place] for place in sorted(by_place)), **by_name)
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Tell whether a value is a default: an array never is."""
+    return value is default or (type(value) is type(default) and isinstance(value, (str, int)) and value == default)
 
 
 def _words(
     called: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]
-) -> Iterator[tuple[str, Any, Any]]:
-    """Give each argument with the name and the default of NumPy's parameter."""
+) -> Iterator[tuple[int, str, Any, Any]]:
+    """Give each argument with the place, the name and the default of NumPy's parameter."""
+    nowhere = 1 << 16  # the place of what goes by name only
     try:
         parameters = list(inspect.signature(called).parameters.values())
     except ValueError:
         names = _PARAMETERS.get(called, ("",) * len(args))
-        yield from ((name, value, None) for name, value in zip(names, args, strict=False))
-        yield from ((name, value, None) for name, value in given.items())
+        yield from ((i, name, value, None) for i, (name, value) in enumerate(zip(names, args, strict=False)))
+        yield from ((nowhere, name, value, None) for name, value in given.items())
         return
     defaults = {p.name: p.default for p in parameters}
     names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
     if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
         names = ("",) * len(args)
-    yield from ((name, value, defaults.get(name)) for name, value in zip(names, args, strict=False))
+    for i, (name, value) in enumerate(zip(names, args, strict=False)):
+        yield i, name, value, defaults.get(name)
     placed = names[: len(args)]  # what is given by position stands before our own defaults
-    yield from ((name, value, defaults.get(name)) for name, value in given.items() if name not in placed)
+    for name, value in given.items():
+        if name not in placed:
+            yield names.index(name) if name in names else nowhere, name, value, defaults.get(name)
 
 
 @functools.cache
@@ -209,10 +261,10 @@ def _meant(label: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def _put(result: Any, out: Any) -> Any:
     """Write a result to where the caller wants it."""
-    if out is None:
-        return result
     if isinstance(out, tuple):
         (out,) = out
+    if out is None:
+        return result
     if isinstance(out, np.ndarray):
         np.copyto(out, result.read(), casting="same_kind")
     else:
@@ -223,13 +275,17 @@ def _put(result: Any, out: Any) -> Any:
     return out
 
 
-def _copied(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    if where is not True or casting != "same_kind":
-        raise TypeError("np.copyto: where and casting are not for metalnb's arrays. Use mnb.where.")
+def _copied(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    if where is not True:
+        raise TypeError("np.copyto: where=… is not for metalnb's arrays. Use mnb.where(mask, src, dst).")
     if isinstance(dst, np.ndarray):
-        np.copyto(dst, src.read())
-    else:
-        indexing.assign(dst, src)
+        np.copyto(dst, src.read(), casting)
+        return
+    if not _fits(src, dst.dtype, casting):
+        given = src.dtype if hasattr(src, "dtype") else repr(src)
+        raise TypeError(f"np.copyto: {given} is not cast to {dst.dtype} by casting={casting!r}. "
+                        "Pass src.astype(…), or casting='unsafe'.")  # fmt: skip
+    indexing.assign(dst, src)
 
 
 def _deep(rank: int, arrays: tuple[Any, ...]) -> Any:

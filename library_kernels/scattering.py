@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array, empty
-from ..arrays.convert import asarray, on
 from ..arrays.types import is_float
 from .axes import axis_of
 from .bits import SIMD, as_bits, fault_word, program, width
 from .dispatch import contiguous, dispatch
 from .gathering import check, gather, indices_of, numbers, short, timed
-from .moving import as_array, astype, copied, copy_into
+from .moving import as_array, astype, copied, copy_into, given_for, writable
 from .op import ALL, NUMERIC, Sample, op
 from .sorting import DIGITS, pass_kernels, radix_pass
 
@@ -155,8 +154,13 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
     ------
     IndexError
         When an index is out of range: then nothing is written.
+    OverflowError
+        When x's dtype cannot hold a Python number among the values.
+    ValueError
+        For a broadcast view, whose elements share memory, and for values that do not broadcast.
     """
     x = as_array("put", x)
+    writable("put", x)
     found = indices_of("put", indices, x.engine)
     if axis is None:
         target = contiguous(x.reshape(-1)) if x.contiguous else copied(x).reshape(-1)
@@ -165,23 +169,20 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
             copy_into(x, target.reshape(x.shape))
         return x
     axis = axis_of("put", axis, x.ndim)
-    write(x.viewed(np.moveaxis(x.host, axis, 0)), found, _fronted(values, axis, x.ndim), "put", axis=axis)
+    write(x.viewed(np.moveaxis(x.host, axis, 0)), found, _fronted("put", x, values, axis), "put", axis=axis)
     return x
 
 
-def _fronted(values: Any, axis: int, ndim: int) -> Any:
+def _fronted(who: str, x: Array, values: Any, axis: int) -> Array:
     """Put the indexed axis of values first, where they have it."""
-    if isinstance(values, Array):
-        return values.viewed(np.moveaxis(values.host, axis, 0)) if values.ndim == ndim else values
-    data = np.asarray(values)
-    return np.moveaxis(data, axis, 0) if data.ndim == ndim else data
+    given = given_for(who, x, values)
+    return given.viewed(np.moveaxis(given.host, axis, 0)) if given.ndim == x.ndim else given
 
 
 def write(x: Array, indices: Array, values: Any, who: str, *, add: bool = False, axis: int = 0) -> None:
     """Scatter into the first axis of any array: values broadcast to the indices' shape and x's other axes."""
     rows = (*indices.shape, *x.shape[1:])
-    given = values if isinstance(values, Array) else asarray(np.asarray(values, x.dtype), device=x.device)
-    on(x.engine, who, given)
+    given = given_for(who, x, values)
     if given.dtype != x.dtype:
         given = astype(given, x.dtype)
     try:
@@ -226,12 +227,20 @@ def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Arr
     ------
     IndexError
         When an index is out of range.
+    OverflowError
+        When x's dtype cannot hold a Python number among the values.
+    TypeError
+        For floats that are to be added to integers.
     """
     x = as_array("scatter_add", x)
     found = indices_of("scatter_add", indices, x.engine)
     axis = axis_of("scatter_add", axis, x.ndim)
     if found.ndim != 1:
         raise ValueError(f"scatter_add: indices have one axis; got shape {found.shape}.")
+    given = values if isinstance(values, (Array, np.ndarray, np.generic)) else np.asarray(values)
+    if is_float(given.dtype) and not is_float(x.dtype):
+        raise TypeError(f"scatter_add: adding floats to an array of {x.dtype} would cut them off. "
+                        f"Pass x.astype(mnb.float32), or values of {x.dtype}.")  # fmt: skip
     out = copied(x.viewed(np.moveaxis(x.host, axis, 0)))
-    write(out, found, _fronted(values, axis, x.ndim), "scatter_add", add=True, axis=axis)
+    write(out, found, _fronted("scatter_add", x, values, axis), "scatter_add", add=True, axis=axis)
     return out if axis == 0 else copied(out.viewed(np.moveaxis(out.host, 0, axis)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.convert import asarray, on
-from ..arrays.types import common, is_float
+from ..arrays.types import common, is_float, is_integer, weak
 from .bits import SIMD, as_bits, order_of, program, width
 from .dispatch import dispatch
 from .gathering import gather, indices_of, timed
@@ -167,7 +167,9 @@ def searchsorted(
     x1 = as_array("searchsorted", x1)
     if x1.ndim != 1:
         raise ValueError(f"searchsorted: the sorted array has one axis; got shape {x1.shape}.")
-    x2 = x2 if isinstance(x2, Array) else asarray(_like(x2, x1.dtype), device=x1.device)
+    if isinstance(x2, (bool, int, float, list, tuple, range)):
+        return _numbers_among(x1, x2, side, sorter)
+    x2 = x2 if isinstance(x2, Array) else asarray(x2, device=x1.device)
     on(x1.engine, "searchsorted", x2)
     dtype = common(x1.dtype, x2.dtype, "searchsorted")
     if sorter is not None:
@@ -182,13 +184,22 @@ def searchsorted(
     return out
 
 
-def _like(values: Any, dtype: np.dtype[Any]) -> Any:
-    """See Python's numbers as the array's dtype where it holds them."""
-    plain = not isinstance(values, (np.ndarray, np.generic))
+def _numbers_among(x1: Array, values: Any, side: Any, sorter: Any) -> Array:
+    """Search for Python's numbers: their size does not count, and what is beyond x1's dtype is beyond all of x1."""
     data = np.asarray(values)
-    if plain and (is_float(dtype) or data.dtype.kind in "biu"):
-        return data.astype(dtype)
-    return data
+    if data.dtype.kind not in "biufO" or (data.dtype.kind == "O" and not all(type(v) is int for v in data.flat)):
+        return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # which says why not
+    dtype = weak({"b": True, "f": 1.5}.get(data.dtype.kind, 1), x1.dtype)
+    below, above = np.zeros((2, *data.shape), np.bool_)
+    if is_integer(dtype) and data.dtype.kind != "b":
+        below, above = data < int(np.iinfo(dtype).min), data > int(np.iinfo(dtype).max)
+    with np.errstate(over="ignore"):
+        known = np.where(below | above, 0, data).astype(dtype)
+    found = searchsorted(x1, asarray(known, device=x1.device), side, sorter)
+    if below.any() or above.any():
+        found.block.settle()
+        found.host[below], found.host[above] = 0, x1.size
+    return cast("Array", found)
 
 
 def _nonzero(x: Any) -> Any:

@@ -280,7 +280,8 @@ def flip(x: Array, /, *, axis: int | Shape | None = None) -> Array:
     """Give a view with the elements in reverse along axes; left out, along all."""
     x = as_array("flip", x)
     axes = axes_of("flip", axis, x.ndim)
-    return x.viewed(x.host[tuple(slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))])
+    turned = (slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))
+    return x.viewed(x.host[(*turned, ...)])  # the ellipsis leaves an array where there is no axis
 
 
 @op(

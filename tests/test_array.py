@@ -133,6 +133,36 @@ def test_methods_do_what_numpys_do() -> None:
     assert x.tobytes() == host.tobytes()
 
 
+def test_membership_is_numpys() -> None:
+    x = mnb.asarray([1, 2], dtype="uint8")
+    for value in (1, 2.0, True, np.int64(2)):
+        assert value in x
+    for value in (3, 300, -1, 1.5, "a", None):
+        assert value not in x
+
+
+def test_its_bytes_are_its_elements() -> None:
+    for host in (np.arange(3, dtype=np.uint16), np.asarray(5), np.arange(6, dtype=np.int8).reshape(2, 3).T):
+        assert bytes(mnb.array(host)) == host.tobytes()
+
+
+def test_bytes_that_are_read_as_bool_are_true_where_they_are_not_zero() -> None:
+    for dtype in ("uint8", "int8"):
+        x = mnb.asarray([2, 0, 1], dtype=dtype)
+        seen = x.view("bool")
+        assert seen.tolist() == [True, False, True]
+        assert seen.sum() == 2
+        assert (~seen).tolist() == [False, True, False]
+        assert x.tolist() == [2, 0, 1]
+    assert mnb.asarray([256, 1], dtype="uint16").view(bool).tolist() == [False, True, True, False]
+    odd = np.array([2, 0, 3], np.uint8).view(bool)
+    for copied in (mnb.array(odd), mnb.array(odd[::-1])[::-1]):
+        assert copied.view("uint8").tolist() == [1, 0, 1]
+    truth = mnb.asarray([True, False])
+    truth.view(bool)[0] = False  # the same dtype: a view as any other
+    assert truth.tolist() == [False, False]
+
+
 # ---- Memory that is shared.
 
 
@@ -229,6 +259,21 @@ def test_pytorch_shares_memory() -> None:
     y *= 2
     assert t.tolist() == [2, 4, 6, 8]
     assert mnb.add(mnb.ones(4), t).tolist() == [3, 5, 7, 9]
+
+
+def test_what_numpy_cannot_take_is_a_buffer_error() -> None:
+    torch = pytest.importorskip("torch")
+    t = torch.tensor([1.0, -2.5], dtype=torch.bfloat16)
+    for take in (mnb.from_dlpack, mnb.asarray):
+        with pytest.raises(BufferError, match=f"{take.__name__}: NumPy cannot take it"):
+            take(t)
+    assert mnb.asarray(t.view(torch.int16)).view("bfloat16").tolist() == [1, -2.5]
+
+
+def test_a_range_is_read_as_a_list() -> None:
+    assert mnb.asarray(range(3), dtype="uint8").tolist() == [0, 1, 2]
+    with pytest.raises(OverflowError, match="out of bounds for uint8"):
+        mnb.asarray(range(300), dtype="uint8")
 
 
 def test_bfloat16_goes_to_numpy_and_back() -> None:

@@ -264,3 +264,26 @@ def test_every_row_has_a_name_of_its_own_and_aliases_that_nobody_else_has() -> N
     assert len(names) == len(set(names))
     assert op("arcsin") is op("asin")
     assert isinstance(op("power"), Elementwise)
+
+
+# ---- Methods of NumPy's ufuncs.
+def test_the_outer_of_a_ufunc_takes_numbers_and_lists() -> None:
+    x, host = mnb.asarray([1.0, 2.0]), np.array([1.0, 2.0], np.float32)
+    for one, other in ((2, x), (x, 2), (x, x), ([1.0, 2.0, 3.0], x), (x, [3.0])):
+        plain = [host if p is x else p for p in (one, other)]
+        got, want = np.subtract.outer(one, other), np.subtract.outer(*plain)
+        assert isinstance(got, mnb.Array)
+        assert got.shape == want.shape
+        assert np.array_equal(got.read(), want)
+
+
+def test_divmod_writes_both_where_it_is_told() -> None:
+    x, rest = mnb.asarray([5.0, -5.0]), mnb.zeros(2)
+    quotient, remainder = np.divmod(x, 3, out=(x, rest))  # x is read before it is written
+    assert quotient is x
+    assert remainder is rest
+    assert x.tolist() == [1, -2]
+    assert rest.tolist() == [2, 1]
+    assert np.divmod(rest, 2, out=(None, x))[1] is x
+    with pytest.raises(TypeError, match=r"np\.divmod: where"):
+        np.divmod(x, 2, where=mnb.asarray([True, False]))

@@ -84,6 +84,7 @@ def test_what_is_wrong_is_told_in_the_expression(expression: str, options: dict[
     ("1 + 2", {}, "has no operand"), ("x + out", {}, "'out' is a name that the kernel needs itself"),
     ("x", {"kinds": "fx"}, "kinds are letters of b, i, u, f; got 'fx'"),
     ("x + y", {"operands": ("x", "y", "x")}, "'x' is named twice"),
+    ("x", {"result": "int"}, "result is 'same' or 'bool'; got 'int'"),
     ("a + b + c + d + e + g", {}, "at most 5 operands"), ("x", {"name": "my op"}, "'my op' is a name"),
 ])  # fmt: skip
 def test_names_that_will_not_do(expression: str, options: dict[str, Any], message: str) -> None:

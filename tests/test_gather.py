@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,9 @@ def test_gathering_from_nothing() -> None:
 def test_indices_are_integers() -> None:
     with pytest.raises(TypeError, match=r"take: indices must be integers; got float32"):
         mnb.take(mnb.zeros(3), mnb.zeros(3))
+    for indices in (1.0, [0.0, 1.0], np.ones(2)):
+        with pytest.raises(TypeError, match=r"take: indices must be integers; got float64"):
+            mnb.take(mnb.zeros(3), indices)
     with pytest.raises(ValueError, match=r"take_along_axis: indices need as many axes"):
         mnb.take_along_axis(mnb.zeros((3, 3)), mnb.asarray([1]))
 
@@ -187,7 +191,45 @@ def test_a_wild_index_writes_nothing(rng: np.random.Generator) -> None:
     assert np.array_equal(given.read(), x)
 
 
+def test_values_that_do_not_fit_are_refused() -> None:
+    x, at = mnb.zeros(3, dtype="uint8"), mnb.asarray([1])
+    for values in (300, [300], -1):
+        with pytest.raises(OverflowError, match="out of bounds for uint8"):
+            mnb.scatter_add(x, at, values)
+        for axis in (None, 0):
+            with pytest.raises(OverflowError, match="out of bounds for uint8"):
+                mnb.put(x, at, values, axis=axis)
+    for floats in (2.7, [2.7], mnb.asarray([2.7]), np.float32(2.7)):
+        with pytest.raises(TypeError, match="scatter_add: adding floats to an array of uint8"):
+            mnb.scatter_add(x, at, floats)
+    assert mnb.scatter_add(x, at, 200).tolist() == [0, 200, 0]
+    assert mnb.scatter_add(mnb.zeros(3), at, 2).tolist() == [0, 2, 0]
+
+
+def test_elements_that_share_memory_are_not_written() -> None:
+    base = mnb.zeros(1)
+    wide = mnb.broadcast_to(base, (3,))
+    for axis in (None, 0):
+        with pytest.raises(ValueError, match=r"put: x is broadcast, shape \(3,\): elements share memory"):
+            mnb.put(wide, [1], 5.0, axis=axis)
+    assert base.tolist() == [0]
+    assert mnb.scatter_add(wide, [1], 5.0).tolist() == [0, 5, 0]
+
+
 # ---- Search.
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int64", "uint64", "float16", "float32"])
+def test_searching_for_any_number_of_pythons(dtype: str) -> None:
+    most = np.iinfo(dtype).max if "int" in dtype else 1
+    x = np.array([0, 1, 1, most], dtype)
+    for value in (-1, 0, 1, 2, 300, 2**63, 2**70, -(2**70), 0.5, 1.5, np.inf, -np.inf, True, [2**70, 1, -1], [True, 2],
+                  [[0.5, 1], [2, 3]], range(3), []):  # fmt: skip
+        values = np.asarray(value, object)  # NumPy itself searches among floats here, bisect exactly
+        for side, find in (("left", bisect.bisect_left), ("right", bisect.bisect_right)):
+            got = mnb.searchsorted(mnb.asarray(x), value, side=side)
+            assert got.shape == values.shape
+            assert got.read().ravel().tolist() == [find(x.tolist(), v) for v in values.flat], (value, side)
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 31, 33, 1024, 70_000])
 def test_searching_among_ties_and_nan(n: int, rng: np.random.Generator) -> None:
     x = np.sort(rng.integers(0, max(n // 3, 1), n).astype(np.float32))

@@ -174,3 +174,32 @@ def test_a_bad_value_is_refused() -> None:
     with pytest.raises(OverflowError):
         mnb.zeros(2, dtype="int8")[0] = 300
     assert not x.any()
+
+
+@pytest.mark.parametrize("key", [
+    0, slice(0, 1), ..., [0], MASK[0, 0, :3], np.array([True, False, False]), (slice(None), None),
+], ids=shown)  # fmt: skip
+def test_elements_that_share_memory_are_not_written(key: Any) -> None:
+    base = mnb.zeros(1)
+    with pytest.raises(ValueError, match=r"x is broadcast, shape \(3,\): elements share memory\. Use x\.copy"):
+        mnb.broadcast_to(base, (3,))[key] = 7.0
+    mnb.broadcast_to(base, (3,)).copy()[key] = 7.0
+    assert base.tolist() == [0]
+
+
+@pytest.mark.parametrize("key", [0, slice(0, 1), [0], ([0],), np.array([True, False])], ids=shown)
+@pytest.mark.parametrize("value", [300, -1, [300], (300,), range(300, 301), [[300]]], ids=str)
+def test_python_numbers_that_the_dtype_does_not_hold_are_refused(key: Any, value: Any) -> None:
+    x = mnb.zeros(2, dtype="uint8")
+    with pytest.raises(OverflowError, match="out of bounds for uint8"):
+        x[key] = value
+    assert not x.any()
+    x[key] = [200]
+    assert x.tolist() == [200, 0]
+
+
+def test_a_float64_scalar_is_a_python_number() -> None:
+    x = mnb.zeros(3)
+    for key in (0, [1], np.array([False, False, True])):
+        x[key] = np.float64(2.5)
+    assert x.tolist() == [2.5, 2.5, 2.5]

@@ -283,6 +283,33 @@ def test_operators_and_numpy(rng: np.random.Generator) -> None:
     check(x, a, b)
 
 
+@pytest.mark.parametrize("one", [(), (3,), (2, 3), (2, 4, 3)])
+@pytest.mark.parametrize("other", [(), (3,), (3, 2), (5, 3), (2, 3, 4), (2, 5, 3)])
+def test_dot_and_inner_are_numpys(one: tuple[int, ...], other: tuple[int, ...], rng: np.random.Generator) -> None:
+    a, b = numbers(rng, one, "int32"), numbers(rng, other, "int32")
+    x, y = mnb.array(a), mnb.array(b)
+    for function, method in ((np.dot, x.dot), (np.inner, None)):
+        try:
+            want = function(a, b)
+        except ValueError:
+            with pytest.raises(ValueError, match="must match"):
+                function(x, y)
+            continue
+        for got in (function(x, y), method(y) if method else function(x, b)):
+            assert isinstance(got, Array)
+            assert got.shape == np.shape(want)
+            assert np.array_equal(got.read(), want)
+
+
+def test_dot_takes_numbers_words_and_out() -> None:
+    x = mnb.asarray([[1, 2], [3, 4]])
+    assert np.dot(x, 2).tolist() == np.dot(2, x).tolist() == x.dot(2).tolist() == [[2, 4], [6, 8]]
+    assert np.dot(a=x, b=x).tolist() == [[7, 10], [15, 22]]
+    out = mnb.zeros((2, 2), dtype="int64")
+    assert np.dot(x, x, out=out) is out
+    assert out.tolist() == [[7, 10], [15, 22]]
+
+
 def test_memory_is_given_back(rng: np.random.Generator) -> None:
     a = mnb.asarray(numbers(rng, (100, 700), "float32"))
     b = mnb.asarray(numbers(rng, (300, 700), "float32")).T

@@ -195,3 +195,49 @@ def test_many_axes_are_no_matter_while_they_can_be_merged() -> None:
 def test_what_cannot_be_is_refused(call: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         call(mnb.ones((2, 3)))
+
+
+def test_tiling_once_keeps_the_axes_that_are_asked_for() -> None:
+    host = np.arange(6).reshape(2, 3)
+    for x, times in itertools.product((host, host.T, np.asarray(5)), (1, (), (1, 1), (1, 1, 1), (2, 1, 1), 0)):
+        got = mnb.tile(mnb.array(x), times)
+        assert got.shape == np.tile(x, times).shape
+        assert np.array_equal(got.read(), np.tile(x, times))
+    x = mnb.array(host)
+    assert not np.shares_memory(mnb.tile(x, 1).numpy(), x.numpy())
+
+
+def test_an_array_without_axes_is_turned_into_itself() -> None:
+    assert mnb.flip(mnb.asarray(5)).item() == 5
+
+
+# ---- NumPy's functions.
+@pytest.mark.parametrize(("call", "word"), [
+    (lambda x: np.unique(x, axis=0), "axis"), (lambda x: np.unique(x, False, False, False, 0), "axis"),
+    (lambda x: np.take(x, [0, 5], mode="clip"), "mode"), (lambda x: np.put(x, [9], 1, mode="wrap"), "mode"),
+    (lambda x: np.meshgrid(x[0], x[1], sparse=True), "sparse"), (lambda x: np.reshape(x, (3, 2), order="F"), "order"),
+    (lambda x: np.ravel(x, order="F"), "order"), (lambda x: np.copy(x, order="F"), "order"),
+    (lambda x: np.broadcast_arrays(x, x, subok=True), "subok"), (lambda x: np.vstack([x, x], dtype="f4"), "dtype"),
+    (lambda x: np.full_like(x, 2, shape=(2,)), "shape"), (lambda x: np.sum(x, initial=3), "initial"),
+])  # fmt: skip
+def test_a_word_of_numpys_that_no_op_has_is_named(call: Any, word: str) -> None:
+    with pytest.raises(TypeError, match=rf"^np\.\w+: .*'{word}'"):
+        call(mnb.arange(6).reshape(2, 3))
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: np.unique(x, axis=None), lambda x: np.unique(x, return_counts=True)[1],
+    lambda x: np.unique(x, False, True)[1], lambda x: np.tile(reps=(2, 1), A=x), lambda x: np.take(x, indices=[1, 0]),
+    lambda x: np.take(x, [1, 0], 1, mode="raise"), lambda x: np.meshgrid(x[0], x[1], sparse=False, indexing="ij")[0],
+    lambda x: np.reshape(x, (3, 2), order="C"), lambda x: np.ravel(x, order="C"), lambda x: np.copy(x, order="K"),
+    lambda x: np.sort(x, kind="stable", order=None), lambda x: np.moveaxis(x, source=0, destination=1),
+    lambda x: np.repeat(x, repeats=2, axis=0), lambda x: np.searchsorted(x[0], v=1), lambda x: np.clip(x, 1, a_max=3),
+    lambda x: np.vstack(tup=[x, x]), lambda x: np.squeeze(x[None], axis=None), lambda x: np.var(x, ddof=1),
+    lambda x: np.concatenate([x, x], 1, casting="same_kind"), lambda x: np.full_like(x, fill_value=2, subok=True),
+])  # fmt: skip
+def test_words_of_numpys_find_their_places(call: Any) -> None:
+    host = np.arange(6).reshape(2, 3) % 4
+    got, want = call(mnb.array(host)), call(host)
+    assert isinstance(got, mnb.Array)
+    assert np.allclose(got.read(), want)
+    assert got.shape == want.shape

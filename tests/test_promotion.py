@@ -132,3 +132,42 @@ def test_can_cast_loses_nothing() -> None:
 def test_names_of_dtypes(given: Any, want: str) -> None:
     assert mnb.zeros(1, dtype=given).dtype == np.dtype(want)
     assert getattr(mnb, want) == np.dtype(want)
+
+
+# ---- What NumPy's functions narrow.
+def test_copyto_narrows_nothing_unless_it_is_told_to() -> None:
+    whole, small = mnb.zeros(3, dtype="int32"), mnb.zeros(3, dtype="uint8")
+    for dst, src in ((whole, mnb.ones(3)), (whole, 2.5), (small, np.array([300, -1, 5])), (small, [1, 2, 3]),
+                     (mnb.zeros(3, dtype="bool"), 1)):  # fmt: skip
+        with pytest.raises(TypeError, match=r"np\.copyto: .* is not cast to \w+ by casting='same_kind'"):
+            np.copyto(dst, src)
+    with pytest.raises(TypeError, match="according to the rule 'same_kind'"):
+        np.copyto(np.zeros(3, np.int32), mnb.ones(3))
+    with pytest.raises(OverflowError, match="300"):
+        np.copyto(small, 300)
+    assert not whole.any()
+    np.copyto(whole, mnb.asarray([1.5, 2.5, -3.5]), casting="unsafe")
+    assert whole.tolist() == [1, 2, -3]
+    with pytest.raises(TypeError, match="casting='safe'"):
+        np.copyto(mnb.zeros(1, dtype="float16"), mnb.ones(1), casting="safe")
+    np.copyto(mnb.zeros(1, dtype="bfloat16"), mnb.ones(1))
+    np.copyto(small, 5)
+    assert small.tolist() == [5, 5, 5]
+
+
+def test_the_dtype_of_a_ufunc_is_the_results() -> None:
+    x = mnb.asarray([1], dtype="int32")
+    for call, dtype in (
+        (lambda d: np.add(x, 1, dtype=d), "int64"), (lambda d: np.add(x, 1.5, dtype=d), "float32"),
+        (lambda d: np.add(mnb.asarray([0.75]), 1.5, dtype=d), "float16"), (lambda d: np.sin(x, dtype=d), "float32"),
+        (lambda d: np.less(x, 2, dtype=d), "bool"), (lambda d: np.add(x, np.array([2.0]), dtype=d), "float32"),
+        (lambda d: np.subtract.outer(x, x, dtype=d), "int64"),
+    ):  # fmt: skip
+        assert call(dtype).dtype == dtype
+    for narrowed in (lambda: np.add(x, mnb.asarray([0.75]), dtype=np.int32), lambda: np.add(x, 1.5, dtype=np.int32)):
+        with pytest.raises(TypeError, match=r"np\.add: .* is not narrowed to dtype=int32 in silence"):
+            narrowed()
+    with pytest.raises(TypeError, match=r"np\.divide: of these the result is float32; dtype=int32 was asked for"):
+        np.divide(x, x, dtype=np.int32)
+    with pytest.raises(TypeError, match=r"np\.add: Metal has no float64"):
+        np.add(x, x, dtype=np.float64)

@@ -282,12 +282,46 @@ def test_shapes(generator: Generator) -> None:
         (lambda g: g.choice(3, 4, replace=False), ValueError, "4 cannot be chosen of 3"),
         (lambda g: g.choice(0), ValueError, "nothing to choose from"),
         (lambda g: g.choice(2, p=[0.5, 0.6]), ValueError, "p must be 2 numbers, 0 or more, that sum to 1"),
+        (lambda g: g.choice(3, p=[math.nan, 0.5, 0.5]), ValueError, "p must be 3 numbers, 0 or more"),
+        (lambda g: g.spawn(-32), ValueError, "spawn: needs a number of 0 or more; got -32"),
+        (lambda g: g.permutation(-3), ValueError, "permutation: needs a number of 0 or more; got -3"),
+        (lambda g: g.bytes(-1), ValueError, "bytes: needs a number of 0 or more; got -1"),
+        (lambda g: g.shuffle(np.ones(3)), TypeError, r"takes a metalnb array; got ndarray\. Pass mnb\.asarray"),
+        (lambda g: g.shuffle(mnb.broadcast_to(mnb.ones(1), (3,))), ValueError, "shuffle: x is broadcast"),
+        (lambda g: g.uniform(0, 1e6, dtype="float16"), ValueError, "float16 holds -65504 to 65504.*high=1000000"),
+        (lambda g: g.uniform(-3e38, 3e38), ValueError, "the bounds may be 3.4e.38 apart"),
         (lambda _: Generator(-1), ValueError, "seed: 0 or more; got -1"),
     ],
 )
 def test_what_is_refused(call: Any, error: type[Exception], says: str, generator: Generator) -> None:
     with pytest.raises(error, match=says):
         call(generator)
+
+
+def test_what_is_refused_uses_up_nothing(generator: Generator) -> None:
+    before = generator.used
+    for call in (generator.spawn, generator.permutation, generator.bytes):
+        with pytest.raises(ValueError, match="0 or more"):
+            call(-32)
+    assert generator.used == before
+    assert generator.spawn(0) == []
+    assert generator.bytes(0) == b""
+    assert generator.permutation(0).shape == (0,)
+
+
+def test_shuffling_numpys_memory(generator: Generator) -> None:
+    host = np.arange(1000, dtype=np.float32)
+    generator.shuffle(mnb.asarray(host))
+    assert (host != np.arange(1000)).any()
+    assert np.array_equal(np.sort(host), np.arange(1000))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_bounds_as_far_as_the_dtype_reaches(dtype: str, generator: Generator) -> None:
+    most = min(mnb.finfo(dtype).max, 1.7e38)
+    drawn = generator.uniform(-most, most, 1000, dtype)
+    assert mnb.isfinite(drawn).all()
+    assert float(drawn.max()) > most / 2
 
 
 def test_the_kernels_are_there_to_be_read() -> None:

@@ -219,6 +219,60 @@ def test_a_reduction_of_ones_own(rng: np.random.Generator) -> None:
     assert "a + b" in root_mean_square.source
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64", "float16", "float32"])
+def test_infinities_start_a_maximum_and_a_minimum_of_any_dtype(dtype: str) -> None:
+    host = np.array([-5, -2, -9] if "u" not in dtype else [5, 2, 9]).astype(dtype)
+    for combine, init, want in (("max(a, b)", -math.inf, host.max()), ("min(a, b)", math.inf, host.min())):
+        for wanted in (None, dtype):
+            assert mnb.reduction(combine, init=init, dtype=wanted)(mnb.asarray(host)).item() == want
+    least = mnb.reduction("min(a, b)", init=math.inf, dtype=dtype)(mnb.asarray(host[:0])).item()
+    assert least == (math.inf if "f" in dtype else np.iinfo(dtype).max)
+    if "u" not in dtype:
+        assert mnb.reduction("max(a, b)", init=-1)(mnb.asarray(host)).item() == -1
+
+
+@pytest.mark.parametrize(("init", "dtype", "fits"), [
+    (1.5, "int32", "a whole number from -2147483648 to 2147483647, or -inf or inf for these two; got 1.5"),
+    (2**31, "int32", "got 2147483648"), (1e10, "int32", "got 10000000000.0"), (math.nan, "int32", "got nan"),
+    (2**70, "int64", "got 1180591620717411303424"), (-1, "uint64", "from 0 to 18446744073709551615"),
+    (2**2000, "uint8", "from 0 to 255"), (2, "bool", "from 0 to 1"), (1e39, "float32", "a number within its range"),
+    (2**2000, "float32", "a number within its range"), (70000, "float16", "a number within its range"),
+])  # fmt: skip
+def test_an_init_that_the_dtype_does_not_hold_is_refused(init: Any, dtype: str, fits: str) -> None:
+    with pytest.raises(mnb.ArgumentError, match=f"^total: init must be, for {dtype}, .*{fits}"):
+        mnb.reduction("a + b", init=init, dtype=dtype, name="total")
+
+
+def test_an_init_is_checked_for_the_array_that_is_given() -> None:
+    with pytest.raises(mnb.ArgumentError, match=r"init must be, for int64, .*; got 1\.5"):
+        mnb.reduction("a + b", init=1.5)(mnb.asarray([1, 2]))
+    every_bit = mnb.reduction("a & b", init=2**64 - 1)
+    assert every_bit(mnb.asarray([7, 6], dtype="uint64")).item() == 6
+
+
+@pytest.mark.parametrize("shape", [(2,), (33,), (70_001,), (300, 77)])
+@pytest.mark.parametrize(("combine", "init", "want"), [("a && b", 1, np.all), ("a || b", 0, np.any)])
+def test_a_reduction_of_ones_own_votes(
+    shape: tuple[int, ...], combine: str, init: int, want: Any, rng: np.random.Generator
+) -> None:
+    vote = mnb.reduction(combine, init=init, dtype="bool")
+    for share in (0, 0.01, 0.99, 1):
+        for host in (rng.random(shape) < share, (rng.random(shape) < share).astype(np.float32) / 2):
+            got = vote(mnb.asarray(host), axis=0)
+            assert got.dtype == np.bool_
+            assert np.array_equal(got.read(), want(host, axis=0))
+    total = mnb.reduction("a + b", init=0, dtype="bool")(mnb.ones(5))
+    assert total.view("uint8").item() == 1
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_the_spread_of_all_64_bits_is_finite(dtype: str, rng: np.random.Generator) -> None:
+    info = np.iinfo(dtype)
+    for host in (rng.integers(info.min, info.max, 10_000, dtype=dtype), rng.integers(0, 5, 10_000).astype(dtype)):
+        np.testing.assert_allclose(mnb.var(mnb.asarray(host)).item(), host.astype(np.float64).var(), rtol=1e-6)
+        np.testing.assert_allclose(mnb.std(mnb.asarray(host)).item(), host.astype(np.float64).std(), rtol=1e-6)
+
+
 def test_a_wrong_reduction_is_refused_where_it_is_made() -> None:
     with pytest.raises(mnb.CompileError, match="c") as caught:
         mnb.reduction("a + c", init=0, name="total")

@@ -116,15 +116,18 @@ template <typename T, typename R, typename Part, typename Acc> struct Mean : Sum
     static float finish(Acc total, float count, float) { return float(total) / count; }
 };
 
-// Squares of the distances from the mean, which an earlier pass has found.
+// Squares of the distances from the mean, which an earlier pass has found. Those of 64-bit integers are measured in units
+// of 2^32, so that their sum does not overflow.
 template <typename T, typename R, typename Part, typename Acc> struct Variance : Sum<T, R, Part, Acc> {
     enum { OWN = true };
-    static Part load(value_of<T> x, float mean) { return (float(x) - mean) * (float(x) - mean); }
-    static float finish(Acc total, float count, float) { return total / count; }
+    static float unit() { return sizeof(value_of<T>) == 8 ? 0x1p32f : 1.0f; }
+    static Part load(value_of<T> x, float mean) { return squared((float(x) - mean) / unit()); }
+    static Part squared(float distance) { return distance * distance; }
+    static float finish(Acc total, float count, float) { return total / count * (unit() * unit()); }
 };
 
 template <typename T, typename R, typename Part, typename Acc> struct Deviation : Variance<T, R, Part, Acc> {
-    static float finish(Acc total, float count, float) { return sqrt(total / count); }
+    static float finish(Acc total, float count, float) { return sqrt(total / count) * Variance<T, R, Part, Acc>::unit(); }
 };
 
 // Σ exp(x - m): no exp overflows when m is the largest x, which an earlier pass has found.
@@ -304,6 +307,8 @@ kernel void reduce_each(device const memory_of<typename M::element>* x, device c
     uint i = 0;
     for (; i + UNROLL <= r.count; i += UNROLL)
         total = M::combine(total, typename M::acc(eight<M>(x, i * r.pitch, r.pitch, 2 * r.pitch, own)));
+    // SPIR-V's writer has no name for the bits that clang makes of a loop of && or ||; a rest is too short to gain by them.
+#pragma clang loop vectorize(disable)
     for (; i < r.count; ++i) total = M::combine(total, typename M::acc(fetch<M>(x, i * r.pitch, own)));
     out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
 }

@@ -28,7 +28,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     ----------
     obj : Array, numpy.ndarray, buffer, nested sequence or scalar
         A NumPy array (or any buffer) that is C-contiguous, aligned and writable is not copied: both see the same
-        memory. Python's floats become float32, its integers int64.
+        memory. Python's floats become float32, its integers int64. Of bool the bytes must be 0 and 1, as NumPy makes
+        them: memory that is shared is not looked through (a copy makes 1 of every other byte).
     dtype : dtype, optional
         By default as given. float64 data needs it said: nothing is narrowed in silence.
     device : str, optional
@@ -67,7 +68,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         return view_of(borrow(data, engine), data)
     made = empty(data.shape, wanted or data.dtype, engine)
     made.block.settle()
-    made.host[...] = data
+    if data.dtype == np.bool_:
+        np.not_equal(data.view(np.uint8), 0, out=made.host, casting="unsafe")  # as all of NumPy reads such bytes
+    else:
+        made.host[...] = data
     return made
 
 
@@ -95,7 +99,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     ValueError
         When ``copy=False`` and a copy is needed.
     """
-    data = x.numpy() if isinstance(x, Array) else np.from_dlpack(x)
+    data = x.numpy() if isinstance(x, Array) else _lent("from_dlpack", x)
     return asarray(data, device=device, copy=copy)
 
 
@@ -137,11 +141,21 @@ def _as_numpy(obj: Any, wanted: DType | None) -> tuple[np.ndarray[Any, Any], boo
     if isinstance(obj, (list, tuple, bool, int)):
         return _numbers(obj, wanted), False
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
-        return np.from_dlpack(obj), True
-    data = np.asarray(obj)
+        return _lent("asarray", obj), True
+    own = isinstance(obj, np.ndarray) or _is_buffer(obj)
+    data = np.asarray(obj) if own else np.asarray(obj, wanted)
     if data.dtype.kind in "OUSc" or (isinstance(obj, np.generic) and data.dtype.kind == "V" and not data.dtype.num):
         raise TypeError(f"asarray: needs numbers; got {type(obj).__name__} ({data.dtype}).")
-    return data, isinstance(obj, np.ndarray) or _is_buffer(obj)
+    return data, own
+
+
+def _lent(who: str, obj: Any) -> np.ndarray[Any, Any]:
+    """See another library's array as NumPy's, by DLPack."""
+    try:
+        return np.from_dlpack(obj)
+    except RuntimeError as error:  # which is what NumPy says of a dtype that it lacks, such as bfloat16
+        raise BufferError(f"{who}: NumPy cannot take it: {error} Convert it there, or pass its bits as integers "
+                          "and read them with .view(…).") from error  # fmt: skip
 
 
 def _numbers(obj: Any, wanted: DType | None) -> np.ndarray[Any, Any]:

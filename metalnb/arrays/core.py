@@ -53,6 +53,11 @@ class Core:
         return self.size * self.dtype.itemsize
 
     @property
+    def repeats(self) -> bool:
+        """Whether elements share memory, as those of a broadcast view do: such an array is not written to."""
+        return 0 in self.strides and any(n > 1 and s == 0 for n, s in zip(self.shape, self.strides, strict=True))
+
+    @property
     def engine(self) -> Engine:
         """The engine whose memory it is."""
         return self.block.engine

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
+import numpy as np
+
 from .core import Core
 from .types import as_dtype
 
@@ -70,7 +72,7 @@ class Methods(Core):
     cumsum, cumprod = _over("cumulative_sum", "cumsum"), _over("cumulative_prod", "cumprod")
     astype, repeat, swapaxes = _as("astype"), _as("repeat"), _as("swapaxes")
     clip, round, take = _as("clip"), _as("round"), _as("take")
-    nonzero, searchsorted, dot = _as("nonzero"), _as("searchsorted"), _as("matmul", "dot")
+    nonzero, searchsorted = _as("nonzero"), _as("searchsorted")
 
     @property
     def T(self) -> Self:  # noqa: N802  (the array API's name)
@@ -161,17 +163,30 @@ class Methods(Core):
         order: Self = _op("argsort")(self, axis=axis, **options)
         return order
 
+    def dot(self, other: Any) -> Self:
+        """Give the sums of products over its last axis and the last but one of another, as `numpy.dot`."""
+        from metalnb.library_kernels import linear
+
+        whole: Any = self
+        product: Any = linear.dot(whole, other)
+        return product  # type: ignore[no-any-return]
+
     def fill(self, value: Any) -> None:
         """Set every element to a value."""
         whole: Any = self
         whole[...] = value
 
     def view(self, dtype: Any = None) -> Self:
-        """Give a view of the same memory, its bytes read as another dtype.
+        """Give a view of the same memory, its bytes read as another dtype; as bool, whether each is not 0, in a copy.
 
         Raises
         ------
         ValueError
             When the sizes do not fit, as in NumPy.
         """
-        return self.viewed(self.host.view(self.dtype if dtype is None else as_dtype(dtype, "view")))
+        wanted = self.dtype if dtype is None else as_dtype(dtype, "view")
+        if wanted == self.dtype or wanted.kind != "b":
+            return self.viewed(self.host.view(wanted))
+        # Kernels take the byte of a bool for 0 or 1.
+        truth: Self = _op("not_equal")(self.viewed(self.host.view(np.uint8)), 0)
+        return truth

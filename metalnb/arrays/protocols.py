@@ -70,6 +70,9 @@ class Protocols(Core):
     def __buffer__(self, _flags: int, /) -> memoryview:
         return memoryview(self.numpy())  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
 
+    def __bytes__(self) -> bytes:
+        return self.read().tobytes()  # before Python 3.12 an array is no buffer, and would be taken for a sequence
+
     def __dlpack__(self, **options: Any) -> Any:
         """Give the array to another library without a copy (DLPack 1.0)."""
         return self.numpy().__dlpack__(**options)
@@ -91,6 +94,7 @@ class Protocols(Core):
         from metalnb.library_kernels import indexing
 
         whole: Any = self
+        indexing.writable("x[…] = value", whole)
         if is_basic(key):
             indexing.assign(whole[key], value)
         else:
@@ -107,7 +111,11 @@ class Protocols(Core):
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
+        try:
+            found: Any = self == value
+        except OverflowError:  # a number that the dtype cannot hold
+            return False
+        return bool(found if isinstance(found, bool) else found.any())
 
     def __repr__(self) -> str:
         return repr(self.read())

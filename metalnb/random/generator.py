@@ -14,12 +14,13 @@ import numpy as np
 from metalnb import engine as engines
 from metalnb.arrays.array import Array, empty
 from metalnb.arrays.convert import asarray
+from metalnb.arrays.inspection import finfo
 from metalnb.arrays.types import as_dtype, is_float, is_integer
 from metalnb.library_kernels.axes import axis_of, shape_of
 from metalnb.library_kernels.bits import SIMD, as_bits, program, width
 from metalnb.library_kernels.dispatch import dispatch
 from metalnb.library_kernels.gathering import take
-from metalnb.library_kernels.moving import copy_into
+from metalnb.library_kernels.moving import copy_into, writable
 from metalnb.library_kernels.searching import searchsorted
 from metalnb.library_kernels.sorting import argsort
 
@@ -71,8 +72,9 @@ class Generator:
     def spawn(self, n: int) -> list[Generator]:
         """Give `n` generators whose streams are independent of each other and of this one.
 
-        Their keys are taken from this stream, which goes on by as many blocks.
+        Their keys are taken from this stream, which goes on by as many blocks. A negative `n` is a ValueError.
         """
+        n = _count("spawn", n)
         first = self._take(n)
         made = []
         for i in range(n):
@@ -90,10 +92,14 @@ class Generator:
         Raises
         ------
         ValueError
-            When a bound is not finite.
+            When a bound is not finite, or beyond the dtype, or they are further apart than float32 reaches.
         """
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f"uniform: the bounds must be finite; got low={low}, high={high}.")
+        most = finfo(wanted).max if is_float(wanted := as_dtype(dtype, "uniform")) else math.inf
+        if max(abs(low), abs(high)) > most or abs(high - low) > finfo(_FLOAT32).max:
+            raise ValueError(f"uniform: {wanted} holds {-most:g} to {most:g}, and the bounds may be 3.4e+38 apart; "
+                             f"got low={low}, high={high}.")  # fmt: skip
         return self._floats("uniform", "uniform", low, high - low, size, dtype)
 
     def normal(self, loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
@@ -156,22 +162,35 @@ class Generator:
     integers = randint
 
     def bytes(self, length: int) -> builtins.bytes:
-        """Give random bytes."""
-        words = empty((-(-operator.index(length) // 4),), _UINT32, self._engine())
+        """Give random bytes; a negative length is a ValueError."""
+        length = _count("bytes", length)
+        words = empty((-(-length // 4),), _UINT32, self._engine())
         self._integers(words, 0, 1 << 32)
         return words.tobytes()[:length]
 
     def permutation(self, x: int | Array, axis: int = 0) -> Array:
         """Give an array's rows in random order, or the integers below a number; every order is equally likely."""
         if isinstance(x, (int, np.integer)):
-            return self._order(operator.index(x))
+            return self._order(_count("permutation", x))
         given = self._array(x)
         axis = axis_of("permutation", axis, given.ndim)
         shuffled: Array = take(given, self._order(given.shape[axis]), axis=axis)
         return shuffled
 
     def shuffle(self, x: Array, axis: int = 0) -> None:
-        """Put an array's rows in random order, in place."""
+        """Put an array's rows in random order, in place.
+
+        Raises
+        ------
+        TypeError
+            For what is no metalnb array.
+        ValueError
+            For a broadcast view, whose elements share memory.
+        """
+        if not isinstance(x, Array):
+            raise TypeError(f"shuffle: takes a metalnb array; got {type(x).__name__}. "
+                            "Pass mnb.asarray(x), which has the memory of a NumPy array.")  # fmt: skip
+        writable("shuffle", x)
         copy_into(x, self.permutation(x, axis))
 
     def choice(self, a: int | Array, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0) -> Array:
@@ -213,7 +232,7 @@ class Generator:
         weights = np.asarray(p.read() if isinstance(p, Array) else p, np.float64)
         if not replace:
             raise ValueError("choice: p works with replacement only.")
-        if weights.shape != (n,) or (weights < 0).any() or abs(weights.sum() - 1) > 1e-6:
+        if weights.shape != (n,) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-6:
             raise ValueError(f"choice: p must be {n} numbers, 0 or more, that sum to 1; got shape {weights.shape}.")
         # Bounds as 64-bit fractions: float32 would not tell rare ones apart.
         bounds = np.minimum(np.cumsum(weights) / weights.sum() * 2.0**64, np.nextafter(2.0**64, 0)).astype(np.uint64)
@@ -279,3 +298,11 @@ def _resumed(key: int, used: int, device: str | None) -> Generator:
 
 def _shape(who: str, size: Size) -> tuple[int, ...]:
     return () if size is None else shape_of(who, size)
+
+
+def _count(who: str, n: Any) -> int:
+    """Read how many are asked for."""
+    count = operator.index(n)
+    if count < 0:
+        raise ValueError(f"{who}: needs a number of 0 or more; got {n}.")
+    return count
