@@ -307,8 +307,6 @@ kernel void reduce_each(device const memory_of<typename M::element>* x, device c
     uint i = 0;
     for (; i + UNROLL <= r.count; i += UNROLL)
         total = M::combine(total, typename M::acc(eight<M>(x, i * r.pitch, r.pitch, 2 * r.pitch, own)));
-    // SPIR-V's writer has no name for the bits that clang makes of a loop of && or ||; a rest is too short to gain by them.
-#pragma clang loop vectorize(disable)
     for (; i < r.count; ++i) total = M::combine(total, typename M::acc(fetch<M>(x, i * r.pitch, own)));
     out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
 }

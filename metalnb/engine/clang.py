@@ -45,6 +45,8 @@ _LANGUAGE = (
     "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
     "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
+# SPIR-V's writer knows no vectors of single bits, which clang's vectorisers make of a loop of && or ||.
+_BACKEND, _SCALAR = "error in backend", ("-fno-vectorize", "-fno-slp-vectorize")
 _PRELUDE = TARGET / "prelude.h"
 _PLAIN = ("-include", str(_PRELUDE))  # without precompiled headers
 
@@ -103,11 +105,14 @@ def spirv(unit: Unit, text: str) -> bytes:
             prelude = _precompiled(flags)
             try:
                 _run([*command, *(("-include-pch", str(prelude)) if prelude else _PLAIN)], folder, unit)
-            except CompileError:
-                if prelude is None:
+            except CompileError as error:
+                if any(_BACKEND in d.message for d in error.diagnostics):
+                    _run([*command, *_PLAIN, *_SCALAR], folder, unit)
+                elif prelude is None:
                     raise
-                _run([*command, *_PLAIN], folder, unit)
-                prelude.unlink(missing_ok=True)  # it was damaged: the text is fine
+                else:
+                    _run([*command, *_PLAIN], folder, unit)
+                    prelude.unlink(missing_ok=True)  # it was damaged: the text is fine
             return (folder / "out.spv").read_bytes()
 
     return cache.store().make(key, "spirv", build)
