@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array, empty
+from ..arrays.convert import asarray
 from ..arrays.types import is_float
 from .axes import axis_of
 from .bits import SIMD, as_bits, fault_word, program, width
@@ -137,7 +138,7 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
     Parameters
     ----------
     x : Array
-        Changed in place.
+        Changed in place. Of NumPy's, what can be shared: contiguous, and not read-only.
     indices : Array of integers
         One below 0 counts from the end.
     values : Array or scalar
@@ -157,8 +158,11 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
     OverflowError
         When x's dtype cannot hold a Python number among the values.
     ValueError
-        For a broadcast view, whose elements share memory, and for values that do not broadcast.
+        For a broadcast view, whose elements share memory, for values that do not broadcast, and for another library's
+        array that would be copied.
     """
+    if isinstance(x, np.ndarray):
+        x = asarray(x, copy=False)
     x = as_array("put", x)
     writable("put", x)
     found = indices_of("put", indices, x.engine)

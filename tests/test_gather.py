@@ -314,3 +314,15 @@ def test_thinning_keeps_every_value_and_drops_the_rest(rng: np.random.Generator)
     assert len(left) < 2000 if row.engine.caps.serial else len(left) == len(x)
     unlike = mnb.asarray(np.arange(400_000))
     assert distinct._thinned(unlike) is unlike
+
+
+def test_put_writes_to_numpys_memory_or_not_at_all() -> None:
+    x = np.zeros(6, np.float32)
+    mnb.put(x, mnb.asarray([1, -1]), 5.0)
+    assert x.tolist() == [0, 5, 0, 0, 0, 5]
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for given in (x[::2], frozen, x.astype(np.float64)):
+        with pytest.raises((ValueError, TypeError), match=r"asarray: |float64"):
+            mnb.put(given, mnb.asarray([0]), 7.0)
+    assert x.tolist() == [0, 5, 0, 0, 0, 5]
