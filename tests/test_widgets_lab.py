@@ -165,7 +165,8 @@ def test_the_tuner_moves_its_bar_and_its_stop_button_stops(notebook: Notebook) -
     notebook.click(TUNE, "Apply")
     notebook.wait(TUNE, "e.innerText.includes('by default')")
     assert notebook.page.evaluate(f"(e => {bar})({ALL}[{TUNE}].node)") == stopped
-    assert notebook.page.evaluate(f"{ALL}[{TUNE}].node.querySelectorAll('.metalnb-best').length") == 1
+    best = notebook.page.evaluate(f"{ALL}[{TUNE}].node.querySelectorAll('.metalnb-best').length")
+    assert best == 1 or (best == 0 and "nothing that was tried is faster" in notebook.text(TUNE))
 
 
 def test_a_picture_follows_its_slider(notebook: Notebook) -> None:
