@@ -161,9 +161,8 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
         For a broadcast view, whose elements share memory, for values that do not broadcast, and for another library's
         array that would be copied.
     """
-    if isinstance(x, np.ndarray):
-        x = asarray(x, copy=False)
-    x = as_array("put", x)
+    given: Any = x
+    x = asarray(given, copy=False) if isinstance(given, np.ndarray) else as_array("put", given)
     writable("put", x)
     found = indices_of("put", indices, x.engine)
     if axis is None:
