@@ -120,7 +120,7 @@ template <typename T, typename R, typename Part, typename Acc> struct Mean : Sum
 // of 2^32, so that their sum does not overflow.
 template <typename T, typename R, typename Part, typename Acc> struct Variance : Sum<T, R, Part, Acc> {
     enum { OWN = true };
-    static float unit() { return sizeof(value_of<T>) == 8 ? 0x1p32f : 1.0f; }
+    static float unit() { return sizeof(value_of<T>) == 8 ? 4294967296.0f : 1.0f; }
     static Part load(value_of<T> x, float mean) { return squared((float(x) - mean) / unit()); }
     static Part squared(float distance) { return distance * distance; }
     static float finish(Acc total, float count, float) { return total / count * (unit() * unit()); }
