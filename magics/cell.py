@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from ..errors import MetalnbWarning
 from ..program import Program, compile
 from .options import assignment, evaluate, python_name, unquoted
 from .session import Header, Session
@@ -61,15 +65,33 @@ class CellMagics(Magics):
         if options.header and (options.name or options.constant):
             raise UsageError("--header keeps a text: --name and --constant belong to the cells that include it")
         if options.header:
-            shown: Program | Header = self.session.keep_header(options.header, cell, **common)
+            with _worded():
+                shown: Program | Header = self.session.keep_header(options.header, cell, **common)
         else:
             constants = evaluate(self.shell, options.constant)
-            program = shown = compile(cell, constants=constants, headers=self.session.headers, **common)
+            with _worded():
+                program = shown = compile(cell, constants=constants, headers=self.session.headers, **common)
             for note in self.session.bind(program, options.name):
                 print(f"note: {note}")  # noqa: T201  (a value is shown by its card; this is about the notebook)
         if options.save:
             _save(options.save, cell)
         return None if options.quiet else shown
+
+
+@contextmanager
+def _worded() -> Iterator[None]:
+    """Let a warning say what is wrong in the cell, without the place in IPython that runs magics."""
+    plain = warnings.formatwarning
+
+    def formatted(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
+        own = issubclass(category, MetalnbWarning)
+        return f"{category.__name__}: {message}\n" if own else plain(message, category, *rest, **more)
+
+    warnings.formatwarning = formatted
+    try:
+        yield
+    finally:
+        warnings.formatwarning = plain
 
 
 def _save(path: str, text: str) -> None:

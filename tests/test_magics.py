@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -217,6 +218,20 @@ def test_hiding_a_builtin_or_a_variable_is_said(run: Run, capsys: Capture) -> No
     ]
     run(f"%%metal --quiet\n{TWICE.replace('twice', 'sum')}")
     assert capsys.readouterr().out == ""  # a kernel in the place of a kernel is nothing to speak of
+
+
+def test_a_warning_shows_the_cell_and_no_place_in_ipython(run: Run, capsys: Capture) -> None:
+    plain = warnings.formatwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda *given: sys.stderr.write(warnings.formatwarning(*given[:4]))
+        run("%%metal --quiet\nkernel void k(device float* o) {\n    int i = 0;\n    if (i = 3) o[0] = 2;\n}")
+        run("import warnings\nwarnings.warn('another', stacklevel=1)")
+    first, *more = capsys.readouterr().err.splitlines()
+    assert first.startswith("MetalnbWarning: cell:3:11: warning: using the result of an assignment as a condition")
+    assert more[0] == "  3 |     if (i = 3) o[0] = 2;"
+    assert any(line.endswith("UserWarning: another") for line in more)
+    assert warnings.formatwarning is plain
 
 
 def test_a_program_that_hides_something_says_so(run: Run, capsys: Capture) -> None:
