@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine import clang
+from metalnb.engine.spirv import instructions, words_of
 from metalnb.engine.storage import declared_storage
 from metalnb.msl.lower import opencl
 
@@ -65,6 +67,21 @@ def test_three_arrays_take_turns_and_spoil_no_other(rounds: int) -> None:
     out = mnb.compile(TURNED).turned(x, rounds=rounds, threadgroup=128)
     turned = x[::-1] if rounds % 2 else x
     assert out.tolist() == ((turned + rounds) * 1000 + rounds - np.arange(128)).tolist()
+
+
+def test_a_function_that_is_only_declared_gets_no_instruction() -> None:
+    code = module(SCAN, "scan")
+    words = words_of(code)
+    assert words is not None
+    first = next(i for i in instructions(words) if i.opcode == 54)
+    declared = array.array("I", [5 << 16 | 54, words[first.at + 1], words[3], 0, words[first.at + 4], 1 << 16 | 56])
+    longer = words[: first.at] + declared + words[first.at :]
+    longer[3] += 1
+    mended = words_of(declared_storage(longer.tobytes()))
+    assert mended is not None
+    every = list(instructions(mended))
+    place = next(k for k, i in enumerate(every) if i.opcode == 54)
+    assert every[place + 1].opcode == 56
 
 
 def module(source: str, name: str) -> bytes:

@@ -19,8 +19,8 @@ __all__ = ["declared_storage"]
 
 _BOUND = 3  # the word of the header that is above every id
 _NAME, _INT, _ARRAY, _POINTER, _CONSTANT, _FUNCTION, _VARIABLE, _BITCAST, _LABEL = 5, 21, 28, 32, 43, 54, 59, 124, 248
-_PARAMETER = 55
-_AHEAD = {_PARAMETER, _LABEL, _VARIABLE}  # of what a function computes
+_PARAMETER, _END = 55, 56
+_AHEAD = {_PARAMETER, _LABEL, _VARIABLE, _END}  # of what a function computes; one that is only declared ends at once
 _WORKGROUP = 4
 _SIZED = re.compile(rb"\$storageILi\d+ELm(\d+)E")
 
