@@ -450,3 +450,14 @@ print(tuner.running)
 """
     done = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, "True\nFalse\n"), done.stderr
+
+
+def test_the_cards_of_timings_do_not_dress_the_widgets() -> None:
+    """On a notebook's page every card's style holds for all of them: a class has one meaning."""
+    from metalnb.timing import card
+    from metalnb.widgets import page
+
+    dressed = [set(re.findall(r"\.(metalnb-[\w-]+)\{", style)) for style in (card._CSS, page._CSS)]
+    assert "metalnb-bar" in dressed[0]
+    assert "metalnb-share" in dressed[1]
+    assert not dressed[0] & dressed[1]

@@ -60,7 +60,7 @@ def findings(seen: Validation) -> list[str]:
 
 def _head(seen: Validation) -> str:
     x, y, z = seen.grid
-    sizes = f"{x}" if y == z == 1 else " × ".join(str(n) for n in (x, y, z)[: 2 if z == 1 else 3])
+    sizes = " × ".join(f"{n:,}" for n in (x, y, z)[: 3 if z > 1 else 2 if y > 1 else 1])
     return f"{seen.kernel}: {sizes} threads, {seen.accesses:,} accesses"
 
 

@@ -38,7 +38,7 @@ _CSS = (
     ".metalnb .metalnb-part{margin-top:12px}"
     ".metalnb .metalnb-pair{display:grid;grid-template-columns:1fr 1fr;gap:20px}"
     f".metalnb .metalnb-plot{{display:block;width:100%;height:64px;border-bottom:1px solid {_mix(25)}}}"
-    ".metalnb .metalnb-bar{display:block;width:100%;height:8px;border-radius:4px;margin:3px 0}"
+    ".metalnb .metalnb-share{display:block;width:100%;height:8px;border-radius:4px;margin:3px 0}"
     f".metalnb .metalnb-track{{fill:{_mix(12)}}}"
     f".metalnb .metalnb-fill,.metalnb .metalnb-bars{{fill:{_ACCENT}}}"
     f".metalnb .metalnb-rule{{stroke:{_mix(75)};stroke-width:1.5px;stroke-dasharray:3 2}}"

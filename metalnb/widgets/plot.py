@@ -93,7 +93,7 @@ def bar(part: float) -> str:
     """Draw a part of a whole; what is beyond the whole fills it."""
     width = _W * min(1.0, max(0.0, part))
     return (
-        f'<svg class="metalnb-bar" viewBox="0 0 {_W} 8" preserveAspectRatio="none" role="img" aria-label="share">'
+        f'<svg class="metalnb-share" viewBox="0 0 {_W} 8" preserveAspectRatio="none" role="img" aria-label="share">'
         f'<rect class="metalnb-track" width="{_W}" height="8"/>'
         f'<rect class="metalnb-fill" width="{width:.1f}" height="8"/></svg>'
     )
