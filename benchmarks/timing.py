@@ -22,8 +22,7 @@ import numpy as np
 from report import Row, median, show
 
 import metalnb as mnb
-from metalnb.engine.base import Caps
-from metalnb.engine.watch import watch
+from metalnb.engine.observation import Observable, observe
 from metalnb.kernel import Dispatch
 
 HERE = Path(__file__).parent
@@ -165,10 +164,8 @@ def comparisons(trials: int) -> list[Row]:
 def watching(rounds: int) -> list[Row]:
     """Take turns launching with a monitor and without, over an engine that does nothing: the rest would be noise."""
 
-    class Idle:
-        caps = Caps("none", {}, clock="device")
-
-        def launch(self, *_: Any) -> Any:
+    class Idle(Observable):
+        def start(self, *_: Any) -> Any:
             return idle
 
     idle: Any = SimpleNamespace(elapsed=lambda: 1e-6)
@@ -186,7 +183,7 @@ def watching(rounds: int) -> list[Row]:
     without, more, later = [], [], []
     for _ in range(20 * rounds):
         without.append(launches())
-        end = watch(engine, monitor._noted.append)  # noqa: SLF001  (what a monitor does of an engine that it does not know)
+        end = observe(engine, monitor._noted.append)  # noqa: SLF001  (what a monitor does of an engine that it does not know)
         more.append(launches() - without[-1])
         end()
         start = time.perf_counter()

@@ -48,7 +48,7 @@ def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> 
 @pytest.fixture(scope="module")
 def metal_engine() -> Iterator[None]:
     """Let ``engine="metal"`` mean one over metalcompute, or over its double."""
-    opened, others = open_engine(metal_module()), engines._open
+    opened, others = open_engine(module=metal_module()), engines._open
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
         yield

@@ -113,7 +113,7 @@ def test_seeds_are_far_apart() -> None:
 @pytest.fixture
 def metal(monkeypatch: pytest.MonkeyPatch) -> str:
     """Let the device "metal" mean one over metalcompute, or over its double."""
-    opened, others = open_engine(metal_module()), engines._open
+    opened, others = open_engine(module=metal_module()), engines._open
     monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
     return "metal"
 

@@ -315,7 +315,7 @@ def test_a_gate_is_opened_whatever_happens(cpu: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = open_engine(metal_module())
+    opened = open_engine(module=metal_module())
     others = engines._open
     monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
     limits = mnb.limits
@@ -324,10 +324,10 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     x, y = arrays()
     job = sample.DispatchJob(saxpy.prepare(x, y, 2.0))
     assert job.clock == "wall"
-    buffers, results = opened._mirrors.bind("saxpy", [(p.writable, a) for p, a in zip(
+    places, results = opened._staging.bind("saxpy", [(p.writable, a) for p, a in zip(
         saxpy.signature.params, job.dispatch.arguments, strict=True)])  # fmt: skip
     assert not results  # nothing is to be copied back: the arguments are the device's own buffers
-    assert len({id(b) for b in buffers}) == 3
+    assert len({id(p.memory) for p in places}) == 3
     np.testing.assert_array_equal(job.dispatch.arguments[0], x)
     job.run(2)
     np.testing.assert_array_equal(job.dispatch.arguments[1], 1 + 4 * x)

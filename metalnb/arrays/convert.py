@@ -61,7 +61,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     if wanted is None:
         as_dtype(data.dtype, "asarray")
     whole = data.flags.c_contiguous and data.flags.aligned and data.size > 0
-    sharable = own and fits and whole and data.flags.writeable
+    sharable = own and fits and whole and data.flags.writeable and engine.caps.shared
     if copy is False and not sharable:
         raise ValueError(f"asarray: copy=False, but {_why(data, fits=fits, own=own)}. Leave copy out.")
     if sharable and not copy:
@@ -72,6 +72,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         np.not_equal(data.view(np.uint8), 0, out=made.host, casting="unsafe")  # as all of NumPy reads such bytes
     else:
         made.host[...] = data
+    made.block.flush()
     return made
 
 
@@ -197,4 +198,4 @@ def _why(data: np.ndarray[Any, Any], *, fits: bool, own: bool) -> str:
         return f"the dtype {data.dtype} must be converted"
     if not data.flags.writeable:
         return "the memory is read-only"
-    return "the memory is not C-contiguous and aligned, or empty"
+    return "the memory is not C-contiguous and aligned, or empty, or the engine has memory of its own"

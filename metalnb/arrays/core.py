@@ -89,8 +89,10 @@ class Core:
         Returns
         -------
         numpy.ndarray
-            Same shape, strides and dtype.
+            Same shape, strides and dtype. A copy, when the engine's memory is not the host's.
         """
+        if not self.engine.caps.shared:
+            return self.read().copy()
         interface = {**self.host.__array_interface__, "version": 3}
         # bfloat16 has no name in the interface: it goes as bytes and is seen as what it is afterwards.
         if self.dtype.kind == "V":

@@ -82,9 +82,33 @@ class Block:
         if self.ticket is not None:
             self.ticket.wait()  # and left there: another thread may be about to ask for it as well
 
+    def flush(self) -> None:
+        """Take what was written to `host` to the device; to be called after each such write, before a dispatch."""
+
     def __del__(self) -> None:
         if self._pool is not None:
             self._pool.take_back(self)
+
+
+class DeviceBlock(Block):
+    """A block that the host does not reach: `host` is a window, which `settle` fills and `flush` empties."""
+
+    __slots__ = ("_fetched",)
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._fetched = self.ticket
+
+    def settle(self) -> None:
+        """Wait until nothing is under way on it, and see what the last dispatch left there."""
+        super().settle()
+        if self._fetched is not self.ticket:
+            self.engine.copy_out(self.memory, 0, self.host)
+            self._fetched = self.ticket
+
+    def flush(self) -> None:
+        """Take what was written to `host` to the device."""
+        self.engine.copy_in(self.memory, 0, self.host)
 
 
 class Lease:
@@ -110,6 +134,7 @@ class Pool:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._kind = Block if engine.caps.shared else DeviceBlock
         self.used = self.cached = self.peak = 0
         self._free: defaultdict[int, list[tuple[Any, Any, Any]]] = defaultdict(list)
         self._lock = threading.RLock()  # a collection may run `take_back` in the middle of `give`
@@ -132,7 +157,7 @@ class Pool:
                 memory, host, ticket = self._fresh(size)
             self.used += size
             self.peak = max(self.peak, self.used)
-        return Block(self.engine, memory, host, self, ticket)
+        return self._kind(self.engine, memory, host, self, ticket)
 
     def _fresh(self, size: int) -> tuple[Any, Any, None]:
         try:

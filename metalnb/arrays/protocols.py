@@ -34,6 +34,8 @@ class Protocols(Core):
             if copy is False:
                 raise ValueError(f"a view of a {self.dtype} array as {np.dtype(dtype)} needs a copy")
             return self.read().astype(dtype)
+        if copy is False and not self.engine.caps.shared:
+            raise ValueError(f"memory of engine {self.device!r} is not the host's: to look at it needs a copy")
         return self.read().copy() if copy else self.numpy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:

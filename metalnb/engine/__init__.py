@@ -1,4 +1,9 @@
-"""Which engines there are, which can run here, and which one is in use."""
+"""What runs kernels: the engines, and which one is in use.
+
+A compiled kernel's text comes in (a `Unit` of ``msl``), and memory, arguments and grids; a dispatch under way goes out.
+Nothing here knows NumPy's dtype rules, arrays or kernels as callables. A new engine is a module or room beside the
+others and a row in `REGISTRY`; ``base.py`` is all that the rest of metalnb may use of it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from .base import Engine
 
 __all__ = ["REGISTRY", "Engine", "EngineStatus", "current", "engines", "named", "use"]
 
-# name -> module with open_engine(), in the order in which a default is sought.
+# Name -> module with open_engine(device), in the order in which a default is sought.
 REGISTRY = {
     "metal": "metalnb.engine.metal",
     "cpu": "metalnb.engine.cpu",
@@ -36,7 +41,7 @@ class EngineStatus:
     device : str
         The device's name, or an empty string.
     reason : str
-        Why it cannot run here and what would mend it; empty when it can.
+        Why it cannot run here and how to fix that; empty when it can.
     versions : dict of str
     """
 
@@ -52,29 +57,50 @@ class EngineStatus:
 
 @functools.cache
 def _open(name: str) -> Engine:
-    opened: Engine = importlib.import_module(REGISTRY[name]).open_engine()
+    engine, _, device = name.partition(":")
+    opened: Engine = importlib.import_module(REGISTRY[engine]).open_engine(int(device or 0))
     return opened
 
 
-def named(name: str | None = None) -> Engine:
-    """Give an engine by name, opened on first use; by default the one in use.
+def _parsed(name: str) -> str:
+    """Check an engine's name, ``"cuda"`` or ``"cuda:1"``; the first device needs no index, so ``"cuda:0"`` has none.
 
     Raises
     ------
     EngineUnavailable
-        When there is no such engine, or it cannot run here.
+    """
+    engine, colon, device = name.partition(":")
+    if engine not in REGISTRY:
+        message = f"unknown engine {name!r}; there are: {', '.join(REGISTRY)}"
+        raise EngineUnavailable(message)
+    if colon and not (device.isascii() and device.isdecimal()):
+        message = f"unknown device of engine {name!r}: a device is named by its index, as in '{engine}:0'"
+        raise EngineUnavailable(message)
+    return f"{engine}:{int(device)}" if int(device or 0) else engine
+
+
+def named(name: str | None = None) -> Engine:
+    """Return an engine by name, opened on first use; by default the one in use.
+
+    Parameters
+    ----------
+    name : str, optional
+        One of `engines`; ``"cuda:1"`` is the second device of an engine.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is no such engine or device, or it cannot run here.
     """
     if name is None:
         return current()
-    if name not in REGISTRY:
-        message = f"unknown engine {name!r}; there are: {', '.join(REGISTRY)}"
-        raise EngineUnavailable(message)
+    parsed = _parsed(name)
     with _lock:
-        return _open(name)
+        return _open(parsed)
 
 
 def current() -> Engine:
-    """Give the engine in use: by `use`, else ``METALNB_ENGINE``, else the first of the registry that can run.
+    """Return the engine in use: by `use`, else ``METALNB_ENGINE``, else the first of the registry that can run.
 
     Raises
     ------
@@ -105,17 +131,18 @@ def _default() -> str:
 
 
 def use(name: str | None) -> Engine:
-    """Choose the engine for what is compiled from now on.
+    """Choose the engine for everything compiled from now on.
 
     Parameters
     ----------
     name : str or None
-        One of `engines`; None goes back to the default.
+        One of `engines`, and for an engine with several devices which of them: ``"cuda:1"``. None goes back to the
+        default.
 
     Raises
     ------
     EngineUnavailable
-        When it cannot run here; the choice stays as it was.
+        When it cannot run here, or has no such device; the choice stays as it was.
     """
     if name is None:
         _chosen.clear()
@@ -126,7 +153,7 @@ def use(name: str | None) -> Engine:
 
 
 def engines() -> Listing[EngineStatus]:
-    """Tell of every engine whether it can run here, on what device, and why not; a notebook shows it as a table."""
+    """Return whether each engine can run here, on which device, or why not; a notebook shows a table."""
     found = {}
     for name in REGISTRY:
         try:
@@ -141,7 +168,7 @@ def engines() -> Listing[EngineStatus]:
 
 def _table(found: dict[str, EngineStatus]) -> Table:
     try:
-        chosen = current().name
+        chosen = current().name.partition(":")[0]
     except EngineUnavailable:
         chosen = ""
     rows = []

@@ -1,19 +1,27 @@
 """The seam between metalnb and whatever runs a kernel. Below it: no NumPy rules, no arrays, no display.
 
-A new engine is one file here that speaks this protocol, one target under ``msl/target``, and one row in
-``engine/__init__.py``.
+An engine is one module or room in this folder that implements `Engine`, one target under ``msl/target`` if its dialect
+needs other words, and one row of ``REGISTRY`` in ``engine/__init__.py``. ``tests/test_engine_conformance.py`` says what
+each engine must do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
+import numpy as np
+
+from metalnb.errors import EngineUnavailable
 from metalnb.msl.lower import Unit
 
-__all__ = ["Binary", "Caps", "Clocked", "Engine", "Grid", "Ticket"]
+__all__ = [
+    "Binary", "Bytes", "Caps", "Clocked", "Engine", "Grid", "Observation", "Observer", "SharedMemory", "Ticket",
+    "refuse_device",
+]  # fmt: skip
 
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Grid = tuple[int, int, int]
 
 
@@ -26,30 +34,31 @@ class Caps:
     device : str
         The device's own name.
     versions : dict
-        Names and versions of what the engine stands on.
-    max_threads : int
-        Threads in a threadgroup. Metal's 1024 on every engine, so that a cell which runs here runs there.
+        Names and versions of the software underneath.
     threadgroup_memory : int
-        Bytes of a threadgroup's memory. Metal's 32 KiB on every engine.
+        Bytes of memory that a threadgroup has: Metal's 32 KiB on every engine, so that a cell which runs here runs
+        there.
     clock : {"device", "wall"}
-        "device" when the device's own clock can time a dispatch: the engine is a `Clocked` one.
+        "device" when the device's own clock can time a dispatch: the engine is then a `Clocked` one.
     msl : tuple of int
-        The highest version of the language that it takes.
+        The highest version of the language that it accepts.
+    shared : bool
+        Whether the host and the device share memory. Where they do not, see `Engine.alloc`.
     offsets : bool
-        Whether an argument may begin in the middle of memory from `Engine.alloc`.
+        Whether an argument may start in the middle of memory from `Engine.alloc`. Required where ``shared`` is False.
     precise : bool
         Whether kernels can be compiled with ``math="precise"``.
     serial : bool
-        Whether every thread is a core of its own: what is done step by step is quicker in one than in the lanes of a
-        SIMD-group that take turns.
+        Whether each thread has a core of its own, so that one thread working step by step is faster than the lanes of
+        a SIMD-group taking turns.
     """
 
     device: str
     versions: dict[str, str]
-    max_threads: int = 1024
     threadgroup_memory: int = 32768
     clock: str = "wall"
     msl: tuple[int, int] = (3, 1)
+    shared: bool = True
     offsets: bool = True
     precise: bool = True
     serial: bool = False
@@ -60,21 +69,32 @@ class Binary(Protocol):
 
     Attributes
     ----------
+    unit : Unit
+        What it was compiled from.
     threadgroup_bytes : int
         Threadgroup memory that the kernel itself declares.
-    max_threads : int
-        Threads in a threadgroup that this kernel can run with.
     """
 
+    unit: Unit
     threadgroup_bytes: int
-    max_threads: int
 
 
 class Ticket(Protocol):
-    """A dispatch under way. It keeps the memory it works on alive: letting go of it may wait."""
+    """A dispatch under way. It keeps the memory in use alive: destroying it may block until the dispatch is done.
 
-    def wait(self) -> float | None:
-        """Wait until it is done; give the seconds that the device took, if the engine can tell.
+    Attributes
+    ----------
+    elapsed : callable
+        Returns the seconds that the dispatch took: None while it runs, NaN when it failed. It is the device's time, or
+        without a device clock the time from the launch to the end of the wait (see `Stopwatch`). It holds neither the
+        ticket nor any memory.
+    """
+
+    @property
+    def elapsed(self) -> Callable[[], float | None]: ...
+
+    def wait(self) -> None:
+        """Block until the dispatch is done. May be called again, from any thread.
 
         Raises
         ------
@@ -84,14 +104,55 @@ class Ticket(Protocol):
         ...
 
 
-class Engine(Protocol):
-    """What runs kernels."""
+class Observation(NamedTuple):
+    """A dispatch that was started. It keeps none of its arrays alive.
 
-    name: str
-    caps: Caps
+    Attributes
+    ----------
+    started : float
+        By `time.perf_counter`.
+    binary : Binary
+    grid, threadgroup : tuple of 3 int
+        Threads, x first.
+    sizes : list of int
+        Bytes of each argument; 0 where it is not an array.
+    elapsed : callable
+        That of the dispatch's `Ticket`.
+    """
+
+    started: float
+    binary: Binary
+    grid: Grid
+    threadgroup: Grid
+    sizes: list[int]
+    elapsed: Callable[[], float | None]
+
+
+Observer = Callable[[Observation], Any]
+
+
+class Engine(Protocol):
+    """What runs kernels on one device. All methods may be called from any thread.
+
+    Attributes
+    ----------
+    name : str
+        As in the registry; for the second device and those after it with an index: ``"cuda:1"``.
+    caps : Caps
+    observers : tuple of callable
+        What `launch` tells of each dispatch; `Observable` does it. Add one with `observation.observe`.
+    """
+
+    observers: tuple[Observer, ...]
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def caps(self) -> Caps: ...
 
     def text(self, unit: Unit) -> str:
-        """Give the text that the target's compiler is given for a kernel, to be read."""
+        """Return the text that the target's compiler is given for a kernel, for people to read."""
         ...
 
     def compile(self, unit: Unit) -> Binary:
@@ -105,11 +166,38 @@ class Engine(Protocol):
         ...
 
     def alloc(self, nbytes: int) -> Any:
-        """Give memory of ``nbytes`` that has Python's buffer protocol and that the device reaches without a copy."""
+        """Allocate memory on the device.
+
+        Returns
+        -------
+        object with the buffer protocol
+            With ``caps.shared``, the host and the device see the same bytes. Otherwise its bytes are a window on the
+            host (see `staging.DeviceMemory`): the copies below carry bytes between it and the device, and an argument
+            that lies in the window stands for the device's memory at the same offset.
+
+        Raises
+        ------
+        MemoryError
+        """
+        ...
+
+    def copy_in(self, memory: Any, offset: int, data: Bytes) -> None:
+        """Copy host bytes to device memory at a byte offset.
+
+        Here and below: the caller has waited for dispatches that use the memory, and the copy is done on return.
+        """
+        ...
+
+    def copy_out(self, memory: Any, offset: int, into: Bytes) -> None:
+        """Copy device memory at a byte offset to the host."""
+        ...
+
+    def copy_within(self, target: Any, offset: int, source: Any, start: int, nbytes: int) -> None:
+        """Copy ``nbytes`` of device memory, from ``source`` at ``start`` to ``target`` at ``offset``; may overlap."""
         ...
 
     def launch(self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
-        """Start a dispatch of ``grid`` threads (not threadgroups), exactly.
+        """Start a dispatch of ``grid`` threads (not threadgroups), exactly, after those started before it.
 
         Parameters
         ----------
@@ -119,7 +207,7 @@ class Engine(Protocol):
             In the order of the signature's params: an object with the buffer protocol, C-contiguous, for a buffer;
             a number of bytes for threadgroup memory; None for a parameter that a function constant removes.
         grid, threadgroup : tuple of 3 int
-            Threads, x first; all at least 1, and the threadgroup not larger than the grid.
+            Threads, x first; all at least 1. A threadgroup may be larger than the grid.
         """
         ...
 
@@ -130,15 +218,15 @@ class Clocked(Engine, Protocol):
     def timed(
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
-        """Run a dispatch ``count`` times, each right after the one before; parameters as for `launch`.
+        """Run a dispatch ``count`` times back to back; parameters as for `launch`. Observers are not told.
 
-        The launches are prepared before the first one may start, so that preparing them does not take the processor
-        from the kernel.
+        All launches are prepared before the first may start, so that preparing them takes no processor time from the
+        kernel.
 
         Returns
         -------
         list of float
-            The seconds of each, from its first thread's start to its last one's end.
+            The seconds of each, from the start of its first thread to the end of its last.
 
         Raises
         ------
@@ -146,3 +234,32 @@ class Clocked(Engine, Protocol):
             When the kernel failed.
         """
         ...
+
+
+class SharedMemory:
+    """The copies of an engine whose memory is the host's too."""
+
+    def copy_in(self, memory: Any, offset: int, data: Bytes) -> None:
+        """Copy bytes into an engine's memory."""
+        np.frombuffer(memory, np.uint8)[offset : offset + data.size] = data
+
+    def copy_out(self, memory: Any, offset: int, into: Bytes) -> None:
+        """Copy bytes out of an engine's memory."""
+        into[:] = np.frombuffer(memory, np.uint8)[offset : offset + into.size]
+
+    def copy_within(self, target: Any, offset: int, source: Any, start: int, nbytes: int) -> None:
+        """Copy bytes from one piece of an engine's memory to another, or within one."""
+        self.copy_in(target, offset, np.frombuffer(source, np.uint8)[start : start + nbytes])
+
+
+def refuse_device(engine: str, device: int, count: int) -> NoReturn:
+    """Refuse the index of a device that an engine does not have.
+
+    Raises
+    ------
+    EngineUnavailable
+    """
+    has = "1 device" if count == 1 else f"{count} devices"
+    names = ", ".join(f"'{engine}:{i}'" for i in range(count))
+    message = f"engine '{engine}' has no device {device}: this machine has {has}, {names}"
+    raise EngineUnavailable(message)

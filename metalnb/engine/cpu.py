@@ -20,25 +20,28 @@ from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFa
 from metalnb.msl.lower import ENTRY, Unit, opencl
 
 from . import clang
-from .base import Caps, Grid
+from .base import Caps, Grid, SharedMemory, refuse_device
 from .extrema import plain_extrema
+from .grid_split import equal_boxes
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
+from .observation import Observable
 from .opencl import INSTALL, Device, open_device, runtime
-from .regions import regions
 from .storage import declared_storage
 
 __all__ = ["CpuEngine", "open_engine"]
 
 
-def open_engine() -> CpuEngine:
-    """Open the engine. The device itself is reached for when it is first needed.
+def open_engine(device: int = 0) -> CpuEngine:
+    """Open the engine. The device itself is opened when it is first needed.
 
     Raises
     ------
     EngineUnavailable
-        When this machine has no OpenCL CPU device that will do.
+        When this machine has no suitable OpenCL CPU device, or for any device but the first.
     """
+    if device:
+        refuse_device("cpu", device, 1)
     clang.clang()
     if importlib.util.find_spec("pyopencl") is None:
         message = f"engine 'cpu' needs pyopencl: {INSTALL}"
@@ -74,7 +77,6 @@ class CpuBinary:
     unit: Unit
     kernel: Any
     threadgroup_bytes: int
-    max_threads: int
     others: dict[Variant, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -88,7 +90,7 @@ class Elapsed(tuple[Any, ...]):
     __slots__ = ()
 
     def __call__(self) -> float | None:
-        """Give the seconds that the device took; None while it is at it, NaN when it failed."""
+        """Return the seconds that the device took; None while it runs, NaN when it failed."""
         nanoseconds = 0
         for event in self:
             status = event.get_info(_STATUS)
@@ -99,7 +101,9 @@ class Elapsed(tuple[Any, ...]):
 
 
 class CpuTicket:
-    """A dispatch under way on the CPU. Letting go of it waits: the device may be writing to the memory that it holds.
+    """A dispatch under way on the CPU.
+
+    Destroying a ticket blocks until the dispatch is done: the device may be writing to the memory that it holds.
 
     Attributes
     ----------
@@ -119,8 +123,8 @@ class CpuTicket:
             except Exception:  # noqa: BLE001, S110  (told to those who ask)
                 pass
 
-    def wait(self) -> float | None:
-        """Wait, with the GIL released. The seconds are not told: asking for them costs more than some kernels take."""
+    def wait(self) -> None:
+        """Wait, with the GIL released."""
         import pyopencl as cl
 
         failed = None
@@ -133,15 +137,14 @@ class CpuTicket:
         if failed is not None:
             message = f"the kernel failed on the device: {failed}"
             raise KernelFault(message) from failed
-        return None
 
     def seconds(self) -> float:
-        """Wait; give the seconds that the device took."""
+        """Wait; return the seconds that the device took."""
         self.wait()
         return self.elapsed() or 0.0
 
 
-class CpuEngine:
+class CpuEngine(Observable, SharedMemory):
     """Runs kernels on an OpenCL CPU device."""
 
     name = "cpu"
@@ -181,18 +184,17 @@ class CpuEngine:
             unit,
             kernel,
             kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device.device),
-            kernel.get_work_group_info(info.WORK_GROUP_SIZE, device.device),
         )
 
     def alloc(self, nbytes: int) -> Any:
-        """Give plain memory, from a cache line's begin on: the device shares all of the process's."""
+        """Return plain memory, cache-line aligned: the device shares all memory of the process."""
         import numpy as np
 
         whole = np.empty(nbytes + _LINE, np.uint8)  # NumPy's own begins in a line: each vector would touch two of them
         first = -whole.ctypes.data % _LINE
         return whole[first : first + nbytes]
 
-    def launch(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CpuTicket:
+    def start(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CpuTicket:
         """Start a dispatch."""
         return self._enqueue(self._device.queue, binary, arguments, grid, threadgroup)
 
@@ -248,7 +250,7 @@ class CpuEngine:
         cl = self._device.cl
         groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
         prepared = []  # all that can fail comes before anything runs
-        for first, count, size in regions(grid, threadgroup):
+        for first, count, size in equal_boxes(grid, threadgroup):
             row = size[0] * size[1] * size[2]
             kernel = self._entered(binary, variant._replace(even=size[0] % _SIMD == 0))
             region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))

@@ -33,9 +33,10 @@ from metalnb.msl.lower import Unit
 from metalnb.msl.lower_metal import as_written, metal
 from metalnb.msl.versions import newer, words
 
-from .base import Caps, Grid
-from .mirrors import Mirrors, Result
-from .regions import regions
+from .base import Caps, Grid, SharedMemory, refuse_device
+from .grid_split import equal_boxes
+from .observation import Observable, Stopwatch
+from .staging import Result, Staging
 
 __all__ = ["MetalEngine", "open_engine"]
 
@@ -46,22 +47,28 @@ _RECORD = struct.Struct("16I")  # struct metalnb_launch of lower_metal; `seen` i
 _NEEDS = "engine 'metal' needs macOS 14 and metalcompute: pip install metalcompute"
 
 
-def open_engine(module: Any = None) -> MetalEngine:
+def open_engine(device: int = 0, *, module: Any = None) -> MetalEngine:
     """Open the engine.
 
     Parameters
     ----------
+    device : int, optional
+        0 is the system's own choice; others count metalcompute's `get_devices`.
     module : module, optional
         What speaks metalcompute's API; by default metalcompute, or with ``METALNB_METALCOMPUTE=double`` the double.
 
     Raises
     ------
     EngineUnavailable
-        When there is no Metal on this machine.
+        When there is no Metal on this machine, or no such device.
     """
     module = module or _metalcompute()
+    if device:
+        count = len(module.get_devices())
+        if device >= count:
+            refuse_device("metal", device, count)
     try:
-        return MetalEngine(module)
+        return MetalEngine(module, device)
     except module.error as error:
         message = f"engine 'metal' found no Metal device: {error}"
         raise EngineUnavailable(message) from error
@@ -85,23 +92,34 @@ class MetalBinary:
     unit: Unit
     barriers: bool
     threadgroup_bytes: int = 0  # metalcompute does not tell; too much fails when it is launched
-    max_threads: int = 1024
     functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class MetalTicket:
-    """A dispatch under way."""
+    """A dispatch under way.
 
-    def __init__(self, name: str, runs: list[tuple[Any, Any, int]], results: list[Result], held: Any) -> None:
+    Attributes
+    ----------
+    elapsed : Stopwatch
+    results : list of Result
+        Those still to be copied back.
+    """
+
+    def __init__(
+        self, name: str, runs: list[tuple[Any, Any, int]], results: list[Result], staging: Staging, held: Any,
+        elapsed: Stopwatch,
+    ) -> None:  # fmt: skip
+        self.elapsed = elapsed
+        self.results = results
         self._name = name
         self._runs = runs  # (handle, launch record, threads in a threadgroup)
-        self.results = results
+        self._staging = staging
         self._held = held
         self._lock = threading.Lock()
 
-    def wait(self) -> float | None:
-        """Wait, and copy the results to where the caller wants them. The seconds are not told: there is no GPU clock.
+    def wait(self) -> None:
+        """Wait, and copy the results to where the caller wants them.
 
         Raises
         ------
@@ -111,12 +129,15 @@ class MetalTicket:
         with self._lock:
             records = [(record, threads) for _, record, threads in self._runs]
             self._runs.clear()  # deleting a handle waits
-            for result in self.results:
-                result.copy()
+            self._staging.fetch(self.results)
             self.results, self._held = [], None
-        for record, threads in records:
-            self._check(record, threads)
-        return None
+        try:
+            for record, threads in records:
+                self._check(record, threads)
+        except KernelFault:
+            self.elapsed.stop(failed=True)
+            raise
+        self.elapsed.stop()
 
     def _check(self, record: Any, threads: int) -> None:
         """See that the GPU began, in threadgroups of the size asked for: metalcompute reads no command buffer's error.
@@ -133,27 +154,28 @@ class MetalTicket:
             raise KernelFault(f"{message} Choose a threadgroup of at most {seen}.")
 
 
-class MetalEngine:
+class MetalEngine(Observable, SharedMemory):
     """Runs kernels through metalcompute.
 
     Parameters
     ----------
     module : module
         metalcompute, or its double.
+    device : int, optional
     """
 
-    name = "metal"
-
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, device: int = 0) -> None:
         self._mc = module
-        self._device = module.Device()
-        self._mirrors = Mirrors(self._device)
+        self.name = f"metal:{device}" if device else "metal"
+        self._device = module.Device(device) if device else module.Device()
         double = module.__name__ != "metalcompute"
         version = "0.2.9 (double)" if double else importlib.metadata.version("metalcompute")
-        device = str(self._device).removeprefix("metalcompute.Device(").removesuffix(")")
+        told = str(self._device).removeprefix("metalcompute.Device(").removesuffix(")")
         self.caps = Caps(
-            device=device, versions={"metalcompute": version}, clock="wall", msl=_MSL, offsets=False, precise=False
+            device=told, versions={"metalcompute": version}, clock="wall", msl=_MSL, offsets=False, precise=False
         )
+        self._absent = self.alloc(16)  # bound where a function constant removes the argument
+        self._staging = Staging(self)
 
     def compile(self, unit: Unit) -> MetalBinary:
         """Check that metalcompute can run a kernel. Metal's compiler sees the text at the first launch of each size.
@@ -182,14 +204,14 @@ class MetalEngine:
         return MetalBinary(unit, any("barrier" in word for word in said))
 
     def text(self, unit: Unit) -> str:
-        """Give the MSL that metalcompute is given, for threadgroups of one SIMD-group."""
+        """Return the MSL that metalcompute is given, for threadgroups of one SIMD-group."""
         return metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup}).text
 
     def alloc(self, nbytes: int) -> Any:
-        """Give a buffer of metalcompute's: no copy is made of it."""
+        """Return one of metalcompute's buffers, which a launch does not copy."""
         return self._device.buffer(nbytes)
 
-    def launch(self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> MetalTicket:
+    def start(self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> MetalTicket:
         """Start a dispatch.
 
         Raises
@@ -199,12 +221,14 @@ class MetalEngine:
         LaunchError
             When it cannot be run in such threadgroups, or arguments overlap in memory.
         """
+        elapsed = Stopwatch()
         unit = binary.unit
         name = unit.signature.name
-        params = unit.signature.params
-        memory = {p.name: a for p, a in zip(params, arguments, strict=True) if p.space == "threadgroup"}
-        given = [(p.writable, a) for p, a in zip(params, arguments, strict=True) if p.space != "threadgroup"]
-        buffers, results = self._mirrors.bind(name, given)
+        given = list(zip(unit.signature.params, arguments, strict=True))
+        memory = {p.name: a for p, a in given if p.space == "threadgroup"}
+        bound = [(p.writable, self._absent if a is None else a) for p, a in given if p.space != "threadgroup"]
+        places, results = self._staging.bind(name, bound)
+        buffers = [p.memory for p in places]
         runs: list[tuple[Any, Any, int]] = []
         if as_written(unit, threadgroup, grid):
             text = MetalText(unit.cell.edited.original, ())
@@ -219,8 +243,8 @@ class MetalEngine:
                 handle = self._run(name, function, math.prod(count) * threads, [*buffers, record], threads)
                 runs.append((handle, record, threads))
                 del handle
-        ticket = MetalTicket(name, runs, results, (buffers, arguments))
-        self._mirrors.expect(ticket)
+        ticket = MetalTicket(name, runs, results, self._staging, (buffers, arguments), elapsed)
+        self._staging.expect(ticket)
         return ticket
 
     def _function(self, binary: MetalBinary, key: tuple[Any, ...], text: Any) -> Any:
@@ -252,9 +276,9 @@ class MetalEngine:
 
 
 def _rows(grid: Grid, threadgroup: Grid, *, split: bool) -> Iterator[tuple[Grid, Grid, int]]:
-    """Give the dispatches: the first threadgroup, the number of them, and the threads of each, in whole SIMD-groups."""
+    """Yield the dispatches: first threadgroup, number of threadgroups, and threads in each, in whole SIMD-groups."""
     if split:
-        for first, count, size in regions(grid, threadgroup):
+        for first, count, size in equal_boxes(grid, threadgroup):
             yield first, count, _whole(size)
     else:
         x, y, z = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))

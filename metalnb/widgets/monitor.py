@@ -11,8 +11,8 @@ from collections import deque
 from typing import Any, Self
 
 from metalnb import engine as engines
-from metalnb.engine.base import Grid
-from metalnb.engine.watch import Launch, watch
+from metalnb.engine.base import Grid, Observation
+from metalnb.engine.observation import observe
 from metalnb.errors import ArgumentError
 from metalnb.msl.lower import Unit
 from metalnb.timing import traffic
@@ -88,8 +88,8 @@ class Monitor(Live):
         super().__init__()
         self._engine = engine
         self._limits = found
-        self._noted: deque[Launch] = deque(maxlen=max(keep, _WAITING))
-        self._running: deque[Launch] = deque(maxlen=_WAITING)
+        self._noted: deque[Observation] = deque(maxlen=max(keep, _WAITING))
+        self._running: deque[Observation] = deque(maxlen=_WAITING)
         self._kinds: dict[tuple[Any, ...], Kind] = {}
         self._held: list[Any] = []
         self._lock = threading.Lock()
@@ -111,7 +111,7 @@ class Monitor(Live):
         with self._lock:
             if self._end is None:
                 self._stopped = threading.Event()
-                self._end = watch(self._engine, self._noted.append)
+                self._end = observe(self._engine, self._noted.append)
                 spawn(functools.partial(self._follow, self._stopped), self._stopped.set)
         self._draw()
         return self
@@ -195,7 +195,7 @@ class Monitor(Live):
                     self._take(self._noted.popleft())
             return self.total != before
 
-    def _take(self, launch: Launch) -> None:
+    def _take(self, launch: Observation) -> None:
         started, binary, grid, threadgroup, sizes, elapsed = launch
         seconds = elapsed()
         if seconds is None:

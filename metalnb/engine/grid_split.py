@@ -1,4 +1,4 @@
-"""Cut a grid into boxes in which all threadgroups are alike."""
+"""Split a grid into boxes in which all threadgroups have the same size."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from .base import Grid
 
-__all__ = ["regions"]
+__all__ = ["equal_boxes"]
 
 
-def regions(grid: Grid, threadgroup: Grid) -> Iterator[tuple[Grid, Grid, Grid]]:
-    """Cut a grid into at most eight boxes of equal threadgroups.
+def equal_boxes(grid: Grid, threadgroup: Grid) -> Iterator[tuple[Grid, Grid, Grid]]:
+    """Split a grid into at most eight boxes of equal threadgroups.
 
     Yields
     ------

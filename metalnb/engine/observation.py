@@ -1,0 +1,83 @@
+"""Observing an engine's dispatches: those of cells and those of the library's arrays all pass `Engine.launch`.
+
+What is noted is as little as possible, since the dispatch waits for it. Without observers a dispatch pays for one look
+at an empty tuple.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .base import Engine, Grid, Observation, Observer, Ticket
+
+__all__ = ["Observable", "Stopwatch", "observe"]
+
+_lock = threading.Lock()
+
+
+class Observable:
+    """The `launch` of an engine that has observers: the engine itself implements ``start``."""
+
+    observers: tuple[Observer, ...] = ()
+
+    def start(self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
+        """Start a dispatch; parameters as for `Engine.launch`."""
+        raise NotImplementedError
+
+    def launch(self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
+        """Start a dispatch and tell the observers."""
+        if not self.observers:
+            return self.start(binary, arguments, grid, threadgroup)
+        started = time.perf_counter()
+        ticket = self.start(binary, arguments, grid, threadgroup)
+        sizes = [getattr(a, "nbytes", 0) for a in arguments]
+        seen = Observation(started, binary, grid, threadgroup, sizes, ticket.elapsed)
+        for observer in self.observers:
+            observer(seen)
+        return ticket
+
+
+def observe(engine: Engine, observer: Observer) -> Callable[[], None]:
+    """Call ``observer`` for every dispatch from now on, in the thread that starts it and right after it was started.
+
+    Parameters
+    ----------
+    engine : Engine
+    observer : callable
+        Takes an `Observation`. Must be fast and must not raise.
+
+    Returns
+    -------
+    callable
+        Ends the observation; calling it again does nothing.
+    """
+    with _lock:
+        engine.observers = (*engine.observers, observer)
+
+    def end() -> None:
+        with _lock:
+            engine.observers = tuple(o for o in engine.observers if o is not observer)
+
+    return end
+
+
+class Stopwatch:
+    """The `Ticket.elapsed` of an engine without a device clock: from the launch to the end of the wait."""
+
+    __slots__ = ("_seconds", "_started")
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._seconds: float | None = None
+
+    def stop(self, *, failed: bool = False) -> None:
+        """Note the time; calling it again changes nothing."""
+        if self._seconds is None:
+            self._seconds = math.nan if failed else time.perf_counter() - self._started
+
+    def __call__(self) -> float | None:
+        return self._seconds

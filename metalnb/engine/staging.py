@@ -1,0 +1,173 @@
+"""NumPy's memory on a device that does not reach it: what is copied in, bound, and copied back.
+
+Every engine of such a device shares this. What comes in are the arguments of a launch; what goes out are places in the
+device's memory, and the results to copy back when the dispatch is done.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from metalnb.errors import LaunchError
+
+from .base import Bytes, Engine
+
+__all__ = ["DeviceMemory", "Place", "Result", "Staging"]
+
+Span = tuple[int, int]
+
+
+class DeviceMemory(np.ndarray[Any, np.dtype[np.uint8]]):
+    """Memory that the host does not reach, for `Engine.alloc`: the device's, behind a window of as many host bytes.
+
+    The window costs address space only, until somebody copies into it. Look at it through ``np.frombuffer``.
+
+    Attributes
+    ----------
+    handle : object
+        Whatever the engine knows the memory by. Dropping the last reference to it must free the memory.
+    """
+
+    handle: Any
+
+    def __new__(cls, nbytes: int, handle: Any) -> Self:
+        """Make the window of some memory."""
+        made = super().__new__(cls, nbytes, np.uint8)
+        made.handle = handle
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an argument lies: memory from the engine's ``alloc``, and an offset in bytes."""
+
+    memory: Any
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What is to be copied back: a caller's memory, and the memory that stands for it on the device."""
+
+    target: Bytes
+    memory: Any
+
+
+class Pending(Protocol):
+    """A dispatch whose results may not have been copied back yet."""
+
+    @property
+    def results(self) -> Sequence[Result]:
+        """Those still to be copied."""
+        ...
+
+    def wait(self) -> None:
+        """Wait, and copy them."""
+        ...
+
+
+class Staging:
+    """Finds or makes the place of each argument.
+
+    The engine's own memory is bound where it is. All other memory is copied in; arguments with the same memory share
+    one copy, as they do on a device that shares the process's memory.
+
+    Parameters
+    ----------
+    engine : Engine
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._own_type = type(engine.alloc(16))
+        self._pending: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def bind(self, kernel: str, given: Sequence[tuple[bool, Any]]) -> tuple[list[Place], list[Result]]:
+        """Return the place of each argument, and what is to be copied back.
+
+        Parameters
+        ----------
+        kernel : str
+            Its name.
+        given : sequence of (bool, argument)
+            Whether the kernel writes to it.
+
+        Raises
+        ------
+        LaunchError
+            When memory that is written overlaps another argument in part.
+        """
+        places: list[Place] = []
+        results: list[Result] = []
+        copies: dict[Span, Place] = {}
+        for writable, argument in given:
+            own = self._own(argument)
+            if own is not None:
+                places.append(own)
+                continue
+            view = _bytes(argument)
+            span = _span(view)
+            if span not in copies:
+                copies[span] = self._copy(view, span)
+            places.append(copies[span])
+            if writable and all(r.memory is not copies[span].memory for r in results):
+                results.append(Result(view, copies[span].memory))
+        self._check_overlap(kernel, results, copies)
+        return places, results
+
+    def expect(self, pending: Pending) -> None:
+        """Remember a dispatch until its results are copied back: whoever reads them must wait for it."""
+        if pending.results:
+            self._pending.add(pending)
+
+    def fetch(self, results: Sequence[Result]) -> None:
+        """Copy results back; the dispatch is done."""
+        for result in results:
+            self._engine.copy_out(result.memory, 0, result.target)
+
+    def _copy(self, view: Bytes, span: Span) -> Place:
+        for pending in list(self._pending):
+            if any(_overlap(span, _span(r.target)) for r in pending.results):
+                pending.wait()
+        memory = self._engine.alloc(max(view.size, 1))
+        self._engine.copy_in(memory, 0, view)
+        return Place(memory)
+
+    def _own(self, argument: Any) -> Place | None:
+        """Find the engine's memory that an argument is a view of; None when it is other memory, or must be copied."""
+        owner = argument
+        while type(owner) is not self._own_type and isinstance(owner, (np.ndarray, memoryview)):
+            owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
+        if type(owner) is not self._own_type:
+            return None
+        offset = _span(_bytes(argument))[0] - _span(np.frombuffer(owner, np.uint8))[0]
+        return None if offset and not self._engine.caps.offsets else Place(owner, offset)
+
+    def _check_overlap(self, kernel: str, results: list[Result], copies: dict[Span, Place]) -> None:
+        for result in results:
+            span = _span(result.target)
+            if any(other != span and _overlap(span, other) for other in copies):
+                message = f"{kernel}: an argument that it writes lies partly in another's memory"
+                raise LaunchError(f"{message}; engine '{self._engine.name}' copies each. Pass a copy of one of them.")
+
+
+def _span(view: Bytes) -> Span:
+    """Return the addresses of the first byte and of the one after the last."""
+    start = int(view.__array_interface__["data"][0])
+    return start, start + view.size
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _bytes(argument: Any) -> Bytes:
+    """Return the bytes behind any dtype and shape; by NumPy's own view, as not every dtype has the buffer protocol."""
+    if isinstance(argument, np.ndarray):
+        return np.asarray(argument).reshape(-1).view(np.uint8)
+    return np.frombuffer(argument, np.uint8)
