@@ -16,7 +16,7 @@ from .layouts import described, pack, type_dtype
 from .msl.signature import Param, Reflection, Signature
 from .resident import is_resident
 
-__all__ = ["Binder", "Slot"]
+__all__ = ["Binder", "Memory", "Slot"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Memory = Array | bytearray
@@ -140,15 +140,11 @@ class Slot:
         fits = array.shape[-1:] == (3,) and self.value_shape == (4,)
         return f"; or declare it packed_{name}, which takes (…, 3)" if fits else ""
 
-    def allocate(self, shape: tuple[int, ...]) -> Array:
-        """Make an output of ``shape`` elements, all zero."""
+    def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape in NumPy of an output of ``shape`` elements."""
         if self.opaque:
             self._refuse("it was left out", "Its size cannot be told: pass an array")
-        try:
-            return np.zeros(self.value_shape if self.param.reference else shape + self.value_shape, self.dtype)
-        except (ValueError, MemoryError) as error:
-            message = f"{self.label}; no memory for an output of shape {shape}: {str(error).rstrip('.')}."
-            raise ArgumentError(message) from None
+        return self.value_shape if self.param.reference else shape + self.value_shape
 
     def refuse_short(self, array: Array, threads: int) -> None:
         """Refuse an array that has no element for some thread of the grid."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .binding import Slot
 from .engine.base import Grid
-from .errors import LaunchError
+from .errors import ArgumentError, LaunchError, MetalnbWarning
 from .msl.signature import Signature
 
 __all__ = [
-    "check_grid", "check_places", "check_threadgroup", "default_threadgroup", "dimensions", "grid_of_shape",
-    "position_width",
+    "MAX_THREADS", "Shape", "check_grid", "check_places", "check_shape", "check_threadgroup", "default_threadgroup",
+    "dimensions", "grid_of_call", "grid_of_shape", "position_width",
 ]  # fmt: skip
+
+Shape = tuple[int, ...]
 
 MAX_THREADS = 1024
 _SIMD = 32
@@ -76,6 +80,75 @@ def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
     return (sizes[0], sizes[1], sizes[2])
 
 
+def check_shape(kernel: str, name: str, given: Any) -> Shape:
+    """Check the shape that a caller gives for a buffer left out.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    try:
+        shape = tuple(int(n) for n in given) if hasattr(given, "__iter__") else (int(given),)
+    except (TypeError, ValueError):
+        shape = (-1,)
+    if any(n < 0 for n in shape):
+        message = f"{kernel}: shapes[{name!r}] is a tuple of whole numbers; got {given!r}."
+        raise ArgumentError(message)
+    return shape
+
+
+def grid_of_call(
+    signature: Signature, slots: Sequence[Slot], bound: Sequence[Any], grid: Any, shapes: Mapping[str, Any]
+) -> tuple[Grid, Shape]:
+    """Return the grid of a call, and the shape in elements that stands for it.
+
+    Parameters
+    ----------
+    signature : Signature
+    slots : sequence of Slot
+    bound : sequence
+        The memory for each slot, None where it was left out.
+    grid : int or tuple of int or None
+        The caller's. By default the shape of the first writable array, else of the first array, else of the first
+        output.
+    shapes : mapping of str to shape
+        Of outputs.
+
+    Raises
+    ------
+    LaunchError
+    """
+    if grid is not None:
+        sizes = check_grid(signature, grid)
+        rank = len(grid) if hasattr(grid, "__len__") else 1
+        return sizes, tuple(reversed(sizes[:rank]))
+    pairs = [(s, b) for s, b in zip(slots, bound, strict=True) if not s.param.reference]
+    arrays = [(s, b) for s, b in pairs if b is not None]
+    chosen = next(((s, b) for s, b in arrays if s.param.writable), arrays[0] if arrays else None)
+    if chosen is not None:
+        shape = chosen[0].elements(chosen[1])
+        if not chosen[0].param.every:
+            _warn_of_grid(signature, chosen[0].param.name, math.prod(shape), arrays)
+    else:
+        missing = next((s.param.name for s, b in pairs if b is None), None)
+        if missing is None or missing not in shapes:
+            message = f"{signature.name}: no array gives the grid. Pass grid=(…), threads, x first."
+            raise LaunchError(message)
+        shape = check_shape(signature.name, missing, shapes[missing])
+    return grid_of_shape(signature, shape), shape
+
+
+def _warn_of_grid(signature: Signature, name: str, threads: int, arrays: list[tuple[Slot, Any]]) -> None:
+    """Warn when the grid has the shape of a histogram's bins, but the data that threads go through is longer."""
+    for slot, array in arrays:
+        count = array.size // slot.components
+        if slot.param.every and count > threads:
+            what = f"each thread takes its own element of {slot.param.name!r}, which has {count:,}"
+            message = f"the grid has the shape of {name!r}, {threads:,} threads, but {what}. Pass grid={count}."
+            warnings.warn(f"{signature.name}: {message}", MetalnbWarning, stacklevel=5)
+            return
+
+
 def default_threadgroup(signature: Signature, grid: Grid) -> Grid:
     """Choose a threadgroup: 256 threads (or the kernel's own maximum), 32 wide where there is more than one row."""
     budget = signature.max_threads or _DEFAULT
@@ -90,7 +163,6 @@ def check_threadgroup(
     signature: Signature,
     threadgroup: Any,
     grid: Grid,
-    most: int = MAX_THREADS,
     tuned: Mapping[int, Grid] | None = None,
 ) -> Grid:
     """Check a caller's threadgroup, or choose one.
@@ -116,9 +188,9 @@ def check_threadgroup(
     if threads > MAX_THREADS:
         message = f"{signature.name}: threadgroup {shown} is {threads} threads; Metal allows {MAX_THREADS}."
         raise LaunchError(message)
-    limit = min(signature.max_threads or most, most)
+    limit = signature.max_threads or MAX_THREADS
     if threads > limit:
-        why = "[[max_total_threads_per_threadgroup]]" if signature.max_threads else "what the engine can run"
+        why = "[[max_total_threads_per_threadgroup]]"
         message = f"{signature.name}: threadgroup {shown} is {threads} threads; this kernel allows {limit} ({why})."
         raise LaunchError(message)
     return sizes

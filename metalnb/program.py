@@ -49,7 +49,7 @@ class Program(Mapping[str, Kernel]):
         self.engine = engine
         self.reflection = reflection
         self.kernels: Mapping[str, Kernel] = MappingProxyType(
-            {name: Kernel(unit, engine, reflection, recipe) for name, unit in units.items()},
+            {name: Kernel(unit, engine, reflection, self) for name, unit in units.items()},
         )
 
     @property
@@ -134,12 +134,7 @@ class Program(Mapping[str, Kernel]):
         ArgumentError
             For a constant that the text has not, or a value that does not fit.
         """
-        if not constants:
-            return self
-        made = self.recipe
-        return from_recipe(
-            Recipe(made.source, {**made.constants, **constants}, made.math, made.headers, made.engine, made.name)
-        )
+        return from_recipe(self.recipe.specialized(constants)) if constants else self
 
     def dtype(self, struct: str) -> np.dtype[np.void]:
         """Give the NumPy dtype of one of the cell's structs, laid out as the kernel sees it.

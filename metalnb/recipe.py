@@ -29,10 +29,19 @@ class Recipe:
         self.name = name
 
     @property
+    def content(self) -> tuple[Any, ...]:
+        """All that the kernels depend on: the same in another cell, which diagnostics name otherwise."""
+        constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
+        return self.source, constants, self.math, tuple(sorted(self.headers.items())), self.engine
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """A hashable name of everything in it."""
-        constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
-        return self.source, constants, self.math, tuple(sorted(self.headers.items())), self.engine, self.name
+        return *self.content, self.name
+
+    def specialized(self, constants: Mapping[str, Any]) -> Recipe:
+        """Return the recipe with other values for some of its function constants."""
+        return Recipe(self.source, {**self.constants, **constants}, self.math, self.headers, self.engine, self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Recipe, (self.source, self.constants, self.math, self.headers, self.engine, self.name)

@@ -11,8 +11,6 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from .errors import MetalnbError
-
 __all__ = ["ansi", "render"]
 
 _HERE = str(Path(__file__).parent)
@@ -31,8 +29,8 @@ def ansi(part: str, text: str) -> str:
     return f"\x1b[{_COLOURS[part]}m{text}\x1b[0m"
 
 
-def render(error: MetalnbError) -> list[str]:
-    """Give the lines that IPython shows for an error.
+def render(error: Any) -> list[str]:
+    """Return the lines that IPython shows for an error.
 
     Parameters
     ----------
@@ -56,7 +54,7 @@ def render(error: MetalnbError) -> list[str]:
     return [*lines[:-1], message]
 
 
-def _message(error: MetalnbError, *, coloured: bool) -> str:
+def _message(error: Any, *, coloured: bool) -> str:
     name = type(error).__name__
     text = error.report(ansi) if coloured else error.report()
     return f"{ansi('error', name) if coloured else name}: {text}"

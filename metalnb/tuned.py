@@ -8,27 +8,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from . import cache
+from .engine.base import Grid
 from .launch import MAX_THREADS, dimensions
-
-if TYPE_CHECKING:
-    from .engine.base import Engine, Grid
-    from .recipe import Recipe
 
 __all__ = ["forget", "key_of", "recall", "remember"]
 
 _KIND = "tuned"
 
 
-def key_of(recipe: Recipe, kernel: str, engine: Engine) -> str:
-    """Name a kernel by all that it is made from, and the device.
-
-    How diagnostics name the cell is left out: it is the same kernel in another cell.
-    """
-    parts = recipe.key[:-1]  # the last is that name
-    return cache.digest(repr(parts), kernel, engine.caps.device)
+def key_of(content: tuple[Any, ...], kernel: str, device: str) -> str:
+    """Return the key of a kernel: all that its program is made from, its name, and the device's."""
+    return cache.digest(repr(content), kernel, device)
 
 
 def recall(key: str) -> dict[int, Grid]:

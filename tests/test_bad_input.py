@@ -466,7 +466,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "configure: argument 'settings' [[buffer(1)]] is constant Settings&; got an array of records, shape (2,). Pass a dict {'gain': …, 'inner': …, 'weights': …}, a dataclass or a NumPy record.",
     ),
-    "no grid": (mnb.LaunchError, "configure: no array tells the grid. Pass grid=(…), threads, x first."),
+    "no grid": (mnb.LaunchError, "configure: no array gives the grid. Pass grid=(…), threads, x first."),
     "grid of text": (
         mnb.LaunchError,
         "blur: grid is 1 to 3 whole numbers of threads, x first, each not negative and below 2^32; got '4'.",

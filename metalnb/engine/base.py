@@ -91,7 +91,9 @@ class Ticket(Protocol):
     """
 
     @property
-    def elapsed(self) -> Callable[[], float | None]: ...
+    def elapsed(self) -> Callable[[], float | None]:
+        """What tells the time that it took."""
+        ...
 
     def wait(self) -> None:
         """Block until the dispatch is done. May be called again, from any thread.
@@ -146,10 +148,14 @@ class Engine(Protocol):
     observers: tuple[Observer, ...]
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What it is called."""
+        ...
 
     @property
-    def caps(self) -> Caps: ...
+    def caps(self) -> Caps:
+        """What it can do."""
+        ...
 
     def text(self, unit: Unit) -> str:
         """Return the text that the target's compiler is given for a kernel, for people to read."""

@@ -80,4 +80,5 @@ class Stopwatch:
             self._seconds = math.nan if failed else time.perf_counter() - self._started
 
     def __call__(self) -> float | None:
+        """Return the seconds; None before the wait has ended, NaN when the dispatch failed."""
         return self._seconds

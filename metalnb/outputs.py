@@ -1,0 +1,80 @@
+"""The buffers that a call leaves out: their shapes, and their memory, allocated once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .binding import Memory, Slot
+from .errors import ArgumentError
+from .launch import Shape, check_shape
+from .resident import Resident
+
+__all__ = ["make_outputs", "refuse_shapes"]
+
+
+def make_outputs(
+    slots: Sequence[Slot],
+    bound: list[Memory | None],
+    shape: Shape,
+    shapes: Mapping[str, Any],
+    held: tuple[Resident, ...],
+) -> list[Any]:
+    """Make the outputs of a call, and bind them.
+
+    Parameters
+    ----------
+    slots : sequence of Slot
+    bound : list
+        The memory for each slot; None, where it was left out, is filled in.
+    shape : tuple of int
+        In elements, for the outputs that ``shapes`` does not name.
+    shapes : mapping of str to shape
+    held : tuple of Resident
+        The call's arrays on the engine: when there are any, the outputs are such arrays too, except for records.
+
+    Returns
+    -------
+    list of numpy.ndarray or Array
+    """
+    outputs: list[Any] = []
+    left_out = []
+    for i, slot in enumerate(slots):
+        if bound[i] is None:
+            name = slot.param.name
+            left_out.append(name)
+            own = check_shape(slot.kernel, name, shapes[name]) if name in shapes else shape
+            output, bound[i] = _make(slot, own, None if slot.dtype.names else next(iter(held), None))
+            outputs.append(output)
+    refuse_shapes(slots, shapes, left_out)
+    return outputs
+
+
+def _make(slot: Slot, shape: Shape, beside: Resident | None) -> tuple[Any, Memory]:
+    """Make one output, where another array lives or in NumPy's memory; return it and its memory."""
+    whole = slot.output_shape(shape)
+    try:
+        if beside is None:
+            made = np.zeros(whole, slot.dtype)
+            return made, made
+        resident = beside.__metal_zeros__(whole, slot.dtype)
+    except (ValueError, MemoryError) as error:
+        message = f"{slot.label}; no memory for an output of shape {shape}: {str(error).rstrip('.')}."
+        raise ArgumentError(message) from None
+    return resident, resident.__metal_memory__()
+
+
+def refuse_shapes(slots: Sequence[Slot], shapes: Mapping[str, Any], left_out: Sequence[str] = ()) -> None:
+    """Refuse shapes of buffers that were not left out.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    for name in shapes:
+        if name not in left_out:
+            names = ", ".join(sorted(left_out)) or "none"
+            message = f"shapes[{name!r}] names no buffer that was left out (left out: {names})."
+            raise ArgumentError(f"{slots[0].kernel if slots else 'kernel'}: {message}")
