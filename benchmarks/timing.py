@@ -22,8 +22,8 @@ import numpy as np
 from report import Row, median, show
 
 import metalnb as mnb
+from metalnb.call.kernel import Dispatch
 from metalnb.engine.observation import Observable, observe
-from metalnb.kernel import Dispatch
 
 HERE = Path(__file__).parent
 SOURCE = """

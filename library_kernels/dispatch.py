@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.stream import start
-from ..kernel import Kernel
+from ..call.kernel import Kernel
 from .moving import copy_into
 
 __all__ = ["contiguous", "dispatch"]

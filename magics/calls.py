@@ -13,7 +13,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from ..kernel import Kernel
+from ..call.kernel import Kernel
 from .session import Session
 
 __all__ = ["Call", "evaluated", "parsed", "split"]

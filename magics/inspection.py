@@ -7,7 +7,7 @@ from typing import Any
 
 from IPython.core import page
 
-from ..descriptions import bundle
+from ..display.descriptions import bundle
 from ..msl.describe import describe, describe_name
 from .completer import metal_text
 from .session import Session

@@ -11,9 +11,9 @@ from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from ..cache import Usage, store
+from ..call.kernel import Kernel
 from ..display import Listing, Source, Table, nbytes
 from ..engine import EngineStatus, engines, use
-from ..kernel import Kernel
 from .options import unquoted
 from .session import Session
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from ..call.kernel import Kernel
 from ..display import Source
-from ..kernel import Kernel
 from ..program import Program, compile
 
 __all__ = ["Header", "Session"]

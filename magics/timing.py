@@ -10,7 +10,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ..kernel import Kernel
+from ..call.kernel import Kernel
 from ..timing.compare import Comparison, compare
 from ..timing.measure import measure
 from ..timing.record import Timing

@@ -20,119 +20,77 @@ from .errors import (
     MetalnbWarning,
 )
 
-if TYPE_CHECKING:
-    from .arrays.array import Array
-    from .arrays.convert import array, asarray, from_dlpack
-    from .arrays.inspection import can_cast, finfo, iinfo, isdtype, result_type
-    from .arrays.memory import MemoryInfo, clear_cache, memory_info
-    from .arrays.stream import synchronize
-    from .engine import EngineStatus, engines, use
-    from .kernel import Kernel
-    from .library_kernels.expressions import elementwise
-    from .library_kernels.monoid import reduction
-    from .program import Program, compile, load
-    from .timing.compare import Comparison, compare
-    from .timing.limits import Limits, limits
-    from .timing.measure import measure
-    from .timing.record import Timing, Traffic
-    from .timing.roofline import Roofline, roofline
-    from .validation.record import Validation
-    from .validation.run import validate
-    from .widgets.dashboard import dashboard
-    from .widgets.explore import explore
-    from .widgets.monitor import monitor
-    from .widgets.tune import tune
+if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
+    from .arrays.array import Array as Array
+    from .arrays.convert import array as array
+    from .arrays.convert import asarray as asarray
+    from .arrays.convert import from_dlpack as from_dlpack
+    from .arrays.inspection import can_cast as can_cast
+    from .arrays.inspection import finfo as finfo
+    from .arrays.inspection import iinfo as iinfo
+    from .arrays.inspection import isdtype as isdtype
+    from .arrays.inspection import result_type as result_type
+    from .arrays.memory import MemoryInfo as MemoryInfo
+    from .arrays.memory import clear_cache as clear_cache
+    from .arrays.memory import memory_info as memory_info
+    from .arrays.stream import synchronize as synchronize
+    from .call.kernel import Kernel as Kernel
+    from .engine import EngineStatus as EngineStatus
+    from .engine import engines as engines
+    from .engine import use as use
+    from .library_kernels.expressions import elementwise as elementwise
+    from .library_kernels.monoid import reduction as reduction
+    from .program import Program as Program
+    from .program import compile as compile
+    from .program import load as load
+    from .timing.compare import Comparison as Comparison
+    from .timing.compare import compare as compare
+    from .timing.limits import Limits as Limits
+    from .timing.limits import limits as limits
+    from .timing.measure import measure as measure
+    from .timing.record import Timing as Timing
+    from .timing.record import Traffic as Traffic
+    from .timing.roofline import Roofline as Roofline
+    from .timing.roofline import roofline as roofline
+    from .validation.record import Validation as Validation
+    from .validation.run import validate as validate
+    from .widgets.dashboard import dashboard as dashboard
+    from .widgets.explore import explore as explore
+    from .widgets.monitor import monitor as monitor
+    from .widgets.tune import tune as tune
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ArgumentError",
-    "Array",
-    "Comparison",
-    "CompileError",
-    "EngineStatus",
-    "EngineUnavailable",
-    "Kernel",
-    "KernelFault",
-    "LaunchError",
-    "Limits",
-    "MemoryInfo",
-    "MetalnbError",
-    "MetalnbWarning",
-    "Program",
-    "Roofline",
-    "Timing",
-    "Traffic",
-    "Validation",
-    "array",
-    "asarray",
-    "can_cast",
-    "clear_cache",
-    "compare",
-    "compile",
-    "dashboard",
-    "elementwise",
-    "engines",
-    "explore",
-    "finfo",
-    "from_dlpack",
-    "iinfo",
-    "isdtype",
-    "limits",
-    "load",
-    "measure",
-    "memory_info",
-    "monitor",
-    "reduction",
-    "result_type",
-    "roofline",
-    "synchronize",
-    "tune",
-    "use",
-    "validate",
-]
-
-# Public name -> module that has it, imported on first use.
-_LAZY = {
-    "Array": "arrays.array",
-    "array": "arrays.convert",
-    "asarray": "arrays.convert",
-    "from_dlpack": "arrays.convert",
-    "can_cast": "arrays.inspection",
-    "finfo": "arrays.inspection",
-    "iinfo": "arrays.inspection",
-    "isdtype": "arrays.inspection",
-    "result_type": "arrays.inspection",
-    "MemoryInfo": "arrays.memory",
-    "clear_cache": "arrays.memory",
-    "memory_info": "arrays.memory",
-    "synchronize": "arrays.stream",
-    "EngineStatus": "engine",
-    "engines": "engine",
-    "use": "engine",
-    "Kernel": "kernel",
-    "elementwise": "library_kernels.expressions",
-    "reduction": "library_kernels.monoid",
-    "Program": "program",
-    "compile": "program",
-    "load": "program",
-    "Comparison": "timing.compare",
-    "compare": "timing.compare",
-    "Limits": "timing.limits",
-    "limits": "timing.limits",
-    "measure": "timing.measure",
-    "Validation": "validation.record",
-    "validate": "validation.run",
-    "Roofline": "timing.roofline",
-    "roofline": "timing.roofline",
-    "Timing": "timing.record",
-    "Traffic": "timing.record",
-    "dashboard": "widgets.dashboard",
-    "explore": "widgets.explore",
-    "monitor": "widgets.monitor",
-    "tune": "widgets.tune",
+# The public names, by the module that has them: imported on first use.
+_PUBLIC = {
+    "arrays.array": ("Array",),
+    "arrays.convert": ("array", "asarray", "from_dlpack"),
+    "arrays.inspection": ("can_cast", "finfo", "iinfo", "isdtype", "result_type"),
+    "arrays.memory": ("MemoryInfo", "clear_cache", "memory_info"),
+    "arrays.stream": ("synchronize",),
+    "call.kernel": ("Kernel",),
+    "engine": ("EngineStatus", "engines", "use"),
+    "library_kernels.expressions": ("elementwise",),
+    "library_kernels.monoid": ("reduction",),
+    "program": ("Program", "compile", "load"),
+    "timing.compare": ("Comparison", "compare"),
+    "timing.limits": ("Limits", "limits"),
+    "timing.measure": ("measure",),
+    "timing.record": ("Timing", "Traffic"),
+    "timing.roofline": ("Roofline", "roofline"),
+    "validation.record": ("Validation",),
+    "validation.run": ("validate",),
+    "widgets.dashboard": ("dashboard",),
+    "widgets.explore": ("explore",),
+    "widgets.monitor": ("monitor",),
+    "widgets.tune": ("tune",),
 }
+_HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
 
+__all__ = [  # noqa: PLE0604  (strings: the table's)
+    "ArgumentError", "CompileError", "EngineUnavailable", "KernelFault", "LaunchError", "MetalnbError",
+    "MetalnbWarning", *_HOMES,
+]  # fmt: skip
 
 _MODULES = ("random",)
 _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})
@@ -141,8 +99,8 @@ _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})
 # What is looked up is kept among this module's globals: `sum`, `abs`, `bool` and their kin must not be used as Python's
 # own in this file.
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     elif name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     else:

@@ -12,9 +12,9 @@ import pytest
 
 import metalnb as mnb
 from metalnb import cache
-from metalnb import program as programs
 from metalnb.engine import clang
 from metalnb.msl import prelude
+from metalnb.program import compiled as programs
 
 KINDS = ("signatures", "spirv", "device")
 

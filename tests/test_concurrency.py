@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb import program as programs
+from metalnb.program import compiled as programs
 
 TIMES = 100
 TEXTS = 12  # different ones among them; the rest are found on disk
@@ -97,7 +97,7 @@ PROCESS = """
 import sys
 import numpy as np
 import metalnb as mnb
-from metalnb import program as programs
+from metalnb.program import compiled as programs
 cell = sys.stdin.read()
 x = np.arange(100, dtype=np.int32)
 for a in (n % {texts} for n in range({times})):

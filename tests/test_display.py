@@ -9,7 +9,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.display import Card, Listing, Source, Table, cards_html, cards_text, nbytes
-from metalnb.highlight import highlight
+from metalnb.display.highlight import highlight
 from metalnb.msl.signature import Param, Reflection, Signature, Type
 
 CELL = """\

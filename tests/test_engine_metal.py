@@ -10,8 +10,8 @@ from metal_module import metal_module
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.call.kernel import Kernel
 from metalnb.engine.metal import MetalEngine, open_engine
-from metalnb.kernel import Kernel
 from metalnb.msl.assembly import Assembly
 from metalnb.msl.scan import scan
 from metalnb.msl.versions import newer

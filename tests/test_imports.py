@@ -10,16 +10,20 @@ from pathlib import Path
 
 import pytest
 
+import metalnb
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A package's name stands for all its modules; a new module must be given its place here.
 LAYERS = (
-    ("errors", "tracebacks", "dtypes", "cache", "bundled"),
+    ("errors", "tracebacks", "dtypes", "cache"),
     ("msl",),
     # Functions of the records below; what those above add to it are records too.
-    ("display", "highlight", "descriptions"),
+    ("display",),
     ("engine",),
-    ("layouts", "recipe", "resident", "launch", "binding", "front_end", "program", "kernel", "metalcompute", "tuned"),
+    ("metalcompute",),
+    ("call",),
+    ("program",),
     ("arrays", "library_kernels", "random"),
     ("timing",),
     ("validation",),
@@ -104,6 +108,13 @@ def test_every_module_has_a_layer() -> None:
     assert {name.split(".")[0] for name in modules(ROOT / "metalnb")} <= RANK.keys()
 
 
+def test_the_lazy_names_are_those_that_type_checkers_see() -> None:
+    tree = ast.parse((ROOT / "metalnb" / "__init__.py").read_text("utf-8"))
+    block = next(n for n in tree.body if isinstance(n, ast.If))
+    seen = {a.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert seen == metalnb._HOMES
+
+
 def test_the_rooms_are_part_of_the_graph() -> None:
     known = modules(ROOT / "metalnb")
     assert {"magics.__init__", "library_kernels.__init__"} <= known.keys()
@@ -138,8 +149,8 @@ def test_every_spelling_of_a_climbing_import_is_seen(tmp_path: Path, line: str) 
 
 
 def test_a_climbing_import_is_seen_from_a_folder(tmp_path: Path) -> None:
-    known = write_package(tmp_path, msl__scan="from ..kernel import Kernel", msl____init__="", kernel="")
-    assert upward(known) == ["msl.scan imports kernel, which stands above it"]
+    known = write_package(tmp_path, msl__scan="from ..call import Kernel", msl____init__="", call="")
+    assert upward(known) == ["msl.scan imports call, which stands above it"]
 
 
 def test_imports_along_a_layer_and_downward_are_fine(tmp_path: Path) -> None:

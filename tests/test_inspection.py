@@ -9,7 +9,7 @@ from ipykernel.ipkernel import IPythonKernel
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from metalnb.descriptions import bundle
+from metalnb.display.descriptions import bundle
 from metalnb.msl import describe as module
 from metalnb.msl.describe import Description, describe, describe_name
 from metalnb.msl.reference import entries

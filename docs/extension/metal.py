@@ -12,8 +12,8 @@ from pygments.lexers.c_cpp import CppLexer
 from pygments.token import Comment, Generic, Keyword, Name, Text
 from sphinx.application import Sphinx
 
+from metalnb.display.highlight import _TYPE, _WORDS
 from metalnb.dtypes import layout_of
-from metalnb.highlight import _TYPE, _WORDS
 
 
 class MetalLexer(CppLexer):

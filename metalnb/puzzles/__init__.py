@@ -21,9 +21,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from metalnb.call.kernel import Kernel
 from metalnb.display import Source
 from metalnb.errors import ArgumentError
-from metalnb.kernel import Kernel
 
 from . import simple, together
 from .check import Verdict, check_kernel

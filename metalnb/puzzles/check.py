@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.call.kernel import Kernel
 from metalnb.errors import MetalnbError
-from metalnb.kernel import Kernel
 from metalnb.validation import Event, watch
 
 from .order import turned

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.call.kernel import Kernel
 from metalnb.errors import ArgumentError
-from metalnb.kernel import Kernel
 from metalnb.validation import Event, Validation, watch
 
 from .puzzle import Puzzle

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from metalnb.kernel import Kernel
+from metalnb.call.kernel import Kernel
 from metalnb.validation import twin_of
 
 __all__ = ["turned"]

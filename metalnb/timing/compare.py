@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import ArgumentError
-from metalnb.kernel import Dispatch, Kernel
 
 from .measure import job_of, name_of
 from .others import Others

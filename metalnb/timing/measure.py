@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from metalnb import engine as engines
+from metalnb.call.engine_arrays import residents
+from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.display import nbytes
 from metalnb.errors import ArgumentError, LaunchError
-from metalnb.kernel import Dispatch, Kernel
 from metalnb.msl.signature import Param
-from metalnb.resident import residents
 
 from . import sample, traffic
 from .limits import Limits, limits

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from metalnb.arrays.stream import synchronize
+from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.engine.base import Clocked, Engine
-from metalnb.kernel import Dispatch, Kernel
 from metalnb.program import compile
 
 __all__ = ["CallJob", "DispatchJob", "Job", "Samples", "batches", "cold", "count_for", "empty_dispatch", "lasting"]

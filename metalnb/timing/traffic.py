@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from metalnb.call.kernel import Dispatch
 from metalnb.errors import ArgumentError
-from metalnb.kernel import Dispatch
 from metalnb.msl.signature import Param
 
 from .record import Traffic

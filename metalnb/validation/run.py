@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from metalnb.arrays.stream import synchronize
+from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import ArgumentError
-from metalnb.kernel import Dispatch, Kernel
 
 from .ledger import Ledger
 from .record import Buffer, Validation

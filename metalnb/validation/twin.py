@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 
+from metalnb.call.kernel import Kernel
 from metalnb.errors import CompileError, MetalnbWarning
-from metalnb.kernel import Kernel
 from metalnb.program import compile
 
 __all__ = ["twin_of"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from metalnb.call.grids import MAX_THREADS, default_threadgroup
 from metalnb.engine.base import Grid
-from metalnb.launch import MAX_THREADS, default_threadgroup
 from metalnb.msl.signature import Signature
 
 from .quick import trimmed

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from metalnb.arrays.stream import synchronize
+from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.call.packing import type_dtype
 from metalnb.engine.base import Grid
 from metalnb.errors import ArgumentError, LaunchError
-from metalnb.kernel import Dispatch, Kernel
-from metalnb.layouts import type_dtype
 from metalnb.msl.signature import Param
 
 __all__ = ["Part", "Problem", "problem"]

@@ -6,8 +6,8 @@ import functools
 import time
 
 from metalnb import engine as engines
+from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Clocked
-from metalnb.kernel import Dispatch
 from metalnb.timing import sample, traffic
 from metalnb.timing.limits import limits
 from metalnb.timing.record import Timing

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from metalnb.call.grids import check_threadgroup
+from metalnb.call.packing import check_constant
 from metalnb.errors import ArgumentError
-from metalnb.launch import check_threadgroup
-from metalnb.layouts import check_constant
 from metalnb.timing.record import Timing
 
 from .groups import all_groups

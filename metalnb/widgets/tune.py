@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from metalnb.call.kernel import Kernel
 from metalnb.errors import LaunchError
-from metalnb.kernel import Kernel
 
 from .guarded import Guarded
 from .problem import Problem, problem

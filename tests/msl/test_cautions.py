@@ -14,9 +14,9 @@ import pytest
 from msl.cells import place, program
 
 import metalnb as mnb
-from metalnb import program as programs
 from metalnb.errors import Diagnostic
 from metalnb.msl.cautions import cautions
+from metalnb.program import compiled as programs
 
 # Name, text, message, hint. The message's place is marked.
 WARNED = (

@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .errors import ArgumentError
-from .layouts import described, pack, type_dtype
-from .msl.signature import Param, Reflection, Signature
-from .resident import is_resident
+from metalnb.errors import ArgumentError
+from metalnb.msl.signature import Param, Reflection, Signature
+
+from .engine_arrays import is_resident
+from .packing import described, pack, type_dtype
 
 __all__ = ["Binder", "Memory", "Slot"]
 

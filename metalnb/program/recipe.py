@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .errors import ArgumentError, CompileError, Diagnostic
-from .msl.includes import is_header
-from .msl.scan import MAIN
+from metalnb.errors import ArgumentError, CompileError, Diagnostic
+from metalnb.msl.includes import is_header
+from metalnb.msl.scan import MAIN
 
 __all__ = ["Recipe", "decoded", "header_name", "text"]
 

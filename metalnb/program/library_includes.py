@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["bundled"]
 
-_FOLDER = Path(__file__).parent / "library_kernels" / "metal"
+_FOLDER = Path(__file__).parent.parent / "library_kernels" / "metal"
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]metalnb/([\w.]+)[>"]', re.MULTILINE)
 
 

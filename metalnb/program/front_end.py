@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import cache
-from .errors import ArgumentError
-from .layouts import check_constant
-from .msl.lower import Unit
-from .msl.scan import Cell, Instantiation, instantiations, scan
-from .msl.signature import Constant, Reflection
+from metalnb import cache
+from metalnb.call.packing import check_constant
+from metalnb.errors import ArgumentError
+from metalnb.msl.lower import Unit
+from metalnb.msl.scan import Cell, Instantiation, instantiations, scan
+from metalnb.msl.signature import Constant, Reflection
+
 from .recipe import Recipe
 
 __all__ = ["read"]
@@ -66,7 +67,7 @@ def _reflection(recipe: Recipe, cell: Cell, headers: dict[str, Cell]) -> Reflect
             return Reflection.from_json(json.loads(kept))
         except (ValueError, KeyError, TypeError):
             pass  # damaged: made again
-    from .msl.reflect import reflect
+    from metalnb.msl.reflect import reflect
 
     found = reflect(cell, headers, _made(cell, headers))
     cache.store().put(key, "signatures", json.dumps(found.to_json()).encode())
@@ -77,7 +78,7 @@ def _made(cell: Cell, headers: dict[str, Cell]) -> tuple[Instantiation, ...]:
     """Find the instantiations: in the text itself or, when macros make them, in the preprocessor's output."""
     if not (cell.expands or any(h.expands for h in headers.values())):
         return tuple(i for c in (*headers.values(), cell) for i in c.instantiations)
-    from .engine.clang import expand
+    from metalnb.engine.clang import expand
 
     return instantiations(expand(cell, headers))
 
@@ -85,7 +86,7 @@ def _made(cell: Cell, headers: dict[str, Cell]) -> tuple[Instantiation, ...]:
 @functools.cache
 def _front_end() -> str:
     """Name the state of the front end: what was reflected by another one is not used."""
-    here = Path(__file__).parent
+    here = Path(__file__).parent.parent
     files = [here / "dtypes.py", *(f for f in (here / "msl").rglob("*") if f.is_file() and f.suffix != ".pyc")]
     return cache.fingerprint(files)
 

@@ -10,9 +10,11 @@ import re
 from html import escape
 from typing import Any
 
-from .dtypes import layout_of
+from metalnb.dtypes import layout_of
 
-__all__ = ["highlight"]
+from .frame import framed
+
+__all__ = ["Source", "highlight"]
 
 # MSL 4 (address spaces) and 5.1 (functions).
 _WORDS = frozenset({"kernel", "device", "constant", "threadgroup", "thread"})
@@ -55,3 +57,15 @@ def _class(kind: Any, word: str) -> str:
         return "t"
     classes = {Keyword: "k", Literal.String: "s", Literal.Number: "m", Name.Function: "f"}
     return next((name for token, name in classes.items() if kind in token), "")
+
+
+class Source(str):
+    """MSL, or text made of it, that a notebook shows highlighted."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return framed(f'<pre class="metalnb-code">{highlight(self)}</pre>')

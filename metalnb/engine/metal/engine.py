@@ -1,88 +1,33 @@
-"""The Metal engine: an Apple GPU through metalcompute, or through its double where there is none.
-
-metalcompute dispatches one row of whole threadgroups, as large as the kernel allows. So the kernel is rewritten
-(`metalnb.msl.lower_metal`) to find its place in any grid from its place in that row, and compiled anew for each number
-of threads in a threadgroup, as a multiple of 32: metalcompute takes only whole SIMD-groups.
-
-Which threads of a row may be idle decides whether a barrier is right. The threads that only fill up the last SIMD-group
-leave at the start of the kernel: an Apple GPU's barrier waits for SIMD-groups, and each still has a live thread that
-reaches it. A SIMD-group of which no thread is left would be another matter (MSL 6.9 wants every thread of the
-threadgroup to reach a barrier). So the smaller threadgroups at a grid's far edges are not dispatched in the size of the
-others with idle SIMD-groups: where the cell has a threadgroup barrier, each region of equal threadgroups is a dispatch
-of its own, at most eight in all. Without a barrier nothing tells the difference, and one dispatch does.
-"""
+"""The engine: a kernel rewritten for metalcompute, and its dispatches."""
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import math
-import os
-import platform
 import struct
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault, LaunchError
+from metalnb.engine.base import Caps, Grid, SharedMemory
+from metalnb.engine.grid_split import equal_boxes
+from metalnb.engine.observation import Observable, Stopwatch
+from metalnb.engine.staging import Staging
+from metalnb.errors import CompileError, Diagnostic, LaunchError
 from metalnb.msl.assembly import MetalText
 from metalnb.msl.lower import Unit
 from metalnb.msl.lower_metal import as_written, metal
 from metalnb.msl.versions import newer, words
 
-from .base import Caps, Grid, SharedMemory, refuse_device
-from .grid_split import equal_boxes
-from .observation import Observable, Stopwatch
-from .staging import Result, Staging
+from .ticket import MetalTicket
 
-__all__ = ["MetalEngine", "open_engine"]
+__all__ = ["MetalEngine"]
 
 _MSL = (2, 3)
 _SIMD = 32
 _BUFFERS = 31
 _RECORD = struct.Struct("16I")  # struct metalnb_launch of lower_metal; `seen` is its last member
-_NEEDS = "engine 'metal' needs macOS 14 and metalcompute: pip install metalcompute"
-
-
-def open_engine(device: int = 0, *, module: Any = None) -> MetalEngine:
-    """Open the engine.
-
-    Parameters
-    ----------
-    device : int, optional
-        0 is the system's own choice; others count metalcompute's `get_devices`.
-    module : module, optional
-        What speaks metalcompute's API; by default metalcompute, or with ``METALNB_METALCOMPUTE=double`` the double.
-
-    Raises
-    ------
-    EngineUnavailable
-        When there is no Metal on this machine, or no such device.
-    """
-    module = module or _metalcompute()
-    if device:
-        count = len(module.get_devices())
-        if device >= count:
-            refuse_device("metal", device, count)
-    try:
-        return MetalEngine(module, device)
-    except module.error as error:
-        message = f"engine 'metal' found no Metal device: {error}"
-        raise EngineUnavailable(message) from error
-
-
-def _metalcompute() -> Any:
-    if os.environ.get("METALNB_METALCOMPUTE") == "double":
-        return importlib.import_module("metalnb.metalcompute")
-    if platform.system() != "Darwin":
-        raise EngineUnavailable(_NEEDS)
-    try:
-        return importlib.import_module("metalcompute")
-    except ImportError as error:
-        raise EngineUnavailable(_NEEDS) from error
 
 
 @dataclass(slots=True)
@@ -94,64 +39,6 @@ class MetalBinary:
     threadgroup_bytes: int = 0  # metalcompute does not tell; too much fails when it is launched
     functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-class MetalTicket:
-    """A dispatch under way.
-
-    Attributes
-    ----------
-    elapsed : Stopwatch
-    results : list of Result
-        Those still to be copied back.
-    """
-
-    def __init__(
-        self, name: str, runs: list[tuple[Any, Any, int]], results: list[Result], staging: Staging, held: Any,
-        elapsed: Stopwatch,
-    ) -> None:  # fmt: skip
-        self.elapsed = elapsed
-        self.results = results
-        self._name = name
-        self._runs = runs  # (handle, launch record, threads in a threadgroup)
-        self._staging = staging
-        self._held = held
-        self._lock = threading.Lock()
-
-    def wait(self) -> None:
-        """Wait, and copy the results to where the caller wants them.
-
-        Raises
-        ------
-        KernelFault
-            When the dispatch did not run as it was meant to.
-        """
-        with self._lock:
-            records = [(record, threads) for _, record, threads in self._runs]
-            self._runs.clear()  # deleting a handle waits
-            self._staging.fetch(self.results)
-            self.results, self._held = [], None
-        try:
-            for record, threads in records:
-                self._check(record, threads)
-        except KernelFault:
-            self.elapsed.stop(failed=True)
-            raise
-        self.elapsed.stop()
-
-    def _check(self, record: Any, threads: int) -> None:
-        """See that the GPU began, in threadgroups of the size asked for: metalcompute reads no command buffer's error.
-
-        The record is None for a kernel that was dispatched as written.
-        """
-        if record is None:
-            return
-        seen = int(np.frombuffer(record, np.uint32)[15])
-        if seen == 0:
-            raise KernelFault(f"{self._name}: the GPU did not run it; metalcompute does not tell why.")
-        if seen != threads:
-            message = f"{self._name}: the GPU ran threadgroups of {seen} threads where {threads} were asked for."
-            raise KernelFault(f"{message} Choose a threadgroup of at most {seen}.")
 
 
 class MetalEngine(Observable, SharedMemory):

@@ -8,10 +8,11 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from metalnb.engine.base import Grid
+from metalnb.errors import ArgumentError, LaunchError, MetalnbWarning
+from metalnb.msl.signature import Signature
+
 from .binding import Slot
-from .engine.base import Grid
-from .errors import ArgumentError, LaunchError, MetalnbWarning
-from .msl.signature import Signature
 
 __all__ = [
     "MAX_THREADS", "Shape", "check_grid", "check_places", "check_shape", "check_threadgroup", "default_threadgroup",

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .engine.base import Grid
-from .errors import LaunchError
-from .msl.signature import Signature
+from metalnb.engine.base import Grid
+from metalnb.errors import LaunchError
+from metalnb.msl.signature import Signature
 
 __all__ = ["check_memory", "memory_sizes", "refuse_memory"]
 

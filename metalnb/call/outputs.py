@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.errors import ArgumentError
+
 from .binding import Memory, Slot
-from .errors import ArgumentError
-from .launch import Shape, check_shape
-from .resident import Resident
+from .engine_arrays import Resident
+from .grids import Shape, check_shape
 
 __all__ = ["make_outputs", "refuse_shapes"]
 

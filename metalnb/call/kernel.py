@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import tuned
+from metalnb.display import Card, bundle, cards_html
+from metalnb.engine.base import Binary, Engine, Grid, Ticket
+from metalnb.errors import MetalnbError
+from metalnb.msl.lower import Unit
+from metalnb.msl.signature import Reflection, Signature
+
+from . import tuned_threadgroups as tuned
 from .binding import Binder, Memory
-from .display import Card, bundle, cards_html
-from .engine.base import Binary, Engine, Grid, Ticket
-from .errors import MetalnbError
-from .launch import check_places, check_threadgroup, grid_of_call
-from .msl.lower import Unit
-from .msl.signature import Reflection, Signature
+from .engine_arrays import Resident, is_resident, refuse_engine, residents
+from .grids import check_places, check_threadgroup, grid_of_call
 from .outputs import make_outputs, refuse_shapes
-from .resident import Resident, is_resident, refuse_engine, residents
 from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
 
 __all__ = ["Dispatch", "Kernel"]

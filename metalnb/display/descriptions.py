@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from .display import framed
+from metalnb.msl.describe import Description
+
+from .frame import framed
 from .highlight import highlight
-from .msl.describe import Description
 
 __all__ = ["bundle"]
 

@@ -7,8 +7,8 @@ from typing import Any, NoReturn, Protocol, TypeGuard
 
 import numpy as np
 
-from .engine.base import Engine, Grid, Ticket
-from .errors import ArgumentError
+from metalnb.engine.base import Engine, Grid, Ticket
+from metalnb.errors import ArgumentError
 
 __all__ = ["Resident", "is_resident", "refuse_engine", "residents"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import Layout, layout_of, numpy_dtype
-from .errors import ArgumentError
-from .msl.signature import Constant, Reflection, Struct, Type
+from metalnb.dtypes import Layout, layout_of, numpy_dtype
+from metalnb.errors import ArgumentError
+from metalnb.msl.signature import Constant, Reflection, Struct, Type
 
 __all__ = ["check_constant", "described", "pack", "scalar", "struct_dtype", "type_dtype"]
 

@@ -12,19 +12,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import engine as engines
-from .bundled import bundled
-from .display import bundle, cards_html
-from .errors import ArgumentError, MetalnbWarning
+from metalnb import engine as engines
+from metalnb.call.kernel import Kernel
+from metalnb.call.packing import struct_dtype
+from metalnb.display import bundle, cards_html
+from metalnb.errors import ArgumentError, MetalnbWarning
+from metalnb.msl.cautions import warn
+from metalnb.msl.lower import Unit
+from metalnb.msl.signature import Reflection
+
 from .front_end import read
-from .kernel import Kernel
-from .layouts import struct_dtype
-from .msl.cautions import warn
-from .msl.lower import Unit
-from .msl.signature import Reflection
+from .library_includes import bundled
 from .recipe import Recipe, decoded, header_name, text
 
-__all__ = ["Program", "compile", "from_recipe", "load"]
+__all__ = ["Math", "Program", "compile", "from_recipe", "load"]
 
 Math = Literal["fast", "precise"]
 

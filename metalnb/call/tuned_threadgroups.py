@@ -10,9 +10,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from . import cache
-from .engine.base import Grid
-from .launch import MAX_THREADS, dimensions
+from metalnb import cache
+from metalnb.engine.base import Grid
+
+from .grids import MAX_THREADS, dimensions
 
 __all__ = ["forget", "key_of", "recall", "remember"]
 

@@ -1,0 +1,18 @@
+"""What a notebook shows of metalnb's records: each as text, and as HTML that says the same.
+
+Records and texts come in; text, HTML and MIME bundles go out. Nothing here computes, measures or knows an engine. The
+HTML is readable by its structure alone (GitHub removes styles), takes JupyterLab's own colours where they exist, and
+elsewhere mixes its greys from the text's colour, so that it suits a light page and a dark one.
+"""
+
+from __future__ import annotations
+
+from .card import Card, bundle, cards_html, cards_text
+from .frame import framed, mix, nbytes, note
+from .highlight import Source, highlight
+from .table import Listing, Table
+
+__all__ = [
+    "Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_text", "framed", "highlight", "mix", "nbytes",
+    "note",
+]  # fmt: skip

@@ -1,0 +1,179 @@
+"""The card of a kernel, and of a program: as text, and as HTML that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from metalnb.dtypes import SCALARS
+from metalnb.msl.signature import Param, Reflection, Signature
+
+from .frame import framed, note
+from .highlight import highlight
+from .table import Table, columns, html_table
+
+__all__ = ["Card", "bundle", "cards_html", "cards_text"]
+
+_LINES = 500  # of a cell's text that its card repeats
+_FULL = 4  # kernels of a program that get a card each; more of them are a table
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a kernel's card tells.
+
+    Attributes
+    ----------
+    signature : Signature
+    reflection : Reflection
+        Of its cell, for the fields of structs.
+    engine, device, math : str
+    constants : mapping of str to value
+        The function constants it was compiled with.
+    absent : frozenset of str
+        Parameters that a function constant removes.
+    threadgroup_bytes : int
+        What the kernel declares; 0 for none, or not known yet.
+    threadgroup_limit : int
+    source : str
+        The cell's text.
+    """
+
+    signature: Signature
+    reflection: Reflection
+    engine: str
+    device: str
+    math: str
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()
+    threadgroup_bytes: int = 0
+    threadgroup_limit: int = 32768
+    source: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The first line of the kernel's comment."""
+        return self.signature.doc.strip().split("\n", maxsplit=1)[0]
+
+    @property
+    def runs(self) -> str:
+        """Engine, device and math mode, in a line."""
+        return " · ".join(filter(None, (self.engine, self.device, f"{self.math} math")))
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What else there is to say, each with its label."""
+        facts = []
+        if self.threadgroup_bytes:
+            facts.append(("threadgroup memory", f"{self.threadgroup_bytes:,} of {self.threadgroup_limit:,} bytes"))
+        if self.signature.max_threads:
+            facts.append(("threads in a threadgroup", f"at most {self.signature.max_threads:,}"))
+        if self.constants:
+            facts.append(("function constants", ", ".join(f"{k} = {v!r}" for k, v in self.constants.items())))
+        return facts
+
+    def parameters(self) -> list[tuple[str, str, str, str, str]]:
+        """Give a row for each parameter: name, MSL type, attribute, access, what Python passes."""
+        rows = []
+        for p in self.signature.params:
+            access = "shared" if p.space == "threadgroup" else _ACCESS[p.use or ("update" if p.writable else "read")]
+            gone = p.name in self.absent
+            passed = f"nothing: {p.gate} is false" if gone else _passed(p, self.signature.name, self.reflection)
+            rows.append((p.name, p.spelling, p.attribute, "–" if gone else access, passed))
+        return rows
+
+
+_ACCESS = {"read": "read", "write": "write", "update": "read, write", "none": "not used"}
+
+
+def _passed(param: Param, kernel: str, reflection: Reflection) -> str:
+    """Say what a caller passes for a parameter."""
+    if param.space == "threadgroup":
+        return f"sized by the launch: one {param.type}{'' if param.reference else ' for each thread'}"
+    if param.reference and not param.writable:
+        return _value(param, reflection)
+    layout, extents = param.type.layout, param.type.extents
+    shape = (*extents, *(layout.stride if layout else ()))
+    tail = f" (…, {', '.join(map(str, shape))})" if shape else ""
+    if layout is not None:
+        kind = f"{SCALARS[layout.scalar]} array"
+    else:
+        kind = "any array" if param.type.name == "void" else f'array of {kernel}.program.dtype("{param.type.name}")'
+    one = " of one element" if param.reference else tail
+    return kind + one + (", or left out: returned" if param.writable and param.type.name != "void" else "")
+
+
+def _value(param: Param, reflection: Reflection) -> str:
+    """Say what a caller passes for one value."""
+    layout, extents = param.type.layout, param.type.extents
+    if layout is None:
+        record = reflection.struct(param.type.name)
+        fields = ", ".join(f.name for f in record.fields) if record else ""
+        return f"dict, dataclass or record: {fields}" if fields else "bytes"
+    shape = (*extents, *layout.shape)
+    if shape:
+        return f"{'×'.join(map(str, shape))} numbers"
+    if layout.scalar == "bool":
+        return "True or False"
+    return "number" if layout.dtype.kind not in "iu" else "whole number"
+
+
+def bundle(cards: Sequence[Card]) -> dict[str, str]:
+    """Give the MIME bundle that IPython shows for a kernel (one card) or a program."""
+    return {"text/plain": cards_text(cards), "text/html": cards_html(cards)}
+
+
+def cards_text(cards: Sequence[Card]) -> str:
+    """Write cards for a terminal."""
+    if len(cards) > _FULL:
+        return _listed(cards).text()
+    return "\n\n".join(map(_text, cards))
+
+
+def cards_html(cards: Sequence[Card]) -> str:
+    """Write cards for a notebook; the source they share stands once, folded, at the end."""
+    body = _listed_html(cards) if len(cards) > _FULL else "".join(map(_html, cards))
+    return framed(body + _folded(cards[0].source)) if cards else ""
+
+
+def _text(card: Card) -> str:
+    title = f"kernel {card.signature.name}" + (f": {card.summary}" if card.summary else "")
+    inputs = [(i.name, f"{i.type} [[{i.attribute}]]") for i in card.signature.inputs]
+    lines = [title, *(f"  {line}" for rows in (card.parameters(), inputs) for line in columns(rows))]
+    lines += [f"  {label}: {value}" for label, value in card.facts]
+    return "\n".join([*lines, f"  runs on {card.runs}"])
+
+
+def _html(card: Card) -> str:
+    name = f"<code><b>{escape(card.signature.name)}</b></code>"
+    summary = f' <span class="metalnb-doc">{escape(card.summary)}</span>' if card.summary else ""
+    rows = card.parameters()
+    head = ("argument", "Metal type", "index", "access", "in Python")
+    table = html_table(head, rows, frozenset({0, 1, 2})) if rows else ""
+    chips = [f"<code>{escape(i.type)} {escape(i.name)}</code> {escape(i.attribute)}" for i in card.signature.inputs]
+    notes = [note("given by the dispatch", ", ".join(chips))] if chips else []
+    notes += [note(label, escape(value)) for label, value in card.facts]
+    notes.append(note("runs on", escape(card.runs)))
+    return f'<div class="metalnb-head">{name}{summary}</div>{table}<div class="metalnb-notes">{"".join(notes)}</div>'
+
+
+def _listed(cards: Sequence[Card]) -> Table:
+    rows = tuple((c.signature.name, ", ".join(p.name for p in c.signature.params), c.summary) for c in cards)
+    return Table(("kernel", "arguments", ""), rows, f"{len(cards)} kernels on {cards[0].runs}", code=frozenset({0, 1}))
+
+
+def _listed_html(cards: Sequence[Card]) -> str:
+    table = _listed(cards)
+    return f'<div class="metalnb-head">{escape(table.caption)}</div>{html_table(table.head, table.rows, table.code)}'
+
+
+def _folded(source: str) -> str:
+    lines = source.strip("\n").splitlines()
+    if not source.strip():
+        return ""
+    label = f"Metal source, {len(lines):,} line{'' if len(lines) == 1 else 's'}"
+    shown = highlight("\n".join(lines[:_LINES]))
+    rest = f"<div>… and {len(lines) - _LINES:,} more lines</div>" if len(lines) > _LINES else ""
+    return f'<details><summary>{label}</summary><pre class="metalnb-code">{shown}</pre>{rest}</details>'

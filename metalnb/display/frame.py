@@ -1,0 +1,66 @@
+"""The frame around all of metalnb's HTML: its styles, its greys, and the lines at a card's foot."""
+
+from __future__ import annotations
+
+from html import escape
+
+__all__ = ["framed", "mix", "nbytes", "note"]
+
+
+def nbytes(count: int) -> str:
+    """Write a number of bytes: ``1.2 MB``."""
+    size, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while size >= 999.5 and len(units) > 1:
+        size, units = size / 1000, units[1:]
+    return f"{size:.0f} {units[0]}" if units[0] == "B" or size >= 99.5 else f"{size:.1f} {units[0]}"
+
+
+def note(label: str, html: str) -> str:
+    """Write a line of a card's foot."""
+    return f"<div><i>{escape(label)}:</i> {html}</div>"
+
+
+def framed(body: str, css: str = "") -> str:
+    """Put HTML into the frame that all of metalnb's has, with its styles and ``css``, rules of its own."""
+    return f'<div class="metalnb"><style scoped="">{_CSS}{css}</style>{body}</div>'
+
+
+def _token(name: str, theirs: str, ours: str) -> str:
+    """Give a class of `highlight` the colour of JupyterLab's editor, else one that is readable on light and on dark."""
+    return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{ours})}}"
+
+
+def mix(percent: int) -> str:
+    """Give a grey for any page: a part of the text's own colour."""
+    return f"color-mix(in srgb,currentColor {percent}%,transparent)"
+
+
+# The class stands twice to weigh more than JupyterLab's own rules for tables and code.
+_CSS = (
+    f".metalnb{{border:1px solid {mix(18)};border-radius:6px;overflow:hidden;margin:4px 0;"
+    "width:fit-content;min-width:min(36rem,100%);max-width:100%;font-size:13px;line-height:1.5}"
+    f".metalnb .metalnb-head{{padding:7px 12px;background:{mix(5)};border-bottom:1px solid {mix(12)}}}"
+    f".metalnb .metalnb-notes+.metalnb-head{{border-top:1px solid {mix(12)}}}"
+    f".metalnb .metalnb-doc{{margin-left:8px;color:{mix(80)}}}"
+    ".metalnb.metalnb code{background:none!important;padding:0!important;color:inherit;font-size:inherit;"
+    "white-space:nowrap}"
+    ".metalnb.metalnb .metalnb-head code{font-size:14px}"
+    ".metalnb.metalnb table{border:0;border-collapse:collapse;table-layout:auto;margin:3px 0;width:100%;font-size:13px}"
+    ".metalnb.metalnb tr{background:none!important}"
+    ".metalnb.metalnb thead{border:0}"
+    ".metalnb.metalnb :is(th,td){text-align:left;vertical-align:baseline;padding:4px 12px;border:0;background:none;"
+    "max-width:none;white-space:nowrap}"
+    f".metalnb.metalnb th{{font-weight:normal;color:{mix(70)}}}"
+    ".metalnb.metalnb td:last-child{white-space:normal}"
+    f".metalnb.metalnb tbody td{{border-top:1px solid {mix(8)}}}"
+    f".metalnb .metalnb-notes{{padding:4px 12px 8px;border-top:1px solid {mix(8)}}}"
+    f".metalnb .metalnb-notes i{{font-style:normal;color:{mix(70)}}}"
+    f".metalnb details{{border-top:1px solid {mix(12)};padding:5px 12px}}"
+    f".metalnb summary{{cursor:pointer;color:{mix(80)}}}"
+    ".metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre;line-height:1.45;background:none;"
+    "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace)}"
+    ".metalnb.metalnb>.metalnb-code{padding:0 12px}"
+    + _token("k", "keyword", "#8a5cd0") + _token("t", "builtin", "#2f8a62") + _token("s", "string", "#c0504d")
+    + _token("m", "number", "#2f8a62") + _token("c", "comment", "#808a94") + _token("p", "meta", "#7a8a2a")
+    + _token("f", "def", "#3b7fd0")
+)  # fmt: skip

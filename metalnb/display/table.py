@@ -1,0 +1,87 @@
+"""Rows of text as a table: for a terminal, and as HTML that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TypeVar
+
+from .frame import framed
+
+__all__ = ["Listing", "Table", "columns", "html_table"]
+
+T = TypeVar("T")
+
+# JupyterLab sets cells to the right, and removes style sheets, but not this, from a notebook it does not trust yet.
+_LEFT = 'style="text-align:left"'
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under a head.
+
+    Attributes
+    ----------
+    head : tuple of str
+    rows : tuple of tuple of str
+    caption : str
+    empty : str
+        What to say when there are no rows.
+    code : frozenset of int
+        The columns that hold code.
+    """
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+    empty: str = "none"
+    code: frozenset[int] = frozenset()
+
+    def text(self) -> str:
+        """Give it in columns."""
+        lines = [self.caption] if self.caption else []
+        return "\n".join([*lines, *columns([self.head, *self.rows])]) if self.rows else "\n".join([*lines, self.empty])
+
+    def html(self) -> str:
+        """Give it as an element of its own."""
+        caption = f'<div class="metalnb-head">{escape(self.caption)}</div>' if self.caption else ""
+        body = html_table(self.head, self.rows, self.code) if self.rows else f"<div>{escape(self.empty)}</div>"
+        return framed(caption + body)
+
+
+class Listing(dict[str, T]):
+    """A dictionary that a notebook shows as a table.
+
+    Parameters
+    ----------
+    items : mapping
+    table : Table
+    """
+
+    def __init__(self, items: Mapping[str, T], table: Table) -> None:
+        super().__init__(items)
+        self.table = table
+
+    def __repr__(self) -> str:
+        return self.table.text()
+
+    def _repr_html_(self) -> str:
+        return self.table.html()
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], code: frozenset[int]) -> str:
+    """Return an HTML table; ``code`` holds the columns that are code."""
+    def cell(i: int, text: str) -> str:
+        shown = escape(text)
+        return f"<td {_LEFT}>{f'<code>{shown}</code>' if i in code and text else shown}</td>"
+
+    top = "".join(f"<th {_LEFT}>{escape(h)}</th>" for h in head)
+    body = "".join(f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align rows of text in columns two spaces apart."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]  # none for no rows
+    return ["  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,72 @@
+"""A dispatch under way on metalcompute."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from metalnb.engine.observation import Stopwatch
+from metalnb.engine.staging import Result, Staging
+from metalnb.errors import KernelFault
+
+__all__ = ["MetalTicket"]
+
+
+class MetalTicket:
+    """A dispatch under way.
+
+    Attributes
+    ----------
+    elapsed : Stopwatch
+    results : list of Result
+        Those still to be copied back.
+    """
+
+    def __init__(
+        self, name: str, runs: list[tuple[Any, Any, int]], results: list[Result], staging: Staging, held: Any,
+        elapsed: Stopwatch,
+    ) -> None:  # fmt: skip
+        self.elapsed = elapsed
+        self.results = results
+        self._name = name
+        self._runs = runs  # (handle, launch record, threads in a threadgroup)
+        self._staging = staging
+        self._held = held
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Wait, and copy the results to where the caller wants them.
+
+        Raises
+        ------
+        KernelFault
+            When the dispatch did not run as it was meant to.
+        """
+        with self._lock:
+            records = [(record, threads) for _, record, threads in self._runs]
+            self._runs.clear()  # deleting a handle waits
+            self._staging.fetch(self.results)
+            self.results, self._held = [], None
+        try:
+            for record, threads in records:
+                self._check(record, threads)
+        except KernelFault:
+            self.elapsed.stop(failed=True)
+            raise
+        self.elapsed.stop()
+
+    def _check(self, record: Any, threads: int) -> None:
+        """See that the GPU began, in threadgroups of the size asked for: metalcompute reads no command buffer's error.
+
+        The record is None for a kernel that was dispatched as written.
+        """
+        if record is None:
+            return
+        seen = int(np.frombuffer(record, np.uint32)[15])
+        if seen == 0:
+            raise KernelFault(f"{self._name}: the GPU did not run it; metalcompute does not tell why.")
+        if seen != threads:
+            message = f"{self._name}: the GPU ran threadgroups of {seen} threads where {threads} were asked for."
+            raise KernelFault(f"{message} Choose a threadgroup of at most {seen}.")
