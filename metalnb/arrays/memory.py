@@ -183,7 +183,7 @@ class Pool:
             self.cached = 0
 
 
-_pools: dict[str, Pool] = {}
+_pools: dict[Engine, Pool] = {}
 
 
 def rounded(nbytes: int) -> int:
@@ -195,9 +195,9 @@ def rounded(nbytes: int) -> int:
 
 
 def _pool(engine: Engine) -> Pool:
-    pool = _pools.get(engine.name)
+    pool = _pools.get(engine)
     if pool is None:
-        pool = _pools.setdefault(engine.name, Pool(engine))
+        pool = _pools.setdefault(engine, Pool(engine))
     return pool
 
 
