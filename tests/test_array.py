@@ -434,3 +434,17 @@ def test_in_place_operators_keep_the_memory() -> None:
         whole += 0.5
     with pytest.raises((ValueError, TypeError), match=r"\(2, 3\)"):
         short += mnb.ones((2, 3))
+
+
+def test_an_output_left_out_is_allocated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside arrays it is one of theirs: NumPy is asked for no memory of that size besides."""
+    scaled = mnb.compile(SAXPY).scaled
+    x = mnb.ones(1000)
+    scaled(x, a=2)
+    made: list[Any] = []
+    zeros = np.zeros
+    monkeypatch.setattr(np, "zeros", lambda *args, **options: made.append(args) or zeros(*args, **options))
+    assert isinstance(scaled(x, a=2), mnb.Array)
+    assert not made
+    assert scaled(np.ones(1000, np.float32), a=2)[0] == 2
+    assert len(made) == 1

@@ -142,27 +142,22 @@ def test_python_goes_on_while_a_kernel_runs() -> None:
         kernel_ends.append(time.perf_counter())
 
     worker = threading.Thread(target=dispatch)
-    begin = time.perf_counter()
     worker.start()
     while worker.is_alive():
         ticks.append(time.perf_counter())
         time.sleep(0.001)
     worker.join()
-    assert kernel_ends[0] - begin > 0.05
     assert sum(t < kernel_ends[0] for t in ticks) >= 10, "no Python ran while the kernel did"
 
 
 def test_a_ticket_is_given_before_the_kernel_ends() -> None:
     kernel, rounds = spin()
     ready = kernel.prepare(rounds=min(rounds, 2**32 - 1), grid=1)
-    begin = time.perf_counter()
     ticket = ready.launch()
-    launched = time.perf_counter() - begin
     assert ticket
+    assert ticket.elapsed() is None, "it had ended"
     ticket.wait()
-    total = time.perf_counter() - begin
-    assert total > 0.05
-    assert launched < total / 2
+    assert ticket.elapsed() > 0
 
 
 def test_memory_of_a_dispatch_lives_as_long_as_its_ticket() -> None:

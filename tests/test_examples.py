@@ -17,13 +17,6 @@ SIZES = [1, 31, 32, 33, 255, 256, 257, 10**6 + 3]
 EDGES = [0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 2.0**-126, 1e30, -1e30, np.inf, -np.inf, np.nan]
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    seed = np.random.SeedSequence().entropy
-    print(f"seed {seed}")  # shown by pytest when the test fails
-    return np.random.default_rng(seed)
-
-
 def floats(rng: np.random.Generator, n: int, low: float = -100, high: float = 100) -> np.ndarray:
     """Random floats with every edge among them that lies in the range, where there is room."""
     values = rng.uniform(low, high, n).astype(np.float32)

@@ -76,6 +76,6 @@ def test_a_wrong_answer_is_seen(wrong: Any) -> None:
 
 
 def test_an_instantiation_has_its_own_thread_limit() -> None:
-    program = Bench("merge_sort", "cpu", np.random.default_rng()).load()
+    program = Bench("merge_sort", "cpu", np.random.default_rng(0)).load()
     assert program["sort_float32_bn64"].signature.max_threads == 64
     assert program["argsort_int8_bn32"].signature.max_threads == 32

@@ -1,7 +1,4 @@
-"""The smallest engine: it interprets the three kernels of ``test_engine_conformance.py``, on memory of its own.
-
-Its two devices share nothing with the host, as GPUs do not. To see it pass, one line registers it.
-"""
+"""The smallest engine: it interprets the three kernels of ``test_engine_conformance.py``, on memory of its own."""
 
 import itertools
 import math
