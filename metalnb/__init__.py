@@ -110,7 +110,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _of_library(name: str) -> Any:
-    """Give an op, a dtype or a constant: the library is loaded when the first of them is asked for."""
+    """Return an op, a dtype or a constant; the library is loaded with the first of them."""
     from importlib.util import find_spec
 
     private = name.startswith("_") and name not in _STANDARD

@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; give the exit status.
+    """Run a command; return the exit status.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
     doctor = commands.add_parser(
         "doctor",
-        help="tell what can run here and what is missing, and try it",
+        help="report what can run here and what is missing, and try it",
         description="Examine every engine and run a small kernel on it. Exits with 1 when none works.",
     )
     doctor.add_argument("--json", action="store_true", help="write what was found as JSON")

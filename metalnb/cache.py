@@ -1,7 +1,7 @@
 """A content-addressed store on disk, shared by every process of the user.
 
 An entry is written to a file of its own and moved into place, so that a reader sees all of it or nothing; its
-own digest stands before it, so that a damaged one is told and made again. The folder is the user's alone.
+own digest precedes it, so that a damaged entry is recognised and made again. Only the user can read the folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENTRY = re.compile(r"[0-9a-f]{40}(\.pch)?")  # `digest`, and what is kept besid
 
 
 def digest(*parts: str | bytes) -> str:
-    """Name contents: a hexadecimal BLAKE2b of all parts, each with its length."""
+    """Return a name for contents: a hexadecimal BLAKE2b of all parts, each with its length."""
     h = hashlib.blake2b(digest_size=20)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -33,7 +33,7 @@ def digest(*parts: str | bytes) -> str:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """Name the state of files by their names, sizes and times, without reading them."""
+    """Return a name for the state of files: from their names, sizes and times, without reading them."""
     parts = []
     for path in sorted(files):
         status = path.stat()
@@ -42,7 +42,7 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 
 def folder() -> Path:
-    """Give the cache's folder: ``METALNB_CACHE``, else the user's own cache folder."""
+    """Return the cache's folder: ``METALNB_CACHE``, else the user's own cache folder."""
     chosen = os.environ.get("METALNB_CACHE")
     if chosen:
         return Path(chosen).expanduser()
@@ -64,7 +64,7 @@ class Store:
         self.root = root
 
     def path(self, key: str, kind: str) -> Path:
-        """Give the file of an entry."""
+        """Return the file of an entry."""
         return self.root / kind / key[:2] / key[2:]
 
     def get(self, key: str, kind: str) -> bytes | None:
@@ -103,7 +103,7 @@ class Store:
         return body
 
     def usage(self) -> dict[str, Usage]:
-        """Tell for each kind of entry how many there are and what room they take."""
+        """Return the number of entries of each kind, and their size."""
         found: dict[str, Usage] = {}
         for path in self._entries():
             with contextlib.suppress(OSError):
@@ -113,7 +113,7 @@ class Store:
         return dict(sorted(found.items()))
 
     def clear(self) -> dict[str, Usage]:
-        """Remove every entry, and nothing else that may lie in the folder; tell what there was."""
+        """Remove every entry, and nothing else that may lie in the folder; return what there was."""
         found = self.usage()
         for path in self._entries():
             with contextlib.suppress(OSError):
@@ -126,7 +126,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the entries of one kind come to: their number and their bytes."""
+    """The number of entries of one kind, and their bytes."""
 
     entries: int
     nbytes: int
@@ -138,5 +138,5 @@ def _store(root: Path) -> Store:
 
 
 def store() -> Store:
-    """Give the user's store."""
+    """Return the user's store."""
     return _store(folder())

@@ -48,7 +48,7 @@ class Trial:
     works : bool
         True when the kernel ran and every value was right.
     problem : str
-        Why it cannot run, or what went wrong; with the command that mends it, where there is one.
+        Why it cannot run, or what went wrong; with the command that fixes it, where there is one.
     compile_seconds, run_seconds : float
         Of the kernel: from its text to a first result, and for a second run of it.
     """
@@ -69,7 +69,7 @@ class Checkup:
     Attributes
     ----------
     versions : dict of str to str
-        Of metalnb and what it stands on; "missing" where a package is not installed.
+        Of metalnb and its dependencies; "missing" where a package is not installed.
     system : str
     cache : str
         The folder.
@@ -99,18 +99,18 @@ class Checkup:
         return any(t.works for t in self.trials)
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as plain values."""
+        """Return it as plain values."""
         return {"works": self.works, **dataclasses.asdict(self)}
 
 
 def examine() -> Checkup:
-    """Try every engine. Nothing is raised: what goes wrong is what is told.
+    """Try every engine. Nothing is raised: what goes wrong is part of the result.
 
     Returns
     -------
     Checkup
     """
-    trials = tuple(map(_try, engine.REGISTRY))  # first, since it fills the cache whose size is told
+    trials = tuple(map(_try, engine.REGISTRY))  # first, since it fills the cache, whose size is reported
     kept = cache.store()
     problem = _cache_problem()
     usage = kept.usage().values()
@@ -136,7 +136,7 @@ def _chosen() -> tuple[str, str]:
 
 
 def _problem(error: Exception) -> str:
-    """Word what was raised; a metalnb error carries its cure already."""
+    """Return the text for what was raised; a metalnb error already says how to fix it."""
     if isinstance(error, MetalnbError):
         return str(error)
     if isinstance(error, ImportError):
@@ -161,7 +161,7 @@ def _cache_problem() -> str:
     kept.put(key, "doctor", b"works")
     if kept.get(key, "doctor") == b"works":
         return ""
-    return "cannot be written, so every cell compiles anew: set METALNB_CACHE to a folder of yours"
+    return "cannot be written, so every cell is compiled again: set METALNB_CACHE to another folder"
 
 
 def _try(name: str) -> Trial:
@@ -198,7 +198,7 @@ def _expected(x: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dty
 
 
 def write(found: Checkup, *, colour: bool = False, plain: bool = False) -> str:
-    """Write a checkup for a terminal.
+    """Return a checkup as text for a terminal.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def _verdict(trial: Trial) -> str:
 
 
 def main(*, json: bool = False) -> int:
-    """Examine this machine and print what was found; 0 when an engine works, else 1."""
+    """Examine this machine and print what was found; return 0 when an engine works, else 1."""
     found = examine()
     if json:
         import json as writer

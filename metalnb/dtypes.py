@@ -47,7 +47,7 @@ _NAMED = re.compile(r"(packed_)?(bool|u?char|u?short|u?int|u?long|half|bfloat|fl
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one MSL value lies in memory.
+    """The memory layout of one MSL value.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Layout:
     shape : tuple of int
         ``()`` for a scalar, ``(N,)`` for a vector, ``(columns, rows)`` for a matrix.
     stride : tuple of int
-        Components that lie in memory along each axis: a ``float3`` keeps 4 for its 3.
+        Components in memory along each axis: a ``float3`` takes the space of 4.
     size, alignment : int
         In bytes.
     """
@@ -78,7 +78,7 @@ class Layout:
 
 @cache
 def numpy_dtype(scalar: str) -> np.dtype[np.generic]:
-    """Give the NumPy dtype of an MSL scalar type.
+    """Return the NumPy dtype of an MSL scalar type.
 
     Raises
     ------

@@ -31,19 +31,19 @@ class MetalnbError(Exception):
     """Base class of every error that metalnb raises on purpose."""
 
     def report(self, paint: Paint = _plain) -> str:
-        """Give the message; ``paint(part, text)`` may colour its parts (see `Diagnostic.report`)."""
+        """Return the message; ``paint(part, text)`` may colour its parts (see `Diagnostic.report`)."""
         del paint
         return str(self)
 
     def _render_traceback_(self) -> list[str]:
-        """Give what IPython shows: the author's own frames and the message (IPython's protocol)."""
+        """Return what IPython shows: the author's own frames and the message (IPython's protocol)."""
         from .tracebacks import render
 
         return render(self)
 
 
 class MetalnbWarning(UserWarning):
-    """A kernel compiles, and runs, but is likely not to do what its author means."""
+    """A kernel compiles and runs, but probably does not do what its author means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Diagnostic:
     file : str
         The name of the cell or header cell.
     hint : str
-        The cure, or an empty string.
+        How to fix it, or an empty string.
     severity : {"error", "warning", "note"}
     """
 
@@ -77,12 +77,12 @@ class Diagnostic:
         return self.report()
 
     def report(self, paint: Paint = _plain) -> str:
-        """Write the finding as a compiler does: place and message, the line, a caret, the cure.
+        """Return the finding in the form of a compiler: place and message, the line, a caret, the hint.
 
         Parameters
         ----------
         paint : callable, optional
-            ``paint(part, text)`` gives the text of a part in its colour; the parts are "place", "error", "warning",
+            ``paint(part, text)`` returns the text of a part in its colour; the parts are "place", "error", "warning",
             "note", "message", "margin", "caret" and "hint".
         """
         place = f"{self.file}:{self.line}:{self.column}:"
@@ -111,7 +111,7 @@ class CompileError(MetalnbError, ValueError):
     Attributes
     ----------
     line, column, message, hint
-        Of the first diagnostic: its place in the cell (from 1), its text and its cure.
+        Of the first diagnostic: its place in the cell (from 1), its text and how to fix it.
     """
 
     shown = 8
@@ -127,7 +127,7 @@ class CompileError(MetalnbError, ValueError):
         return self.report()
 
     def report(self, paint: Paint = _plain) -> str:
-        """Write the first diagnostics one under the other, and how many more there are."""
+        """Return the first diagnostics one below the other, and how many more there are."""
         shown = [d.report(paint) for d in self.diagnostics[: self.shown]]
         rest = len(self.diagnostics) - len(shown)
         if rest > 0:
@@ -144,7 +144,7 @@ class LaunchError(MetalnbError, ValueError):
 
 
 class EngineUnavailable(MetalnbError, RuntimeError):
-    """The engine asked for cannot run on this machine; the message says what would mend it."""
+    """The engine asked for cannot run on this machine; the message says how to fix that."""
 
 
 class KernelFault(MetalnbError, RuntimeError):

@@ -25,7 +25,7 @@ _COLOURS = {
 
 
 def ansi(part: str, text: str) -> str:
-    """Paint a part of a report (`Diagnostic.report`) for a terminal or a notebook."""
+    """Colour a part of a report (`Diagnostic.report`) for a terminal or a notebook."""
     return f"\x1b[{_COLOURS[part]}m{text}\x1b[0m"
 
 
@@ -61,13 +61,13 @@ def _message(error: Any, *, coloured: bool) -> str:
 
 
 def _shell() -> Any:
-    """Give the running IPython, without importing it."""
+    """Return the running IPython, without importing it."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None
 
 
 def _authored(trace: TracebackType | None) -> TracebackType | None:
-    """Keep the author's part of a traceback; None when there is none."""
+    """Return the author's part of a traceback; None when there is none."""
     links = []
     while trace is not None:
         links.append(trace)
@@ -82,7 +82,7 @@ def _authored(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _ours(frame: FrameType) -> bool:
-    """Tell whether a frame is of metalnb's or of IPython's own code."""
+    """Return whether a frame is part of metalnb's or IPython's own code."""
     path = frame.f_code.co_filename
     if path.startswith((_HERE, *_ROOMS)):
         return True
@@ -90,5 +90,5 @@ def _ours(frame: FrameType) -> bool:
 
 
 def _is_magic_call(frame: FrameType) -> bool:
-    """Tell whether a frame is IPython's call of a magic: the frame above it is only the cell that spells ``%%``."""
+    """Return whether a frame is IPython's call of a magic: the frame above it is only the cell with the ``%%``."""
     return frame.f_code.co_name in _MAGIC_CALLS and _ours(frame)

@@ -247,7 +247,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "masked": (
         mnb.ArgumentError,
-        "saxpy: argument 'x' [[buffer(0)]] is device const float*; got a masked array of float32, shape (5,). Pass x.filled(…): a kernel knows no mask.",
+        "saxpy: argument 'x' [[buffer(0)]] is device const float*; got a masked array of float32, shape (5,). Pass x.filled(…): kernels do not support masks.",
     ),
     "strided input": (
         mnb.ArgumentError,
@@ -311,7 +311,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "void output left out": (
         mnb.ArgumentError,
-        "raw: argument 'bytes' [[buffer(0)]] is device void*; it was left out. Its size cannot be told: pass an array.",
+        "raw: argument 'bytes' [[buffer(0)]] is device void*; it was left out. Its size is unknown: pass an array.",
     ),
     "missing": (
         mnb.ArgumentError,
@@ -331,10 +331,10 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "saxpy: argument 'x' is given twice, by position and by name. Call saxpy(x, y, out, a).",
     ),
-    "shapes of no output": (mnb.ArgumentError, "saxpy: shapes['x'] names no buffer that was left out (left out: out)."),
+    "shapes of no output": (mnb.ArgumentError, "saxpy: shapes['x'] is not the name of a buffer that was left out (left out: out)."),
     "shapes of an output given": (
         mnb.ArgumentError,
-        "saxpy: shapes['out'] names no buffer that was left out (left out: none).",
+        "saxpy: shapes['out'] is not the name of a buffer that was left out (left out: none).",
     ),
     "shapes that are none": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers; got 'five'."),
     "shapes below zero": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers; got (2, -1)."),
@@ -493,7 +493,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "grid deeper than the kernel": (
         mnb.LaunchError,
-        "blur: grid (4, 4, 2) has 3 dimensions, but the kernel tells only 2: 'at' [[thread_position_in_grid]] is uint2. Declare it uint3, or pass a grid of 2.",
+        "blur: grid (4, 4, 2) has 3 dimensions, but the kernel's position has only 2: 'at' [[thread_position_in_grid]] is uint2. Declare it uint3, or pass a grid of 2.",
     ),
     "threadgroup over 1024": (mnb.LaunchError, "blur: threadgroup (32, 32, 2) is 2048 threads; Metal allows 1024."),
     "threadgroup over the kernel's": (
@@ -522,7 +522,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "threadgroup memory by name": (
         mnb.ArgumentError,
-        "shared: argument 'scratch' [[threadgroup(0)]] is threadgroup float4*; the launch makes it. Leave it out, or say how large: threadgroup_memory={'scratch': bytes}.",
+        "shared: argument 'scratch' [[threadgroup(0)]] is threadgroup float4*; the launch allocates it. Leave it out, or say how large: threadgroup_memory={'scratch': bytes}.",
     ),
     "misspelt option": (
         mnb.ArgumentError,

@@ -100,7 +100,7 @@ def test_a_driver_that_raises_anything_is_told(monkeypatch: pytest.MonkeyPatch) 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = command("doctor", METALNB_CACHE=str(tmp_path / "file" / "cache"))
-    assert "cannot be written, so every cell compiles anew: set METALNB_CACHE to a folder of yours" in done.stdout
+    assert "cannot be written, so every cell is compiled again: set METALNB_CACHE to another folder" in done.stdout
 
 
 def test_an_engine_chosen_in_vain_is_told() -> None:

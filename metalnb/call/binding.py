@@ -66,7 +66,7 @@ class Slot:
         return f"{self.kernel}: argument '{self.param.name}' {self.param.attribute} is {self.param.spelling}"
 
     def bind(self, value: Any) -> Memory:
-        """Check an argument; give the memory to bind.
+        """Check an argument; return the memory to bind.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class Slot:
         return pack(self.param.type, value, self.label, self._reflection)
 
     def elements(self, array: Array) -> tuple[int, ...]:  # noqa: RET503  (_refuse never returns)
-        """Give an array's shape in elements of the parameter's type."""
+        """Return an array's shape in elements of the parameter's type."""
         inner = self.value_shape
         if not inner:
             return tuple(array.shape)
@@ -144,7 +144,7 @@ class Slot:
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape in NumPy of an output of ``shape`` elements."""
         if self.opaque:
-            self._refuse("it was left out", "Its size cannot be told: pass an array")
+            self._refuse("it was left out", "Its size is unknown: pass an array")
         return self.value_shape if self.param.reference else shape + self.value_shape
 
     def refuse_short(self, array: Array, threads: int) -> None:
@@ -170,7 +170,7 @@ class Slot:
 
     def _cure_for(self, value: Any) -> str:
         if isinstance(value, np.ma.MaskedArray):
-            return f"Pass {self.param.name}.filled(…): a kernel knows no mask"
+            return f"Pass {self.param.name}.filled(…): kernels do not support masks"
         if isinstance(value, (list, tuple)) and not self.param.writable and not self.dtype.names:
             return f"Pass np.array({self.param.name}, {_numpy_name(self.dtype)})"
         what = "an array of one element" if self.param.reference else "a NumPy array"
@@ -217,12 +217,12 @@ class Binder:
         return bound
 
     def _unknown(self, name: str) -> str:
-        """Word what is wrong with a name that is no buffer's."""
+        """Return what is wrong with a name that no buffer has."""
         for param in self.signature.threadgroup:
             if param.name == name:
                 label = f"{self.signature.name}: argument {name!r} {param.attribute} is {param.spelling}"
                 cure = f"Leave it out, or say how large: threadgroup_memory={{{name!r}: bytes}}."
-                return f"{label}; the launch makes it. {cure}"
+                return f"{label}; the launch allocates it. {cure}"
         near = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
@@ -236,7 +236,7 @@ class Binder:
 
 
 def _plain_record(dtype: np.dtype[Any]) -> tuple[dict[str, None], struct.Struct] | None:
-    """Give the names of a record's fields by offset, and what packs them; None unless all are plain scalars."""
+    """Return the names of a record's fields by offset, and what packs them; None unless all are plain scalars."""
     if not dtype.fields or any(f[0].char not in _PLAIN for f in dtype.fields.values()):
         return None
     text, end = "<", 0
@@ -250,7 +250,7 @@ def _plain_record(dtype: np.dtype[Any]) -> tuple[dict[str, None], struct.Struct]
 
 
 def _unlocked(array: Array) -> Array:
-    """Give the same memory as an array that may be written, for an engine that asks for no less; no kernel does."""
+    """Return a writable view of the same memory, for engines that accept nothing else; no kernel writes to it."""
     flat = array.reshape(-1).view(np.uint8)
     interface = {**flat.__array_interface__, "data": (flat.ctypes.data, False)}
     alias = np.asarray(SimpleNamespace(__array_interface__=interface, owner=array))

@@ -1,4 +1,4 @@
-"""Arrays that live on an engine, as a kernel sees them: of `metalnb.Array` no more is known here than this."""
+"""Arrays that live on an engine, as a kernel sees them: all that this room knows of `metalnb.Array`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from metalnb.errors import ArgumentError
 
 __all__ = ["Resident", "is_resident", "refuse_engine", "residents"]
 
-# What a call is made of when there is none: the hot path of a small dispatch looks at types only.
+# The types of a call without such arrays: the hot path of a small dispatch looks at types only.
 _OTHERS = frozenset({np.ndarray, int, float, np.float32, np.int32, np.uint32, dict, tuple, list})
 
 
 class Resident(Protocol):
-    """An array whose memory is an engine's, and whose dispatches nobody waits for until somebody reads."""
+    """An array in an engine's memory; its dispatches are waited for only when somebody reads it."""
 
     @property
     def engine(self) -> Engine:
@@ -25,11 +25,11 @@ class Resident(Protocol):
         ...
 
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
-        """Give the memory to bind. It is not waited for, unless the engine has to copy it."""
+        """Return the memory to bind, without waiting for it unless the engine has to copy it."""
         ...
 
     def __metal_zeros__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Resident:
-        """Give a new one on the same engine, all zero."""
+        """Return a new array of zeros on the same engine."""
         ...
 
     def __metal_start__(
@@ -39,17 +39,17 @@ class Resident(Protocol):
         ...
 
     def read(self) -> np.ndarray[Any, Any]:
-        """Wait for it; give what stands in it."""
+        """Wait for it; return its elements."""
         ...
 
 
 def is_resident(value: Any) -> TypeGuard[Resident]:
-    """Tell whether a value is one."""
+    """Return whether a value is an array on an engine."""
     return hasattr(type(value), "__metal_memory__")
 
 
 def residents(values: Iterable[Any]) -> tuple[Resident, ...]:
-    """Give those among a call's arguments."""
+    """Return the arrays on an engine among a call's arguments."""
     given = tuple(values)
     if _OTHERS.issuperset(map(type, given)):
         return ()

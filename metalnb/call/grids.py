@@ -1,4 +1,4 @@
-"""The grid and the threadgroup: defaults, and the checks that stand before every dispatch."""
+"""The grid and the threadgroup: defaults, and the checks before every dispatch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def check_grid(signature: Signature, grid: Any) -> Grid:
         given = next(i for i in signature.inputs if "position_in" in i.attribute and i.width == width)
         used = tuple(grid)
         message = (
-            f"{signature.name}: grid {used} has {sum(1 for _ in used)} dimensions, but the kernel tells only {width}: "
+            f"{signature.name}: grid {used} has {sum(1 for _ in used)} dimensions, but the kernel's position has only "
+            f"{width}: "
             f"'{given.name}' [[{given.attribute}]] is {given.type}. Declare it {given.type.rstrip('23')}{len(used)}, "
             f"or pass a grid of {width}."
         )

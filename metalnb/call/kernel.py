@@ -88,9 +88,9 @@ class Kernel:
     *args, **named
         One for each buffer parameter. ``device const T*`` and ``constant T*`` take arrays; ``constant T&`` takes a
         scalar, a sequence of components, or for a struct a dict, a dataclass or a NumPy record. Arrays are never
-        copied. A buffer that the kernel may write can be left out: it is then made and returned.
+        copied. A buffer that the kernel may write can be left out: it is then allocated and returned.
     grid : int or tuple of int, optional
-        Threads in all, x first (Metal's ``dispatchThreads``). By default the shape of the first writable array
+        Total threads, x first (Metal's ``dispatchThreads``). By default the shape of the first writable array
         given, else of the first array; the last axis is x.
     threadgroup : int or tuple of int, optional
         Threads in a threadgroup, at most 1024. By default what `tune` found and ``apply`` kept for this kernel on
@@ -103,8 +103,8 @@ class Kernel:
     Returns
     -------
     None, array or tuple of arrays
-        The buffers that were left out: NumPy's arrays, or `metalnb.Array` when one of the arguments is one. Then
-        nothing is waited for until somebody reads.
+        The buffers that were left out: NumPy's arrays, or `metalnb.Array` when one of the arguments is one. In that
+        case the call returns at once, and whoever reads an output waits for it.
 
     Raises
     ------

@@ -17,7 +17,7 @@ __all__ = ["check_constant", "described", "pack", "scalar", "struct_dtype", "typ
 
 
 def type_dtype(kind: Type, reflection: Reflection, *, single: bool = False) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Give the component dtype of a type and the shape that one value of it has in NumPy.
+    """Return the component dtype of a type and the shape that one value of it has in NumPy.
 
     A 3-component vector keeps its fourth, unused component unless it is ``single`` (a struct's field, whose
     padding the offsets hold).
@@ -33,7 +33,7 @@ def type_dtype(kind: Type, reflection: Reflection, *, single: bool = False) -> t
 
 
 def struct_dtype(record: Struct, reflection: Reflection) -> np.dtype[np.void]:
-    """Give the structured dtype of a struct, with the compiler's own offsets and size."""
+    """Return the structured dtype of a struct, with the compiler's own offsets and size."""
     formats = []
     for field in record.fields:
         dtype, shape = type_dtype(field.type, reflection, single=True)
@@ -196,7 +196,7 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
 
 
 def described(value: Any) -> str:
-    """Name what was given, shortly."""
+    """Return a short description of what was given."""
     if isinstance(value, (np.ndarray, np.void)):
         kind = "records" if value.dtype.names else value.dtype
         masked = "a masked array" if isinstance(value, np.ma.MaskedArray) else "an array"

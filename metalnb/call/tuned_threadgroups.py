@@ -1,6 +1,6 @@
-"""Threadgroups that a sweep found best, kept on disk for a kernel's content and the device.
+"""Threadgroups that a sweep found best, kept on disk by the kernel's content and the device.
 
-There is one for each number of dimensions that a grid can have.
+A kernel has at most one for each number of dimensions of a grid.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def key_of(content: tuple[Any, ...], kernel: str, device: str) -> str:
 
 
 def recall(key: str) -> dict[int, Grid]:
-    """Give what was remembered: for a number of dimensions, a threadgroup."""
+    """Return what was kept: a threadgroup for each number of dimensions."""
     kept = cache.store().get(key, _KIND)
     if kept is None:
         return {}

@@ -22,7 +22,7 @@ _FULL = 4  # kernels of a program that get a card each; more of them are a table
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a kernel's card tells.
+    """What a kernel's card shows.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Card:
         return facts
 
     def parameters(self) -> list[tuple[str, str, str, str, str]]:
-        """Give a row for each parameter: name, MSL type, attribute, access, what Python passes."""
+        """Return a row for each parameter: name, MSL type, attribute, access, what Python passes."""
         rows = []
         for p in self.signature.params:
             access = "shared" if p.space == "threadgroup" else _ACCESS[p.use or ("update" if p.writable else "read")]
@@ -89,7 +89,7 @@ _ACCESS = {"read": "read", "write": "write", "update": "read, write", "none": "n
 
 
 def _passed(param: Param, kernel: str, reflection: Reflection) -> str:
-    """Say what a caller passes for a parameter."""
+    """Return what a caller passes for a parameter."""
     if param.space == "threadgroup":
         return f"sized by the launch: one {param.type}{'' if param.reference else ' for each thread'}"
     if param.reference and not param.writable:
@@ -106,7 +106,7 @@ def _passed(param: Param, kernel: str, reflection: Reflection) -> str:
 
 
 def _value(param: Param, reflection: Reflection) -> str:
-    """Say what a caller passes for one value."""
+    """Return what a caller passes for one value."""
     layout, extents = param.type.layout, param.type.extents
     if layout is None:
         record = reflection.struct(param.type.name)
@@ -121,19 +121,19 @@ def _value(param: Param, reflection: Reflection) -> str:
 
 
 def bundle(cards: Sequence[Card]) -> dict[str, str]:
-    """Give the MIME bundle that IPython shows for a kernel (one card) or a program."""
+    """Return the MIME bundle that IPython shows for a kernel (one card) or a program."""
     return {"text/plain": cards_text(cards), "text/html": cards_html(cards)}
 
 
 def cards_text(cards: Sequence[Card]) -> str:
-    """Write cards for a terminal."""
+    """Return cards as text for a terminal."""
     if len(cards) > _FULL:
         return _listed(cards).text()
     return "\n\n".join(map(_text, cards))
 
 
 def cards_html(cards: Sequence[Card]) -> str:
-    """Write cards for a notebook; the source they share stands once, folded, at the end."""
+    """Return cards as HTML for a notebook; the source they share comes once, folded, at the end."""
     body = _listed_html(cards) if len(cards) > _FULL else "".join(map(_html, cards))
     return framed(body + _folded(cards[0].source)) if cards else ""
 

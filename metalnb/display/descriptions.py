@@ -14,7 +14,7 @@ __all__ = ["bundle"]
 
 
 def bundle(found: Sequence[Description]) -> dict[str, str]:
-    """Give the MIME bundle of what there is to say about a name."""
+    """Return the MIME bundle of what there is to say about a name."""
     return {"text/plain": "\n\n".join(map(str, found)), "text/html": framed("".join(map(_html, found)))}
 
 

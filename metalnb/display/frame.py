@@ -8,7 +8,7 @@ __all__ = ["framed", "mix", "nbytes", "note"]
 
 
 def nbytes(count: int) -> str:
-    """Write a number of bytes: ``1.2 MB``."""
+    """Format a number of bytes: ``1.2 MB``."""
     size, units = float(count), ["B", "kB", "MB", "GB", "TB"]
     while size >= 999.5 and len(units) > 1:
         size, units = size / 1000, units[1:]
@@ -16,7 +16,7 @@ def nbytes(count: int) -> str:
 
 
 def note(label: str, html: str) -> str:
-    """Write a line of a card's foot."""
+    """Return a line of a card's foot."""
     return f"<div><i>{escape(label)}:</i> {html}</div>"
 
 
@@ -26,12 +26,12 @@ def framed(body: str, css: str = "") -> str:
 
 
 def _token(name: str, theirs: str, ours: str) -> str:
-    """Give a class of `highlight` the colour of JupyterLab's editor, else one that is readable on light and on dark."""
+    """Return a CSS rule: the colour of JupyterLab's editor, else one that is readable on light and on dark pages."""
     return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{ours})}}"
 
 
 def mix(percent: int) -> str:
-    """Give a grey for any page: a part of the text's own colour."""
+    """Return a grey that suits any page: a share of the text's own colour."""
     return f"color-mix(in srgb,currentColor {percent}%,transparent)"
 
 

@@ -39,12 +39,12 @@ class Table:
     code: frozenset[int] = frozenset()
 
     def text(self) -> str:
-        """Give it in columns."""
+        """Return it in columns."""
         lines = [self.caption] if self.caption else []
         return "\n".join([*lines, *columns([self.head, *self.rows])]) if self.rows else "\n".join([*lines, self.empty])
 
     def html(self) -> str:
-        """Give it as an element of its own."""
+        """Return it as an HTML element of its own."""
         caption = f'<div class="metalnb-head">{escape(self.caption)}</div>' if self.caption else ""
         body = html_table(self.head, self.rows, self.code) if self.rows else f"<div>{escape(self.empty)}</div>"
         return framed(caption + body)

@@ -152,7 +152,7 @@ class Staging:
         for result in results:
             span = _span(result.target)
             if any(other != span and _overlap(span, other) for other in copies):
-                message = f"{kernel}: an argument that it writes lies partly in another's memory"
+                message = f"{kernel}: an argument that it writes overlaps another in part"
                 raise LaunchError(f"{message}; engine '{self._engine.name}' copies each. Pass a copy of one of them.")
 
 

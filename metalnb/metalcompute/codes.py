@@ -1,4 +1,4 @@
-"""metalcompute's error, its return codes, and the texts that its users see."""
+"""metalcompute's error, its return codes, and its messages."""
 
 from __future__ import annotations
 

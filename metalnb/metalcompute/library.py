@@ -27,7 +27,7 @@ _MOST = 1024  # maxTotalThreadsPerThreadgroup of a kernel that asks for no other
 
 
 def engine() -> Any:
-    """Give the engine that stands for the GPU.
+    """Return the engine that stands for the GPU.
 
     Raises
     ------

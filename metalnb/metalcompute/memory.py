@@ -39,7 +39,7 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
         Raises
         ------
         error
-            When Metal gives no such buffer: for no bytes, or for more than there are.
+            When Metal makes no such buffer: for 0 bytes, or for more than the machine has.
         """
         if nbytes < 1:  # metalcompute.swift, mc_sw_buf_open: makeBuffer gives nil
             raise failed(Code.COULD_NOT_MAKE_BUFFER)
@@ -97,5 +97,5 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
 
 
 def _bytes_of(view: memoryview) -> Bytes:
-    """See through any format and shape to the bytes."""
+    """Return the bytes behind any format and shape."""
     return np.ndarray(view.nbytes, np.uint8, buffer=view)

@@ -16,7 +16,7 @@ __all__ = ["Device", "chosen", "get_devices"]
 
 
 class metalcompute_device(NamedTuple):  # noqa: N801  (metalcompute.c, define_device_info_type)
-    """What `get_devices` tells of one device."""
+    """What `get_devices` returns for one device."""
 
     deviceName: str  # noqa: N815
     recommendedWorkingSetSize: int  # noqa: N815
@@ -25,13 +25,13 @@ class metalcompute_device(NamedTuple):  # noqa: N801  (metalcompute.c, define_de
 
 
 def get_devices(*_: Any) -> tuple[metalcompute_device, ...]:
-    """Tell of each device. Metal's transfer rate is 0 for one that is built in."""
+    """Return a record of each device. Metal's transfer rate is 0 for a built-in one."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return (metalcompute_device(engine().caps.device, memory, 0, hasUnifiedMemory=True),)
 
 
 def chosen(args: tuple[Any, ...], what: str) -> Any:
-    """Give the device of an index: negative for the default one, and there is only the one.
+    """Return the device of an index: negative for the default one, and there is only the one.
 
     Raises
     ------
@@ -141,7 +141,10 @@ def _count(first: Any) -> int:
 
 
 class Run:
-    """A run under way. Deleting it waits, and lets go of the function and the buffers (metalcompute.c, Run_dealloc)."""
+    """A run under way.
+
+    Destroying it blocks until it is done, then releases the function and the buffers (metalcompute.c, Run_dealloc).
+    """
 
     _alive: ClassVar[weakref.WeakSet[Run]] = weakref.WeakSet()
 

@@ -18,7 +18,7 @@ __all__ = ["compile", "init", "release", "rerun", "run"]
 
 @dataclass(slots=True)
 class _State:
-    """What metalcompute.swift keeps between calls; its flags of readiness are told by what is there."""
+    """What metalcompute.swift keeps between calls; its flags of readiness follow from what is there."""
 
     device: bool = False
     computes: bool = False
@@ -37,7 +37,7 @@ def init(*args: Any) -> None:
 
 
 def release() -> None:
-    """Let go of everything."""
+    """Release everything."""
     _state.device = _state.computes = False
     _state.function = _state.buffers = None
 
@@ -72,7 +72,7 @@ def run(given: Any, result: Any, count: int, /) -> None:
     target = _view(result, Code.UNSUPPORTED_OUTPUT_FORMAT)
     if target.readonly:
         raise failed(Code.UNSUPPORTED_OUTPUT_FORMAT)
-    # metalcompute.c, mc_py_1_run: the output's format is looked at last, and its error is the one that is told
+    # metalcompute.c, mc_py_1_run: the output's format is looked at last, and its error is the one that is reported
     for view, code in ((target, Code.UNSUPPORTED_OUTPUT_FORMAT), (source, Code.UNSUPPORTED_INPUT_FORMAT)):
         if view.format not in {"f", "B"}:
             raise failed(code)

@@ -1,4 +1,4 @@
-"""From a cell's text to a program: its kernels, ready to be called."""
+"""`compile`: from a cell's text to a program, the mapping of its kernels."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Program(Mapping[str, Kernel]):
         return from_recipe, (self.recipe,)
 
     def specialize(self, /, **constants: Any) -> Program:
-        """Give the program with other values for some of its function constants.
+        """Return the program with other values for some of its function constants.
 
         Parameters
         ----------
@@ -133,12 +133,12 @@ class Program(Mapping[str, Kernel]):
         Raises
         ------
         ArgumentError
-            For a constant that the text has not, or a value that does not fit.
+            For a constant that the text does not have, or a value that does not fit.
         """
         return from_recipe(self.recipe.specialized(constants)) if constants else self
 
     def dtype(self, struct: str) -> np.dtype[np.void]:
-        """Give the NumPy dtype of one of the cell's structs, laid out as the kernel sees it.
+        """Return the NumPy dtype of one of the cell's structs, laid out as the kernel sees it.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class Program(Mapping[str, Kernel]):
         return struct_dtype(found, self.reflection)
 
     def lowered(self, name: str) -> str:
-        """Give the text that the engine's compiler is given for a kernel."""
+        """Return the text that the engine's compiler is given for a kernel."""
         return self.engine.text(self[name].unit)
 
 
@@ -185,7 +185,7 @@ def compile(
     math : {"fast", "precise"}, optional
         ``fast`` lets the compiler reorder and contract floating-point arithmetic, as Metal does by default; NaN and
         infinities stay honoured. ``precise`` keeps IEEE 754 semantics; but on engine ``cpu`` the device's own compiler
-        still adds up a thread's loop in several partial sums, whatever it is told.
+        still splits a sum in a thread's loop into several partial sums, whatever the options.
     headers : mapping of str to str, optional
         Texts that ``#include "NAME"`` may name.
     engine : str, optional
@@ -240,7 +240,7 @@ def compile(
 
 
 def _warn(program: Program) -> None:
-    """Warn of what is likely not to do what its author means."""
+    """Warn of what probably does not do what its author means."""
     warn(program.reflection.cautions)
     for kernel in program.values():
         line = kernel.signature.leaves
@@ -262,7 +262,7 @@ def _warn(program: Program) -> None:
 
 
 def load(path: str | Path, name: str | None = None, **options: Any) -> Program | Kernel:
-    """Compile a ``.metal`` file; give its program, or the kernel ``name`` of it.
+    """Compile a ``.metal`` file; return its program, or its kernel ``name``.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def load(path: str | Path, name: str | None = None, **options: Any) -> Program |
 
 
 def from_recipe(recipe: Recipe) -> Program:
-    """Compile a recipe, or give the program that it made."""
+    """Compile a recipe, or return the program that it made."""
     return compile(
         recipe.source, constants=recipe.constants, math=recipe.math,  # type: ignore[arg-type]
         headers=recipe.headers, engine=recipe.engine, name=recipe.name,

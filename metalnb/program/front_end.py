@@ -1,4 +1,4 @@
-"""Read a recipe: from texts to scanned cells, to what they declare, to one unit for each kernel."""
+"""Read a recipe: from text to scanned cells, to their declarations, to one unit for each kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["read"]
 
 
 def read(recipe: Recipe) -> tuple[Reflection, dict[str, Unit]]:
-    """Give what a recipe's cell declares, and a unit for each kernel by name.
+    """Return what a recipe's cell declares, and a unit for each kernel by name.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def _header(text: str, name: str, names: frozenset[str]) -> Cell:
 
 
 def _included(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:
-    """Keep the header cells that the cell reaches, so that an unrelated one never makes it compile anew."""
+    """Return the header cells that the cell includes, so that an unrelated one never causes a new compilation."""
     reached: dict[str, Cell] = {}
     ahead = list(cell.includes)
     while ahead:
@@ -85,7 +85,7 @@ def _made(cell: Cell, headers: dict[str, Cell]) -> tuple[Instantiation, ...]:
 
 @functools.cache
 def _front_end() -> str:
-    """Name the state of the front end: what was reflected by another one is not used."""
+    """Return a name for the state of the front end: what another state has reflected is not used."""
     here = Path(__file__).parent.parent
     files = [here / "dtypes.py", *(f for f in (here / "msl").rglob("*") if f.is_file() and f.suffix != ".pyc")]
     return cache.fingerprint(files)

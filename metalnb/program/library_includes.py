@@ -14,7 +14,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]metalnb/([\w.]+)[>"]', re
 
 
 def bundled(texts: Iterable[str]) -> dict[str, str]:
-    """Give the library's files that texts include, and those that these include, by the name they are included by."""
+    """Return the library's files that some texts include, directly or indirectly, by the name in the ``#include``."""
     found: dict[str, str] = {}
     ahead = [name for text in texts for name in _INCLUDE.findall(text)]
     while ahead:

@@ -1,4 +1,4 @@
-"""What a program is made from: texts and options, checked, and named by their content."""
+"""What a program is made from: text and options, checked, and a key for all of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Recipe", "decoded", "header_name", "text"]
 
 
 class Recipe:
-    """All that a program is made from: what is pickled of it."""
+    """All that a program is made from. Pickling a program pickles this."""
 
     __slots__ = ("constants", "engine", "headers", "math", "name", "source")
 

@@ -3,7 +3,7 @@
 Units and launches come in, as ``engine/base.py`` has them; metalcompute's kernels, buffers and handles stay inside.
 
 metalcompute dispatches one row of whole threadgroups, as large as the kernel allows. So the kernel is rewritten
-(`metalnb.msl.lower_metal`) to find its place in any grid from its place in that row, and compiled anew for each number
+(`metalnb.msl.lower_metal`) to find its place in any grid from its place in that row, and compiled again for each number
 of threads in a threadgroup, as a multiple of 32: metalcompute takes only whole SIMD-groups.
 
 Which threads of a row may be idle decides whether a barrier is right. The threads that only fill up the last SIMD-group
@@ -11,7 +11,7 @@ leave at the start of the kernel: an Apple GPU's barrier waits for SIMD-groups, 
 reaches it. A SIMD-group of which no thread is left would be another matter (MSL 6.9 wants every thread of the
 threadgroup to reach a barrier). So the smaller threadgroups at a grid's far edges are not dispatched in the size of the
 others with idle SIMD-groups: where the cell has a threadgroup barrier, each region of equal threadgroups is a dispatch
-of its own, at most eight in all. Without a barrier nothing tells the difference, and one dispatch does.
+of its own, at most eight in all. Without a barrier there is no difference, and one dispatch is enough.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class MetalBinary:
 
     unit: Unit
     barriers: bool
-    threadgroup_bytes: int = 0  # metalcompute does not tell; too much fails when it is launched
+    threadgroup_bytes: int = 0  # metalcompute does not report it; too much fails at the launch
     functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -57,9 +57,9 @@ class MetalEngine(Observable, SharedMemory):
         self._device = module.Device(device) if device else module.Device()
         double = module.__name__ != "metalcompute"
         version = "0.2.9 (double)" if double else importlib.metadata.version("metalcompute")
-        told = str(self._device).removeprefix("metalcompute.Device(").removesuffix(")")
+        device_name = str(self._device).removeprefix("metalcompute.Device(").removesuffix(")")
         self.caps = Caps(
-            device=told, versions={"metalcompute": version}, clock="wall", msl=_MSL, offsets=False, precise=False
+            device=device_name, versions={"metalcompute": version}, clock="wall", msl=_MSL, offsets=False, precise=False
         )
         self._absent = self.alloc(16)  # bound where a function constant removes the argument
         self._staging = Staging(self)
@@ -86,7 +86,7 @@ class MetalEngine(Observable, SharedMemory):
             problems.append(_at_kernel(unit, message, "put several values into one struct"))
         if problems:
             raise CompileError(problems)
-        metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup})  # can it be rewritten?
+        metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup})  # raises when it cannot be rewritten
         said = (word for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
         return MetalBinary(unit, any("barrier" in word for word in said))
 

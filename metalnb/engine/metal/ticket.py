@@ -42,7 +42,7 @@ class MetalTicket:
         Raises
         ------
         KernelFault
-            When the dispatch did not run as it was meant to.
+            When the dispatch did not run as it was asked to.
         """
         with self._lock:
             records = [(record, threads) for _, record, threads in self._runs]
@@ -58,7 +58,7 @@ class MetalTicket:
         self.elapsed.stop()
 
     def _check(self, record: Any, threads: int) -> None:
-        """See that the GPU began, in threadgroups of the size asked for: metalcompute reads no command buffer's error.
+        """Check that the GPU ran threadgroups of the size asked for: metalcompute reports no command buffer's error.
 
         The record is None for a kernel that was dispatched as written.
         """
@@ -66,7 +66,7 @@ class MetalTicket:
             return
         seen = int(np.frombuffer(record, np.uint32)[15])
         if seen == 0:
-            raise KernelFault(f"{self._name}: the GPU did not run it; metalcompute does not tell why.")
+            raise KernelFault(f"{self._name}: the GPU did not run it; metalcompute does not say why.")
         if seen != threads:
             message = f"{self._name}: the GPU ran threadgroups of {seen} threads where {threads} were asked for."
             raise KernelFault(f"{message} Choose a threadgroup of at most {seen}.")
