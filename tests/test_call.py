@@ -16,6 +16,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.call.binding import Binder
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 f4 = np.float32
@@ -532,3 +533,25 @@ def test_importing_and_compiling_from_the_cache_loads_no_more_than_they_need() -
         [sys.executable, "-c", code], input=SAXPY, capture_output=True, text=True, check=True, env=os.environ
     )
     assert done.stdout.split("\n")[:2] == ["[]", "[]"]
+
+
+def test_a_call_compiles_then_binds_then_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this order, and a second call compiles nothing; what cannot be bound is not launched."""
+    kernel = mnb.compile("kernel void order(device int* y, uint i [[thread_position_in_grid]]) { y[i] = 7 + i; }").order
+    steps: list[str] = []
+
+    def noted(owner: type, name: str) -> None:
+        method = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *args: steps.append(name) or method(*args))
+
+    for owner, name in ((type(kernel.engine), "compile"), (Binder, "bind"), (type(kernel.engine), "launch")):
+        noted(owner, name)
+    ready = kernel.prepare(np.zeros(3, np.int32))
+    assert steps == ["compile", "bind"]
+    ready.run()
+    kernel(np.zeros(3, np.int32))
+    assert steps == ["compile", "bind", "launch", "bind", "launch"]
+    with pytest.raises(mnb.ArgumentError):
+        kernel(np.zeros(3))
+    assert steps[5:] == ["bind"]
+    assert ready.binary is kernel.binary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -134,10 +135,13 @@ class Pool:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._kind = Block if engine.caps.shared else DeviceBlock
         self.used = self.cached = self.peak = 0
         self._free: defaultdict[int, list[tuple[Any, Any, Any]]] = defaultdict(list)
         self._lock = threading.RLock()  # a collection may run `take_back` in the middle of `give`
+
+    @functools.cached_property
+    def _kind(self) -> type[Block]:
+        return Block if self.engine.caps.shared else DeviceBlock  # asked at the first block: it opens the device
 
     def give(self, nbytes: int) -> Block:
         """Hand out a block of at least `nbytes`; what stands in it is anything.

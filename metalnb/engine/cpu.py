@@ -108,6 +108,7 @@ class CpuTicket:
     Attributes
     ----------
     elapsed : Elapsed
+        For those who ask: asking costs more than some kernels take.
     """
 
     __slots__ = ("_held", "elapsed")
