@@ -28,6 +28,7 @@ kernel void scale(device const float* x, device float* y, constant float& a, uin
 }
 kernel void count(device uint4* seen, uint3 at [[thread_position_in_grid]], uint3 grid [[threads_per_grid]],
                   uint3 size [[threads_per_threadgroup]]) {
+    threadgroup_barrier(mem_flags::mem_none);
     seen[(at.z * grid.y + at.y) * grid.x + at.x] += uint4(1, size);
 }
 kernel void turn(device uint* out, threadgroup uint* part [[threadgroup(0)]], uint i [[thread_position_in_grid]],
