@@ -124,15 +124,14 @@ def grid_of_call(
         sizes = check_grid(signature, grid)
         rank = len(grid) if hasattr(grid, "__len__") else 1
         return sizes, tuple(reversed(sizes[:rank]))
-    pairs = [(s, b) for s, b in zip(slots, bound, strict=True) if not s.param.reference]
-    arrays = [(s, b) for s, b in pairs if b is not None]
+    arrays = [(s, b) for s, b in zip(slots, bound, strict=True) if b is not None and not s.param.reference]
     chosen = next(((s, b) for s, b in arrays if s.param.writable), arrays[0] if arrays else None)
     if chosen is not None:
         shape = chosen[0].elements(chosen[1])
         if not chosen[0].param.every:
             _warn_of_grid(signature, chosen[0].param.name, math.prod(shape), arrays)
     else:
-        missing = next((s.param.name for s, b in pairs if b is None), None)
+        missing = next((s.param.name for s in slots if s.param.writable and not s.param.reference), None)
         if missing is None or missing not in shapes:
             message = f"{signature.name}: no array gives the grid. Pass grid=(…), threads, x first."
             raise LaunchError(message)

@@ -211,24 +211,24 @@ class Kernel:
         for array in held:
             if array.engine is not self.engine:
                 self._refuse_engine(args, named)
-        bound = self._binder.bind(args, named)
-        sizes, shape = grid_of_call(self.signature, self._binder.slots, bound, grid, shapes or {})
-        group = check_threadgroup(self.signature, threadgroup, sizes, tuned=self.tuned)
-        if self.signature.places:
-            check_places(self.signature, sizes, group)
+        signature, binder = self.signature, self._binder
+        bound = binder.bind(args, named)
+        sizes, shape = grid_of_call(signature, binder.slots, bound, grid, shapes or {})
+        group = check_threadgroup(signature, threadgroup, sizes, self.tuned)
+        if signature.places:
+            check_places(signature, sizes, group)
         outputs = []
         if any(b is None for b in bound):
-            outputs = make_outputs(self._binder.slots, bound, shape, shapes or {}, held)
+            outputs = make_outputs(binder.slots, bound, shape, shapes or {}, held)
         elif shapes:
-            refuse_shapes(self._binder.slots, shapes)
+            refuse_shapes(binder.slots, shapes)
         arguments: list[Any] = bound if self._simple else self._arguments(bound, group, threadgroup_memory or {})
         if threadgroup_memory and self._simple:
-            refuse_memory(self.signature, threadgroup_memory)
+            refuse_memory(signature, threadgroup_memory)
         if 0 not in sizes:
             self._check_buffers(bound, sizes[0])
-            if binary.threadgroup_bytes or self.signature.threadgroup:
-                most = self.engine.caps.threadgroup_memory
-                check_memory(self.signature, binary.threadgroup_bytes, arguments, most)
+            if binary.threadgroup_bytes or not self._simple:
+                check_memory(signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         if not held:
             return Dispatch(self, binary, arguments, sizes, group, outputs)
         made = residents(outputs)
