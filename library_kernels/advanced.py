@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays.array import Array, empty
 from ..arrays.convert import asarray, on
 from ..arrays.types import kind_of
+from .arithmetic import BY_NAME
 from .bits import fault_word, program
 from .dispatch import contiguous, dispatch
 from .gathering import check, gather, indices_of
@@ -107,12 +108,10 @@ def put(x: Array, key: Any, value: Any) -> None:
 
 def _put_masked(x: Array, mask: Array, value: Any) -> None:
     """Write one value where a mask is set: no place need be known."""
-    from .table import op
-
     wide = mask.viewed(mask.host.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)))
     single = given_for("x[…] = value", x, value).reshape(())
     single = single if single.dtype == x.dtype else astype(single, x.dtype)
-    copy_into(x, op("where")(wide, single, x))
+    copy_into(x, BY_NAME["where"](wide, single, x))
 
 
 def _put_selected(x: Array, mask: Array, value: Any) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 
 from ..arrays.array import Array
 from ..arrays.types import is_float
+from . import elementary
 from .elementwise import Elementwise
 from .op import NUMERIC, SIGNED, Sample, op
 from .samples import elementwise_samples
 
-__all__ = ["ROWS", "clip"]
+__all__ = ["BY_NAME", "ROWS", "clip"]
 
 _two = functools.partial(Elementwise, operands=2)
 _compare = functools.partial(_two, kinds="biuf", result="bool", domain=(-3, 3))
@@ -119,6 +120,9 @@ ROWS = (
     Elementwise("lerp", "z < 0.5f ? fma(z, y - x, x) : fma(z - 1.0f, y - x, y)", _lerp, "From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.", ulp=3, operands=3, domain=(0, 1), flops=4, samples=_lerp_samples, size=_ends, cite="PyTorch, ``lerp``"),
 )
 
+BY_NAME = {row.name: row for row in ROWS}  # for other ops to call
+
+_POSITIVE = next(row for row in elementary.ROWS if row.name == "positive")
 _CLIP = Elementwise("clip", "clip_of(x, y, z)", np.clip, "", kinds="iuf", operands=3)
 
 
@@ -154,13 +158,11 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = N
     ----------
     Python array API standard 2024.12, ``clip``
     """
-    from .table import op as named
-
     made: Array
     if min is None and max is None:
-        made = named("positive")(x, out=out)
+        made = _POSITIVE(x, out=out)
     elif min is None or max is None:
-        bounded = named("minimum" if min is None else "maximum")
+        bounded = BY_NAME["minimum" if min is None else "maximum"]
         made = bounded(x, max if min is None else min, out=out)
     else:
         made = _CLIP(x, min, max, out=out)

@@ -18,6 +18,7 @@ from ..program import Program
 from .build import compile
 from .describe import described
 from .formula import LOOPS, Formula
+from .moving import copy_into
 from .op import ALL, Op, Row, Sample, Samples
 from .operands import Taken, take
 from .samples import elementwise_bench, elementwise_samples
@@ -239,11 +240,8 @@ class Elementwise(Op):
         taken = self._take(operands, out)
         self._fits(out, taken.shape, taken.result)
         if clash or taken.result != out.dtype:  # what is still to be read must not be written over
-            from .indexing import assign
-
             made = empty(taken.shape, taken.result, taken.engine)
-            assign(out, self._start(self._plan(taken, None), taken.ready, made, values))
-            return out
+            return copy_into(out, self._start(self._plan(taken, None), taken.ready, made, values))
         plan = self._plan(taken, out)
         self._keep(key, plan, taken.ready, operands)
         return self._start(plan, taken.ready, out, values)

@@ -7,10 +7,20 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
+from ..arrays.protocols import is_basic
 from .advanced import get, put
 from .moving import copied, copy_into, fill_with, given_for, writable
 
-__all__ = ["assign", "get", "put", "writable"]
+__all__ = ["assign", "get", "set_items"]
+
+
+def set_items(x: Array, key: Any, value: Any) -> None:
+    """Write a value, broadcast and converted, to the elements that a key names: ``x[key] = value``."""
+    writable("x[…] = value", x)
+    if is_basic(key):
+        assign(x[key], value)
+    else:
+        put(x, key, value)
 
 
 def assign(part: Array, value: Any) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from ..arrays.array import Array, empty
 from ..arrays.convert import on
 from ..arrays.types import as_dtype, common
+from .arithmetic import BY_NAME
 from .axes import axis_of
 from .build import compile
 from .dispatch import contiguous, dispatch
@@ -331,8 +332,6 @@ def diff(
     ValueError
         For a negative n.
     """
-    from .table import op as named
-
     x = as_array("diff", x)
     along = axis_of("diff", axis, x.ndim)
     if n < 0:
@@ -341,7 +340,7 @@ def diff(
         return x
     whole = [as_array("diff", a) for a in (prepend, x, append) if a is not None]
     made = concat(whole, axis=along) if len(whole) > 1 else x
-    differ = named("not_equal" if made.dtype.kind == "b" else "subtract")
+    differ = BY_NAME["not_equal" if made.dtype.kind == "b" else "subtract"]
     for _ in range(n):
         lead = (slice(None),) * along
         made = differ(made[(*lead, slice(1, None))], made[(*lead, slice(None, -1))])

@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays.array import Array
 from ..arrays.convert import on
 from ..arrays.types import common
-from .arithmetic import ROWS
+from .arithmetic import BY_NAME
 from .axes import axes_of, axis_of
 from .linear_samples import TOLERANCE, cases, pairs, terms
 from .moving import as_array, astype
@@ -43,7 +43,7 @@ def _product(**row: Any) -> Callable[[Callable[..., Any]], Op]:
     return lambda function: Product(function, Row("linear", **row))
 
 
-_MULTIPLY = next(row for row in ROWS if row.name == "multiply")
+_MULTIPLY = BY_NAME["multiply"]
 
 
 def _taken(who: str, x1: Any, x2: Any) -> tuple[Array, Array]:

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays.array import Array
+from ..arrays.array import Array, empty
 from ..arrays.convert import asarray, on
 from ..arrays.types import common, floating, kind_of, weak
 from ..engine.base import Engine
 from .formula import Formula
+from .moving import copy_into
 from .walk import broadcast
 
 __all__ = ["Taken", "take"]
@@ -112,6 +113,4 @@ def _cast(formula: Formula, operand: Any, name: str, loop: DType) -> Any:
         return operand
     if name in formula.masks:
         raise TypeError(f"{formula.name}: {name} must be bool; got {operand.dtype}. Pass {name} != 0.")
-    from .moving import astype
-
-    return astype(operand, wanted)
+    return copy_into(empty(operand.shape, wanted, operand.engine), operand)

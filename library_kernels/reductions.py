@@ -15,6 +15,7 @@ from .moving import as_array, astype, fill_with
 from .op import ALL, FLOATS, NUMERIC, Sample, op
 from .reducing import Monoid, accumulator, reduced, tag
 from .reduction_samples import extremes, few, near_one, positive, present, wide
+from .shapes import cases, diagonal
 
 __all__ = [
     "all",
@@ -28,6 +29,7 @@ __all__ = [
     "std",
     "sum",
     "total_dtype",
+    "trace",
     "var",
     "vector_norm",
 ]
@@ -348,3 +350,27 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     nothing = None if ord < 0 else 0.0
     about = float(ord) if functor == "NormAny" else None
     return _reduced(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, who="vector_norm", about=about)
+
+
+@op(
+    "moving",
+    reference=lambda x, offset=0, dtype=None: np.trace(x, offset, -2, -1),  # noqa: ARG005
+    samples=cases(((4, 4),), ((2, 3, 5), {"offset": 1}), ((0, 0),)),
+    dtypes=NUMERIC,
+    kernels=("reduce.metal",),
+)
+def trace(x: Array, /, *, offset: int = 0, dtype: Any = None, axis1: int = -2, axis2: int = -1) -> Array:
+    """Give the sums of diagonals of matrices, by default of the last two axes.
+
+    Parameters
+    ----------
+    x : Array
+    offset : int
+        Diagonals above the main one are positive.
+    dtype : dtype, optional
+        As for `metalnb.sum`.
+    axis1, axis2 : int
+        The matrices' rows and columns.
+    """
+    found: Array = sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return found

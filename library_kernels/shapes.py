@@ -15,7 +15,7 @@ from ..arrays.array import Array
 from ..arrays.types import as_dtype
 from .axes import axes_of, axis_of, shape_of
 from .moving import as_array, copied
-from .op import ALL, NUMERIC, Sample, op
+from .op import ALL, Sample, op
 from .reshaping import reshaped
 from .walk import broadcast
 
@@ -336,29 +336,3 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
     if one == two:
         raise ValueError(f"diagonal: needs two axes; got {axis1} twice.")
     return x.viewed(x.host.diagonal(offset, one, two))
-
-
-@op(
-    "moving",
-    reference=lambda x, offset=0, dtype=None: np.trace(x, offset, -2, -1),  # noqa: ARG005
-    samples=cases(((4, 4),), ((2, 3, 5), {"offset": 1}), ((0, 0),)),
-    dtypes=NUMERIC,
-    kernels=("reduce.metal",),
-)
-def trace(x: Array, /, *, offset: int = 0, dtype: Any = None, axis1: int = -2, axis2: int = -1) -> Array:
-    """Give the sums of diagonals of matrices, by default of the last two axes.
-
-    Parameters
-    ----------
-    x : Array
-    offset : int
-        Diagonals above the main one are positive.
-    dtype : dtype, optional
-        As for `metalnb.sum`.
-    axis1, axis2 : int
-        The matrices' rows and columns.
-    """
-    from .table import op as named
-
-    found: Array = named("sum")(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
-    return found

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import bundled as _bundled
+from .arrays.implementations import implementations as _implementations
 from .errors import (
     ArgumentError,
     CompileError,
@@ -24,8 +27,8 @@ if TYPE_CHECKING:
     from .arrays.array import Array
     from .arrays.convert import array, asarray, from_dlpack
     from .arrays.inspection import can_cast, finfo, iinfo, isdtype, result_type
-    from .arrays.memory import MemoryInfo, clear_cache, memory_info
-    from .arrays.stream import synchronize
+    from .arrays.memory import MemoryInfo, memory_info
+    from .arrays.stream import clear_cache, synchronize
     from .engine import EngineStatus, engines, use
     from .kernel import Kernel
     from .library_kernels.expressions import elementwise
@@ -104,8 +107,8 @@ _LAZY = {
     "isdtype": "arrays.inspection",
     "result_type": "arrays.inspection",
     "MemoryInfo": "arrays.memory",
-    "clear_cache": "arrays.memory",
     "memory_info": "arrays.memory",
+    "clear_cache": "arrays.stream",
     "synchronize": "arrays.stream",
     "EngineStatus": "engine",
     "engines": "engine",
@@ -133,6 +136,17 @@ _LAZY = {
     "tune": "widgets.tune",
 }
 
+
+# What the rooms below are handed from above: the ops that arrays run, and the files that a cell can include. The kernel
+# library is loaded when the first op is asked for.
+def _implementation(name: str) -> Any:
+    from .library_kernels.array_methods import find
+
+    return find(name)
+
+
+_implementations.find = _implementation
+_bundled.folders["metalnb"] = Path(__file__).parent / "library_kernels" / "metal"
 
 _MODULES = ("random",)
 _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})

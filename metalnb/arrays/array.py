@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from metalnb import engine as engines
 from metalnb.engine.base import Engine
+from metalnb.errors import ArgumentError
 
 from .core import contiguous_strides
 from .memory import Block, allocate
@@ -15,7 +17,7 @@ from .methods import Methods
 from .operators import Operators
 from .protocols import Protocols
 
-__all__ = ["Array", "contiguous_strides", "empty", "view_of"]
+__all__ = ["Array", "contiguous_strides", "copy_of", "empty", "view_of"]
 
 Shape = tuple[int, ...]
 
@@ -41,10 +43,30 @@ class Array(Operators, Methods, Protocols):
 
     __slots__ = ()
 
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+        """Return the array on an engine, by its name (array API)."""
+        if stream is not None:
+            raise ArgumentError("to_device: stream must be None: dispatches of an engine run in order.")
+        return self if device in {self.device, None} else copy_of(self.read(), self.dtype, engines.named(device))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copy_of, (self.read().copy(), self.dtype)
+
 
 def empty(shape: Shape, dtype: np.dtype[Any], engine: Engine | None = None) -> Array:
     """Give an array in which anything may stand: for a kernel to fill."""
     return Array(allocate(math.prod(shape) * dtype.itemsize, engine), dtype, shape, None, 0)
+
+
+def copy_of(host: np.ndarray[Any, Any], dtype: np.dtype[Any], engine: Engine | None = None) -> Array:
+    """Return an array with the elements of a NumPy array, converted to a dtype."""
+    made = empty(host.shape, dtype, engine)
+    made.block.settle()
+    if host.dtype == np.bool_:
+        np.not_equal(host.view(np.uint8), 0, out=made.host, casting="unsafe")  # as all of NumPy reads such bytes
+    else:
+        made.host[...] = host
+    return made
 
 
 def view_of(block: Block, host: np.ndarray[Any, Any]) -> Array:

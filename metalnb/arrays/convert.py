@@ -10,7 +10,7 @@ from metalnb import engine as engines
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
-from .array import Array, empty, view_of
+from .array import Array, copy_of, view_of
 from .memory import borrow
 from .types import as_dtype
 
@@ -66,13 +66,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         raise ValueError(f"asarray: copy=False, but {_why(data, fits=fits, own=own)}. Leave copy out.")
     if sharable and not copy:
         return view_of(borrow(data, engine), data)
-    made = empty(data.shape, wanted or data.dtype, engine)
-    made.block.settle()
-    if data.dtype == np.bool_:
-        np.not_equal(data.view(np.uint8), 0, out=made.host, casting="unsafe")  # as all of NumPy reads such bytes
-    else:
-        made.host[...] = data
-    return made
+    return copy_of(data, wanted or data.dtype, engine)
 
 
 def array(obj: Any, /, dtype: Any = None, *, device: str | None = None, copy: bool | None = True) -> Array:

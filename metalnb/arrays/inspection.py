@@ -1,6 +1,6 @@
-"""What there is to know of dtypes and of the namespace: limits, promotion, kinds, devices.
+"""What there is to know of dtypes: limits, promotion, kinds.
 
-Source: Python array API standard 2024.12, "Data type functions", "Inspection" and "Constants".
+Source: Python array API standard 2024.12, "Data type functions".
 """
 
 from __future__ import annotations
@@ -9,15 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metalnb import engine as engines
-
 from .array import Array
-from .types import DTYPES, as_dtype, common, is_float, kind_of, weak
+from .types import as_dtype, common, is_float, kind_of, weak
 
-__all__ = ["FloatInfo", "IntegerInfo", "Namespace", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+__all__ = ["FloatInfo", "IntegerInfo", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
-# The standard's own dtypes; float16 and bfloat16 are further ones, as it allows.
-_STANDARD = tuple(name for name in DTYPES if name not in {"float16", "bfloat16"})
 _KINDS = {
     "bool": "b",
     "signed integer": "i",
@@ -164,38 +160,3 @@ def _dtype_of(given: Any, who: str) -> np.dtype[Any]:
     if isinstance(given, (Array, np.ndarray, np.generic)):
         given = given.dtype
     return as_dtype(given, who)
-
-
-class Namespace:
-    """What the namespace can do (array API, "Inspection"); from `metalnb.__array_namespace_info__`."""
-
-    def capabilities(self) -> dict[str, Any]:
-        """Tell what is optional in the standard: boolean indexing, shapes that depend on data, the most axes."""
-        from metalnb.library_kernels.walk import RANK
-
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": RANK}
-
-    def default_device(self) -> str:
-        """Give the name of the engine in use."""
-        return engines.current().name
-
-    def devices(self) -> list[str]:
-        """Give the names of the engines that can run here."""
-        return [name for name, status in engines.engines().items() if status.available]
-
-    def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
-        """Give the dtypes that Python's numbers become; there is no complex one."""
-        _known(device)
-        names = {"real floating": "float32", "integral": "int64", "indexing": "int64"}
-        return {use: np.dtype(name) for use, name in names.items()}
-
-    def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """Give the standard's dtypes that arrays can have, by name; `kind` as for `isdtype`."""
-        _known(device)
-        found = {name: np.dtype(name) for name in _STANDARD}
-        return found if kind is None else {n: d for n, d in found.items() if isdtype(d, kind)}
-
-
-def _known(device: str | None) -> None:
-    if device is not None:
-        engines.named(device)

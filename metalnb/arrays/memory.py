@@ -13,7 +13,7 @@ from metalnb import engine as engines
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Ticket
 
-__all__ = ["Block", "Lease", "MemoryInfo", "allocate", "borrow", "clear_cache", "memory_info"]
+__all__ = ["Block", "Lease", "MemoryInfo", "allocate", "borrow", "memory_info", "pool_of"]
 
 _LEAST = 256
 _KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
@@ -169,7 +169,8 @@ def rounded(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-def _pool(engine: Engine) -> Pool:
+def pool_of(engine: Engine) -> Pool:
+    """Return the pool of an engine's free blocks."""
     pool = _pools.get(engine.name)
     if pool is None:
         pool = _pools.setdefault(engine.name, Pool(engine))
@@ -184,7 +185,7 @@ def allocate(nbytes: int, engine: Engine | None = None) -> Block:
     MemoryError
         When there is no such memory.
     """
-    return _pool(engine or engines.current()).give(nbytes)
+    return pool_of(engine or engines.current()).give(nbytes)
 
 
 def borrow(data: Any, engine: Engine | None = None) -> Block:
@@ -208,19 +209,5 @@ def memory_info(engine: str | None = None) -> MemoryInfo:
     MemoryInfo
         In bytes.
     """
-    pool = _pool(engines.named(engine))
+    pool = pool_of(engines.named(engine))
     return MemoryInfo(pool.engine.name, pool.used, pool.cached, pool.peak)
-
-
-def clear_cache(engine: str | None = None) -> None:
-    """Give the memory of arrays that are gone back to the system.
-
-    Parameters
-    ----------
-    engine : str, optional
-        By default the one in use.
-    """
-    from .stream import synchronize
-
-    synchronize(engine)
-    _pool(engines.named(engine)).clear()

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from .core import Core
+from .implementations import implementations
 from .types import as_dtype
 
 __all__ = ["Methods"]
-
-
-def _op(name: str) -> Callable[..., Any]:
-    from metalnb.library_kernels import table
-
-    return table.op(name)
 
 
 def _named(method: Any, name: str, op: str) -> Any:
@@ -29,7 +23,7 @@ def _over(op: str, name: str | None = None) -> Any:
     """Make the method of a reduction: NumPy lets the axis go by position, the array API by name only."""
 
     def method(self: Any, axis: Any = None, **options: Any) -> Any:
-        return _op(op)(self, axis=axis, **options)
+        return implementations[op](self, axis=axis, **options)
 
     return _named(method, name or op, op)
 
@@ -40,7 +34,7 @@ def _spread(op: str, name: str | None = None) -> Any:
     def method(
         self: Any, axis: Any = None, *, correction: float = 0.0, ddof: float | None = None, **options: Any
     ) -> Any:
-        return _op(op)(self, axis=axis, correction=correction if ddof is None else ddof, **options)
+        return implementations[op](self, axis=axis, correction=correction if ddof is None else ddof, **options)
 
     return _named(method, name or op, op)
 
@@ -49,7 +43,7 @@ def _as(op: str, name: str | None = None) -> Any:
     """Make the method that is a function with this array first."""
 
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        return _op(op)(self, *args, **options)
+        return implementations[op](self, *args, **options)
 
     return _named(method, name or op, op)
 
@@ -114,12 +108,12 @@ class Methods(Core):
 
     def copy(self) -> Self:
         """Give an array of the same elements with memory of its own."""
-        copied: Self = _op("astype")(self, self.dtype)
+        copied: Self = implementations["astype"](self, self.dtype)
         return copied
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
         """Give the elements in another shape, as `metalnb.reshape`: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
-        shaped: Self = _op("reshape")(self, _many(shape), copy=copy)
+        shaped: Self = implementations["reshape"](self, _many(shape), copy=copy)
         return shaped
 
     def ravel(self) -> Self:
@@ -134,42 +128,39 @@ class Methods(Core):
         """Give the view with its axes in another order, by default reversed."""
         named = axes if len(axes) != 1 or axes[0] is not None else ()
         order = _many(named) if named else tuple(reversed(range(self.ndim)))
-        turned: Self = _op("permute_dims")(self, order)
+        turned: Self = implementations["permute_dims"](self, order)
         return turned
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Self:
         """Give a view of the diagonals, by default of the first two axes, as NumPy's method does."""
-        found: Self = _op("diagonal")(self, offset, axis1, axis2)
+        found: Self = implementations["diagonal"](self, offset, axis1, axis2)
         return found
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Self:
         """Give the sums of the diagonals, by default of the first two axes, as NumPy's method does."""
-        found: Self = _op("trace")(self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
+        found: Self = implementations["trace"](self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
         return found
 
     def squeeze(self, axis: Any = None) -> Self:
         """Give the view without axes of one element: all of them, or those named."""
         chosen = tuple(d for d, n in enumerate(self.shape) if n == 1) if axis is None else axis
-        squeezed: Self = _op("squeeze")(self, chosen)
+        squeezed: Self = implementations["squeeze"](self, chosen)
         return squeezed
 
     def sort(self, axis: int = -1, **options: Any) -> None:
         """Sort in place, as NumPy's method does; `metalnb.sort` gives a sorted copy."""
         whole: Any = self
-        whole[...] = _op("sort")(self, axis=axis, **options)
+        whole[...] = implementations["sort"](self, axis=axis, **options)
 
     def argsort(self, axis: int = -1, **options: Any) -> Self:
         """Give the positions that would sort it, as `metalnb.argsort`."""
-        order: Self = _op("argsort")(self, axis=axis, **options)
+        order: Self = implementations["argsort"](self, axis=axis, **options)
         return order
 
     def dot(self, other: Any) -> Self:
         """Give the sums of products over its last axis and the last but one of another, as `numpy.dot`."""
-        from metalnb.library_kernels import linear
-
-        whole: Any = self
-        product: Any = linear.dot(whole, other)
-        return product  # type: ignore[no-any-return]
+        product: Self = implementations["dot"](self, other)
+        return product
 
     def fill(self, value: Any) -> None:
         """Set every element to a value."""
@@ -188,5 +179,5 @@ class Methods(Core):
         if wanted == self.dtype or wanted.kind != "b":
             return self.viewed(self.host.view(wanted))
         # Kernels take the byte of a bool for 0 or 1.
-        truth: Self = _op("not_equal")(self.viewed(self.host.view(np.uint8)), 0)
+        truth: Self = implementations["not_equal"](self.viewed(self.host.view(np.uint8)), 0)
         return truth

@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from metalnb.engine.base import Grid, Ticket
-from metalnb.errors import ArgumentError
 
 from .core import Core
+from .implementations import implementations
 from .stream import start
 
-__all__ = ["Protocols"]
+__all__ = ["Protocols", "is_basic"]
 
 
 class Protocols(Core):
@@ -37,14 +37,10 @@ class Protocols(Core):
         return self.read().copy() if copy else self.numpy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        from metalnb.library_kernels import numpy_protocols
-
-        return numpy_protocols.ufunc(ufunc, method, inputs, options)
+        return implementations["ufunc"](ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, options: Any) -> Any:
-        from metalnb.library_kernels import numpy_protocols
-
-        return numpy_protocols.function(function, args, options)
+        return implementations["array_function"](function, args, options)
 
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
         """Give the memory to bind as a kernel's argument."""
@@ -54,9 +50,7 @@ class Protocols(Core):
 
     def __metal_zeros__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Give an array of zeros on the same engine: a kernel's output."""
-        from metalnb.library_kernels import creation
-
-        return creation.zeros(shape, dtype=dtype, device=self.device)
+        return implementations["zeros"](shape, dtype=dtype, device=self.device)
 
     def __metal_start__(
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, all_of_them: Sequence[Any]
@@ -84,21 +78,11 @@ class Protocols(Core):
     def __getitem__(self, key: Any) -> Self:
         if is_basic(key):
             return self.viewed(self.host[(*key, ...) if isinstance(key, tuple) and ... not in key else _open(key)])
-        from metalnb.library_kernels import indexing
-
-        whole: Any = self
-        found: Self = indexing.get(whole, key)  # type: ignore[assignment]  # there is one class of arrays
+        found: Self = implementations["get"](self, key)
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from metalnb.library_kernels import indexing
-
-        whole: Any = self
-        indexing.writable("x[…] = value", whole)
-        if is_basic(key):
-            indexing.assign(whole[key], value)
-        else:
-            indexing.put(whole, key, value)
+        implementations["set"](self, key, value)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -129,19 +113,11 @@ class Protocols(Core):
     __hash__ = None  # type: ignore[assignment]  # == compares element by element
 
     def __copy__(self) -> Self:
-        from metalnb.library_kernels import moving
-
-        whole: Any = self
-        copied: Any = moving.copied(whole)
-        return copied  # type: ignore[no-any-return]
+        copied: Self = implementations["astype"](self, self.dtype)
+        return copied
 
     def __deepcopy__(self, _memo: Any) -> Self:
         return self.__copy__()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from .convert import array
-
-        return array, (self.read().copy(),)
 
     def __bool__(self) -> bool:
         return bool(self._only("bool"))
@@ -164,15 +140,6 @@ class Protocols(Core):
                 f"{wanted}(): needs an array of one element; got shape {self.shape}. Use x.any() or x.all()."
             )
         return self.read().item()
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
-        """Give the array on an engine, by its name (array API)."""
-        if stream is not None:
-            raise ArgumentError("to_device: stream must be None: dispatches of an engine run in order.")
-        from .convert import asarray
-
-        moved: Any = self if device in {self.device, None} else asarray(self.read(), device=device, copy=True)
-        return moved  # type: ignore[no-any-return]
 
 
 def is_basic(key: Any) -> bool:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from metalnb import engine as engines
 
+from .memory import Block, pool_of
+
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Grid, Ticket
 
-    from .memory import Block
-
-__all__ = ["start", "synchronize"]
+__all__ = ["clear_cache", "start", "synchronize"]
 
 _MOST = 64  # dispatches under way at once: what they hold cannot be freed before they end
 
@@ -79,3 +79,15 @@ def synchronize(engine: str | None = None) -> None:
         tickets = list(_under_way.pop(name, ()))
     for ticket in tickets:
         ticket.wait()
+
+
+def clear_cache(engine: str | None = None) -> None:
+    """Give the memory of arrays that are gone back to the system.
+
+    Parameters
+    ----------
+    engine : str, optional
+        By default the one in use.
+    """
+    synchronize(engine)
+    pool_of(engines.named(engine)).clear()

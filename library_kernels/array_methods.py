@@ -1,0 +1,31 @@
+"""What an array's operators and methods call: ops, and the functions that are no ops.
+
+`metalnb.arrays.implementations` is filled from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import indexing, linear, numpy_protocols, table
+
+__all__ = ["find"]
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "array_function": numpy_protocols.function,
+    "dot": linear.dot,
+    "get": indexing.get,
+    "set": indexing.set_items,
+    "ufunc": numpy_protocols.ufunc,
+}
+
+
+def find(name: str) -> Callable[..., Any]:
+    """Return the function that an array's operator or method names.
+
+    Raises
+    ------
+    KeyError
+    """
+    return _FUNCTIONS.get(name) or table.op(name)
