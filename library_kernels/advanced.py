@@ -11,10 +11,11 @@ from ..arrays.array import Array, empty
 from ..arrays.convert import asarray, on
 from ..arrays.types import kind_of
 from .arithmetic import BY_NAME
-from .bits import fault_word, program
-from .dispatch import contiguous, dispatch
+from .bits import fault_word
+from .build import program
+from .dispatch import dispatch
 from .gathering import check, gather, indices_of
-from .moving import astype, copied, copy_into, given_for
+from .moving import astype, contiguous, copied, copy_into, given_for
 from .scattering import write
 from .searching import along_axes, flat_nonzero, select_into, selected
 

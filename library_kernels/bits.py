@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -10,27 +9,12 @@ import numpy as np
 from ..arrays.array import Array, empty
 from ..arrays.types import kind_of
 from ..engine.base import Engine
-from ..program import Program
-from .build import compile
-from .dispatch import contiguous
-from .op import kernel_source
+from .moving import contiguous
 
-__all__ = ["SIMD", "as_bits", "fault_word", "order_of", "program", "spread", "width"]
+__all__ = ["as_bits", "fault_word", "order_of", "spread", "width"]
 
-SIMD = 32
 _ORDERS = {"b": 0, "u": 0, "i": 1, "f": 2}
 _BFLOAT16 = 3
-
-
-def program(file: str, engine: Engine, **constants: Any) -> Program:
-    """Compile one of this folder's files for an engine, with its function constants."""
-    return _program(file, engine.name, tuple(constants.items()))
-
-
-@functools.cache
-def _program(file: str, engine: str, constants: tuple[tuple[str, Any], ...]) -> Program:
-    # The order of operations is what some of these kernels promise: nothing is contracted or reordered.
-    return compile(kernel_source(file), constants=dict(constants), engine=engine, math="precise", name=file)
 
 
 def width(dtype: np.dtype[Any]) -> int:

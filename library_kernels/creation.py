@@ -5,7 +5,6 @@ Names and semantics: Python array API standard 2024.12, "Creation functions".
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from typing import Any
@@ -18,10 +17,10 @@ from ..arrays.array import empty as blank
 from ..arrays.convert import asarray, on
 from ..arrays.types import DTYPES, as_dtype, is_float, kind_of
 from .axes import shape_of
-from .build import compile
-from .dispatch import contiguous, dispatch
-from .moving import BITS, as_array, bits_of, copied, fill_with
-from .op import ALL, NUMERIC, Sample, kernel_source, op
+from .build import with_macros
+from .dispatch import dispatch
+from .moving import BITS, as_array, bits_of, contiguous, copied, fill_with
+from .op import ALL, NUMERIC, Sample, op
 from .shapes import broadcast_to, cases, diagonal, reshape
 
 __all__ = [
@@ -187,7 +186,7 @@ def _integers(out: Array, start: int, step: int) -> Array:
     if least < held.min or most > held.max:
         raise OverflowError(f"arange: {out.dtype} holds {held.min} to {held.max}; got {least} to {most}.")
     wrapped = [np.array(v % 2**64, np.uint64) for v in (start, step)]
-    dispatch(_ramp(out.dtype.name, out.device).integers, out, *wrapped, grid=out.size)
+    dispatch(with_macros("ramp.metal", out.device, TO=DTYPES[out.dtype.name]).integers, out, *wrapped, grid=out.size)
     return out
 
 
@@ -198,7 +197,7 @@ def _floats(out: Array, start: float, step: float, stop: float | None) -> Array:
         last = 2**32 - 1 if stop is None else out.size - 1
         ramp = {"start": s, "start_rest": s_rest, "step": d, "step_rest": d_rest, "stop": stop or 0.0, "last": last}
         short = not s_rest and not d_rest and stop is None and out.size <= 2**24
-        kernel = _ramp(out.dtype.name, out.device)["short_floats" if short else "floats"]
+        kernel = with_macros("ramp.metal", out.device, TO=DTYPES[out.dtype.name])["short_floats" if short else "floats"]
         dispatch(kernel, out, ramp, grid=out.size)
     return out
 
@@ -208,11 +207,6 @@ def _split(value: float) -> tuple[float, float]:
     with np.errstate(over="ignore"):
         high = float(np.float32(value))
     return high, 0.0 if math.isinf(high) else value - high
-
-
-@functools.cache
-def _ramp(dtype: str, engine: str) -> Any:
-    return compile(f"#define TO {DTYPES[dtype]}\n" + kernel_source("ramp.metal"), engine=engine)
 
 
 @op(
@@ -320,14 +314,9 @@ def _part(who: str, kernel: str, x: Any, k: int) -> Array:
     if out.size:
         rows, columns = x.shape[-2:]
         grid = (columns, rows, out.size // (rows * columns))
-        program = _triangle(x.itemsize, x.device)
+        program = with_macros("triangle.metal", x.device, BITS=BITS[x.itemsize])
         dispatch(program[kernel], bits_of(contiguous(x)), bits_of(out), operator.index(k), grid=grid)
     return out
-
-
-@functools.cache
-def _triangle(itemsize: int, engine: str) -> Any:
-    return compile(f"#define BITS {BITS[itemsize]}\n" + kernel_source("triangle.metal"), engine=engine)
 
 
 @op("creation", reference=np.meshgrid, dtypes=ALL, kernels=("copy.metal",), numpy=(np.meshgrid,), flops=0)

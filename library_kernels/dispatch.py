@@ -1,56 +1,86 @@
-"""Start a library kernel on arrays: what every op but the elementwise ones does."""
+"""Start library kernels on arrays. Nothing here waits: whoever reads an array waits for what was started on it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays.array import Array, empty
+from ..arrays.array import Array
+from ..arrays.memory import Block
 from ..arrays.stream import start
+from ..engine.base import Grid
 from ..kernel import Kernel
-from .moving import copy_into
 
-__all__ = ["contiguous", "dispatch"]
+__all__ = ["Launch", "dispatch"]
 
 
-def contiguous(x: Array) -> Array:
-    """Give the array itself where a kernel can be given a pointer to its first element, else a copy without gaps."""
-    fits = x.contiguous and (x.offset == 0 or x.engine.caps.offsets)
-    return x if fits else copy_into(empty(x.shape, x.dtype, x.engine), x)
+class Launch(NamedTuple):
+    """A compiled kernel and the threads that run it: planned once, started for each call.
+
+    Attributes
+    ----------
+    binary : object
+        The compiled kernel.
+    grid, threadgroup : tuple of 3 int
+        Threads, x first.
+    records : tuple of numpy.ndarray
+        The buffers after the arrays: what the plan tells the kernel.
+    """
+
+    binary: Any
+    grid: Grid
+    threadgroup: Grid
+    records: tuple[np.ndarray[Any, Any], ...] = ()
+
+    def start(self, *arguments: Any, more: tuple[Any, ...] = ()) -> None:
+        """Start the kernel.
+
+        Parameters
+        ----------
+        *arguments : Array or numpy.ndarray
+            The first buffers, at least one of them an Array. Of an Array the whole block is bound, so the record holds
+            its offset and strides, and readers of the array wait for this dispatch.
+        more : tuple of buffers, optional
+            The buffers after the records.
+        """
+        memory: list[Any] = []
+        blocks: list[Block] = []
+        for given in arguments:
+            if type(given) is Array:
+                block = given.block
+                blocks.append(block)
+                memory.append(block.host)
+            else:
+                memory.append(given)
+        memory += self.records
+        memory += more
+        start(blocks[0].engine, self.binary, memory, self.grid, self.threadgroup, blocks)
 
 
 def dispatch(
-    kernel: Kernel,
-    *arguments: Any,
-    grid: int | tuple[int, ...],
-    threadgroup: int | tuple[int, ...] | None = None,
-    threadgroup_memory: Mapping[str, int] | None = None,
+    kernel: Kernel, *arguments: Any, grid: int | tuple[int, ...], threadgroup: int | tuple[int, ...] | None = None
 ) -> None:
-    """Start a kernel; nothing is waited for.
+    """Check a kernel's arguments as its call does, and start it.
 
     Parameters
     ----------
     kernel : Kernel
     *arguments : Array, numpy.ndarray or scalar
-        In buffer order. An array must be `contiguous`; its memory is bound from its first element on. bfloat16 is
+        In buffer order. An array must be contiguous; its memory is bound from its first element on. bfloat16 is
         bound as ushort.
     grid, threadgroup : int or tuple of int
         Threads, x first.
-    threadgroup_memory : mapping of str to int, optional
-        Bytes.
 
     Raises
     ------
     ArgumentError, LaunchError
         As a call of the kernel.
     """
-    arrays = [a for a in arguments if type(a) is Array]
     bound = [_memory(a) if type(a) is Array else a for a in arguments]
-    made = kernel.prepare(*bound, grid=grid, threadgroup=threadgroup, threadgroup_memory=threadgroup_memory)
+    made = kernel.prepare(*bound, grid=grid, threadgroup=threadgroup)
     if 0 not in made.grid:
-        blocks = [a.block for a in arrays]
+        blocks = [a.block for a in arguments if type(a) is Array]
         start(kernel.engine, kernel.binary, made.arguments, made.grid, made.threadgroup, blocks)
 
 

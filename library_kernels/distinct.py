@@ -11,10 +11,12 @@ import numpy as np
 from ..arrays.array import Array, empty
 from ..arrays.types import is_float
 from ..program import Program
-from .bits import SIMD, as_bits, order_of, program, width
-from .dispatch import contiguous, dispatch
+from .bits import as_bits, order_of, width
+from .build import program
+from .cuts import LANES
+from .dispatch import dispatch
 from .gathering import gather, timed
-from .moving import as_array, astype
+from .moving import as_array, astype, contiguous
 from .op import ALL, Sample, op
 from .searching import Kept, kept_by, places_of, shapes_of, values_of
 from .sorting import sorted_rows
@@ -115,7 +117,7 @@ def _thinned(x: Array) -> Array:
     thinning = {"n": x.size, "tile": _TILE, "step": _TILE}
     bits, offsets = _thin(x, thinning, tiles)
     searching = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
-    dispatch(searching.keep_offsets, offsets, tiles, grid=SIMD, threadgroup=SIMD)
+    dispatch(searching.keep_offsets, offsets, tiles, grid=LANES, threadgroup=LANES)
     out = empty((int(offsets.read()[tiles]),), x.dtype, x.engine)
     together = _thinning(x)[f"thinned_{width(x.dtype)}"]
     dispatch(together, bits, as_bits(out), offsets, thinning, grid=tiles, threadgroup=1)

@@ -9,14 +9,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..arrays.array import Array, empty
-from ..arrays.stream import start
 from ..arrays.types import kind_of
 from ..display import Source
-from ..engine.base import Engine, Grid
+from ..engine.base import Engine
 from ..errors import ArgumentError
 from ..program import Program
 from .build import compile
 from .describe import described
+from .dispatch import Launch
 from .formula import LOOPS, Formula
 from .moving import copy_into
 from .op import ALL, Op, Row, Sample, Samples
@@ -34,17 +34,14 @@ _HALVES = {"float16": 2.0**-13, "bfloat16": 2.0**-16}  # an ulp of float32 in ul
 _OPERANDS = {1: ("x",), 2: ("x", "y"), 3: ("x", "y", "z")}
 
 
-class Plan(NamedTuple):
-    """A call worked out: what is left is memory for the result, and the dispatch."""
+class _Call(NamedTuple):
+    """A call worked out: what is left is memory for the result, and the launch; no launch where nothing results."""
 
+    launch: Launch | None
     engine: Engine
-    binary: Any
     loop: DType
     result: DType
     shape: tuple[int, ...]
-    record: Any
-    grid: Grid
-    threadgroup: Grid
 
 
 class Elementwise(Op):
@@ -121,7 +118,7 @@ class Elementwise(Op):
         self._check = check
         self._count = len(names)
         self._defaults = _packed(self.parameters)
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, _Call] = {}
         takes = [d for k in self.kinds for d in LOOPS[k]]
         row = Row(
             family, reference, ALL if self.kinds == "f" else tuple(d for d in ALL if d in takes),
@@ -194,37 +191,28 @@ class Elementwise(Op):
             raise TypeError(f"{self.name}: takes {self.__signature__}; got {len(operands)} operands.")
         return take(self.formula, self.row.dtypes, operands, out)
 
-    def _keep(self, key: Any, plan: Plan, ready: list[Any], operands: tuple[Any, ...]) -> None:
+    def _keep(self, key: Any, plan: _Call, ready: list[Any], operands: tuple[Any, ...]) -> None:
         """Remember a plan for calls alike, unless it is for operands that had to be converted first."""
         if all(r is o or type(r) is not Array for r, o in zip(ready, operands, strict=True)):
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             self._plans[key] = plan
 
-    def _plan(self, taken: Taken, out: Array | None) -> Plan:
+    def _plan(self, taken: Taken, out: Array | None) -> _Call:
         ready, shape, loop, result, engine = taken
         if 0 in shape:
-            return Plan(engine, None, loop, result, shape, None, (0, 0, 0), (1, 1, 1))
+            return _Call(None, engine, loop, result, shape)
         strips = [strip(a, shape) for a in ready]
         strips.append(_fresh(shape) if out is None else strip(out, shape))
         planned = walk(shape, strips)
         kernel = self.program(loop, engine)[self.formula.kernel(loop.name, planned.kinds)]
-        return Plan(engine, kernel.binary, loop, result, shape, planned.record, planned.grid, planned.threadgroup)
+        launch = Launch(kernel.binary, planned.grid, planned.threadgroup, (planned.record,))
+        return _Call(launch, engine, loop, result, shape)
 
-    def _start(self, plan: Plan, operands: Any, out: Array, values: tuple[Any, ...]) -> Array:
-        if plan.binary is None:
-            return out
-        memory: list[Any] = []
-        blocks = []
-        for operand in operands:
-            if type(operand) is Array:
-                memory.append(operand.block.host)
-                blocks.append(operand.block)
-            else:
-                memory.append(np.array(operand, plan.loop))
-        memory += (out.block.host, plan.record, *values)
-        blocks.append(out.block)
-        start(plan.engine, plan.binary, memory, plan.grid, plan.threadgroup, blocks)
+    def _start(self, plan: _Call, operands: Any, out: Array, values: tuple[Any, ...]) -> Array:
+        if plan.launch is not None:
+            ready = [o if type(o) is Array else np.array(o, plan.loop) for o in operands]
+            plan.launch.start(*ready, out, more=values)
         return out
 
     # --- into an array that is there already -----------------------------------------------------------------------

@@ -9,38 +9,35 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from ..engine.base import Grid
+from .cuts import (
+    FEW_TERMS,
+    LANES,
+    TILE_BYTES,
+    Cut,
+    Record,
+    cut_columns,
+    cut_rows,
+    grid_of_groups,
+    grid_of_threads,
+    record,
+)  # fmt: skip
 
 __all__ = [
-    "LANES",
     "Axis",
-    "Cut",
-    "Step",
+    "ReductionStep",
     "axes_of_view",
-    "cut",
-    "grid_of",
     "merged",
     "packed_reduction",
-    "plan",
-    "record",
+    "plan_reduction",
 ]
 
-LANES = 32
-_STEP = 4096  # a stretch is a multiple of what a SIMD-group adds up before it joins the total
-_TILE = 8192  # bytes of threadgroup memory for a tile of columns, as in reduce.metal
-_SPREAD = 512  # SIMD-groups that are enough to fill a device
-_TILED = 128  # … and of the columns' kind, which go on longer
-_STRETCH = 16384  # elements of a row that are worth a SIMD-group
-_ROWS = 64  # rows of a tile that are
-_SHORT = 32  # elements that a thread reduces by itself rather than a SIMD-group
-_ALONE = 512  # … when there are at least as many reductions
-_FOLDED = 1024  # columns that narrow rows are laid end to end for
+_BLOCK = 4096  # a stretch is a multiple of what a SIMD-group adds up before it joins the total
+_ALONE = 512  # reductions for which a thread goes through more than a few elements by itself
+_LAID_OUT = 1024  # columns that narrow rows are laid end to end for
 
 _FORMAT = struct.Struct("<4q7If")
 
-Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 
 class Axis(NamedTuple):
@@ -51,15 +48,7 @@ class Axis(NamedTuple):
     gone: bool
 
 
-class Cut(NamedTuple):
-    """A length cut into `parts` stretches, the last of which has `rest` elements."""
-
-    stretch: int
-    rest: int
-    parts: int
-
-
-class Step(NamedTuple):
+class ReductionStep(NamedTuple):
     """One dispatch.
 
     Attributes
@@ -90,7 +79,9 @@ class _Form(NamedTuple):
     width: int
 
 
-def plan(axes: Sequence[Axis], offset: int, size: int, scale: float, *, own: bool) -> tuple[Step, ...] | None:
+def plan_reduction(
+    axes: Sequence[Axis], offset: int, size: int, scale: float, *, own: bool
+) -> tuple[ReductionStep, ...] | None:
     """Plan a commutative reduction of a view.
 
     Parameters
@@ -107,7 +98,7 @@ def plan(axes: Sequence[Axis], offset: int, size: int, scale: float, *, own: boo
 
     Returns
     -------
-    tuple of Step, or None
+    tuple of ReductionStep, or None
         None when the view must be copied first: its kept axes, then those that are reduced, without gaps.
     """
     axes, offset = _forward(axes, offset)
@@ -136,26 +127,6 @@ def merged(axes: Iterable[Axis]) -> list[Axis]:
     return made
 
 
-def cut(count: int, least: int, parts: int, multiple: int = 1) -> Cut:
-    """Cut a length into at most `parts` stretches of at least `least`, each but the last a multiple of `multiple`."""
-    wanted = max(1, min(parts, count // least))
-    stretch = -(-count // wanted)
-    stretch = max(1, -(-stretch // multiple) * multiple)
-    number = max(1, -(-count // stretch))
-    return Cut(stretch, count - (number - 1) * stretch, number)
-
-
-def grid_of(simd_groups: int, *, alone: bool = False) -> tuple[Grid, Grid]:
-    """Give the grid and the threadgroup for some SIMD-groups; `alone` puts each into a threadgroup of its own."""
-    together = LANES if alone or simd_groups <= 2 * _SPREAD else 8 * LANES
-    return (simd_groups * LANES, 1, 1), (together, 1, 1)
-
-
-def record(packed: bytes) -> Record:
-    """Give bytes as an engine takes them."""
-    return np.frombuffer(bytearray(packed), np.uint8)
-
-
 def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
     """Walk reduced axes forward: their order does not matter."""
     made = []
@@ -168,7 +139,7 @@ def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
     return made, offset
 
 
-def _by_turns(axes: list[Axis], offset: int, size: int, scale: float) -> tuple[Step, ...] | None:
+def _by_turns(axes: list[Axis], offset: int, size: int, scale: float) -> tuple[ReductionStep, ...] | None:
     """Reduce axes that do not lie as one in turn, those with the least stride first."""
     ahead = sorted((i for i, a in enumerate(axes) if a.gone), key=lambda i: axes[i].stride)
     now = {ahead[0]}
@@ -178,14 +149,14 @@ def _by_turns(axes: list[Axis], offset: int, size: int, scale: float) -> tuple[S
             break
         now.add(i)
         reach = axes[i]
-    first = plan([a._replace(gone=i in now) for i, a in enumerate(axes)], offset, size, scale, own=False)
+    first = plan_reduction([a._replace(gone=i in now) for i, a in enumerate(axes)], offset, size, scale, own=False)
     if first is None:
         return None
     pitch, left = 1, []
     for a in reversed([a for i, a in enumerate(axes) if i not in now]):
         left.append(a._replace(stride=pitch))
         pitch *= a.length
-    later = plan(left[::-1], 0, size, scale, own=False)
+    later = plan_reduction(left[::-1], 0, size, scale, own=False)
     return None if later is None else first + later
 
 
@@ -197,17 +168,17 @@ def _form(kept: list[Axis], gone: Axis, offset: int) -> _Form | None:
     if len(outer) > 1:
         return None
     length, pitch = (outer[0].length, outer[0].stride) if outer else (1, 0)
-    if inner is None and gone.stride != 1 and gone.length > _SHORT:
+    if inner is None and gone.stride != 1 and gone.length > FEW_TERMS:
         return None  # elements far apart: one SIMD-group would gather them one by one
     return _Form(offset, length, pitch, gone.length, gone.stride, inner.length if inner else 1)
 
 
-def _steps(form: _Form, size: int, scale: float, *, own: bool) -> tuple[Step, ...] | None:
-    steps: list[Step] = []
+def _steps(form: _Form, size: int, scale: float, *, own: bool) -> tuple[ReductionStep, ...] | None:
+    steps: list[ReductionStep] = []
     while True:
         if form.width > 1 or form.pitch != 1:
             made = _sideways(form, size, scale, own=own)
-        elif form.length < _SHORT:
+        elif form.length < FEW_TERMS:
             made = _each(form, scale, own=own)
         else:
             made = _along(form, scale, own=own)
@@ -220,21 +191,21 @@ def _steps(form: _Form, size: int, scale: float, *, own: bool) -> tuple[Step, ..
         form = left
 
 
-Made = tuple[Step, _Form | None]
+Made = tuple[ReductionStep, _Form | None]
 
 
 def _along(form: _Form, scale: float, *, own: bool) -> Made:
     """Rows: each is cut into stretches."""
-    stretches = cut(form.length, _STRETCH, -(-_SPREAD // form.outer), _STEP)
-    grid, threadgroup = grid_of(form.outer * stretches.parts)
+    stretches = cut_rows(form.length, form.outer, _BLOCK)
+    grid, threadgroup = grid_of_groups(form.outer * stretches.parts)
     packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own))
-    step = Step("rows", packed, grid, threadgroup, form.outer * stretches.parts)
+    step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
     return step, _rest(form, stretches.parts)
 
 
 def _sideways(form: _Form, size: int, scale: float, *, own: bool) -> Made | None:
     """Columns: tiles of them go down stretches of rows. Narrow rows that lie end to end are taken as one wide row."""
-    together = _FOLDED // form.width
+    together = _LAID_OUT // form.width
     if not own and together > 1 and form.pitch == form.width and form.length >= 4 * together:
         count = -(-form.length // together)
         width = together * form.width
@@ -243,7 +214,7 @@ def _sideways(form: _Form, size: int, scale: float, *, own: bool) -> Made | None
         step, _ = _columns(wide, size, scale, own=False, tail=tail)
         return step, _rest(form, step.outputs // form.outer // form.width)
     if form.width < LANES:
-        if form.length <= _SHORT or (form.outer * form.width >= _ALONE and form.length <= _STEP):
+        if form.length <= FEW_TERMS or (form.outer * form.width >= _ALONE and form.length <= _BLOCK):
             return _each(form, scale, own=own)
         if own:
             return None
@@ -251,18 +222,18 @@ def _sideways(form: _Form, size: int, scale: float, *, own: bool) -> Made | None
 
 
 def _columns(form: _Form, size: int, scale: float, *, own: bool, tail: int) -> Made:
-    tiles = -(-form.width * size // _TILE)
-    stretches = cut(form.length, _ROWS, -(-_TILED // (form.outer * tiles)))
-    grid, threadgroup = grid_of(form.outer * tiles * stretches.parts, alone=True)
+    tiles = -(-form.width * size // TILE_BYTES)
+    stretches = cut_columns(form.length, form.outer * tiles)
+    grid, threadgroup = grid_of_groups(form.outer * tiles * stretches.parts, alone=True)
     packed = _packed(form, stretches, scale, about=form.width if own else 0, tail=tail, tiles=tiles)
-    step = Step("columns", packed, grid, threadgroup, form.outer * stretches.parts * form.width)
+    step = ReductionStep("columns", packed, grid, threadgroup, form.outer * stretches.parts * form.width)
     return step, _rest(form, stretches.parts)
 
 
 def _each(form: _Form, scale: float, *, own: bool) -> Made:
     packed = _packed(form, Cut(form.length, form.length, 1), scale, about=int(own))
     outputs = form.outer * form.width
-    return Step("each", packed, (outputs, 1, 1), (min(outputs, 256), 1, 1), outputs), None
+    return ReductionStep("each", packed, *grid_of_threads(outputs), outputs), None
 
 
 def _rest(form: _Form, parts: int) -> _Form | None:

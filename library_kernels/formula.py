@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..arrays.types import DTYPES
+from .build import instantiation
 
 __all__ = ["LOOPS", "RESERVED", "Formula"]
 
@@ -113,8 +114,7 @@ class Formula:
             result = "bool" if self.result == "bool" else loop
             for steps in self._steps():
                 made = f"{self.name}_<{loop}, {result}, {', '.join(_STEPS[s] for s in steps)}>"
-                name = self.kernel(dtype, steps)
-                lines.append(f'template [[host_name("{name}")]] [[kernel]] decltype({made}) {made};')
+                lines.append(instantiation(self.kernel(dtype, steps), made))
         return lines
 
     def _steps(self) -> list[str]:

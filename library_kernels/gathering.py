@@ -13,9 +13,10 @@ from ..arrays.convert import asarray, on
 from ..arrays.types import as_dtype, is_integer
 from ..engine.base import Engine
 from .axes import axis_of
-from .bits import as_bits, fault_word, program, spread, width
-from .dispatch import contiguous, dispatch
-from .moving import as_array, astype, copied
+from .bits import as_bits, fault_word, spread, width
+from .build import program
+from .dispatch import dispatch
+from .moving import as_array, astype, contiguous, copied
 from .op import ALL, Sample, op
 
 __all__ = ["check", "gather", "indices_of", "numbers", "short", "take", "take_along_axis", "timed"]

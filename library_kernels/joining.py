@@ -5,7 +5,6 @@ Names and semantics: Python array API standard 2024.12, "Manipulation functions"
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import operator
@@ -19,10 +18,10 @@ from ..arrays.convert import on
 from ..arrays.types import as_dtype, common
 from .arithmetic import BY_NAME
 from .axes import axis_of
-from .build import compile
-from .dispatch import contiguous, dispatch
-from .moving import BITS, as_array, astype, bits_of, copied, copy_into
-from .op import ALL, NUMERIC, Sample, kernel_source, op
+from .build import with_macros
+from .dispatch import dispatch
+from .moving import BITS, as_array, astype, bits_of, contiguous, copied, copy_into
+from .op import ALL, NUMERIC, Sample, op
 from .shapes import broadcast_to, cases, expand_dims, filled, reshape
 
 __all__ = ["concat", "diff", "repeat", "roll", "stack", "tile"]
@@ -122,17 +121,12 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     out = _made("stack", given, (*shape[:along], len(given), *shape[along:]))
     if along == len(shape) and len(given) in _TOGETHER and 0 < out.size < _MOST:
         alike = [bits_of(contiguous(a if a.dtype == out.dtype else astype(a, out.dtype))) for a in given]
-        dispatch(_interleave(out.itemsize, out.device, len(given)), *alike, bits_of(out), grid=given[0].size)
+        program = with_macros("interleave.metal", out.device, BITS=BITS[out.itemsize])
+        dispatch(program[f"interleave_{len(given)}"], *alike, bits_of(out), grid=given[0].size)
         return out
     for i, a in enumerate(given):
         copy_into(out[(slice(None),) * along + (i,)], a)
     return out
-
-
-@functools.cache
-def _interleave(itemsize: int, engine: str, count: int) -> Any:
-    text = f"#define BITS {BITS[itemsize]}\n" + kernel_source("interleave.metal")
-    return compile(text, engine=engine)[f"interleave_{count}"]
 
 
 @op(
@@ -232,16 +226,12 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     size = x.size * times
     if math.prod(after) == 1 and 0 < size < _MOST:
         out = empty((*before[:-1], before[-1] * times, *after), x.dtype, x.engine)
-        dispatch(_repeat(x.itemsize, x.device), bits_of(contiguous(x)), bits_of(out), times, grid=size)
+        program = with_macros("repeat.metal", x.device, BITS=BITS[x.itemsize])
+        dispatch(program.repeat, bits_of(contiguous(x)), bits_of(out), times, grid=size)
         return out
     wide = broadcast_to(expand_dims(x, axis=along + 1), (*before, times, *after))
     made: Array = reshape(copied(wide), (*before[:-1], before[-1] * times, *after))
     return made
-
-
-@functools.cache
-def _repeat(itemsize: int, engine: str) -> Any:
-    return compile(f"#define BITS {BITS[itemsize]}\n" + kernel_source("repeat.metal"), engine=engine).repeat
 
 
 def _by_counts(x: Array, counts: np.ndarray[Any, Any], along: int) -> Array:

@@ -19,7 +19,7 @@ from .arithmetic import BY_NAME
 from .axes import axes_of, axis_of
 from .linear_samples import TOLERANCE, cases, pairs, terms
 from .moving import as_array, astype
-from .op import ALL, NUMERIC, Op, Row, Sample, Traffic, op
+from .op import ALL, NUMERIC, LeastTraffic, Op, Row, Sample, op
 from .product import dot_products, product
 from .shapes import expand_dims, moveaxis, permute_dims, reshape
 from .walk import broadcast
@@ -32,11 +32,11 @@ Shape = tuple[int, ...]
 class Product(Op):
     """An op that adds up products: as many for each element of the result as the axis is long."""
 
-    def __metal_traffic__(self, x1: Any, x2: Any, **options: Any) -> Traffic:
+    def __metal_traffic__(self, x1: Any, x2: Any, **options: Any) -> LeastTraffic:
         """Tell what a call moves and computes at least."""
         moved = super().__metal_traffic__(x1, x2, **options)
         made = self(x1, x2, **options)
-        return Traffic(moved.bytes, 2 * made.size * x1.shape[options.get("axis", -1)])
+        return LeastTraffic(moved.bytes, 2 * made.size * x1.shape[options.get("axis", -1)])
 
 
 def _product(**row: Any) -> Callable[[Callable[..., Any]], Op]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.convert import asarray, on
-from ..arrays.stream import start
 from ..arrays.types import DTYPES, as_dtype, is_float
-from ..engine.base import Grid
-from .build import compile
-from .op import ALL, Sample, kernel_source, op
+from .build import with_macros
+from .dispatch import Launch
+from .op import ALL, Sample, op
 from .walk import Strip, stretched, turned, walk
 
-__all__ = ["BITS", "as_array", "astype", "bits_of", "copied", "copy_into", "fill_with", "given_for", "writable"]
+__all__ = [
+    "BITS", "as_array", "astype", "bits_of", "contiguous", "copied", "copy_into", "fill_with", "given_for", "writable",
+]  # fmt: skip
 
 _PLANS = 4096
 BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # what is not converted is moved as its bits
@@ -121,6 +122,12 @@ def bits_of(x: Array) -> Array:
     return Array(x.block, np.dtype(f"u{x.itemsize}"), x.shape, x.strides, x.offset)
 
 
+def contiguous(x: Array) -> Array:
+    """Return the array itself where a kernel can be given a pointer to its first element, else a contiguous copy."""
+    fits = x.contiguous and (x.offset == 0 or x.engine.caps.offsets)
+    return x if fits else copied(x)
+
+
 def copied(x: Array, shape: Shape | None = None) -> Array:
     """Give a contiguous copy, broadcast to a shape."""
     return copy_into(empty(x.shape if shape is None else shape, x.dtype, x.engine), x)
@@ -133,15 +140,8 @@ def copy_into(out: Array, x: Array) -> Array:
         on(engine, "copy", x)
     if 0 in out.shape:
         return out
-    plan = _plan(x.dtype, x.shape, x.strides, x.offset, out.dtype, out.shape, out.strides, out.offset, engine.name)
-    start(
-        engine,
-        plan.binary,
-        [x.block.host, out.block.host, plan.record],
-        plan.grid,
-        plan.threadgroup,
-        (x.block, out.block),
-    )
+    launch = _launch(x.dtype, x.shape, x.strides, x.offset, out.dtype, out.shape, out.strides, out.offset, engine.name)
+    launch.start(x, out)
     return out
 
 
@@ -155,24 +155,16 @@ def fill_with(out: Array, value: Any) -> Array:
     """
     if 0 not in out.shape:
         one = np.array(value, out.dtype)
-        engine = out.block.engine
-        plan = _plan(out.dtype, (), (), 0, out.dtype, out.shape, out.strides, out.offset, engine.name)
-        start(engine, plan.binary, [one, out.block.host, plan.record], plan.grid, plan.threadgroup, (out.block,))
+        launch = _launch(out.dtype, (), (), 0, out.dtype, out.shape, out.strides, out.offset, out.device)
+        launch.start(one, out)
     return out
 
 
-class _Plan(NamedTuple):
-    binary: Any
-    record: Any
-    grid: Grid
-    threadgroup: Grid
-
-
 @functools.lru_cache(_PLANS)
-def _plan(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
+def _launch(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
     given: DType, shape: Shape, strides: Shape, offset: int, wanted: DType, to: Shape, out_strides: Shape,
     out_offset: int, engine: str,
-) -> _Plan:  # fmt: skip
+) -> Launch:  # fmt: skip
     size, out_size = given.itemsize, wanted.itemsize
     spread = tuple(s // size for s in stretched(strides, shape, to))
     strips = [Strip(spread, offset // size), Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)]
@@ -185,7 +177,7 @@ def _plan(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
         elif planned.kinds == "gu" and planned.inner[0] == -1:
             planned = planned._replace(kinds="ru")
     binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine)
-    return _Plan(binary, planned.record, planned.grid, planned.threadgroup)
+    return Launch(binary, planned.grid, planned.threadgroup, (planned.record,))
 
 
 def _word(dtype: DType, other: DType) -> str:
@@ -194,7 +186,6 @@ def _word(dtype: DType, other: DType) -> str:
 
 @functools.cache
 def _binary(given: str, wanted: str, kinds: str, engine: str) -> Any:
-    defined = f"#define FROM {given}\n#define TO {wanted}\n"
     if kinds == "turned":
-        return compile(defined + kernel_source("transpose.metal"), engine=engine).transpose.binary
-    return compile(defined + kernel_source("copy.metal"), engine=engine)[f"copy_{kinds}"].binary
+        return with_macros("transpose.metal", engine, FROM=given, TO=wanted).transpose.binary
+    return with_macros("copy.metal", engine, FROM=given, TO=wanted)[f"copy_{kinds}"].binary

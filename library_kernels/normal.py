@@ -12,12 +12,12 @@ import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.convert import on
-from ..arrays.stream import start
 from ..arrays.types import as_dtype, is_float
 from ..program import Program
 from .axes import axis_of
-from .build import compile
-from .folds import cut, grid_of, record
+from .build import instantiated
+from .cuts import LANES, SIMD_GROUPS, cut, cut_rows, grid_of_groups, record
+from .dispatch import Launch
 from .moving import as_array, astype, copied
 from .op import FLOATS, NUMERIC, Sample, op
 from .reducing import Monoid, reduced, tag
@@ -29,6 +29,7 @@ _SHARES = "#include <metalnb/softmax.metal>"  # where Share and LogShare are
 _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
 _CACHED = 65536  # a row of so many is read from the cache the second time
+_COLUMNS = 8192  # elements of columns side by side that are worth a SIMD-group
 _MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
 
 
@@ -49,19 +50,16 @@ def _softmax(who: str, x: Any, axis: Any, *, log: bool) -> Array:
     if 0 in x.shape:
         return out
     count, outer, width = x.shape[at], math.prod(x.shape[:at]), math.prod(x.shape[at + 1 :])
-    engine = x.engine
-    program = _softmax_program(tag(x.dtype), engine.name, log=log)
+    program = _softmax_program(tag(x.dtype), x.device, log=log)
     offset, pitch = x.offset // x.itemsize, count * width
     if width == 1 and (count <= _CACHED or outer >= _MANY):
         packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
-        grid, threadgroup = grid_of(outer)
-        arguments = [x.block.host, out.block.host, packed]
-        start(engine, program["rows"].binary, arguments, grid, threadgroup, (x.block, out.block))
+        Launch(program["rows"].binary, *grid_of_groups(outer), (packed,)).start(x, out)
         return out
     if width == 1:
-        kernel, stretches = "stretch", cut(count, 16384, -(-512 // outer), 32)
+        kernel, stretches = "stretch", cut_rows(count, outer, LANES)
     else:
-        kernel, stretches = "columns", cut(count, max(1, 8192 // width), -(-512 // outer))
+        kernel, stretches = "columns", cut(count, max(1, _COLUMNS // width), -(-SIMD_GROUPS // outer))
     element = tag(x.dtype)
     most = reduced(x, (at,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
     share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARES)
@@ -69,20 +67,16 @@ def _softmax(who: str, x: Any, axis: Any, *, log: bool) -> Array:
     packed = record(_SOFTMAX.pack(
         offset, pitch, width, count, stretches.stretch, stretches.rest, stretches.parts, width,
     ))  # fmt: skip
-    grid, threadgroup = grid_of(outer * stretches.parts)
-    arguments = [x.block.host, most.block.host, shares.block.host, out.block.host, packed]
-    blocks = (x.block, most.block, shares.block, out.block)
-    start(engine, program[kernel].binary, arguments, grid, threadgroup, blocks)
+    launch = Launch(program[kernel].binary, *grid_of_groups(outer * stretches.parts), (packed,))
+    launch.start(x, most, shares, out)
     return out
 
 
 @functools.cache
 def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
-    lines = ["#include <metalnb/softmax.metal>"]
-    for name in ("rows", "stretch", "columns"):
-        made = f"softmax_{name}<{element}, {str(log).lower()}>"
-        lines.append(f'template [[host_name("{name}")]] [[kernel]] decltype({made}) {made};')
-    return compile("\n".join(lines) + "\n", math="precise", engine=engine, name="softmax.metal")
+    of = f"<{element}, {str(log).lower()}>"
+    templates = {name: f"softmax_{name}{of}" for name in ("rows", "stretch", "columns")}
+    return instantiated("softmax.metal", templates, engine)
 
 
 def _logits(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -174,30 +168,24 @@ def _normal(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -
     out = empty(x.shape, x.dtype, x.engine)
     if 0 in x.shape:
         return out
-    extra = [x if p is None else _at_begin(astype(p, x.dtype, copy=False)) for p in given]
+    extra = [x if p is None else _from_first(astype(p, x.dtype, copy=False)) for p in given]
     rows = x.size // count
     packed = record(_NORM.pack(
         x.offset // x.itemsize, count, count, given[0] is not None, given[1] is not None, eps,
     ))  # fmt: skip
-    grid, threadgroup = grid_of(rows)
-    arguments = [x.block.host, *(p.block.host for p in extra), out.block.host, packed]
     binary = _norm_program(tag(x.dtype), x.device)[kernel].binary
-    start(x.engine, binary, arguments, grid, threadgroup, (x.block, *(p.block for p in extra), out.block))
+    Launch(binary, *grid_of_groups(rows), (packed,)).start(x, *extra, out)
     return out
 
 
-def _at_begin(x: Array) -> Array:
+def _from_first(x: Array) -> Array:
     """Give an array whose first element is its block's."""
     return x if x.contiguous and x.offset == 0 else copied(x)
 
 
 @functools.cache
 def _norm_program(element: str, engine: str) -> Program:
-    lines = ["#include <metalnb/norm.metal>"]
-    for name in ("layer_norm", "rms_norm"):
-        made = f"{name}<{element}>"
-        lines.append(f'template [[host_name("{name}")]] [[kernel]] decltype({made}) {made};')
-    return compile("\n".join(lines) + "\n", math="precise", engine=engine, name="norm.metal")
+    return instantiated("norm.metal", {name: f"{name}<{element}>" for name in ("layer_norm", "rms_norm")}, engine)
 
 
 def _normed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:

@@ -20,21 +20,19 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..display import Source
+from .build import kernel_source
 
 if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
     "ALL", "BOOL", "FLOATS", "INTEGERS", "NUMERIC", "SIGNED", "UNSIGNED",
-    "Op", "Row", "Sample", "Traffic", "kernel_source", "op",
+    "LeastTraffic", "Op", "Row", "Sample", "op",
 ]  # fmt: skip
-
-_METAL = Path(__file__).parent / "metal"
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -60,7 +58,7 @@ class Sample(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
 
 
-class Traffic(NamedTuple):
+class LeastTraffic(NamedTuple):
     """What a call must move and compute at least.
 
     Attributes
@@ -162,13 +160,13 @@ class Op:
         """Start the op; give the arrays that it fills."""
         return self._function(*args, **options)
 
-    def __metal_traffic__(self, *args: Any, **options: Any) -> Traffic:
+    def __metal_traffic__(self, *args: Any, **options: Any) -> LeastTraffic:
         """Tell what a call moves at least: the arrays it is given, and those it gives."""
         result = self(*args, **options)
         given = [a for a in (*args, *options.values()) if hasattr(a, "nbytes")]
         made = [r for r in (result if isinstance(result, tuple) else (result,)) if hasattr(r, "nbytes")]
         count = max((a.size for a in (*given, *made)), default=0)
-        return Traffic(sum(a.nbytes for a in (*given, *made)), int(self.row.flops * count))
+        return LeastTraffic(sum(a.nbytes for a in (*given, *made)), int(self.row.flops * count))
 
     def __repr__(self) -> str:
         return f"<metalnb.{self.name}{self.__signature__}: {self.doc}>"
@@ -184,9 +182,3 @@ def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
         return Op(function, Row(family, **row))
 
     return made
-
-
-@functools.cache
-def kernel_source(name: str) -> str:
-    """Give the text of one of the library's files of Metal."""
-    return (_METAL / name).read_text("utf-8")

@@ -8,12 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import Array, empty
-from ..arrays.stream import start
 from ..engine.base import Grid
 from ..program import Program
 from .axes import axis_of
-from .build import compile
-from .folds import LANES, cut, grid_of, packed_reduction
+from .build import instantiated
+from .cuts import (
+    FEW_TERMS,
+    LANES,
+    SIMD_GROUPS,
+    TILE_BYTES,
+    cut,
+    cut_columns,
+    cut_rows,
+    grid_of_groups,
+    grid_of_threads,
+)  # fmt: skip
+from .dispatch import Launch
+from .folds import packed_reduction
 from .moving import as_array, copied
 from .op import ALL, Sample, op
 from .reducing import tag
@@ -23,8 +34,8 @@ __all__ = ["argmax", "argmin"]
 
 _INT, _UINT = np.dtype(np.int64), np.dtype(np.uint64)
 _PLANS = 4096
-_SHORT = 32
-_TILE = 8192
+_BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in argreduce.metal
+_ALONE = 1024  # elements that a thread goes through by itself when the columns are few
 
 
 class _Plan(NamedTuple):
@@ -78,25 +89,23 @@ def _placed(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Array
 
 
 def _run(plan: _Plan, program: Program, x: Array, out: Array, value: Any) -> None:
-    engine, outputs = x.block.engine, plan.outputs
-    binary = program[plan.kernel].binary
+    def launch(kernel: str, record: Any, grid: Grid, threadgroup: Grid) -> Launch:
+        return Launch(program[kernel].binary, grid, threadgroup, (record,))
+
+    engine, outputs = x.engine, plan.outputs
+    first = launch(plan.kernel, plan.record, plan.grid, plan.threadgroup)
     if plan.kernel == "each":
-        start(engine, binary, [x.block.host, out.block.host, plan.record], plan.grid, plan.threadgroup,
-              (x.block, out.block))  # fmt: skip
+        first.start(x, out)
         return
-    values = empty((max(plan.found, 1),), value, engine).block
+    values = empty((max(plan.found, 1),), value, engine)
     if plan.kernel == "rows":
-        arguments, blocks = [x.block.host, values.host, out.block.host, plan.record], (x.block, values, out.block)
-        start(engine, binary, arguments, plan.grid, plan.threadgroup, blocks)
+        first.start(x, values, out)
         if plan.found:
-            start(engine, program["pick"].binary, arguments, (outputs * LANES, 1, 1), (LANES, 1, 1), blocks)
+            launch("pick", plan.record, *grid_of_groups(outputs, alone=True)).start(x, values, out)
         return
-    places = empty((plan.found,), _UINT, engine).block
-    arguments = [x.block.host, values.host, places.host, plan.record]
-    start(engine, binary, arguments, plan.grid, plan.threadgroup, (x.block, values, places))
-    arguments = [values.host, places.host, out.block.host, plan.merge]
-    start(engine, program["merge"].binary, arguments, (outputs, 1, 1), (min(outputs, 256), 1, 1),
-          (values, places, out.block))  # fmt: skip
+    places = empty((plan.found,), _UINT, engine)
+    first.start(x, values, places)
+    launch("merge", plan.merge, *grid_of_threads(outputs)).start(values, places, out)
 
 
 @functools.lru_cache(_PLANS)
@@ -104,31 +113,29 @@ def _plan(offset: int, outer: int, count: int, width: int, value: int) -> _Plan:
     """Cut a reduction of outer × count × width elements without gaps into dispatches."""
     pitch = count * width
     outputs = outer * width
-    if count < _SHORT or (width > 1 and width < LANES and (count <= 1024 or outputs >= 512)):
+    if count < FEW_TERMS or (width > 1 and width < LANES and (count <= _ALONE or outputs >= SIMD_GROUPS)):
         record = packed_reduction(offset, pitch, width, count, cut(count, count, 1), width)
-        return _Plan("each", record, (outputs, 1, 1), (min(outputs, 256), 1, 1), 0, None, outputs)
+        return _Plan("each", record, *grid_of_threads(outputs), 0, None, outputs)
     if width == 1:
-        stretches = cut(count, 16384, -(-512 // outer), 128)
+        stretches = cut_rows(count, outer, _BLOCK)
         record = packed_reduction(offset, 0, pitch, count, stretches, 1)
         found = outputs * stretches.parts
-        return _Plan("rows", record, *grid_of(found), found if stretches.parts > 1 else 0, None, outputs)
-    tiles = -(-width // (_TILE // (value + 4)))
-    stretches = cut(count, 64, -(-128 // (outer * tiles)))
+        return _Plan("rows", record, *grid_of_groups(found), found if stretches.parts > 1 else 0, None, outputs)
+    tiles = -(-width // (TILE_BYTES // (value + 4)))
+    stretches = cut_columns(count, outer * tiles)
     record = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
     parts = stretches.parts
     merge = packed_reduction(0, parts * width, width, parts, cut(parts, parts, 1), width)
-    grid = grid_of(outer * tiles * parts, alone=True)
+    grid = grid_of_groups(outer * tiles * parts, alone=True)
     return _Plan("columns", record, *grid, outputs * parts, merge, outputs)
 
 
 @functools.cache
 def _program(order: str, element: str, engine: str) -> Program:
     value = {"half": "float", "bfloat16": "float"}.get(element, element)
-    lines = ["#include <metalnb/argreduce.metal>"]
-    for name, of in (("rows", element), ("pick", element), ("columns", element), ("each", element), ("merge", value)):
-        made = f"argreduce_{name}<{order}, {of}>"
-        lines.append(f'template [[host_name("{name}")]] [[kernel]] decltype({made}) {made};')
-    return compile("\n".join(lines) + "\n", math="precise", engine=engine, name="argreduce.metal")
+    of = {"rows": element, "pick": element, "columns": element, "each": element, "merge": value}
+    templates = {name: f"argreduce_{name}<{order}, {read}>" for name, read in of.items()}
+    return instantiated("argreduce.metal", templates, engine)
 
 
 @op("reduction", reference=np.argmax, samples=extremes_along, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),

@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array, empty
-from ..arrays.memory import allocate
-from ..arrays.stream import start
-from .build import compile
-from .dispatch import contiguous
-from .moving import copied
-from .op import kernel_source
-from .product_plan import DOT, LANES, SMALL, Laid, Plan, plan_dots, plan_each_dot, plan_product
+from ..engine.base import Engine
+from ..program import Program
+from .build import program
+from .cuts import LANES
+from .dispatch import Launch
+from .moving import contiguous, copied
+from .product_plan import DOT, SMALL, ProductPlan, Strided, plan_dots, plan_each_dot, plan_product
 
 __all__ = ["dot_products", "product"]
 
 Shape = tuple[int, ...]
-Make = Callable[[Laid, Laid, Shape, str], Plan]
+Make = Callable[[Strided, Strided, Shape, str], ProductPlan]
 
+_BYTE = np.dtype(np.uint8)
 _OFTEN = 512  # columns of B for which a large A is read so often that its rows are made contiguous first
 _PLANS = 1024
 _LARGE = 1024  # a plan for more products holds much memory, and takes little time beside them: it is not kept
@@ -53,7 +54,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
     if m == n == 1:
         _dots(_without(a, -2), _without(b, -1), batch, out)
     else:
-        _carry_out(_planned(plan_product, a, b, batch), a, b, out)
+        _run(_planned(plan_product, a, b, batch), a, b, out)
     return out
 
 
@@ -83,9 +84,9 @@ def _dots(a: Array, b: Array, batch: Shape, out: Array) -> None:
     along = a.strides[-1] == b.strides[-1] == a.itemsize
     if a.shape[-1] >= DOT and (along or out.size < LANES):
         a, b = (x if x.strides[-1] == x.itemsize else contiguous(x) for x in (a, b))
-        _carry_out(_planned(plan_dots, a, b, batch), a, b, out)
+        _run(_planned(plan_dots, a, b, batch), a, b, out)
     else:
-        _carry_out(_planned(plan_each_dot, a, b, batch), a, b, out)
+        _run(_planned(plan_each_dot, a, b, batch), a, b, out)
 
 
 def _zeros(out: Array) -> Array:
@@ -97,32 +98,28 @@ def _zeros(out: Array) -> Array:
 
 def _without(x: Array, axis: int) -> Array:
     """Leave out an axis of one element."""
-    laid = Laid(x.shape, x.strides, x.offset).without(axis)
+    laid = Strided(x.shape, x.strides, x.offset).without(axis)
     return Array(x.block, x.dtype, laid.shape, laid.strides, x.offset)
 
 
-def _planned(make: Make, a: Array, b: Array, batch: Shape) -> Plan:
+def _planned(make: Make, a: Array, b: Array, batch: Shape) -> ProductPlan:
     kept = _kept_plan if math.prod(batch) <= _LARGE else _kept_plan.__wrapped__
-    return kept(make, Laid(a.shape, a.strides, a.offset), Laid(b.shape, b.strides, b.offset), batch, a.dtype)
+    return kept(make, Strided(a.shape, a.strides, a.offset), Strided(b.shape, b.strides, b.offset), batch, a.dtype)
 
 
 @functools.lru_cache(maxsize=_PLANS)
-def _kept_plan(make: Make, a: Laid, b: Laid, batch: Shape, dtype: np.dtype[Any]) -> Plan:
+def _kept_plan(make: Make, a: Strided, b: Strided, batch: Shape, dtype: np.dtype[Any]) -> ProductPlan:
     size = dtype.itemsize
-    one, other = (Laid(x.shape, tuple(s // size for s in x.strides), x.offset // size) for x in (a, b))
+    one, other = (Strided(x.shape, tuple(s // size for s in x.strides), x.offset // size) for x in (a, b))
     return make(one, other, batch, dtype.name)
 
 
-def _carry_out(plan: Plan, a: Array, b: Array, out: Array) -> None:
-    engine = out.engine
-    blocks = [a.block, b.block, out.block, *(allocate(nbytes, engine) for nbytes in plan.scratch)]
+def _run(plan: ProductPlan, a: Array, b: Array, out: Array) -> None:
+    memory = [a, b, out, *(empty((nbytes,), _BYTE, out.engine) for nbytes in plan.scratch)]
     for step in plan.steps:
-        taken = [blocks[place] for place in step.places]
-        arguments = [*(block.host for block in taken), *step.more]
-        start(engine, _binary(step.kernel, engine.name), arguments, step.grid, step.threadgroup, taken)
+        binary = _program(step.kernel, out.engine)[step.kernel].binary
+        Launch(binary, step.grid, step.threadgroup, step.records).start(*(memory[place] for place in step.places))
 
 
-@functools.cache
-def _binary(kernel: str, engine: str) -> Any:
-    file = "dots.metal" if "dot" in kernel else "matmul.metal"
-    return compile(kernel_source(file), engine=engine, name=file)[kernel].binary
+def _program(kernel: str, engine: Engine) -> Program:
+    return program("dots.metal" if "dot" in kernel else "matmul.metal", engine)

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..engine.base import Grid
+from .cuts import LANES, record
 from .walk import stretched
 
-__all__ = ["DOT", "LANES", "SMALL", "Laid", "Plan", "Step", "plan_dots", "plan_each_dot", "plan_product"]
+__all__ = ["DOT", "SMALL", "ProductPlan", "ProductStep", "Strided", "plan_dots", "plan_each_dot", "plan_product"]
 
 Shape = tuple[int, ...]
-Grid = tuple[int, int, int]
 Host = np.ndarray[Any, Any]
 Starts = np.ndarray[Any, np.dtype[np.int64]]
 
-LANES = 32  # columns of a panel, and the threads of a SIMD-group
 FEW = 4  # rows that matmul_few and dots take
 EACH = 8  # dot products that a SIMD-group of pair_dots makes
 A, B, C = 0, 1, 2  # places of a plan's memory; scratch follows
@@ -51,21 +51,21 @@ _PACKING = struct.Struct("2I2q")
 _DOTS = struct.Struct("I4x2q")
 
 
-class Laid(NamedTuple):
+class Strided(NamedTuple):
     """How an array lies in its block, in elements."""
 
     shape: Shape
     strides: Shape
     offset: int
 
-    def without(self, *axes: int) -> Laid:
+    def without(self, *axes: int) -> Strided:
         """Leave out axes of one element."""
         gone = {d % len(self.shape) for d in axes}
         shape, strides = (tuple(v for d, v in enumerate(of) if d not in gone) for of in (self.shape, self.strides))
-        return Laid(shape, strides, self.offset)
+        return Strided(shape, strides, self.offset)
 
 
-class Step(NamedTuple):
+class ProductStep(NamedTuple):
     """One dispatch.
 
     Attributes
@@ -73,22 +73,22 @@ class Step(NamedTuple):
     kernel : str
     places : tuple of int
         Which memory its first buffers are: 0 and 1 the factors, 2 the product, from 3 on scratch.
-    more : tuple of numpy.ndarray
+    records : tuple of numpy.ndarray
         The buffers after them.
     grid, threadgroup : tuple of 3 int
     """
 
     kernel: str
     places: tuple[int, ...]
-    more: tuple[Host, ...]
+    records: tuple[Host, ...]
     grid: Grid
     threadgroup: Grid
 
 
-class Plan(NamedTuple):
+class ProductPlan(NamedTuple):
     """Dispatches in their order, and the bytes of each scratch memory they need."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ProductStep, ...]
     scratch: tuple[int, ...]
 
 
@@ -124,30 +124,31 @@ class Matrices(NamedTuple):
         return self._replace(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
 
 
-def plan_product(a: Laid, b: Laid, batch: Shape, dtype: str) -> Plan:
-    """Plan the product of matrices (…, M, K) and (…, K, N), none of the lengths 0, over a batch."""
+def plan_product(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
+    """ProductPlan the product of matrices (…, M, K) and (…, K, N), none of the lengths 0, over a batch."""
     if all(n == 1 for n in b.shape[:-2]) and (rows := _as_rows(a)) is not None:
         a, b, batch = rows, b.without(*range(len(b.shape) - 2)), ()  # one B for all: the batch is but more rows
     return _Planner(dtype).product(_matrices(A, a, batch), _matrices(B, b, batch))
 
 
-def plan_dots(a: Laid, b: Laid, batch: Shape, dtype: str) -> Plan:
-    """Plan the dot products of the last axes, both contiguous, over a batch."""
+def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
+    """ProductPlan the dot products of the last axes, both contiguous, over a batch."""
     k = a.shape[-1]
-    rows = Laid((*a.shape[:-1], 1, k), (*a.strides[:-1], k, 1), a.offset)
-    columns = Laid((*b.shape, 1), (*b.strides, 1), b.offset)
+    rows = Strided((*a.shape[:-1], 1, k), (*a.strides[:-1], k, 1), a.offset)
+    columns = Strided((*b.shape, 1), (*b.strides, 1), b.offset)
     one, other = _matrices(A, rows, batch), _matrices(B, columns, batch)
     if len(one.order) < MANY:
         return _Planner(dtype).run("dots", one, other)
     count = len(one.order)
-    record = _bytes(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0))
+    packed = record(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0))
     starts = _pairs(one, other)
     grid = (-(-count // EACH) * LANES, 1, 1)
-    return Plan((Step(f"pair_dots_{_KINDS[dtype]}", (A, B, C), (starts, record), grid, (LANES, 1, 1)),), ())
+    step = ProductStep(f"pair_dots_{_KINDS[dtype]}", (A, B, C), (starts, packed), grid, (LANES, 1, 1))
+    return ProductPlan((step,), ())
 
 
-def plan_each_dot(a: Laid, b: Laid, batch: Shape, dtype: str) -> Plan:
-    """Plan dot products of the last axes that are short, or do not lie along memory: each is a thread's own."""
+def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
+    """ProductPlan dot products of the last axes that are short, or do not lie along memory: each is a thread's own."""
     inner = max(range(len(batch)), key=batch.__getitem__, default=-1)
     out, step = [], 1
     for n in reversed(batch):
@@ -158,23 +159,24 @@ def plan_each_dot(a: Laid, b: Laid, batch: Shape, dtype: str) -> Plan:
     starts = [_places(at, [s[d] for d in others], [batch[d] for d in others]) for at, s in laid]
     steps = np.array([s[inner] if batch else 0 for _, s in laid], np.int64)
     count = batch[inner] if batch else 1
-    record = _bytes(_DOTS.pack(a.shape[-1], a.strides[-1], b.strides[-1]))
+    packed = record(_DOTS.pack(a.shape[-1], a.strides[-1], b.strides[-1]))
     grid = (count, len(starts[0]), 1)
-    more = (np.stack(starts, 1), steps, record)
-    return Plan((Step(f"each_dot_{_KINDS[dtype]}", (A, B, C), more, grid, (min(count, 64), 1, 1)),), ())
+    records = (np.stack(starts, 1), steps, packed)
+    step = ProductStep(f"each_dot_{_KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))
+    return ProductPlan((step,), ())
 
 
-def _as_rows(a: Laid) -> Laid | None:
+def _as_rows(a: Strided) -> Strided | None:
     """See a batch of matrices as one that has all their rows, if the rows lie evenly."""
     axes = [d for d, n in enumerate(a.shape[:-1]) if n != 1]
     for outer, inner in itertools.pairwise(axes):
         if a.strides[outer] != a.strides[inner] * a.shape[inner]:
             return None
     count = int(np.prod(a.shape[:-1], dtype=np.int64))
-    return Laid((count, a.shape[-1]), (a.strides[axes[-1]] if axes else 0, a.strides[-1]), a.offset)
+    return Strided((count, a.shape[-1]), (a.strides[axes[-1]] if axes else 0, a.strides[-1]), a.offset)
 
 
-def _matrices(place: int, x: Laid, batch: Shape) -> Matrices:
+def _matrices(place: int, x: Strided, batch: Shape) -> Matrices:
     own = x.shape[:-2]
     rows, columns = x.shape[-2:]
     row, column = x.strides[-2:]
@@ -201,20 +203,16 @@ def _pairs(a: Matrices, b: Matrices) -> Starts:
     return found
 
 
-def _bytes(packed: bytes) -> Host:
-    return np.frombuffer(bytearray(packed), np.uint8)
-
-
 class _Planner:
     """Gathers the steps of a product of matrices."""
 
     def __init__(self, dtype: str) -> None:
         self.kind = _KINDS[dtype]
         self.size = _SIZES[self.kind]
-        self.steps: list[Step] = []
+        self.steps: list[ProductStep] = []
         self.scratch: list[int] = []
 
-    def product(self, a: Matrices, b: Matrices) -> Plan:
+    def product(self, a: Matrices, b: Matrices) -> ProductPlan:
         """Choose the kernel."""
         along = a.column == b.row == 1  # both lie along K
         if (b.columns == 1 and not along) or (a.rows == 1 and along):
@@ -227,24 +225,24 @@ class _Planner:
             return self.run("matmul_few", a, b)
         return self.run("matmul", a, b if neighbours and close else self._packed(b, neighbours=neighbours))
 
-    def run(self, name: str, a: Matrices, b: Matrices) -> Plan:
+    def run(self, name: str, a: Matrices, b: Matrices) -> ProductPlan:
         """Add the kernel that multiplies, and the one that adds up the parts of K."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         x, y, blocks = self._threadgroups(name, m, n)
         splits, depth = self._split(name, m, n, k, x * y * blocks * batch)
         step = b.column if name == "dots" else b.panel
-        record = _bytes(_PRODUCT.pack(m, n, k, splits, depth, blocks, a.row, a.column, b.row, step))
+        packed = record(_PRODUCT.pack(m, n, k, splits, depth, blocks, a.row, a.column, b.row, step))
         starts = _pairs(a, b)
         grid = (x * LANES, y, blocks * splits * batch)
         parts, suffix = C, ""
         if splits > 1:
             parts = self._scratch(batch * splits * m * n * _WIDENED.get(self.kind, self.size))
             suffix = "_parts" if self.kind in _WIDENED else ""
-        self._add(f"{name}_{self.kind}{suffix}", (a.place, b.place, parts), (starts, record), grid, LANES)
+        self._add(f"{name}_{self.kind}{suffix}", (a.place, b.place, parts), (starts, packed), grid, LANES)
         if splits > 1:
             count = np.array([splits], np.uint32)
             self._add(f"add_parts_{self.kind}", (parts, C), (count,), (m * n, batch, 1), min(m * n, 64))
-        return Plan(tuple(self.steps), tuple(self.scratch))
+        return ProductPlan(tuple(self.steps), tuple(self.scratch))
 
     def _threadgroups(self, name: str, m: int, n: int) -> Grid:
         """Give the threadgroups along x and y, and the blocks of rows; 64-bit sums fill the registers twice as fast."""
@@ -271,9 +269,9 @@ class _Planner:
         """Copy matrices into panels of 32 columns."""
         count, panels, panel = len(b.starts), -(-b.columns // LANES), b.rows * LANES
         place = self._scratch(count * panels * panel * self.size)
-        record = _bytes(_PACKING.pack(b.rows, b.columns, b.row, b.column))
+        packed = record(_PACKING.pack(b.rows, b.columns, b.row, b.column))
         name = f"pack_{self.size}_rows" if neighbours else f"pack_{self.size}"
-        self._add(name, (b.place, place), (b.starts, record), (panels * LANES, -(-b.rows // 64), count), LANES)
+        self._add(name, (b.place, place), (b.starts, packed), (panels * LANES, -(-b.rows // 64), count), LANES)
         starts = np.arange(count, dtype=np.int64) * (panels * panel)
         return b._replace(place=place, row=LANES, column=1, starts=starts, panel=panel)
 
@@ -281,5 +279,5 @@ class _Planner:
         self.scratch.append(nbytes)
         return C + len(self.scratch)
 
-    def _add(self, kernel: str, places: tuple[int, ...], more: tuple[Host, ...], grid: Grid, threads: int) -> None:
-        self.steps.append(Step(kernel, places, more, grid, (threads, 1, 1)))
+    def _add(self, kernel: str, places: tuple[int, ...], records: tuple[Host, ...], grid: Grid, threads: int) -> None:
+        self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1)))

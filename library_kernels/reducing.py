@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import Array, empty
-from ..arrays.memory import Block
-from ..arrays.stream import start
 from ..arrays.types import DTYPES, is_float, kind_of
-from ..engine.base import Grid
 from ..program import Program
-from .build import compile
-from .folds import axes_of_view, plan
+from .build import instantiated
+from .dispatch import Launch
+from .folds import axes_of_view, plan_reduction
 from .moving import copied
 
 __all__ = ["ACCUMULATORS", "Monoid", "accumulator", "build", "reduced", "tag"]
@@ -67,11 +65,10 @@ class Monoid(NamedTuple):
         return f"{self.functor}<{self.element}, {self.result}, {self.part}, {self.acc}>"
 
 
-class _Launch(NamedTuple):
-    binary: Any
-    record: Any
-    grid: Grid
-    threadgroup: Grid
+class _Stage(NamedTuple):
+    """A dispatch, and the elements that it writes."""
+
+    launch: Launch
     outputs: int
     dtype: DType
 
@@ -120,61 +117,57 @@ def reduced(
         return empty(shape, result, x.engine)
     own = isinstance(about, Array)
     form = (monoid, result, own, float(scale), x.engine.name)
-    launches = _launches(x.dtype.itemsize, x.shape, x.strides, x.offset, axes, form)
-    if launches is None:
+    stages = _stages(x.dtype.itemsize, x.shape, x.strides, x.offset, axes, form)
+    if stages is None:
         x = copied(x.viewed(x.host.transpose((*(i for i in range(x.ndim) if i not in gone), *axes))))
-        launches = _launches(x.dtype.itemsize, x.shape, x.strides, 0, tuple(range(len(shape), x.ndim)), form)
-        if launches is None:
+        stages = _stages(x.dtype.itemsize, x.shape, x.strides, 0, tuple(range(len(shape), x.ndim)), form)
+        if stages is None:
             raise AssertionError("rows without gaps can be reduced")
-    return _run(launches, x, shape, about)
+    return _run(stages, x, shape, about)
 
 
-def _run(launches: tuple[_Launch, ...], x: Array, shape: Shape, about: Array | float | None) -> Array:
+def _run(stages: tuple[_Stage, ...], x: Array, shape: Shape, about: Array | float | None) -> Array:
     """Start the dispatches, each on what the one before it has written."""
-    engine = x.block.engine
-    value, held = _NO_VALUE, tuple[Block, ...]()
     if isinstance(about, Array):
-        value, held = about.block.host, (about.block,)
-    elif about is not None:
-        value = np.full(1, about, np.float32)
-    block = x.block
-    for launch in launches:
-        last = launch is launches[-1]
-        out = empty(shape if last else (launch.outputs,), launch.dtype, engine)
-        arguments = [block.host, value, out.block.host, launch.record]
-        start(engine, launch.binary, arguments, launch.grid, launch.threadgroup, (block, *held, out.block))
-        block = out.block
-    return out
+        value: Any = about
+    else:
+        value = _NO_VALUE if about is None else np.full(1, about, np.float32)
+    for stage in stages:
+        out = empty(shape if stage is stages[-1] else (stage.outputs,), stage.dtype, x.engine)
+        stage.launch.start(x, value, out)
+        x = out
+    return x
 
 
 @functools.lru_cache(_PLANS)
-def _launches(
+def _stages(
     itemsize: int, shape: Shape, strides: Shape, offset: int, axes: Shape, form: tuple[Monoid, DType, bool, float, str]
-) -> tuple[_Launch, ...] | None:
+) -> tuple[_Stage, ...] | None:
     """Plan a reduction and compile what it needs; None when the array must be copied first."""
     monoid, result, own, scale, engine = form
     view = axes_of_view(shape, (s // itemsize for s in strides), axes)
     acc = ACCUMULATORS[monoid.acc]
-    steps = plan(view, offset // itemsize, acc.itemsize, scale, own=own)
+    steps = plan_reduction(view, offset // itemsize, acc.itemsize, scale, own=own)
     if steps is None:
         return None
     program = build(monoid, engine)
-    launches = []
+    stages = []
     for i, step in enumerate(steps):
         last = i == len(steps) - 1
         variant = ("" if last else "_first") if i == 0 else ("_later" if last else "_between")
         binary = program[step.kernel + variant].binary
         dtype = result if last else acc
-        launches.append(_Launch(binary, step.record, step.grid, step.threadgroup, step.outputs, dtype))
-    return tuple(launches)
+        stages.append(_Stage(Launch(binary, step.grid, step.threadgroup, (step.record,)), step.outputs, dtype))
+    return tuple(stages)
 
 
 @functools.cache
 def build(monoid: Monoid, engine: str) -> Program:
     """Compile a monoid's kernels: each way to walk, first, last and in between. A kernel is built when it is wanted."""
-    lines = ["#include <metalnb/reduce.metal>", monoid.text]
-    for kernel in ("rows", "columns", "each"):
-        for suffix, wrapper in _VARIANTS.items():
-            made = f"reduce_{kernel}<{wrapper.format(monoid.spelled)}>"
-            lines.append(f'template [[host_name("{kernel}{suffix}")]] [[kernel]] decltype({made}) {made};')
-    return compile("\n".join(lines) + "\n", math="precise", engine=engine, name=f"{monoid.functor.lower()}.metal")
+    templates = {
+        f"{kernel}{suffix}": f"reduce_{kernel}<{wrapper.format(monoid.spelled)}>"
+        for kernel in ("rows", "columns", "each")
+        for suffix, wrapper in _VARIANTS.items()
+    }
+    name = f"{monoid.functor.lower()}.metal"
+    return instantiated("reduce.metal", templates, engine, definitions=monoid.text, name=name)

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import Array, empty
-from ..arrays.stream import start
 from ..arrays.types import is_float
 from ..engine.base import Grid
 from ..program import Program
 from .axes import axis_of
-from .build import compile
-from .folds import cut, grid_of, packed_reduction, record
+from .build import instantiated
+from .cuts import TILE_BYTES, cut_columns, cut_rows, grid_of_groups, grid_of_threads, record
+from .dispatch import Launch
+from .folds import packed_reduction
 from .moving import as_array, astype, copied, fill_with
 from .op import ALL, Sample, op
 from .reducing import ACCUMULATORS, Monoid, accumulator, tag
@@ -27,7 +28,8 @@ __all__ = ["cumulative_prod", "cumulative_sum", "scanned"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
-_TILE = 8192
+_BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in scan.metal
+_TILE_ROWS, _TILE_GROUPS = 256, 64  # a scan reads its elements twice: stretches are longer than a reduction's
 _FORMAT = struct.Struct("<4q6I")
 
 
@@ -84,15 +86,12 @@ def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool
     acc = ACCUMULATORS[monoid.acc]
     plan = _plan(x.offset // x.itemsize, outer, count, width, acc.itemsize, initial)
     program = _program(monoid, engine.name)
-    totals = empty((plan.scans * plan.parts,), acc, engine).block
+    totals = empty((plan.scans * plan.parts,), acc, engine)
     if plan.totals is not None:
-        arguments = [x.block.host, _NO_VALUE, totals.host, plan.totals]
         binary = program[f"totals_{plan.kernel}"].binary
-        start(engine, binary, arguments, plan.grid, plan.threadgroup, (x.block, totals))
-        grid, threadgroup = (plan.scans, 1, 1), (min(plan.scans, 256), 1, 1)
-        start(engine, program["totals"].binary, [totals.host, plan.record], grid, threadgroup, (totals,))
-    arguments = [x.block.host, totals.host, out.block.host, plan.record]
-    start(engine, program[plan.kernel].binary, arguments, plan.grid, plan.threadgroup, (x.block, totals, out.block))
+        Launch(binary, plan.grid, plan.threadgroup, (plan.totals,)).start(x, _NO_VALUE, totals)
+        Launch(program["totals"].binary, *grid_of_threads(plan.scans), (plan.record,)).start(totals)
+    Launch(program[plan.kernel].binary, plan.grid, plan.threadgroup, (plan.record,)).start(x, totals, out)
     return out
 
 
@@ -105,15 +104,15 @@ def _plan(offset: int, outer: int, count: int, width: int, size: int, initial: b
     pitch = count * width
     out_pitch = (count + initial) * width
     if width == 1:
-        stretches = cut(count, 16384, -(-512 // outer), 128)
+        stretches = cut_rows(count, outer, _BLOCK)
         kernel, tiles = "rows", 1
-        grid, threadgroup = grid_of(outer * stretches.parts)
+        grid, threadgroup = grid_of_groups(outer * stretches.parts)
         totals = packed_reduction(offset, 0, pitch, count, stretches, 1)
     else:
-        tiles = -(-width * size // _TILE)
-        stretches = cut(count, 256, -(-64 // (outer * tiles)))
+        tiles = -(-width * size // TILE_BYTES)
+        stretches = cut_columns(count, outer * tiles, _TILE_ROWS, _TILE_GROUPS)
         kernel = "columns"
-        grid, threadgroup = grid_of(outer * tiles * stretches.parts, alone=True)
+        grid, threadgroup = grid_of_groups(outer * tiles * stretches.parts, alone=True)
         totals = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
     packed = record(_FORMAT.pack(
         offset, pitch, width, out_pitch, initial, stretches.stretch, stretches.rest, stretches.parts, width, tiles,
@@ -124,16 +123,14 @@ def _plan(offset: int, outer: int, count: int, width: int, size: int, initial: b
 
 @functools.cache
 def _program(monoid: Monoid, engine: str) -> Program:
-    kernels = {
+    templates = {
         "totals_rows": f"reduce_rows<First<{monoid.spelled}>>",
         "totals_columns": f"reduce_columns<First<{monoid.spelled}>>",
         "totals": f"scan_totals<{monoid.spelled}>",
         "rows": f"scan_rows<{monoid.spelled}>",
         "columns": f"scan_columns<{monoid.spelled}>",
     }
-    lines = ["#include <metalnb/scan.metal>", monoid.text]
-    lines += [f'template [[host_name("{n}")]] [[kernel]] decltype({k}) {k};' for n, k in kernels.items()]
-    return compile("\n".join(lines) + "\n", math="precise", engine=engine, name="scan.metal")
+    return instantiated("scan.metal", templates, engine, definitions=monoid.text)
 
 
 def _running(who: str, functor: str, x: Any, axis: Any, dtype: Any, *, include_initial: bool) -> Array:

@@ -12,10 +12,12 @@ from ..arrays.array import Array, empty
 from ..arrays.convert import asarray
 from ..arrays.types import is_float
 from .axes import axis_of
-from .bits import SIMD, as_bits, fault_word, program, width
-from .dispatch import contiguous, dispatch
+from .bits import as_bits, fault_word, width
+from .build import program
+from .cuts import LANES
+from .dispatch import dispatch
 from .gathering import check, gather, indices_of, numbers, short, timed
-from .moving import as_array, astype, copied, copy_into, given_for, writable
+from .moving import as_array, astype, contiguous, copied, copy_into, given_for, writable
 from .op import ALL, NUMERIC, Sample, op
 from .sorting import DIGITS, pass_kernels, radix_pass
 
@@ -70,7 +72,7 @@ def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = Fa
         dispatch(kernel, target, places, starts, given, updates, grid=DIGITS, threadgroup=1)
         return
     dispatch(kernels[f"scatter_{word}"], target, places, starts, given, updates,
-             grid=(SIMD if alone else -(-inner // SIMD) * SIMD, DIGITS), threadgroup=(SIMD, 1))  # fmt: skip
+             grid=(LANES if alone else -(-inner // LANES) * LANES, DIGITS), threadgroup=(LANES, 1))  # fmt: skip
 
 
 def _by_place(places: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:

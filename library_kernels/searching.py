@@ -10,7 +10,9 @@ import numpy as np
 from ..arrays.array import Array, empty
 from ..arrays.convert import asarray, on
 from ..arrays.types import common, is_float, is_integer, weak
-from .bits import SIMD, as_bits, order_of, program, width
+from .bits import as_bits, order_of, width
+from .build import program
+from .cuts import LANES
 from .dispatch import dispatch
 from .gathering import gather, indices_of, timed
 from .moving import as_array, astype
@@ -43,7 +45,7 @@ class Kept(NamedTuple):
 
     def start(self, name: str, *arguments: Any) -> None:
         """Start a kernel over the tiles."""
-        dispatch(self.kernels[name], *arguments, self.stretch, grid=self.tiles * SIMD, threadgroup=SIMD)
+        dispatch(self.kernels[name], *arguments, self.stretch, grid=self.tiles * LANES, threadgroup=LANES)
 
 
 def kept_by(who: str, x: Array, what: str) -> Kept:
@@ -53,12 +55,12 @@ def kept_by(who: str, x: Array, what: str) -> Kept:
         raise ValueError(f"{who}: {n:,} elements are too many; at most {_MOST - 1:,}.")
     kernels = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
     least, most = _TILE
-    tile = max(least, min(most, n // 512 // SIMD * SIMD))
+    tile = max(least, min(most, n // 512 // LANES * LANES))
     tiles = -(-n // tile)
     found = Kept(as_bits(x), kernels, empty((tiles + 1,), _UINT32, x.engine), {"n": n, "tile": tile}, tiles)
     if tiles:
         found.start(f"keep_count_{what}_{width(x.dtype)}", found.bits, found.offsets)
-    dispatch(kernels.keep_offsets, found.offsets, tiles, grid=SIMD, threadgroup=SIMD)
+    dispatch(kernels.keep_offsets, found.offsets, tiles, grid=LANES, threadgroup=LANES)
     return found
 
 

@@ -14,7 +14,9 @@ from ..arrays.types import as_dtype
 from ..engine.base import Engine
 from ..program import Program
 from .axes import axis_of
-from .bits import SIMD, as_bits, order_of, program, width
+from .bits import as_bits, order_of, width
+from .build import program
+from .cuts import LANES
 from .dispatch import dispatch
 from .moving import as_array, astype, copied
 from .op import ALL, Sample, op
@@ -52,7 +54,7 @@ class _Method(NamedTuple):
     most: int
 
 
-_BY_LANES = _Method("sort.metal", SIMD, 512, 2048, 16384)
+_BY_LANES = _Method("sort.metal", LANES, 512, 2048, 16384)
 _SERIAL = _Method("sort_serial.metal", 1, 64, 2048, 262144)
 
 
@@ -85,16 +87,16 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
     method = _method(x.engine)
     lanes = method.lanes
     kernels = program(
-        "sort.metal" if n <= SIMD else method.file, x.engine,
+        "sort.metal" if n <= LANES else method.file, x.engine,
         KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed,
     )  # fmt: skip
     out = _Buffers(bits, indexed)
     if rows == 0:
         pass
-    elif n <= SIMD:
-        held = SIMD // n
+    elif n <= LANES:
+        held = LANES // n
         dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
-                 grid=SIMD * -(-rows // held), threadgroup=SIMD)  # fmt: skip
+                 grid=LANES * -(-rows // held), threadgroup=LANES)  # fmt: skip
     elif n <= _ALONE or (rows >= _MANY and n <= _LONG):
         spare = _Buffers(bits, indexed)
         dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, spare.keys, out.keys, n, *spare.indices, *out.indices,
@@ -153,7 +155,7 @@ def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
     """
     method = _method(keys.engine)
     lanes = method.lanes
-    tile = max(method.least, min(method.most, n // method.tiles // SIMD * SIMD))
+    tile = max(method.least, min(method.most, n // method.tiles // LANES * LANES))
     tiles = -(-n // tile)
     counts = empty((rows, tiles + 1, DIGITS), _UINT, keys.engine)
     shape = {"n": n, "tile": tile, "tiles": tiles}

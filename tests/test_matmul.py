@@ -17,7 +17,7 @@ from metalnb.arrays.array import Array
 from metalnb.arrays.types import as_dtype
 from metalnb.library_kernels import product
 from metalnb.library_kernels.op import ALL
-from metalnb.library_kernels.product_plan import Laid, plan_product
+from metalnb.library_kernels.product_plan import Strided, plan_product
 
 Host = np.ndarray[Any, Any]
 
@@ -60,7 +60,7 @@ def check(got: Array, a: Host, b: Host) -> None:
 
 def kernels_of(a: Array, b: Array) -> list[str]:
     """Name the kernels that a product runs."""
-    laid_out = [Laid(x.shape, tuple(s // x.itemsize for s in x.strides), 0) for x in (a, b)]
+    laid_out = [Strided(x.shape, tuple(s // x.itemsize for s in x.strides), 0) for x in (a, b)]
     return [step.kernel.rsplit("_float", 1)[0] for step in plan_product(*laid_out, (), "float32").steps]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.library_kernels.folds import axes_of_view, plan
+from metalnb.library_kernels.folds import axes_of_view, plan_reduction
 
 Host = np.ndarray[Any, Any]
 
@@ -62,7 +62,7 @@ def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
     for shape in [(2**24,), (4096, 4096), (4096, 3), (70_000, 64)]:
         strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
         for axis in range(len(shape)):
-            steps = plan(axes_of_view(shape, strides, (axis,)), 0, 4, 1, own=False)
+            steps = plan_reduction(axes_of_view(shape, strides, (axis,)), 0, 4, 1, own=False)
             assert steps is not None
             assert steps[-1].outputs == math.prod(shape) // shape[axis]
             for step in steps:

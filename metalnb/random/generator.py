@@ -17,7 +17,9 @@ from metalnb.arrays.convert import asarray
 from metalnb.arrays.inspection import finfo
 from metalnb.arrays.types import as_dtype, is_float, is_integer
 from metalnb.library_kernels.axes import axis_of, shape_of
-from metalnb.library_kernels.bits import SIMD, as_bits, program, width
+from metalnb.library_kernels.bits import as_bits, width
+from metalnb.library_kernels.build import program
+from metalnb.library_kernels.cuts import LANES
 from metalnb.library_kernels.dispatch import dispatch
 from metalnb.library_kernels.gathering import take
 from metalnb.library_kernels.moving import copy_into, writable
@@ -283,11 +285,11 @@ class Generator:
         """Fill an array, `each` elements to a block: whole rows of 32 blocks are used up."""
         if out.size == 0:
             return
-        rows = -(-out.size // (SIMD * each))
-        number = self._take(rows * SIMD)
+        rows = -(-out.size // (LANES * each))
+        number = self._take(rows * LANES)
         stream = {"key": (self.key & 0xFFFFFFFF, self.key >> 32), "block": number, "count": out.size}
         kernel = program("random.metal", out.engine)[name]
-        dispatch(kernel, out, stream, parameters, grid=SIMD * -(-rows // _ROWS), threadgroup=SIMD)
+        dispatch(kernel, out, stream, parameters, grid=LANES * -(-rows // _ROWS), threadgroup=LANES)
 
 
 def _resumed(key: int, used: int, device: str | None) -> Generator:
