@@ -15,8 +15,7 @@ import numpy as np
 
 from ..arrays.array import Array
 from .elementwise import Elementwise
-from .op import ALL, Sample, op
-from .samples import elementwise_samples
+from .op import ALL, op
 
 __all__ = ["ROWS", "gelu"]
 
@@ -77,14 +76,9 @@ _EXACT = _act("gelu", "gelu_of(x)", _gelu, "", ulp=8, flops=30)
 _TANH = _act("gelu", "gelu_tanh_of(x)", _gelu, "", flops=25)
 
 
-def _gelu_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
-    samples = elementwise_samples(rng, dtype, (False,), _EXACT.domain)
-    return [*samples, *(s._replace(options={"approximate": "tanh"}) for s in samples)]
-
-
 @op(
-    "activation", reference=_gelu, samples=_gelu_samples, dtypes=ALL, parts=(_EXACT, _TANH), flops=30,
-    tolerance=_EXACT.row.tolerance, bench=_EXACT.row.bench, cite="D. Hendrycks and K. Gimpel, 2016",
+    "activation", reference=_gelu, dtypes=ALL, parts=(_EXACT, _TANH), flops=30,
+    tolerance=_EXACT.row.tolerance, cite="D. Hendrycks and K. Gimpel, 2016",
 )  # fmt: skip
 def gelu(x: Array, /, approximate: Literal["none", "tanh"] = "none", *, out: Array | None = None) -> Array:
     """Give x times the part of a normal distribution that is below x.

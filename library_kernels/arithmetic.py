@@ -13,8 +13,7 @@ from ..arrays.array import Array
 from ..arrays.types import is_float
 from . import elementary
 from .elementwise import Elementwise
-from .op import NUMERIC, SIGNED, Sample, op
-from .samples import elementwise_samples
+from .op import NUMERIC, op
 
 __all__ = ["BY_NAME", "ROWS", "clip"]
 
@@ -55,27 +54,6 @@ def _no_negative_power(name: str, operands: tuple[Any, ...]) -> None:
                          f"Pass x.astype(mnb.float32).")  # fmt: skip
 
 
-def _power_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
-    """Give samples whose integer powers are not negative."""
-    samples = elementwise_samples(rng, dtype, (False, False), (0, 10))
-    if dtype not in SIGNED:
-        return samples
-    return [Sample((x, y if isinstance(y, int) else np.where(y < 0, ~y, y))) for x, y in (s.args for s in samples)]
-
-
-def _lerp_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
-    """Give samples whose ends have a difference that does not overflow."""
-    samples = elementwise_samples(rng, dtype, (False, False, False), (0, 1))
-    if dtype not in {"float32", "bfloat16"}:
-        return samples
-    return [Sample((_halved(x), _halved(y), z)) for x, y, z in (s.args for s in samples)]
-
-
-def _halved(x: Any) -> Any:
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(x), x * x.dtype.type(0.25), x).astype(x.dtype)
-
-
 def _lerp(x: Any, y: Any, z: Any) -> Any:
     return np.where(z < 0.5, x + z * (y - x), y - (y - x) * (1 - z))
 
@@ -88,7 +66,7 @@ ROWS = (
     _two("floor_divide", {"f": "floor_divide_of(x, y)", "iu": "floor_quotient(x, y)"}, np.floor_divide, "x1 / x2 rounded down; integers by 0 give 0.", ulp=1, flops=8),
     _two("remainder", {"f": "remainder_of(x, y)", "iu": "floor_remainder(x, y)"}, np.remainder, "What floor_divide leaves, with x2's sign; integers by 0 give 0.", ulp=0.5, flops=8, aliases=("mod",)),
     _two("fmod", {"f": "fmod_of(x, y)", "iu": "remainder_towards_zero(x, y)"}, np.fmod, "What division leaves, with x1's sign; integers by 0 give 0.", ulp=0, flops=8, cite="C++14, 26.8 [c.math], ``fmod``"),
-    _two("pow", {"f": "pow(x, y)", "iu": "integer_power(x, y)"}, np.power, "x1 to the power x2; integers wrap, and take no negative powers.", ulp=4, flops=30, domain=(0, 10), check=_no_negative_power, samples=_power_samples, aliases=("power",)),
+    _two("pow", {"f": "pow(x, y)", "iu": "integer_power(x, y)"}, np.power, "x1 to the power x2; integers wrap, and take no negative powers.", ulp=4, flops=30, domain=(0, 10), check=_no_negative_power, aliases=("power",)),
     _two("maximum", "maximum_of(x, y)", np.maximum, "The larger of two; NaN when either is.", kinds="biuf", ulp=0),
     _two("minimum", "minimum_of(x, y)", np.minimum, "The smaller of two; NaN when either is.", kinds="biuf", ulp=0),
     _two("fmax", {"f": "fmax(x, y)", "biu": "maximum_of(x, y)"}, np.fmax, "The larger of two; the other when one is NaN.", ulp=0, cite="C++14, 26.8 [c.math], ``fmax``"),
@@ -117,7 +95,7 @@ ROWS = (
     # three arrays
     Elementwise("where", "condition ? x : y", np.where, "x1 where the condition holds, else x2.", kinds="biuf", ulp=0, operands=("condition", "x", "y"), masks=("condition",), numpy=(np.where,)),
     Elementwise("fma", {"f": "fma(x, y, z)", "iu": "sum_of(product_of(x, y), z)"}, lambda x, y, z: x * y + z, "x1 * x2 + x3, rounded once.", ulp=0.5, operands=3, flops=2, size=_product, cite="IEEE 754-2019, 5.4.1"),
-    Elementwise("lerp", "z < 0.5f ? fma(z, y - x, x) : fma(z - 1.0f, y - x, y)", _lerp, "From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.", ulp=3, operands=3, domain=(0, 1), flops=4, samples=_lerp_samples, size=_ends, cite="PyTorch, ``lerp``"),
+    Elementwise("lerp", "z < 0.5f ? fma(z, y - x, x) : fma(z - 1.0f, y - x, y)", _lerp, "From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.", ulp=3, operands=3, domain=(0, 1), flops=4, size=_ends, cite="PyTorch, ``lerp``"),
 )
 
 BY_NAME = {row.name: row for row in ROWS}  # for other ops to call
@@ -126,16 +104,8 @@ _POSITIVE = next(row for row in elementary.ROWS if row.name == "positive")
 _CLIP = Elementwise("clip", "clip_of(x, y, z)", np.clip, "", kinds="iuf", operands=3)
 
 
-def _clip_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
-    samples = elementwise_samples(rng, dtype, (False, False, False), _CLIP.domain)
-    x, low, high = samples[1].args
-    one_sided = [Sample((x, low)), Sample((x,), {"max": high}), Sample((x, low[0], high[0])), Sample((x,))]
-    return [*samples, *one_sided]
-
-
 @op(
-    "elementwise", reference=lambda x, min=None, max=None: np.clip(x, min, max), samples=_clip_samples, dtypes=NUMERIC, parts=(_CLIP,), numpy=(np.clip,), flops=2,
-    bench=lambda rng, n: Sample((_CLIP.row.bench(rng, n).args[0], -1.0, 1.0)),  # type: ignore[misc, union-attr]
+    "elementwise", reference=lambda x, min=None, max=None: np.clip(x, min, max), dtypes=NUMERIC, parts=(_CLIP,), numpy=(np.clip,), flops=2,
 )  # fmt: skip
 def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = None) -> Array:
     """Give each element moved to the nearest number between two bounds.

@@ -20,8 +20,8 @@ from .axes import shape_of
 from .build import with_macros
 from .dispatch import dispatch
 from .moving import BITS, as_array, bits_of, contiguous, copied, fill_with
-from .op import ALL, NUMERIC, Sample, op
-from .shapes import broadcast_to, cases, diagonal, reshape
+from .op import ALL, NUMERIC, op
+from .shapes import broadcast_to, diagonal, reshape
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like", "tril",
@@ -65,7 +65,6 @@ def zeros(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -
 @op(
     "creation",
     reference=np.zeros_like,
-    samples=cases(((3, 4),), ((),), ((0, 2),)),
     dtypes=ALL,
     kernels=("copy.metal",),
     flops=0,
@@ -81,7 +80,6 @@ def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> 
     dtypes=ALL,
     kernels=("copy.metal",),
     flops=0,
-    bench=lambda _rng, n: Sample((n,), {"dtype": "float32"}),
 )
 def ones(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
     """Give an array of ones, float32 unless told otherwise."""
@@ -91,7 +89,6 @@ def ones(shape: int | Shape, *, dtype: Any = None, device: str | None = None) ->
 @op(
     "creation",
     reference=np.ones_like,
-    samples=cases(((3, 4),), ((),), ((0, 2),)),
     dtypes=ALL,
     kernels=("copy.metal",),
     flops=0,
@@ -107,7 +104,6 @@ def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> A
     dtypes=ALL,
     kernels=("copy.metal",),
     flops=0,
-    bench=lambda _rng, n: Sample((n, 2.5), {"dtype": "float32"}),
 )
 def full(shape: int | Shape, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
     """Give an array with one value everywhere; without a dtype, the one that the value becomes by `asarray`."""
@@ -120,7 +116,6 @@ def full(shape: int | Shape, fill_value: Any, *, dtype: Any = None, device: str 
 @op(
     "creation",
     reference=np.full_like,
-    samples=cases(((3, 4), 1), ((), 1), ((0, 2), 1)),
     dtypes=ALL,
     kernels=("copy.metal",),
     flops=0,
@@ -136,7 +131,6 @@ def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | 
     dtypes=NUMERIC,
     kernels=("ramp.metal", "storage.h"),
     flops=2,
-    bench=lambda _rng, n: Sample((n,), {"dtype": "float32"}),
 )
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: str | None = None
@@ -215,7 +209,6 @@ def _split(value: float) -> tuple[float, float]:
     dtypes=("float32", "float16", "bfloat16"),
     kernels=("ramp.metal", "storage.h"),
     flops=2,
-    bench=lambda _rng, n: Sample((0.0, 1.0, n), {"dtype": "float32"}),
 )
 def linspace(
     start: float, stop: float, /, num: int, *, dtype: Any = None, device: str | None = None, endpoint: bool = True
@@ -247,7 +240,6 @@ def linspace(
     dtypes=ALL,
     kernels=("copy.metal",),
     flops=0,
-    bench=lambda _rng, n: Sample((math.isqrt(n),), {"dtype": "float32"}),
 )
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: str | None = None
@@ -269,11 +261,9 @@ def eye(
 @op(
     "creation",
     reference=np.tril,
-    samples=cases(((4, 5),), ((5, 4), {"k": 1}), ((2, 3, 3), {"k": -1}), ((0, 3),)),
     dtypes=ALL,
     kernels=("triangle.metal",),
     flops=0,
-    bench=lambda rng, n: Sample((rng.random((math.isqrt(n),) * 2, np.float32),)),
 )
 def tril(x: Array, /, *, k: int = 0) -> Array:
     """Give the lower triangles of matrices, zeros above the k-th diagonal.
@@ -289,11 +279,9 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
 @op(
     "creation",
     reference=np.triu,
-    samples=cases(((4, 5),), ((5, 4), {"k": 1}), ((2, 3, 3), {"k": -1}), ((0, 3),)),
     dtypes=ALL,
     kernels=("triangle.metal",),
     flops=0,
-    bench=lambda rng, n: Sample((rng.random((math.isqrt(n),) * 2, np.float32),)),
 )
 def triu(x: Array, /, *, k: int = 0) -> Array:
     """Give the upper triangles of matrices, zeros below the k-th diagonal.

@@ -19,9 +19,8 @@ from .describe import described
 from .dispatch import Launch
 from .formula import LOOPS, Formula
 from .moving import copy_into
-from .op import ALL, Op, Row, Sample, Samples
+from .op import ALL, Op, Row
 from .operands import Taken, take
-from .samples import elementwise_bench, elementwise_samples
 from .walk import Strip, stretched, walk
 
 __all__ = ["Elementwise", "strip"]
@@ -76,7 +75,7 @@ class Elementwise(Op):
         ``check(name, operands)`` looks at every call's operands, and raises.
     preamble : str
         MSL that stands before the kernel.
-    size, native, cite, aliases, numpy, flops, samples, family
+    size, native, cite, aliases, numpy, flops, family
         As in `Row`.
     """
 
@@ -104,7 +103,6 @@ class Elementwise(Op):
         aliases: tuple[str, ...] = (),
         numpy: tuple[Callable[..., Any], ...] = (),
         flops: float = 1,
-        samples: Samples | None = None,
     ) -> None:
         groups = {kinds: expression} if isinstance(expression, str) else dict(expression)
         names = _OPERANDS[operands] if isinstance(operands, int) else operands
@@ -122,17 +120,10 @@ class Elementwise(Op):
         takes = [d for k in self.kinds for d in LOOPS[k]]
         row = Row(
             family, reference, ALL if self.kinds == "f" else tuple(d for d in ALL if d in takes),
-            samples or self._samples, {"float32": ulp, **{d: 0.5 + ulp * part for d, part in _HALVES.items()}},
-            ("elementwise.h",), aliases, _answers(reference, numpy), flops, self._bench, cite, native, (), size,
+            {"float32": ulp, **{d: 0.5 + ulp * part for d, part in _HALVES.items()}},
+            ("elementwise.h",), aliases, _answers(reference, numpy), flops, cite, native, (), size,
         )  # fmt: skip
         super().__init__(described(self.formula, row, dict(self.parameters)), row)
-
-    def _samples(self, rng: np.random.Generator, dtype: str) -> list[Sample]:
-        return elementwise_samples(rng, dtype, tuple(n in self.masks for n in self.operands), self.domain)
-
-    def _bench(self, rng: np.random.Generator, n: int) -> Sample:
-        dtype = "float32" if "f" in self.kinds else "int32"
-        return elementwise_bench(rng, n, dtype, tuple(n in self.masks for n in self.operands), self.domain)
 
     # --- kernels ---------------------------------------------------------------------------------------------------
 

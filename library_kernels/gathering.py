@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.convert import asarray, on
-from ..arrays.types import as_dtype, is_integer
+from ..arrays.types import is_integer
 from ..engine.base import Engine
 from .axes import axis_of
 from .bits import as_bits, fault_word, spread, width
 from .build import program
 from .dispatch import dispatch
 from .moving import as_array, astype, contiguous, copied
-from .op import ALL, Sample, op
+from .op import ALL, op
 
-__all__ = ["check", "gather", "indices_of", "numbers", "short", "take", "take_along_axis", "timed"]
+__all__ = ["check", "gather", "indices_of", "short", "take", "take_along_axis"]
 
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 _NONE = 0xFFFFFFFF
@@ -121,28 +120,6 @@ def short(who: str, n: int) -> None:
 
 
 # ---- The ops.
-def _take_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    x = numbers(rng, dtype, (5, 33, 7))
-    for axis in (0, 1, -1):
-        n = x.shape[axis]
-        yield Sample((x, rng.integers(-n, n, 40)), {"axis": axis})
-    yield Sample((x[0, :, 0], rng.integers(-33, 33, 1025)))
-    yield Sample((x[0], np.zeros((0,), np.int32)), {"axis": 0})
-    yield Sample((x[0], rng.integers(0, 5, (2, 3), dtype=np.uint8)), {"axis": 1})
-
-
-def _along_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    x = numbers(rng, dtype, (5, 33, 7))
-    for axis in (0, 1, -1):
-        yield Sample((x, np.argsort(rng.random(x.shape), axis)), {"axis": axis})
-    yield Sample((x, rng.integers(-33, 33, (5, 100, 1))), {"axis": 1})
-
-
-def numbers(rng: np.random.Generator, dtype: str, shape: Shape) -> Any:
-    """Give small whole numbers: their sums are exact in every dtype."""
-    return rng.integers(0, 3, shape).astype(as_dtype(dtype))
-
-
 def _taken(x: Any, indices: Any, axis: int | None = None) -> Any:
     return np.take(x, indices.astype(np.int64), axis)
 
@@ -151,18 +128,9 @@ def _taken_along(x: Any, indices: Any, axis: int = -1) -> Any:
     return np.take_along_axis(x, indices.astype(np.int64), axis)
 
 
-def timed(function: Callable[..., Sample]) -> Callable[..., Sample]:
-    """Make what gives a sample to be timed of what is told n floats and n indices into them."""
-
-    def made(rng: np.random.Generator, n: int) -> Sample:
-        return function(rng.standard_normal(n, np.float32), rng.integers(0, n, n))
-
-    return made
-
-
 @op(
-    "moving", reference=_taken, samples=_take_samples, dtypes=ALL, kernels=("gather.metal",), numpy=(np.take,),
-    flops=0, bench=timed(lambda x, i: Sample((x, i))),
+    "moving", reference=_taken, dtypes=ALL, kernels=("gather.metal",), numpy=(np.take,),
+    flops=0,
 )  # fmt: skip
 def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     """Give the elements, or rows, that indices name along an axis.
@@ -193,8 +161,8 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
 
 
 @op(
-    "moving", reference=_taken_along, samples=_along_samples, dtypes=ALL, kernels=("gather.metal",), flops=0,
-    numpy=(np.take_along_axis,), bench=timed(lambda x, i: Sample((x, i), {"axis": 0})),
+    "moving", reference=_taken_along, dtypes=ALL, kernels=("gather.metal",), flops=0,
+    numpy=(np.take_along_axis,),
 )  # fmt: skip
 def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
     """Give elements by an index for each place: what `argsort` gives, sorts.

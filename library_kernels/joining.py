@@ -8,21 +8,21 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.convert import on
-from ..arrays.types import as_dtype, common
+from ..arrays.types import common
 from .arithmetic import BY_NAME
 from .axes import axis_of
 from .build import with_macros
 from .dispatch import dispatch
 from .moving import BITS, as_array, astype, bits_of, contiguous, copied, copy_into
-from .op import ALL, NUMERIC, Sample, op
-from .shapes import broadcast_to, cases, expand_dims, filled, reshape
+from .op import ALL, NUMERIC, op
+from .shapes import broadcast_to, expand_dims, reshape
 
 __all__ = ["concat", "diff", "repeat", "roll", "stack", "tile"]
 
@@ -30,26 +30,13 @@ _MOST = 2**32  # threads along one axis of a grid
 _TOGETHER = {2, 3, 4}  # arrays that interleave.metal takes at once
 
 
-def _lists(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for shapes, axis in ((((2, 3), (4, 3)), 0), (((3, 33), (3, 0), (3, 31)), -1), (((5,),), 0)):
-        yield Sample(([filled(rng, s, dtype) for s in shapes],), {"axis": axis})
-
-
-def _equals(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    last = [((3, 4), 2, -1), ((3, 4), 3, -1), ((5, 13), 4, 2), ((33,), 5, -1)]
-    for shape, count, axis in (((3, 4), 2, 0), *last, ((), 2, 0), ((0, 2), 2, 1)):
-        yield Sample(([filled(rng, shape, dtype) for _ in range(count)],), {"axis": axis})
-
-
 @op(
     "moving",
     reference=np.concatenate,
-    samples=_lists,
     dtypes=ALL,
     kernels=("copy.metal",),
     aliases=("concatenate",),
     flops=0,
-    bench=lambda rng, n: Sample(([rng.random(n // 2, np.float32), rng.random(n // 2, np.float32)],)),
 )
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis that they have; None joins their elements in one axis.
@@ -98,11 +85,9 @@ def _made(who: str, given: list[Array], shape: tuple[int, ...]) -> Array:
 @op(
     "moving",
     reference=np.stack,
-    samples=_equals,
     dtypes=ALL,
     kernels=("copy.metal", "interleave.metal"),
     flops=0,
-    bench=lambda rng, n: Sample(([rng.random(n // 2, np.float32), rng.random(n // 2, np.float32)],)),
 )
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     """Join arrays of one shape along a new axis.
@@ -132,11 +117,9 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
 @op(
     "moving",
     reference=np.roll,
-    samples=cases(((7,), 2), ((3, 4), -5), ((3, 4), (1, -1), {"axis": (0, 1)}), ((0,), 3)),
     dtypes=ALL,
     kernels=("copy.metal",),
     flops=0,
-    bench=lambda rng, n: Sample((rng.random(n, np.float32), 5)),
 )
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Move the elements along axes; what leaves at the end comes back at the begin.
@@ -185,14 +168,12 @@ def _rolled(x: Array, moves: list[tuple[int, int]]) -> Array:
 @op(
     "moving",
     reference=np.repeat,
-    samples=cases(((5,), 3), ((3, 4), 2, {"axis": 1}), ((3, 4), 2, {"axis": 0}), ((2, 0), 2)),
     dtypes=ALL,
     kernels=(
         "repeat.metal",
         "copy.metal",
     ),
     flops=0,
-    bench=lambda rng, n: Sample((rng.random(n // 4, np.float32), 4)),
 )
 def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     """Repeat each element, right after itself.
@@ -248,11 +229,9 @@ def _by_counts(x: Array, counts: np.ndarray[Any, Any], along: int) -> Array:
 @op(
     "moving",
     reference=np.tile,
-    samples=cases(((3,), 2), ((2, 3), (2, 2)), ((2, 3), (2, 1, 3)), ((2, 2), ()), ((2,), (0,))),
     dtypes=ALL,
     kernels=("copy.metal",),
     flops=0,
-    bench=lambda rng, n: Sample((rng.random((n // 4,), np.float32), 4)),
 )
 def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
     """Repeat a whole array along its axes.
@@ -290,19 +269,7 @@ def _along(x: Array, axis: int, times: int) -> Array:
     return made
 
 
-def _steps(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for shape, options in (
-        ((7,), {}),
-        ((3, 5), {"axis": 0}),
-        ((3, 5), {"n": 2}),
-        ((1, 2), {"axis": 0}),
-        ((4,), {"n": 0}),
-    ):
-        x = np.cumsum(filled(rng, shape, "int8") % 3, axis=-1)  # growing, so that unsigned differences fit
-        yield Sample((x.astype(as_dtype(dtype)),), options)
-
-
-@op("moving", reference=np.diff, samples=_steps, dtypes=NUMERIC)
+@op("moving", reference=np.diff, dtypes=NUMERIC)
 def diff(
     x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:

@@ -17,9 +17,8 @@ from ..arrays.convert import on
 from ..arrays.types import common
 from .arithmetic import BY_NAME
 from .axes import axes_of, axis_of
-from .linear_samples import TOLERANCE, cases, pairs, terms
 from .moving import as_array, astype
-from .op import ALL, NUMERIC, LeastTraffic, Op, Row, Sample, op
+from .op import ALL, NUMERIC, LeastTraffic, Op, Row, op
 from .product import dot_products, product
 from .shapes import expand_dims, moveaxis, permute_dims, reshape
 from .walk import broadcast
@@ -27,6 +26,17 @@ from .walk import broadcast
 __all__ = ["dot", "inner", "matmul", "outer", "tensordot", "vecdot"]
 
 Shape = tuple[int, ...]
+
+
+# Half a unit in the last place for each of at most 80 terms of the samples, at the size of the terms together; float16
+# and bfloat16 are rounded once.
+_TOLERANCE = {"float32": 40, "float16": 0.51, "bfloat16": 0.51}
+
+
+def _terms(x1: Any, x2: Any, want: Any) -> Any:
+    """Bound what 80 products of normal numbers come to, and those that cancel."""
+    del x1, x2
+    return np.maximum(np.abs(want), 64)
 
 
 class Product(Op):
@@ -56,18 +66,11 @@ def _taken(who: str, x1: Any, x2: Any) -> tuple[Array, Array]:
 
 @_product(
     reference=np.matmul,
-    samples=cases(
-        ((3, 4), (4, 5)), ((33, 65), (65, 31)), ((13, 80), (80, 70)), ((40, 70), (70, 300)), ((3, 66), (66, 2)),
-        ((80,), (80,)), ((3,), (3, 4)), ((4, 3), (3,)), ((5, 70), (70,)), ((1, 40), (40, 290)),
-        ((2, 1, 5, 6), (3, 6, 4)), ((3, 2, 8), (8, 9)), ((4, 1, 70), (4, 70, 1)),
-        ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((2, 3), (3, 0)), ((0, 2, 3), (3, 2)), ((0,), (0,)),
-    ),
-    tolerance=TOLERANCE,
+    tolerance=_TOLERANCE,
     size=lambda x1, x2, _: np.matmul(np.abs(x1), np.abs(x2)),
     dtypes=ALL,
     kernels=("matmul.metal", "dots.metal", "product.h"),
     numpy=(np.matmul,),
-    bench=pairs,
 )  # fmt: skip
 def matmul(x1: Array, x2: Array, /) -> Array:
     """Product of matrices, or of stacks of matrices.
@@ -123,16 +126,11 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
 
 @_product(
     reference=_vecdot,
-    samples=cases(
-        ((3,), (3,)), ((80,), (80,)), ((5, 7), (5, 7)), ((3, 70), (3, 70)), ((2, 1, 40), (3, 40)),
-        ((70, 3), (70, 3), {"axis": -2}), ((40, 70), (40, 70), {"axis": -2}), ((0, 4), (0, 4)), ((4, 0), (4, 0)),
-    ),
-    tolerance=TOLERANCE,
-    size=terms,
+    tolerance=_TOLERANCE,
+    size=_terms,
     dtypes=NUMERIC,
     kernels=("dots.metal", "product.h"),
     numpy=(np.vecdot,) if hasattr(np, "vecdot") else (),
-    bench=lambda rng, n: Sample((rng.random((n // 1024, 1024), np.float32), rng.random((n // 1024, 1024), np.float32))),
 )  # fmt: skip
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Dot products of the vectors along an axis.
@@ -175,12 +173,10 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 @op(
     "linear",
     reference=np.multiply.outer,
-    samples=cases(((3,), (4,)), ((33,), (1025,)), ((0,), (3,))),
     tolerance={"float32": 0.5, "float16": 0.5, "bfloat16": 0.5},
     dtypes=NUMERIC,
     parts=(_MULTIPLY,),
     numpy=(np.outer,),
-    bench=lambda rng, n: Sample((rng.random(n // 1024, np.float32), rng.random(1024, np.float32))),
 )
 def outer(x1: Array, x2: Array, /) -> Array:
     """Products of each element of one vector with each of another.
@@ -229,16 +225,11 @@ def _paired(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
 @op(
     "linear",
     reference=np.tensordot,
-    samples=cases(
-        ((3, 4, 5), (4, 5, 6)), ((3, 4, 5), (4, 3, 2), {"axes": ((1, 0), (0, 1))}), ((2, 3), (4,), {"axes": 0}),
-        ((7, 40), (40, 9), {"axes": 1}), ((2, 3), (2, 3)), ((0, 3), (3, 2), {"axes": 1}),
-    ),
-    tolerance=TOLERANCE,
-    size=terms,
+    tolerance=_TOLERANCE,
+    size=_terms,
     dtypes=NUMERIC,
     parts=(matmul,),
     numpy=(np.tensordot,),
-    bench=lambda rng, n: None,  # as matmul  # noqa: ARG005
 )  # fmt: skip
 def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Array:
     """Sums of products over some axes of two arrays.

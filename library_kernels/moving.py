@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.convert import asarray, on
-from ..arrays.types import DTYPES, as_dtype, is_float
+from ..arrays.types import DTYPES, as_dtype
 from .build import with_macros
 from .dispatch import Launch
-from .op import ALL, Sample, op
+from .op import ALL, op
 from .walk import Strip, stretched, turned, walk
 
 __all__ = [
@@ -27,14 +26,6 @@ DType = np.dtype[Any]
 Shape = tuple[int, ...]
 
 
-def _conversions(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    x = rng.integers(0, 100, (33, 65)).astype(as_dtype(dtype))
-    for wanted in ("float32", "int8", "uint64", "float16", "bool"):
-        yield Sample((x, wanted))
-    if is_float(x.dtype):
-        yield Sample((np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.5, -2.5], x.dtype), "float32"))
-
-
 def _converted(x: Any, dtype: Any, **_options: Any) -> Any:
     """NumPy's conversion of what was given as `dtype` in the first place."""
     return x.astype(dtype)
@@ -43,12 +34,10 @@ def _converted(x: Any, dtype: Any, **_options: Any) -> Any:
 @op(
     "moving",
     reference=_converted,
-    samples=_conversions,
     dtypes=ALL,
     kernels=("copy.metal", "transpose.metal"),
     numpy=(np.astype,) if hasattr(np, "astype") else (),
     flops=0,
-    bench=lambda rng, n: Sample((rng.random(n, np.float32), "int32")),
 )
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Array:
     """Convert an array to a dtype.

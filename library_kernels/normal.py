@@ -5,21 +5,20 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.convert import on
-from ..arrays.types import as_dtype, is_float
+from ..arrays.types import is_float
 from ..program import Program
 from .axes import axis_of
 from .build import instantiated
 from .cuts import LANES, SIMD_GROUPS, cut, cut_rows, grid_of_groups, record
 from .dispatch import Launch
 from .moving import as_array, astype, copied
-from .op import FLOATS, NUMERIC, Sample, op
+from .op import FLOATS, NUMERIC, op
 from .reducing import Monoid, reduced, tag
 
 __all__ = ["layer_norm", "log_softmax", "rms_norm", "softmax"]
@@ -79,25 +78,6 @@ def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
     return instantiated("softmax.metal", templates, engine)
 
 
-def _logits(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Rows of all lengths, along every axis; large numbers; infinities, of which -∞ has no part in the sum."""
-    kind = as_dtype(dtype)
-
-    def make(*shape: int) -> Any:
-        x = 4 * rng.standard_normal(shape)
-        return x.astype(kind) if kind.kind != "u" else np.abs(x).astype(kind)
-
-    for shape in ((1,), (7, 31), (5, 32), (3, 33), (2, 257), (4, 1025), (0, 3), (3, 0)):
-        yield Sample((make(*shape),))
-    if dtype == "float32":
-        for axis in (0, 1, 2):
-            yield Sample((make(6, 40, 37),), {"axis": axis})
-        yield Sample((make(70000, 2),), {"axis": 0})
-        yield Sample((make(70000),))
-    if is_float(kind):
-        yield Sample((np.array([[100, 101, 99.5], [-100, -100, -104], [0, -np.inf, 1]], kind),))
-
-
 def _soft(x: Any, axis: int = -1) -> Any:
     if 0 in np.shape(x):
         return np.asarray(x)
@@ -112,10 +92,6 @@ def _log_soft(x: Any, axis: int = -1) -> Any:
     return y - np.log(np.exp(y).sum(axis=axis, keepdims=True))
 
 
-def _rows(rng: np.random.Generator, n: int) -> Sample:
-    return Sample((rng.random((max(n // 4096, 1), 4096), np.float32),))
-
-
 _EXPONENTIALS = {"float32": 8.0, "float16": 0.6, "bfloat16": 0.53}
 
 
@@ -124,8 +100,8 @@ def _steep(_x: Any, want: Any) -> Any:
     return want * np.maximum(1, -np.log(np.maximum(want, 1e-300)))
 
 
-@op("activation", reference=_soft, samples=_logits, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"), flops=4,
-    tolerance=_EXPONENTIALS, size=_steep, cite="J. S. Bridle, 1990; PyTorch, torch.softmax", bench=_rows)  # fmt: skip
+@op("activation", reference=_soft, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"), flops=4,
+    tolerance=_EXPONENTIALS, size=_steep, cite="J. S. Bridle, 1990; PyTorch, torch.softmax")  # fmt: skip
 def softmax(x: Array, /, *, axis: int = -1) -> Array:
     """Exponentials along an axis, scaled so that they sum to 1: exp(x - m) / Σ exp(x - m), with m the largest element.
 
@@ -144,9 +120,9 @@ def softmax(x: Array, /, *, axis: int = -1) -> Array:
     return _softmax("softmax", x, axis, log=False)
 
 
-@op("activation", reference=_log_soft, samples=_logits, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"),
+@op("activation", reference=_log_soft, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"),
     flops=4, tolerance=_EXPONENTIALS, size=lambda _x, want: np.maximum(np.abs(want), 8.0),
-    cite="PyTorch, torch.log_softmax", bench=_rows)  # fmt: skip
+    cite="PyTorch, torch.log_softmax")  # fmt: skip
 def log_softmax(x: Array, /, *, axis: int = -1) -> Array:
     """Logarithm of `softmax`, whose parameters it has, without its underflow: (x - m) - log Σ exp(x - m)."""
     return _softmax("log_softmax", x, axis, log=True)
@@ -188,24 +164,6 @@ def _norm_program(element: str, engine: str) -> Program:
     return instantiated("norm.metal", {name: f"{name}<{element}>" for name in ("layer_norm", "rms_norm")}, engine)
 
 
-def _normed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Rows of all lengths, with and without weights; a mean far from 0."""
-    kind = as_dtype(dtype)
-    for shape in ((1,), (7, 31), (5, 32), (3, 4, 33), (2, 257), (4, 1025), (0, 3), (3, 0)):
-        x = rng.uniform(-2, 2, shape).astype(kind)
-        weight, bias = (rng.uniform(0.5, 1.5, shape[-1]).astype(kind) for _ in range(2))
-        yield Sample((x,))
-        yield Sample((x, weight))
-        yield Sample((x, weight, bias))
-        yield Sample((x, None, bias), {"eps": 1e-3})
-    yield Sample((rng.uniform(99, 101, (3, 512)).astype(kind),))
-
-
-def _root(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """As `_normed`, without the bias."""
-    return (s for s in _normed(rng, dtype) if len(s.args) < 3)
-
-
 def _layer(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
     if 0 in x.shape:
         return x
@@ -231,8 +189,8 @@ def _reach(x: Any, *given: Any) -> Any:
     return np.maximum(np.abs(want), 1.5 * far)
 
 
-@op("activation", reference=_layer, samples=_normed, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=8,
-    tolerance=_NORMS, size=_reach, cite="Ba, Kiros and Hinton, 2016", bench=_rows)  # fmt: skip
+@op("activation", reference=_layer, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=8,
+    tolerance=_NORMS, size=_reach, cite="Ba, Kiros and Hinton, 2016")  # fmt: skip
 def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None, /, *, eps: float = 1e-5) -> Array:
     """Rows moved to mean 0 and scaled to variance 1: (x - mean) / √(variance + eps) · weight + bias, in one kernel.
 
@@ -252,8 +210,8 @@ def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None,
     return _normal("layer_norm", "layer_norm", x, weight, bias, eps)
 
 
-@op("activation", reference=_root_mean, samples=_root, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=5,
-    tolerance=_NORMS, cite="Zhang and Sennrich, 2019", bench=_rows)  # fmt: skip
+@op("activation", reference=_root_mean, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=5,
+    tolerance=_NORMS, cite="Zhang and Sennrich, 2019")  # fmt: skip
 def rms_norm(x: Array, weight: Array | None = None, /, *, eps: float = 1e-5) -> Array:
     """Rows scaled to a mean square of 1: x / √(mean of x² + eps) · weight, in one kernel.
 

@@ -1,13 +1,13 @@
 """The record of an op: everything about it that is not its code, said once.
 
 An op is one row. From the row come the function, its docstring, its tests (``tests/test_library.py``), its benchmark
-(``benchmarks/library.py``), its line in ``docs/ops.md`` and what NumPy's functions are answered with. There are two
-ways to write a row:
+(``benchmarks/library.py``), its line in ``docs/ops.md`` and what NumPy's functions are answered with; what the tests
+call it with is in ``samples``. There are two ways to write a row:
 
 * an elementwise op is an `Elementwise` (``elementwise.py``): a name, an MSL expression, a NumPy reference;
 * any other op is a plain function of arrays under the decorator `op`::
 
-      @op("reduction", reference=np.sum, samples=rows, dtypes=NUMERIC, kernels=("reduce.metal",))
+      @op("reduction", reference=np.sum, dtypes=NUMERIC, kernels=("reduce.metal",))
       def sum(x, /, *, axis=None, dtype=None, keepdims=False):
           '''Sum of the elements. …'''
 
@@ -18,20 +18,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..display import Source
 from .build import kernel_source
 
 if TYPE_CHECKING:
-    import numpy as np
+    pass
 
 __all__ = [
     "ALL", "BOOL", "FLOATS", "INTEGERS", "NUMERIC", "SIGNED", "UNSIGNED",
-    "LeastTraffic", "Op", "Row", "Sample", "op",
+    "LeastTraffic", "Op", "Row", "op",
 ]  # fmt: skip
 
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -41,21 +40,6 @@ BOOL = ("bool",)
 INTEGERS = SIGNED + UNSIGNED
 NUMERIC = INTEGERS + FLOATS
 ALL = BOOL + NUMERIC
-
-
-class Sample(NamedTuple):
-    """One call to test an op with: NumPy arrays, which the test turns into arrays of every layout.
-
-    Attributes
-    ----------
-    args : tuple
-        NumPy arrays and plain values, by position.
-    options : mapping of str to value
-        Keyword arguments.
-    """
-
-    args: tuple[Any, ...]
-    options: Mapping[str, Any] = MappingProxyType({})
 
 
 class LeastTraffic(NamedTuple):
@@ -73,9 +57,6 @@ class LeastTraffic(NamedTuple):
     flops: int = 0
 
 
-Samples = Callable[["np.random.Generator", str], Iterable[Sample]]
-
-
 @dataclass(frozen=True)
 class Row:
     """What is said of an op.
@@ -88,8 +69,6 @@ class Row:
         The same op in NumPy: it is given float64 where the op has floats.
     dtypes : tuple of str
         What it takes.
-    samples : callable, optional
-        ``samples(rng, dtype)`` gives calls to test it with.
     tolerance : mapping of str to float
         Allowed error for each floating dtype, in units in the last place of that dtype at the result's size;
         integers are exact.
@@ -101,8 +80,6 @@ class Row:
         Functions of NumPy that it answers for, the reference among them unless it is one of metalnb's.
     flops : float
         Arithmetic operations for each element of the result.
-    bench : callable, optional
-        ``bench(rng, n)`` gives the `Sample` to be timed with about `n` elements; None for an op that is not.
     cite : str
         Where its meaning is defined, if not in the array API standard under its name.
     native : bool
@@ -117,13 +94,11 @@ class Row:
     family: str
     reference: Callable[..., Any]
     dtypes: tuple[str, ...] = ALL
-    samples: Samples | None = None
     tolerance: Mapping[str, float] = field(default_factory=dict)
     kernels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     numpy: tuple[Callable[..., Any], ...] = ()
     flops: float = 1
-    bench: Callable[..., Sample | None] | None = None
     cite: str = ""
     native: bool = False
     parts: tuple[Op, ...] = ()

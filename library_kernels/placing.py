@@ -26,9 +26,8 @@ from .cuts import (
 from .dispatch import Launch
 from .folds import packed_reduction
 from .moving import as_array, copied
-from .op import ALL, Sample, op
+from .op import ALL, op
 from .reducing import tag
-from .reduction_samples import extremes_along
 
 __all__ = ["argmax", "argmin"]
 
@@ -138,8 +137,8 @@ def _program(order: str, element: str, engine: str) -> Program:
     return instantiated("argreduce.metal", templates, engine)
 
 
-@op("reduction", reference=np.argmax, samples=extremes_along, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
-    numpy=(np.argmax,), bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.argmax, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
+    numpy=(np.argmax,))  # fmt: skip
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Where the largest element is: the first one, or the first NaN.
 
@@ -164,8 +163,8 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     return _placed("argmax", "Largest", x, axis, keepdims=keepdims)
 
 
-@op("reduction", reference=np.argmin, samples=extremes_along, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
-    numpy=(np.argmin,), bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.argmin, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
+    numpy=(np.argmin,))  # fmt: skip
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Where the smallest element is: the first one, or the first NaN. As `argmax` otherwise."""
     return _placed("argmin", "Smallest", x, axis, keepdims=keepdims)

@@ -12,10 +12,9 @@ from ..arrays.array import Array, empty
 from ..arrays.types import as_dtype, floating, is_float, is_integer, kind_of
 from .axes import axes_of
 from .moving import as_array, astype, fill_with
-from .op import ALL, FLOATS, NUMERIC, Sample, op
+from .op import ALL, FLOATS, NUMERIC, op
 from .reducing import Monoid, accumulator, reduced, tag
-from .reduction_samples import extremes, few, near_one, positive, present, wide
-from .shapes import cases, diagonal
+from .shapes import diagonal
 
 __all__ = [
     "all",
@@ -101,8 +100,7 @@ def _adder(functor: str, dtype: DType, result: DType) -> Monoid:
     return Monoid(functor, tag(dtype), tag(result), part, acc)
 
 
-@op("reduction", reference=np.sum, samples=positive, dtypes=ALL, kernels=_FILE, numpy=(np.sum,), tolerance=_TOTAL,
-    bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.sum, dtypes=ALL, kernels=_FILE, numpy=(np.sum,), tolerance=_TOTAL)
 def sum(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Sum of the elements.
 
@@ -125,9 +123,8 @@ def sum(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fa
     return _added("sum", x, axis, dtype, keepdims=keepdims, start=0)
 
 
-@op("reduction", reference=np.prod, samples=near_one, dtypes=ALL, kernels=_FILE, numpy=(np.prod,),
-    tolerance={"float32": 170.0, "float16": 0.6, "bfloat16": 0.52},  # six times √2405 roundings of 0.58
-    bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.prod, dtypes=ALL, kernels=_FILE, numpy=(np.prod,),
+    tolerance={"float32": 170.0, "float16": 0.6, "bfloat16": 0.52})  # six times √2405 roundings of 0.58  # fmt: skip
 def prod(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Product of the elements; parameters and dtypes as for `sum`. Of no elements it is 1."""
     return _added("prod", x, axis, dtype, keepdims=keepdims, start=1)
@@ -140,8 +137,7 @@ def _extreme(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool) -> Ar
     return _reduced(x, axes_of(who, axis, x.ndim), monoid, x.dtype, keepdims=keepdims, who=who)
 
 
-@op("reduction", reference=np.max, samples=extremes, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax),
-    bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax))
 def max(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Largest element; NaN when there is one.
 
@@ -166,8 +162,7 @@ def max(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     return _extreme("max", "Maximum", x, axis, keepdims=keepdims)
 
 
-@op("reduction", reference=np.min, samples=extremes, dtypes=ALL, kernels=_FILE, numpy=(np.min, np.amin),
-    bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.min, dtypes=ALL, kernels=_FILE, numpy=(np.min, np.amin))
 def min(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Smallest element; NaN when there is one. As `max` otherwise."""
     return _extreme("min", "Minimum", x, axis, keepdims=keepdims)
@@ -182,8 +177,8 @@ def _mean(x: Array, axes: Axes, result: DType, *, keepdims: bool) -> Array:
     return _reduced(x, axes, monoid, result, keepdims=keepdims, nothing=math.nan, scale=count)
 
 
-@op("reduction", reference=np.mean, samples=present, dtypes=ALL, kernels=_FILE, numpy=(np.mean,), tolerance=_TOTAL,
-    size=_largest, bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.mean, dtypes=ALL, kernels=_FILE, numpy=(np.mean,), tolerance=_TOTAL,
+    size=_largest)  # fmt: skip
 def mean(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Arithmetic mean.
 
@@ -217,8 +212,8 @@ def _spread(who: str, functor: str, x: Any, axis: Any, correction: float, *, kee
     return _reduced(x, axes, monoid, result, keepdims=keepdims, nothing=math.nan, about=about, scale=left)
 
 
-@op("reduction", reference=np.var, samples=wide, dtypes=ALL, kernels=_FILE, numpy=(np.var,), tolerance=_SPREAD,
-    size=_square, bench=lambda rng, n: Sample((rng.random(n, np.float32),)), flops=3)  # fmt: skip
+@op("reduction", reference=np.var, dtypes=ALL, kernels=_FILE, numpy=(np.var,), tolerance=_SPREAD,
+    size=_square, flops=3)  # fmt: skip
 def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Variance: the mean square of the distance from the mean.
 
@@ -240,8 +235,8 @@ def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: boo
     return _spread("var", "Variance", x, axis, correction, keepdims=keepdims)
 
 
-@op("reduction", reference=np.std, samples=wide, dtypes=ALL, kernels=_FILE, numpy=(np.std,), tolerance=_SPREAD,
-    size=_largest, bench=lambda rng, n: Sample((rng.random(n, np.float32),)), flops=3)  # fmt: skip
+@op("reduction", reference=np.std, dtypes=ALL, kernels=_FILE, numpy=(np.std,), tolerance=_SPREAD,
+    size=_largest, flops=3)  # fmt: skip
 def std(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation: the square root of `var`, whose parameters it has."""
     return _spread("std", "Deviation", x, axis, correction, keepdims=keepdims)
@@ -253,22 +248,19 @@ def _vote(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing:
     return _reduced(x, axes_of(who, axis, x.ndim), monoid, _BOOL, keepdims=keepdims, nothing=nothing)
 
 
-@op("reduction", reference=np.any, samples=few, dtypes=ALL, kernels=_FILE, numpy=(np.any,),
-    bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.any, dtypes=ALL, kernels=_FILE, numpy=(np.any,))
 def any(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Whether any element is not zero, as bool; parameters as for `sum`. Of no elements: False. NaN is not zero."""
     return _vote("any", "Any", x, axis, keepdims=keepdims, nothing=False)
 
 
-@op("reduction", reference=np.all, samples=few, dtypes=ALL, kernels=_FILE, numpy=(np.all,),
-    bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.all, dtypes=ALL, kernels=_FILE, numpy=(np.all,))
 def all(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Whether all elements are not zero, as bool; parameters as for `sum`. Of no elements: True. NaN is not zero."""
     return _vote("all", "All", x, axis, keepdims=keepdims, nothing=True)
 
 
-@op("reduction", reference=np.count_nonzero, samples=few, dtypes=ALL, kernels=_FILE, numpy=(np.count_nonzero,),
-    bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=np.count_nonzero, dtypes=ALL, kernels=_FILE, numpy=(np.count_nonzero,))
 def count_nonzero(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Number of elements that are not zero, as int64; parameters as for `sum`."""
     x = as_array("count_nonzero", x)
@@ -281,10 +273,9 @@ def _log_sum_exp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return reduce(np.asarray(x), axis=axis, keepdims=keepdims)
 
 
-@op("reduction", reference=_log_sum_exp, samples=wide, dtypes=NUMERIC, kernels=_FILE, flops=3,
+@op("reduction", reference=_log_sum_exp, dtypes=NUMERIC, kernels=_FILE, flops=3,
     tolerance={"float32": 4.0, "float16": 0.55, "bfloat16": 0.52},
-    size=_largest, cite="SciPy, scipy.special.logsumexp",
-    bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+    size=_largest, cite="SciPy, scipy.special.logsumexp")  # fmt: skip
 def logsumexp(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Logarithm of the sum of the exponentials, without overflow: log Σ exp(x - m) + m, with m the largest element.
 
@@ -317,9 +308,8 @@ def _vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: float = 
     return np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
 
 
-@op("reduction", reference=_vector_norm, samples=wide, dtypes=FLOATS, kernels=_FILE, flops=2,
-    numpy=(np.linalg.vector_norm,), tolerance={"float32": 8.0, "float16": 0.6, "bfloat16": 0.55},
-    bench=lambda rng, n: Sample((rng.random(n, np.float32),)))  # fmt: skip
+@op("reduction", reference=_vector_norm, dtypes=FLOATS, kernels=_FILE, flops=2,
+    numpy=(np.linalg.vector_norm,), tolerance={"float32": 8.0, "float16": 0.6, "bfloat16": 0.55})  # fmt: skip
 def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Array:
     """Norm of vectors: (Σ |x|^p)^(1/p); for p = ±∞ the largest or smallest |x|, for p = 0 how many are not 0.
 
@@ -355,7 +345,6 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
 @op(
     "moving",
     reference=lambda x, offset=0, dtype=None: np.trace(x, offset, -2, -1),  # noqa: ARG005
-    samples=cases(((4, 4),), ((2, 3, 5), {"offset": 1}), ((0, 0),)),
     dtypes=NUMERIC,
     kernels=("reduce.metal",),
 )

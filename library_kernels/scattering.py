@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from .bits import as_bits, fault_word, width
 from .build import program
 from .cuts import LANES
 from .dispatch import dispatch
-from .gathering import check, gather, indices_of, numbers, short, timed
+from .gathering import check, gather, indices_of, short
 from .moving import as_array, astype, contiguous, copied, copy_into, given_for, writable
-from .op import ALL, NUMERIC, Sample, op
+from .op import ALL, NUMERIC, op
 from .sorting import DIGITS, pass_kernels, radix_pass
 
 __all__ = ["put", "scatter", "scatter_add", "write"]
@@ -103,20 +102,6 @@ def _as_summed(x: Array) -> Array:
 
 
 # ---- The ops.
-def _add_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for n, count in ((1, 40), (7, 1025), (1000, 33), (70000, 3000)):
-        yield Sample((numbers(rng, dtype, (n,)), rng.integers(-n, n, count), numbers(rng, dtype, (count,))))
-    yield Sample((numbers(rng, dtype, (9, 3)), rng.integers(-9, 9, 100), numbers(rng, dtype, (100, 3))))
-    yield Sample((numbers(rng, dtype, (4, 9)), rng.integers(-9, 9, 70), numbers(rng, dtype, (4, 70))), {"axis": 1})
-    yield Sample((numbers(rng, dtype, (9,)), np.zeros(0, np.int64), numbers(rng, dtype, (0,))))
-
-
-def _put_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for sample in _add_samples(rng, dtype):
-        yield Sample(sample.args, {"axis": 0, **sample.options})
-    yield Sample((numbers(rng, dtype, (7, 9)), rng.integers(-63, 63, 50), numbers(rng, dtype, (50,))))
-
-
 def _written(x: Any, indices: Any, values: Any, /, *, axis: int | None = None) -> Any:
     out = x.copy()
     front = out.reshape(-1) if axis is None else np.moveaxis(out, axis, 0)
@@ -131,8 +116,8 @@ def _added(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Any:
 
 
 @op(
-    "moving", reference=_written, samples=_put_samples, dtypes=ALL, kernels=_KERNELS, flops=0,
-    numpy=(np.put,), cite="NumPy's put", bench=timed(lambda x, i: Sample((x, i, x))),
+    "moving", reference=_written, dtypes=ALL, kernels=_KERNELS, flops=0,
+    numpy=(np.put,), cite="NumPy's put",
 )  # fmt: skip
 def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> Array:
     """Write values to the places that indices name; of several for one place the last is kept.
@@ -207,8 +192,8 @@ def write(x: Array, indices: Array, values: Any, who: str, *, add: bool = False,
 
 
 @op(
-    "moving", reference=_added, samples=_add_samples, dtypes=NUMERIC, kernels=_KERNELS,
-    cite="NumPy's add.at", bench=timed(lambda x, i: Sample((x, i, x))),
+    "moving", reference=_added, dtypes=NUMERIC, kernels=_KERNELS,
+    cite="NumPy's add.at",
 )  # fmt: skip
 def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Array:
     """Add values to the places that indices name along an axis; those for one place add up.

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from ..arrays.array import Array, empty
 from ..arrays.convert import asarray, on
-from ..arrays.types import common, is_float, is_integer, weak
+from ..arrays.types import common, is_integer, weak
 from .bits import as_bits, order_of, width
 from .build import program
 from .cuts import LANES
 from .dispatch import dispatch
-from .gathering import gather, indices_of, timed
+from .gathering import gather, indices_of
 from .moving import as_array, astype
-from .op import ALL, Sample, op
-from .sorting import odd_values
+from .op import ALL, op
 
 __all__ = [
     "Kept", "along_axes", "flat_nonzero", "kept_by", "nonzero", "places_of", "searchsorted", "select_into",
-    "selected", "shapes_of", "values_of",
+    "selected", "values_of",
 ]  # fmt: skip
 
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
@@ -111,32 +109,9 @@ def select_into(x: Array, mask: Array, values: Array) -> None:
 
 
 # ---- The ops.
-def _searches(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for n, m in ((0, 5), (1, 33), (33, 1), (1025, 70), (7, 0)):
-        x, values = odd_values(rng, dtype, n), odd_values(rng, dtype, m)
-        for side in ("left", "right"):
-            yield Sample((x[_order(x)], values), {"side": side})
-    x = odd_values(rng, dtype, 300)
-    yield Sample((x, x[:40].reshape(5, 8)), {"sorter": _order(x)})
-
-
-def _order(x: Any) -> Any:
-    """Give what sorts an array; NumPy itself does not put the NaN of bfloat16 last."""
-    with np.errstate(invalid="ignore"):  # a signalling NaN
-        return np.argsort(x.astype(np.float64) if is_float(x.dtype) else x, kind="stable")
-
-
-def shapes_of(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Give arrays of several shapes, half of them zeros."""
-    for shape in ((0,), (1,), (33,), (5, 1025), (3, 4, 50), (40000,)):
-        x = odd_values(rng, dtype, int(np.prod(shape)))
-        x[rng.random(len(x)) < 0.5] = 0
-        yield Sample((x.reshape(shape),))
-
-
 @op(
-    "searching", reference=np.searchsorted, samples=_searches, dtypes=ALL, kernels=("search.metal", "order.h"),
-    numpy=(np.searchsorted,), flops=0, bench=timed(lambda x, _: Sample((np.sort(x[: len(x) // 16]), x))),
+    "searching", reference=np.searchsorted, dtypes=ALL, kernels=("search.metal", "order.h"),
+    numpy=(np.searchsorted,), flops=0,
 )  # fmt: skip
 def searchsorted(
     x1: Array, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Array | None = None
@@ -209,8 +184,8 @@ def _nonzero(x: Any) -> Any:
 
 
 @op(
-    "searching", reference=_nonzero, samples=shapes_of, dtypes=ALL, kernels=("search.metal", "order.h"),
-    numpy=(np.nonzero,), flops=0, bench=timed(lambda x, _: Sample((x > 0,))),
+    "searching", reference=_nonzero, dtypes=ALL, kernels=("search.metal", "order.h"),
+    numpy=(np.nonzero,), flops=0,
 )  # fmt: skip
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Give the indices of the elements that are not 0.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays.array import Array, empty
-from ..arrays.types import as_dtype
 from ..engine.base import Engine
 from ..program import Program
 from .axes import axis_of
@@ -19,10 +16,9 @@ from .build import program
 from .cuts import LANES
 from .dispatch import dispatch
 from .moving import as_array, astype, copied
-from .op import ALL, Sample, op
-from .samples import edges
+from .op import ALL, op
 
-__all__ = ["DIGITS", "Sorted", "argsort", "odd_values", "pass_kernels", "radix_pass", "sort", "sorted_rows"]
+__all__ = ["DIGITS", "Sorted", "argsort", "pass_kernels", "radix_pass", "sort", "sorted_rows"]
 
 DIGITS = 256
 _MOST = 1 << 31  # keys of a row
@@ -171,28 +167,6 @@ def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
 
 
 # ---- The ops.
-def _rows(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Sizes where the method changes, ties, and what orders oddly: NaN, infinities, both zeros, the limits."""
-    for shape in ((0,), (1,), (5, 0), (7, 5), (3, 31), (40, 32), (5, 33), (2, 257), (2049,), (2, 5000), (17, 2100)):
-        x = odd_values(rng, dtype, math.prod(shape)).reshape(shape)
-        yield Sample((x,))
-    x = odd_values(rng, dtype, 6 * 40 * 7).reshape(6, 40, 7)
-    for axis in (0, 1, -1):
-        yield Sample((x,), {"axis": axis})
-        yield Sample((x,), {"axis": axis, "descending": True})
-
-
-def odd_values(rng: np.random.Generator, dtype: str, n: int) -> Any:
-    """Give n values of any bits, a third of them from the edges of the dtype, so that there are ties."""
-    kind = as_dtype(dtype)
-    size = kind.itemsize
-    some = rng.integers(0, 256, n * size, dtype=np.uint8)
-    x = (some & 1).astype(kind) if kind == np.bool_ else some.view(kind)
-    odd = edges(kind)
-    x[::3] = odd[rng.integers(0, len(odd), len(x[::3]))]
-    return x
-
-
 def _argsorted(x: Any, axis: int = -1, *, descending: bool = False) -> Any:
     """NumPy's stable argsort; descending, equal elements keep their order all the same, and NaN comes first."""
     if not descending:
@@ -206,10 +180,6 @@ def _sorted(x: Any, axis: int = -1, **options: Any) -> Any:
     return np.take_along_axis(x, _argsorted(x, axis, **options), axis)
 
 
-def _bench(rng: np.random.Generator, n: int) -> Sample:
-    return Sample((rng.standard_normal(n, np.float32),))
-
-
 def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
     """Give the array with the axis to sort put last; without an axis, as one row."""
     x = as_array(who, x)
@@ -221,7 +191,7 @@ def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
 
 
 _row = functools.partial(
-    op, "sorting", samples=_rows, dtypes=ALL, flops=0, bench=_bench,
+    op, "sorting", dtypes=ALL, flops=0,
     kernels=("sort.metal", "sort_serial.metal", "radix.h", "order.h", "lanes.h"),
 )  # fmt: skip
 

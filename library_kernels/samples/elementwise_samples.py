@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.types import as_dtype, is_float
-from .op import Sample
+from ...arrays.types import as_dtype, is_float
+from ..op import SIGNED
+from .sample import Bench, Sample, Samples
 
-__all__ = ["edges", "elementwise_bench", "elementwise_samples"]
+__all__ = ["BENCH", "SAMPLES", "edges", "elementwise_bench", "elementwise_samples"]
 
 DType = np.dtype[Any]
 Host = np.ndarray[Any, Any]
 
 _SIZES = (0, 1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
 _SHAPE = (37, 65)
+_DOMAIN = (-10.0, 10.0)  # where a row does not say another
 _SCALARS = {"b": True, "i": 3, "f": 0.75}
 _BROADCAST = {"bool", "float32", "int32"}  # each is a kernel more to compile: for all dtypes that would be minutes
 
@@ -96,3 +98,54 @@ def _finfo(dtype: DType) -> Any:
 
         return ml_dtypes.finfo(dtype)
     return np.finfo(dtype)
+
+
+# ---- The ops whose samples do not follow from their rows alone.
+def _power_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
+    """Give samples whose integer powers are not negative."""
+    samples = elementwise_samples(rng, dtype, (False, False), (0, 10))
+    if dtype not in SIGNED:
+        return samples
+    return [Sample((x, y if isinstance(y, int) else np.where(y < 0, ~y, y))) for x, y in (s.args for s in samples)]
+
+
+def _lerp_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
+    """Give samples whose ends have a difference that does not overflow."""
+    samples = elementwise_samples(rng, dtype, (False, False, False), (0, 1))
+    if dtype not in {"float32", "bfloat16"}:
+        return samples
+    return [Sample((_halved(x), _halved(y), z)) for x, y, z in (s.args for s in samples)]
+
+
+def _halved(x: Any) -> Any:
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(x), x * x.dtype.type(0.25), x).astype(x.dtype)
+
+
+def _clip_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
+    samples = elementwise_samples(rng, dtype, (False, False, False), _DOMAIN)
+    x, low, high = samples[1].args
+    one_sided = [Sample((x, low)), Sample((x,), {"max": high}), Sample((x, low[0], high[0])), Sample((x,))]
+    return [*samples, *one_sided]
+
+
+def _gelu_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
+    samples = elementwise_samples(rng, dtype, (False,), _DOMAIN)
+    return [*samples, *(s._replace(options={"approximate": "tanh"}) for s in samples)]
+
+
+def _clip_bench(rng: np.random.Generator, n: int) -> Sample:
+    (x,) = elementwise_bench(rng, n, "float32", (False,), _DOMAIN).args
+    return Sample((x, -1.0, 1.0))
+
+
+SAMPLES: dict[str, Samples] = {
+    "clip": _clip_samples,
+    "gelu": _gelu_samples,
+    "lerp": _lerp_samples,
+    "pow": _power_samples,
+}
+BENCH: dict[str, Bench] = {
+    "clip": _clip_bench,
+    "gelu": lambda rng, n: elementwise_bench(rng, n, "float32", (False,), _DOMAIN),
+}

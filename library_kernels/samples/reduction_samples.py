@@ -7,22 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.types import as_dtype, is_float
-from .op import Sample
+from ...arrays.types import as_dtype, is_float
+from .sample import Bench, Sample, Samples, floats
+from .shape_samples import cases
 
-__all__ = [
-    "along",
-    "extremes",
-    "extremes_along",
-    "few",
-    "near_one",
-    "positive",
-    "present",
-    "runs",
-    "runs_near_one",
-    "shaped",
-    "wide",
-]
+__all__ = ["BENCH", "SAMPLES"]
 
 Host = np.ndarray[Any, Any]
 Made = Any
@@ -163,3 +152,25 @@ def _between(rng: np.random.Generator, dtype: str, n: int, low: float, high: flo
     if is_float(kind):
         return (rng.random(n) * (high - low) + low).astype(kind)
     return np.frombuffer(rng.bytes(n * kind.itemsize), kind).copy()
+
+
+SAMPLES: dict[str, Samples] = {
+    "sum": positive,
+    "prod": near_one,
+    "max": extremes,
+    "min": extremes,
+    "mean": present,
+    "var": wide,
+    "std": wide,
+    "any": few,
+    "all": few,
+    "count_nonzero": few,
+    "logsumexp": wide,
+    "vector_norm": wide,
+    "trace": cases(((4, 4),), ((2, 3, 5), {"offset": 1}), ((0, 0),)),
+    "argmax": extremes_along,
+    "argmin": extremes_along,
+    "cumulative_sum": runs,
+    "cumulative_prod": runs_near_one,
+}
+BENCH: dict[str, Bench] = {name: floats for name in SAMPLES if name != "trace"}
