@@ -28,7 +28,7 @@ import metalnb as mnb
 from metalnb.library_kernels import table
 from metalnb.library_kernels.op import Op
 from metalnb.library_kernels.samples.by_op import bench_of
-from metalnb.library_kernels.samples.sample import Sample
+from metalnb.library_kernels.samples.op_sample import Sample
 
 COPY = """
 kernel void copy(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }

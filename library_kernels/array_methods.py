@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import indexing, linear, numpy_protocols, table
+from . import array_indexing, numpy_protocols, table
+from .ops import linear_algebra
 
 __all__ = ["find"]
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "array_function": numpy_protocols.function,
-    "dot": linear.dot,
-    "get": indexing.get,
-    "set": indexing.set_items,
+    "dot": linear_algebra.dot,
+    "get": array_indexing.get,
+    "set": array_indexing.set_items,
     "ufunc": numpy_protocols.ufunc,
 }
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from .. import engine as engines
-from ..arrays.inspection import isdtype
-from ..arrays.types import DTYPES, bfloat16
+from ..arrays.dtype_info import isdtype
+from ..arrays.promotion import DTYPES, bfloat16
 from . import table
-from .walk import RANK
+from .planning.elementwise_plan import RANK
 
 __all__ = ["Namespace", "find", "names"]
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from ..arrays.array import Array
 from ..arrays.convert import asarray
-from ..arrays.types import as_dtype, weak
-from . import indexing, linear, table
+from ..arrays.promotion import as_dtype, weak
+from . import array_indexing, table
 from .op import Op
+from .ops import linear_algebra
 
 __all__ = ["function", "ufunc"]
 
@@ -49,9 +50,9 @@ _METHODS: dict[Any, Callable[..., Any]] = {
     np.atleast_1d: lambda *arrays: _deep(1, arrays),
     np.atleast_2d: lambda *arrays: _deep(2, arrays),
     np.copy: lambda a: a.copy(),
-    np.dot: linear.dot,
+    np.dot: linear_algebra.dot,
     np.hstack: lambda tup: _joined([_deep(1, (a,)) for a in tup], 1),
-    np.inner: linear.inner,
+    np.inner: linear_algebra.inner,
     np.ravel: lambda a: a.ravel(),
     np.squeeze: lambda a, axis=None: a.squeeze(axis),
     np.vstack: lambda tup: _joined([_deep(2, (a,)) for a in tup], 0),
@@ -271,7 +272,7 @@ def _put(result: Any, out: Any) -> Any:
         if result.shape != out.shape or not np.can_cast(result.dtype, out.dtype, "same_kind"):
             message = f"out is {out.dtype} of shape {out.shape}; the result is {result.dtype} of shape {result.shape}."
             raise TypeError(message)
-        indexing.assign(out, result)
+        array_indexing.assign(out, result)
     return out
 
 
@@ -285,7 +286,7 @@ def _copied(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         given = src.dtype if hasattr(src, "dtype") else repr(src)
         raise TypeError(f"np.copyto: {given} is not cast to {dst.dtype} by casting={casting!r}. "
                         "Pass src.astype(…), or casting='unsafe'.")  # fmt: skip
-    indexing.assign(dst, src)
+    array_indexing.assign(dst, src)
 
 
 def _deep(rank: int, arrays: tuple[Any, ...]) -> Any:

@@ -23,14 +23,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..display import Source
-from .build import kernel_source
+from .launching.programs import kernel_source
 
 if TYPE_CHECKING:
     pass
 
 __all__ = [
     "ALL", "BOOL", "FLOATS", "INTEGERS", "NUMERIC", "SIGNED", "UNSIGNED",
-    "LeastTraffic", "Op", "Row", "op",
+    "LeastTraffic", "Op", "OpRow", "op",
 ]  # fmt: skip
 
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -58,7 +58,7 @@ class LeastTraffic(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class OpRow:
     """What is said of an op.
 
     Attributes
@@ -110,7 +110,7 @@ class Op:
 
     __name__: str
 
-    def __init__(self, function: Callable[..., Any], row: Row) -> None:
+    def __init__(self, function: Callable[..., Any], row: OpRow) -> None:
         functools.update_wrapper(self, function)
         self.row = row
         self.__signature__ = inspect.signature(function)
@@ -151,9 +151,9 @@ class Op:
 
 
 def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Make a function an op: see `Row` for what is to be said of it."""
+    """Make a function an op: see `OpRow` for what is to be said of it."""
 
     def made(function: Callable[..., Any]) -> Op:
-        return Op(function, Row(family, **row))
+        return Op(function, OpRow(family, **row))
 
     return made

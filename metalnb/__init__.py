@@ -26,13 +26,13 @@ from .errors import (
 if TYPE_CHECKING:
     from .arrays.array import Array
     from .arrays.convert import array, asarray, from_dlpack
-    from .arrays.inspection import can_cast, finfo, iinfo, isdtype, result_type
-    from .arrays.memory import MemoryInfo, memory_info
+    from .arrays.dtype_info import can_cast, finfo, iinfo, isdtype, result_type
+    from .arrays.memory_pool import MemoryInfo, memory_info
     from .arrays.stream import clear_cache, synchronize
     from .engine import EngineStatus, engines, use
     from .kernel import Kernel
-    from .library_kernels.expressions import elementwise
-    from .library_kernels.monoid import reduction
+    from .library_kernels.elementwise.custom_elementwise import elementwise
+    from .library_kernels.ops.custom_reduction import reduction
     from .program import Program, compile, load
     from .timing.compare import Comparison, compare
     from .timing.limits import Limits, limits
@@ -101,21 +101,21 @@ _LAZY = {
     "array": "arrays.convert",
     "asarray": "arrays.convert",
     "from_dlpack": "arrays.convert",
-    "can_cast": "arrays.inspection",
-    "finfo": "arrays.inspection",
-    "iinfo": "arrays.inspection",
-    "isdtype": "arrays.inspection",
-    "result_type": "arrays.inspection",
-    "MemoryInfo": "arrays.memory",
-    "memory_info": "arrays.memory",
+    "can_cast": "arrays.dtype_info",
+    "finfo": "arrays.dtype_info",
+    "iinfo": "arrays.dtype_info",
+    "isdtype": "arrays.dtype_info",
+    "result_type": "arrays.dtype_info",
+    "MemoryInfo": "arrays.memory_pool",
+    "memory_info": "arrays.memory_pool",
     "clear_cache": "arrays.stream",
     "synchronize": "arrays.stream",
     "EngineStatus": "engine",
     "engines": "engine",
     "use": "engine",
     "Kernel": "kernel",
-    "elementwise": "library_kernels.expressions",
-    "reduction": "library_kernels.monoid",
+    "elementwise": "library_kernels.elementwise.custom_elementwise",
+    "reduction": "library_kernels.ops.custom_reduction",
     "Program": "program",
     "compile": "program",
     "load": "program",

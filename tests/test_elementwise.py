@@ -13,7 +13,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.library_kernels import table
-from metalnb.library_kernels.elementwise import Elementwise
+from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 

@@ -10,7 +10,7 @@ import pytest
 from oracle import expected, held, laid, layouts
 
 import metalnb as mnb
-from metalnb.library_kernels.expressions import free_names
+from metalnb.library_kernels.elementwise.custom_elementwise import free_names
 
 
 def test_an_expression_is_an_op(rng: np.random.Generator) -> None:

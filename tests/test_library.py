@@ -13,10 +13,10 @@ from oracle import error, expected, held, laid, layouts
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.arrays.types import as_dtype
+from metalnb.arrays.promotion import as_dtype
 from metalnb.library_kernels import table
-from metalnb.library_kernels.elementwise import Elementwise
-from metalnb.library_kernels.formula import LOOPS
+from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
+from metalnb.library_kernels.elementwise.elementwise_text import LOOPS
 from metalnb.library_kernels.op import Op
 from metalnb.library_kernels.samples.by_op import samples_of
 

@@ -14,10 +14,10 @@ from oracle import LAYOUTS, laid
 
 import metalnb as mnb
 from metalnb.arrays.array import Array
-from metalnb.arrays.types import as_dtype
-from metalnb.library_kernels import product
+from metalnb.arrays.promotion import as_dtype
+from metalnb.library_kernels.launching import product_launch
 from metalnb.library_kernels.op import ALL
-from metalnb.library_kernels.product_plan import Strided, plan_product
+from metalnb.library_kernels.planning.product_plan import Strided, plan_product
 
 Host = np.ndarray[Any, Any]
 
@@ -220,7 +220,7 @@ sys.path.insert(0, {tests!r})
 from test_matmul import WAYS
 import metalnb as mnb
 from metalnb.arrays.array import view_of
-from metalnb.arrays.memory import borrow
+from metalnb.arrays.memory_pool import borrow
 
 libc, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
 
@@ -322,10 +322,10 @@ def test_memory_is_given_back(rng: np.random.Generator) -> None:
 
 
 def test_plans_of_large_batches_are_not_kept() -> None:
-    product._kept_plan.cache_clear()
+    product_launch._kept_plan.cache_clear()
     a = mnb.ones((2000, 2, 3))
     assert (mnb.matmul(a, mnb.ones((2000, 3, 2))).read() == 3).all()
-    assert product._kept_plan.cache_info().currsize == 0
+    assert product_launch._kept_plan.cache_info().currsize == 0
 
 
 def test_dot_products(rng: np.random.Generator) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import metalnb as mnb
-from metalnb.library_kernels.reshaping import reshaped
+from metalnb.library_kernels.planning.reshape_plan import reshaped
 
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32")
 

@@ -15,7 +15,7 @@ from metal_module import metal_module
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.metal import open_engine
-from metalnb.library_kernels.build import program
+from metalnb.library_kernels.launching.programs import program
 from metalnb.random import Generator
 from metalnb.random.keys import block as host_block
 

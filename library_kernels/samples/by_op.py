@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..elementwise import Elementwise
+from ..elementwise.elementwise_op import Elementwise
 from ..op import Op
 from . import elementwise_samples, index_samples, norm_samples, product_samples, reduction_samples, shape_samples
 from .elementwise_samples import elementwise_bench
 from .elementwise_samples import elementwise_samples as samples_of_row
-from .sample import Bench, Samples
+from .op_sample import Bench, Samples
 
 __all__ = ["bench_of", "samples_of"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays.types import as_dtype, is_float
+from ...arrays.promotion import as_dtype, is_float
 from .elementwise_samples import edges
-from .sample import Bench, Sample, Samples
+from .op_sample import Bench, Sample, Samples
 
 __all__ = ["BENCH", "SAMPLES"]
 

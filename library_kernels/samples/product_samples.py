@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays.types import as_dtype
-from .sample import Bench, Sample, Samples
+from ...arrays.promotion import as_dtype
+from .op_sample import Bench, Sample, Samples
 
 __all__ = ["BENCH", "SAMPLES"]
 

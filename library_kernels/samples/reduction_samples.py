@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays.types import as_dtype, is_float
-from .sample import Bench, Sample, Samples, floats
+from ...arrays.promotion import as_dtype, is_float
+from .op_sample import Bench, Sample, Samples, floats
 from .shape_samples import cases
 
 __all__ = ["BENCH", "SAMPLES"]

@@ -12,7 +12,7 @@ from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
 from .core import contiguous_strides
-from .memory import Block, allocate
+from .memory_pool import Block, allocate
 from .methods import Methods
 from .operators import Operators
 from .protocols import Protocols

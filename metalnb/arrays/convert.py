@@ -11,8 +11,8 @@ from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
 from .array import Array, copy_of, view_of
-from .memory import borrow
-from .types import as_dtype
+from .memory_pool import borrow
+from .promotion import as_dtype
 
 __all__ = ["array", "asarray", "from_dlpack", "on"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
-from .memory import Block, Lease
+from .memory_pool import Block, Lease
 
 __all__ = ["Core", "contiguous_strides"]
 

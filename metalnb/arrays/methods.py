@@ -8,7 +8,7 @@ import numpy as np
 
 from .core import Core
 from .implementations import implementations
-from .types import as_dtype
+from .promotion import as_dtype
 
 __all__ = ["Methods"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from metalnb import engine as engines
 
-from .memory import Block, pool_of
+from .memory_pool import Block, pool_of
 
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Grid, Ticket

@@ -14,17 +14,17 @@ import numpy as np
 from metalnb import engine as engines
 from metalnb.arrays.array import Array, empty
 from metalnb.arrays.convert import asarray
-from metalnb.arrays.inspection import finfo
-from metalnb.arrays.types import as_dtype, is_float, is_integer
-from metalnb.library_kernels.axes import axis_of, shape_of
-from metalnb.library_kernels.bits import as_bits, width
-from metalnb.library_kernels.build import program
-from metalnb.library_kernels.cuts import LANES
-from metalnb.library_kernels.dispatch import dispatch
-from metalnb.library_kernels.gathering import take
-from metalnb.library_kernels.moving import copy_into, writable
-from metalnb.library_kernels.searching import searchsorted
-from metalnb.library_kernels.sorting import argsort
+from metalnb.arrays.dtype_info import finfo
+from metalnb.arrays.promotion import as_dtype, is_float, is_integer
+from metalnb.library_kernels.launching.bits import as_bits, width
+from metalnb.library_kernels.launching.copying import copy_into, writable
+from metalnb.library_kernels.launching.launcher import dispatch
+from metalnb.library_kernels.launching.programs import program
+from metalnb.library_kernels.ops.indexed import take
+from metalnb.library_kernels.ops.searching import searchsorted
+from metalnb.library_kernels.ops.sorting import argsort
+from metalnb.library_kernels.planning.axes import axis_of, shape_of
+from metalnb.library_kernels.planning.cuts import LANES
 
 from .keys import CHILD, block, key_of
 

@@ -1,0 +1,344 @@
+"""Ops that make arrays: filled, counting, and with the shape of matrices.
+
+Names and semantics: Python array API standard 2024.12, "Creation functions".
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from ... import engine as engines
+from ...arrays.array import Array
+from ...arrays.array import empty as blank
+from ...arrays.convert import asarray, on
+from ...arrays.promotion import DTYPES, as_dtype, is_float, kind_of
+from ..launching.copying import BITS, as_array, bits_of, contiguous, copied, fill_with
+from ..launching.launcher import dispatch
+from ..launching.programs import with_macros
+from ..op import ALL, NUMERIC, op
+from ..planning.axes import shape_of
+from .views import broadcast_to, diagonal, reshape
+
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like", "tril",
+    "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+DType = np.dtype[Any]
+Shape = tuple[int, ...]
+
+_FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int64)
+
+
+def _new(who: str, shape: Any, dtype: Any, device: str | None) -> Array:
+    return blank(shape_of(who, shape), _FLOAT if dtype is None else as_dtype(dtype, who), engines.named(device))
+
+
+def _like(who: str, x: Any, dtype: Any, device: str | None) -> Array:
+    x = as_array(who, x)
+    own = x.engine if device is None else engines.named(device)
+    return blank(x.shape, x.dtype if dtype is None else as_dtype(dtype, who), own)
+
+
+@op("creation", reference=np.empty, dtypes=ALL, flops=0)
+def empty(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Give an array in which anything may stand."""
+    return _new("empty", shape, dtype, device)
+
+
+@op("creation", reference=np.empty_like, dtypes=ALL, flops=0)
+def empty_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Give an array of another's shape and dtype, in which anything may stand."""
+    return _like("empty_like", x, dtype, device)
+
+
+@op("creation", reference=np.zeros, dtypes=ALL, kernels=("copy.metal",), flops=0)
+def zeros(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Give an array of zeros, float32 unless told otherwise."""
+    return fill_with(_new("zeros", shape, dtype, device), 0)
+
+
+@op(
+    "creation",
+    reference=np.zeros_like,
+    dtypes=ALL,
+    kernels=("copy.metal",),
+    flops=0,
+)
+def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Give zeros in another array's shape and dtype."""
+    return fill_with(_like("zeros_like", x, dtype, device), 0)
+
+
+@op(
+    "creation",
+    reference=np.ones,
+    dtypes=ALL,
+    kernels=("copy.metal",),
+    flops=0,
+)
+def ones(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Give an array of ones, float32 unless told otherwise."""
+    return fill_with(_new("ones", shape, dtype, device), 1)
+
+
+@op(
+    "creation",
+    reference=np.ones_like,
+    dtypes=ALL,
+    kernels=("copy.metal",),
+    flops=0,
+)
+def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Give ones in another array's shape and dtype."""
+    return fill_with(_like("ones_like", x, dtype, device), 1)
+
+
+@op(
+    "creation",
+    reference=np.full,
+    dtypes=ALL,
+    kernels=("copy.metal",),
+    flops=0,
+)
+def full(shape: int | Shape, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Give an array with one value everywhere; without a dtype, the one that the value becomes by `asarray`."""
+    value = asarray(fill_value, dtype=dtype, device=device).read()
+    if value.ndim:
+        raise TypeError(f"full: fill_value must be a number; got shape {value.shape}. Use mnb.broadcast_to.")
+    return fill_with(_new("full", shape, value.dtype, device), value)
+
+
+@op(
+    "creation",
+    reference=np.full_like,
+    dtypes=ALL,
+    kernels=("copy.metal",),
+    flops=0,
+)
+def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Give one value in another array's shape and dtype."""
+    return fill_with(_like("full_like", x, dtype, device), fill_value)
+
+
+@op(
+    "creation",
+    reference=np.arange,
+    dtypes=NUMERIC,
+    kernels=("ramp.metal", "storage.h"),
+    flops=2,
+)
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: str | None = None
+) -> Array:
+    """Give numbers at equal steps from `start` (or 0, when it is the only one given) up to but without `stop`.
+
+    Parameters
+    ----------
+    start, stop, step : int or float
+    dtype : dtype, optional
+        By default int64, float32 when one of the numbers is a float.
+    device : str, optional
+
+    Returns
+    -------
+    Array
+        Of ``ceil((stop - start) / step)`` elements.
+
+    Raises
+    ------
+    ValueError
+        When step is 0 or the length is not finite.
+    OverflowError
+        When the dtype cannot hold the numbers.
+    """
+    if stop is None:
+        start, stop = 0, start
+    whole = all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
+    wanted = as_dtype(dtype, "arange") if dtype is not None else _INT if whole else _FLOAT
+    if not step or not all(map(math.isfinite, (start, stop, step))):
+        raise ValueError(f"arange: needs finite numbers and a step other than 0; got {start}, {stop}, {step}.")
+    count = -(-(stop - start) // step) if whole else math.ceil((stop - start) / step)
+    out = blank((max(int(count), 0),), wanted, engines.named(device))
+    if is_float(wanted):
+        return _floats(out, float(start), float(step), None)
+    if kind_of(wanted) == "b":
+        raise TypeError("arange: takes integer and floating dtypes; got bool.")
+    first = int(start)
+    return _integers(out, first, int(step) if whole else int(start + step) - first)
+
+
+def _integers(out: Array, start: int, step: int) -> Array:
+    if not out.size:
+        return out
+    least, most = sorted((start, start + (out.size - 1) * step))
+    held = np.iinfo(out.dtype)
+    if least < held.min or most > held.max:
+        raise OverflowError(f"arange: {out.dtype} holds {held.min} to {held.max}; got {least} to {most}.")
+    wrapped = [np.array(v % 2**64, np.uint64) for v in (start, step)]
+    dispatch(with_macros("ramp.metal", out.device, TO=DTYPES[out.dtype.name]).integers, out, *wrapped, grid=out.size)
+    return out
+
+
+def _floats(out: Array, start: float, step: float, stop: float | None) -> Array:
+    """Fill with start + i · step; the last one is `stop` exactly where that is given."""
+    if out.size:
+        (s, s_rest), (d, d_rest) = _split(start), _split(step)
+        last = 2**32 - 1 if stop is None else out.size - 1
+        ramp = {"start": s, "start_rest": s_rest, "step": d, "step_rest": d_rest, "stop": stop or 0.0, "last": last}
+        short = not s_rest and not d_rest and stop is None and out.size <= 2**24
+        kernel = with_macros("ramp.metal", out.device, TO=DTYPES[out.dtype.name])["short_floats" if short else "floats"]
+        dispatch(kernel, out, ramp, grid=out.size)
+    return out
+
+
+def _split(value: float) -> tuple[float, float]:
+    """Write a float64 as the sum of two float32."""
+    with np.errstate(over="ignore"):
+        high = float(np.float32(value))
+    return high, 0.0 if math.isinf(high) else value - high
+
+
+@op(
+    "creation",
+    reference=np.linspace,
+    dtypes=("float32", "float16", "bfloat16"),
+    kernels=("ramp.metal", "storage.h"),
+    flops=2,
+)
+def linspace(
+    start: float, stop: float, /, num: int, *, dtype: Any = None, device: str | None = None, endpoint: bool = True
+) -> Array:
+    """Give `num` numbers from `start` to `stop`, which is the last of them unless ``endpoint=False``.
+
+    Raises
+    ------
+    ValueError
+        For a negative number of them.
+    TypeError
+        For a dtype that is not floating.
+    """
+    count = operator.index(num)
+    wanted = _FLOAT if dtype is None else as_dtype(dtype, "linspace")
+    if count < 0:
+        raise ValueError(f"linspace: num must be 0 or more; got {num}.")
+    if not is_float(wanted):
+        raise TypeError(f"linspace: takes floating dtypes; got {wanted}. Use mnb.arange, or .astype({str(wanted)!r}).")
+    first, end = float(start), float(stop)
+    gaps = count - 1 if endpoint else count
+    step = end / gaps - first / gaps if gaps > 0 else 0.0
+    return _floats(blank((count,), wanted, engines.named(device)), first, step, end if endpoint and gaps > 0 else None)
+
+
+@op(
+    "creation",
+    reference=np.eye,
+    dtypes=ALL,
+    kernels=("copy.metal",),
+    flops=0,
+)
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: str | None = None
+) -> Array:
+    """Give a matrix with ones on its k-th diagonal, zeros elsewhere.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+        Its shape; square when the second is left out.
+    k : int
+        Diagonals above the main one are positive.
+    """
+    made = _new("eye", (n_rows, n_rows if n_cols is None else n_cols), dtype, device)
+    fill_with(diagonal(fill_with(made, 0), operator.index(k)), 1)
+    return made
+
+
+@op(
+    "creation",
+    reference=np.tril,
+    dtypes=ALL,
+    kernels=("triangle.metal",),
+    flops=0,
+)
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """Give the lower triangles of matrices, zeros above the k-th diagonal.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two axes.
+    """
+    return _part("tril", "lower", x, k)
+
+
+@op(
+    "creation",
+    reference=np.triu,
+    dtypes=ALL,
+    kernels=("triangle.metal",),
+    flops=0,
+)
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """Give the upper triangles of matrices, zeros below the k-th diagonal.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two axes.
+    """
+    return _part("triu", "upper", x, k)
+
+
+def _part(who: str, kernel: str, x: Any, k: int) -> Array:
+    x = as_array(who, x)
+    if x.ndim < 2:
+        raise ValueError(f"{who}: needs at least 2 axes; got shape {x.shape}.")
+    out = blank(x.shape, x.dtype, x.engine)
+    if out.size:
+        rows, columns = x.shape[-2:]
+        grid = (columns, rows, out.size // (rows * columns))
+        program = with_macros("triangle.metal", x.device, BITS=BITS[x.itemsize])
+        dispatch(program[kernel], bits_of(contiguous(x)), bits_of(out), operator.index(k), grid=grid)
+    return out
+
+
+@op("creation", reference=np.meshgrid, dtypes=ALL, kernels=("copy.metal",), numpy=(np.meshgrid,), flops=0)
+def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
+    """Give the coordinates of a grid: one array for each axis.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Of one axis each.
+    indexing : {"xy", "ij"}
+        ``xy``: the first array runs along the second axis, as in pictures; ``ij``: along the first.
+
+    Raises
+    ------
+    ValueError
+    """
+    if indexing not in {"xy", "ij"}:
+        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij'; got {indexing!r}.")
+    given = [as_array("meshgrid", a) for a in arrays]
+    for a in given:
+        if a.ndim > 1 or a.dtype != given[0].dtype:
+            raise ValueError(f"meshgrid: needs arrays of one axis and one dtype; got {a.dtype} of shape {a.shape}.")
+        on(given[0].engine, "meshgrid", a)
+    swapped = indexing == "xy" and len(given) > 1
+    places = [1 - i if swapped and i < 2 else i for i in range(len(given))]
+    shape = [0] * len(given)
+    for a, place in zip(given, places, strict=True):
+        shape[place] = a.size
+    return [
+        copied(broadcast_to(_along(a, place, len(given)), tuple(shape))) for a, place in zip(given, places, strict=True)
+    ]
+
+
+def _along(x: Array, axis: int, rank: int) -> Array:
+    row: Array = reshape(x, tuple(x.size if d == axis else 1 for d in range(rank)))
+    return row
