@@ -1,4 +1,4 @@
-"""``x[key]`` where it is no view, and ``x[key] = value``: masks, index arrays, and all that mixes them with slices.
+"""``x[key]`` where it is not a view, and ``x[key] = value``: masks, index arrays, and all that mixes them with slices.
 
 Read and written as in NumPy.
 """
@@ -30,7 +30,7 @@ _INT64 = np.dtype(np.int64)
 
 
 class _IndexPlan(NamedTuple):
-    """An index by arrays, made plain: a view whose axes `at` … `at + depth - 1` are indexed, and the places on them.
+    """An index by arrays, resolved: a view whose axes `at` … `at + depth - 1` are indexed, and the places on them.
 
     Attributes
     ----------
@@ -54,12 +54,12 @@ class _IndexPlan(NamedTuple):
 
 
 def get(x: Array, key: Any) -> Array:
-    """Give the elements that a key with arrays in it names: always a copy.
+    """Return the elements that a key with arrays selects: always a copy.
 
     Raises
     ------
     IndexError
-        For an index that is out of range, a mask that does not fit, too many indices.
+        For an index that is out of bounds, a mask that does not fit, too many indices.
     """
     mask = _mask_of(x, key)
     if mask is not None and mask.shape == x.shape:
@@ -113,7 +113,7 @@ def put(x: Array, key: Any, value: Any) -> None:
 
 
 def _put_masked(x: Array, mask: Array, value: Any) -> None:
-    """Write one value where a mask is set: no place need be known."""
+    """Write one value where a mask is set, without computing the places."""
     wide = mask.viewed(mask.host.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)))
     single = given_for("x[…] = value", x, value).reshape(())
     copy_into(x, BY_NAME["where"](wide, converted(single, x.dtype), x))
@@ -133,7 +133,7 @@ def _is_single(value: Any) -> bool:
 
 
 def _mask_of(x: Array, key: Any) -> Array | None:
-    """Give the mask when the key is one and nothing else, checked against the array's first axes."""
+    """Return the mask when the key is a mask alone, checked against the array's first axes."""
     if isinstance(key, tuple):
         if len(key) != 1:
             return None
@@ -157,7 +157,7 @@ def _planned(x: Array, key: Any) -> _IndexPlan:
     parts = _expanded(x, key if isinstance(key, tuple) else (key,))
     arrays = [p for p in parts if isinstance(p, Array)]
     axes = [d for d, p in enumerate(parts) if isinstance(p, Array)]
-    basic = [slice(None) if isinstance(p, Array) else p for p in parts]  # an indexed axis stays whole in the view
+    basic = [slice(None) if isinstance(p, Array) else p for p in parts]  # an indexed axis is kept whole in the view
     together = axes[-1] - axes[0] + 1 == len(axes)
     view = x.viewed(x.host[tuple(basic)])
     at = axes[0]
@@ -170,7 +170,7 @@ def _planned(x: Array, key: Any) -> _IndexPlan:
 
 
 def _expanded(x: Array, key: tuple[Any, ...]) -> list[Any]:
-    """Spell a key out: no ellipsis, a mask as the indices of what it sets, lists as arrays, a part for every axis."""
+    """Expand a key: no ellipsis, masks and lists as index arrays, one part for every axis."""
     used = sum(map(_axes_used, key))
     if used > x.ndim:
         raise IndexError(f"x[…]: {used} indices for an array of {x.ndim} axes.")
@@ -191,7 +191,7 @@ def _axes_used(part: Any) -> int:
 
 
 def _indices(x: Array, part: Any, axis: int) -> list[Any]:
-    """Give a part of a key as slices and index arrays, which stand from an axis on."""
+    """Return a part of a key as slices and index arrays, for the axes from `axis` on."""
     if part is None or isinstance(part, slice):
         return [part]
     given = part if isinstance(part, Array) else np.asarray(part)
@@ -272,7 +272,7 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 
 def _overlap(part: Array, given: Array) -> bool:
-    """Tell whether writing the one may change what is still to be read of the other."""
+    """Return whether writing `part` may change elements of `given` that are still to be read."""
     same = (part.offset, part.strides, part.shape, part.dtype) == (
         given.offset,
         given.strides,

@@ -1,4 +1,4 @@
-"""What an array's operators and methods call: ops, and the functions that are no ops.
+"""What an array's operators and methods call: ops, and a few functions that are not ops.
 
 `metalnb.arrays.implementations` is filled from here.
 """

@@ -26,17 +26,17 @@ _SETS = (
 
 
 def dtypes_text(dtypes: tuple[str, ...]) -> str:
-    """Say which dtypes an op takes, in words where there are some."""
+    """Return which dtypes an op takes, in words where possible."""
     return next((words for those, words in _SETS if set(those) == set(dtypes)), ", ".join(dtypes))
 
 
 def reference_text(name: str, cite: str) -> str:
-    """Say where an op's meaning is defined."""
+    """Return where an op's meaning is defined."""
     return cite or (f"Python array API standard 2024.12, ``{name}``" if name in _STANDARD.split() else "")
 
 
 def described(formula: Formula, row: OpRow, defaults: dict[str, Any]) -> Callable[..., Any]:
-    """Give a function that has the op's name, docstring and signature, and nothing else of it."""
+    """Return an empty function with the op's name, docstring and signature."""
 
     def function() -> None: ...
 
@@ -57,7 +57,7 @@ def described(formula: Formula, row: OpRow, defaults: dict[str, Any]) -> Callabl
 
 
 def public(operands: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the operands' names as callers see them: x; x1, x2; x1, x2, x3, as in the standard."""
+    """Return the operands' names as callers see them: x; x1, x2; x1, x2, x3, as in the standard."""
     numbered = {"x": "x1", "y": "x2", "z": "x3"} if "y" in operands else {}
     return tuple(numbered.get(n, n) for n in operands)
 
@@ -69,7 +69,7 @@ def _docstring(formula: Formula, row: OpRow, names: tuple[str, ...]) -> str:
     lines += [f"{n} : Array of bool" for n in masks]
     lines += [f"{', '.join(own)} : Array or number", f"    Of {dtypes_text(row.dtypes)}.{_widened(formula)}"]
     lines += [f"{n} : float, default {v}" for n, v in formula.parameters.items()]
-    lines += ["out : Array, optional", "    Where to put the result."]
+    lines += ["out : Array, optional", "    The array to write the result into."]
     result = "bool" if formula.result == "bool" else "the dtype that the operands promote to"
     shape = "x's shape" if len(names) == 1 else "the shape that the operands broadcast to"
     lines += ["", "Returns", "-------", "Array", f"    Of {shape}, and {result}.{_error(row)}"]

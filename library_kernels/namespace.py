@@ -33,7 +33,7 @@ _CONSTANTS = {
 
 
 def find(name: str) -> Any:
-    """Give what a name of the namespace stands for.
+    """Return the object behind a name of the namespace.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def find(name: str) -> Any:
 
 
 def names() -> tuple[str, ...]:
-    """Give all names."""
+    """Return all names."""
     return (*_known(), "bfloat16")
 
 
@@ -69,25 +69,25 @@ class Namespace:
     """What the namespace can do (array API, "Inspection"); from `metalnb.__array_namespace_info__`."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Tell what is optional in the standard: boolean indexing, shapes that depend on data, the most axes."""
+        """Return the optional features of the standard: boolean indexing, data-dependent shapes, the most axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": RANK}
 
     def default_device(self) -> str:
-        """Give the name of the engine in use."""
+        """Return the name of the engine in use."""
         return engines.current().name
 
     def devices(self) -> list[str]:
-        """Give the names of the engines that can run here."""
+        """Return the names of the engines that can run here."""
         return [name for name, status in engines.engines().items() if status.available]
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
-        """Give the dtypes that Python's numbers become; there is no complex one."""
+        """Return the dtypes that Python's numbers become; complex numbers are not supported."""
         _check_device(device)
         names = {"real floating": "float32", "integral": "int64", "indexing": "int64"}
         return {use: np.dtype(name) for use, name in names.items()}
 
     def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """Give the standard's dtypes that arrays can have, by name; `kind` as for `isdtype`."""
+        """Return the standard's dtypes that arrays can have, by name; `kind` as for `isdtype`."""
         _check_device(device)
         found = {name: np.dtype(name) for name in _STANDARD}
         return found if kind is None else {n: d for n, d in found.items() if isdtype(d, kind)}

@@ -1,4 +1,4 @@
-"""The record of an op: everything about it that is not its code, said once.
+"""The record of an op: everything about it but its code, stated once.
 
 An op is one row. From the row come the function, its docstring, its tests (``tests/test_library.py``), its benchmark
 (``benchmarks/library.py``), its line in ``docs/ops.md`` and what NumPy's functions are answered with; what the tests
@@ -59,7 +59,7 @@ class LeastTraffic(NamedTuple):
 
 @dataclass(frozen=True)
 class OpRow:
-    """What is said of an op.
+    """The description of an op.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class OpRow:
     aliases : tuple of str
         Further names of the function.
     numpy : tuple of callable
-        Functions of NumPy that it answers for, the reference among them unless it is one of metalnb's.
+        NumPy's functions that it implements; the reference too, where that is NumPy's.
     flops : float
         Arithmetic operations for each element of the result.
     cite : str
@@ -106,7 +106,7 @@ class OpRow:
 
 
 class Op:
-    """A function of the library: call it with arrays. `row` is what is known of it, `source` the MSL it runs."""
+    """A function of the library: call it with arrays. `row` describes it, `source` is the MSL that it runs."""
 
     __name__: str
 
@@ -132,11 +132,11 @@ class Op:
         return Source("\n".join([*(p.source for p in self.row.parts), *(kernel_source(k) for k in self.row.kernels)]))
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Start the op; give the arrays that it fills."""
+        """Start the op; return the arrays that it fills."""
         return self._function(*args, **options)
 
     def __metal_traffic__(self, *args: Any, **options: Any) -> LeastTraffic:
-        """Tell what a call moves at least: the arrays it is given, and those it gives."""
+        """Return the least that a call must move: the arrays it takes and those it returns."""
         result = self(*args, **options)
         given = [a for a in (*args, *options.values()) if hasattr(a, "nbytes")]
         made = [r for r in (result if isinstance(result, tuple) else (result,)) if hasattr(r, "nbytes")]
@@ -151,7 +151,7 @@ class Op:
 
 
 def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Make a function an op: see `OpRow` for what is to be said of it."""
+    """Make a function an op; `OpRow` lists what can be said of it."""
 
     def made(function: Callable[..., Any]) -> Op:
         return Op(function, OpRow(family, **row))

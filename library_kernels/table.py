@@ -23,7 +23,7 @@ MODULES = (
 
 @functools.cache
 def ops() -> Mapping[str, Op]:
-    """Give every op by its name."""
+    """Return every op by its name."""
     found: dict[str, Op] = {}
     for name in MODULES:
         module = importlib.import_module(f".{name}", __package__)
@@ -37,7 +37,7 @@ def ops() -> Mapping[str, Op]:
 
 @functools.cache
 def op(name: str) -> Op:
-    """Give one op by its name or an alias of it.
+    """Return one op by its name or an alias of it.
 
     Raises
     ------

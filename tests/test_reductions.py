@@ -141,7 +141,7 @@ def test_of_nothing() -> None:
     assert float(mnb.vector_norm(none)) == 0
     assert mnb.max(none, axis=1).shape == mnb.argmax(none, axis=1).shape == (0,)
     for name in ("max", "min", "argmax", "argmin"):
-        with pytest.raises(ValueError, match=rf"^{name}: of no elements .* shape \(0, 3\)"):
+        with pytest.raises(ValueError, match=rf"^{name}: there are no elements .* shape \(0, 3\)"):
             getattr(mnb, name)(none)
 
 

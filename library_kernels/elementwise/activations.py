@@ -25,7 +25,7 @@ _erfc = np.vectorize(math.erfc, otypes=[float])
 
 
 def _times(x: Any, gate: Any) -> Any:
-    """Give x * gate, which at minus infinity, where the gate closes, is 0."""
+    """Return x * gate; at minus infinity, where the gate is 0, the product is 0."""
     return np.where(x == -np.inf, -0.0, x * gate)
 
 
@@ -81,7 +81,7 @@ _TANH = _act("gelu", "gelu_tanh_of(x)", _gelu, "", flops=25)
     tolerance=_EXACT.row.tolerance, cite="D. Hendrycks and K. Gimpel, 2016",
 )  # fmt: skip
 def gelu(x: Array, /, approximate: Literal["none", "tanh"] = "none", *, out: Array | None = None) -> Array:
-    """Give x times the part of a normal distribution that is below x.
+    """Return x times the standard normal distribution function at x.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def gelu(x: Array, /, approximate: Literal["none", "tanh"] = "none", *, out: Arr
     approximate : {"none", "tanh"}
         ``tanh`` is the formula x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which older models were trained with.
     out : Array, optional
-        Where to put the result.
+        The array to write the result into.
 
     Returns
     -------

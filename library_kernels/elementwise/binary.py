@@ -26,7 +26,7 @@ def _largest(*sizes: Any) -> Any:
 
 
 def _parts(x: Any, y: Any, *rest: Any) -> Any:
-    """Give the size of a sum's largest part: where parts cancel, that is what its error is a part of."""
+    """Return the size of a sum's largest term: where terms cancel, the error is relative to it."""
     return _largest(x, y, rest[-1])
 
 
@@ -39,7 +39,7 @@ def _ends(x: Any, y: Any, z: Any, result: Any) -> Any:
 
 
 def _no_negative_power(name: str, operands: tuple[Any, ...]) -> None:
-    """Refuse what NumPy refuses: an integer to a negative power is no integer."""
+    """Refuse what NumPy refuses: an integer to a negative power is not an integer."""
     base, power = operands
     if isinstance(power, bool) or isinstance(base, float) or (isinstance(base, Array) and is_float(base.dtype)):
         return
@@ -50,7 +50,7 @@ def _no_negative_power(name: str, operands: tuple[Any, ...]) -> None:
     else:
         return
     if least < 0:
-        raise ValueError(f"{name}: integers to negative powers are no integers; got the power {least}. "
+        raise ValueError(f"{name}: an integer to a negative power is not an integer; got the power {least}. "
                          f"Pass x.astype(mnb.float32).")  # fmt: skip
 
 
@@ -108,7 +108,7 @@ _CLIP = Elementwise("clip", "clip_of(x, y, z)", np.clip, "", kinds="iuf", operan
     "elementwise", reference=lambda x, min=None, max=None: np.clip(x, min, max), dtypes=NUMERIC, parts=(_CLIP,), numpy=(np.clip,), flops=2,
 )  # fmt: skip
 def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = None) -> Array:
-    """Give each element moved to the nearest number between two bounds.
+    """Return each element limited to the range between two bounds.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = N
     min, max : Array or number, optional
         The bounds; None for none. Where min > max, max counts.
     out : Array, optional
-        Where to put the result.
+        The array to write the result into.
 
     Returns
     -------

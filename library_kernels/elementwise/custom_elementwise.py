@@ -1,4 +1,4 @@
-"""Ops of a user's own: an expression becomes what the library's rows are."""
+"""Elementwise ops of the user's own, each made from an expression as the library's are from their rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def elementwise(  # noqa: PLR0913  (what can be said of an op)
     ulp: float = 4,
     **parameters: float,
 ) -> Elementwise:
-    """Make an op of an expression: it broadcasts, promotes dtypes and takes any views as the library's ops do.
+    """Make an op from an expression; like the library's ops, it broadcasts, promotes dtypes and takes any view.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def elementwise(  # noqa: PLR0913  (what can be said of an op)
     Raises
     ------
     CompileError
-        When the expression is no MSL, with the place in it.
+        When the expression is not valid MSL, with the place in it.
     ArgumentError
-        When a name cannot be used, or there is no operand.
+        When a name cannot be used, or the expression has no operand.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def _words(tokens: list[Token]) -> set[str]:
 
 
 def _is_free(before: Token | None, token: Token, after: Token | None) -> bool:
-    """Tell whether a word is a variable: no member, no call, and no word of MSL's."""
+    """Return whether a word is a variable: not a member, not a call, and not a word of MSL."""
     if (before and before.text in {".", "->", "::"}) or (after and after.text in {"(", "::"}):
         return False
     mine = {entry.kind for entry in lookup(token.text)} & {"type", "word"}
@@ -160,7 +160,7 @@ def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], k
 
 
 def _read(op: Elementwise, kinds: str) -> None:
-    """Read the kernels, and put what is wrong into the words and places of the expression."""
+    """Compile the kernels, and report errors at their place in the expression."""
     try:
         op.program(as_dtype(LOOPS[kinds[0]][0]), engines.named(None))
     except CompileError as error:

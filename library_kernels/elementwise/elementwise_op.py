@@ -34,7 +34,7 @@ _OPERANDS = {1: ("x",), 2: ("x", "y"), 3: ("x", "y", "z")}
 
 
 class _Call(NamedTuple):
-    """A call worked out: what is left is memory for the result, and the launch; no launch where nothing results."""
+    """A planned call: allocating the result and launching remain; `launch` is None for an empty result."""
 
     launch: Launch | None
     engine: Engine
@@ -57,7 +57,7 @@ class Elementwise(Op):
     doc : str
         One line.
     kinds : str
-        Which loops there are, when `expression` is no mapping: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f``
+        Which loops there are, when `expression` is not a mapping: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f``
         floating. An op of floats alone takes integers and bool as float32.
     result : {"same", "bool"}
     operands : int or tuple of str
@@ -65,8 +65,8 @@ class Elementwise(Op):
     parameters : mapping of str to float
         Scalars with their defaults, which the kernel is given as ``constant float&``.
     ulp : float
-        The error that is allowed for floats, in units in the last place of float32; for narrower floats what is left
-        of it when the result is rounded. 0.5 is "correctly rounded".
+        The error allowed for floats, in units in the last place of float32; for narrower floats, what remains of it
+        after rounding the result. 0.5 is "correctly rounded".
     domain : tuple of float
         Where floats for the benchmark, and the first samples, are taken from.
     math : {"precise", "fast"}
@@ -120,7 +120,7 @@ class Elementwise(Op):
         takes = [d for k in self.kinds for d in LOOPS[k]]
         row = OpRow(
             family, reference, ALL if self.kinds == "f" else tuple(d for d in ALL if d in takes),
-            {"float32": ulp, **{d: 0.5 + ulp * part for d, part in _HALVES.items()}},
+            _tolerance(ulp) if result == "same" and "f" in self.kinds else {},
             ("elementwise.h",), aliases, _answers(reference, numpy), flops, cite, native, (), size,
         )  # fmt: skip
         super().__init__(described(self.formula, row, dict(self.parameters)), row)
@@ -133,14 +133,14 @@ class Elementwise(Op):
         return Source("\n".join(self.formula.text(group) for group in self.formula.groups))
 
     def program(self, dtype: Any, engine: Engine) -> Program:
-        """Give the program for a dtype to compute in; each of its kernels is compiled at its first call."""
+        """Return the program for a dtype to compute in; each of its kernels is compiled at its first call."""
         text = self.formula.text(self.formula.group(kind_of(dtype)))
         return compile(text, math=self.math, engine=engine.name, name=self.name)
 
     # --- a call ----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, out: Array | None = None, **options: Any) -> Any:
-        """Start the op; give the array that it fills."""
+        """Start the op; return the array that it fills."""
         count = self._count
         operands = args[:count]
         values = self._values(args[count:], options) if options or len(args) != count else self._defaults
@@ -218,7 +218,7 @@ class Elementwise(Op):
             return self._start(plan, operands, out, values)
         taken = self._take(operands, out)
         self._fits(out, taken.shape, taken.result)
-        if clash or taken.result != out.dtype:  # what is still to be read must not be written over
+        if clash or taken.result != out.dtype:  # elements still to be read must not be overwritten
             made = empty(taken.shape, taken.result, taken.engine)
             return copy_into(out, self._start(self._plan(taken, None), taken.ready, made, values))
         plan = self._plan(taken, out)
@@ -254,11 +254,15 @@ def _fresh(shape: tuple[int, ...]) -> Strip:
 
 
 def _clash(a: Array, out: Array) -> bool:
-    """Tell whether writing one element of `out` may change another one of `a` that is still to be read."""
+    """Return whether writing one element of `out` may change another one of `a` that is still to be read."""
     if a.block is not out.block and not (a.block.shared and out.block.shared):
         return False
     same = (a.offset, a.strides, a.shape, a.dtype) == (out.offset, out.strides, out.shape, out.dtype)
     return not (same and a.block.host is out.block.host) and np.may_share_memory(a.host, out.host)
+
+
+def _tolerance(ulp: float) -> dict[str, float]:
+    return {"float32": ulp, **{dtype: 0.5 + ulp * part for dtype, part in _HALVES.items()}}
 
 
 def _packed(values: Mapping[str, Any]) -> tuple[bytearray, ...]:
@@ -266,5 +270,5 @@ def _packed(values: Mapping[str, Any]) -> tuple[bytearray, ...]:
 
 
 def _answers(reference: Callable[..., Any], numpy: tuple[Callable[..., Any], ...]) -> tuple[Callable[..., Any], ...]:
-    """Name the functions of NumPy that an op answers for: the reference, when it is one."""
+    """Return NumPy's functions that an op implements: the reference, when it is one of them."""
     return (*((reference,) if isinstance(reference, np.ufunc) else ()), *numpy)

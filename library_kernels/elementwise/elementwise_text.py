@@ -1,4 +1,4 @@
-"""The MSL of an elementwise op: from its expression to the kernels of one cell."""
+"""The MSL of an elementwise op: one cell with its kernels, from its expression."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOPS = {
     "u": ("uint8", "uint16", "uint32", "uint64"),
     "f": ("float32", "float16", "bfloat16"),
 }
-# What the text calls things of its own: operands and parameters cannot have these names.
+# Names that the text uses itself: operands and parameters cannot have them.
 RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
 _STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One"}
 
@@ -55,7 +55,7 @@ class Formula:
         return "".join(self.groups)
 
     def group(self, kind: str) -> str:
-        """Give the group that a kind belongs to."""
+        """Return the group that a kind belongs to."""
         return next(g for g in self.groups if kind in g)
 
     def kernel(self, dtype: str, steps: str) -> str:
@@ -68,7 +68,7 @@ class Formula:
         return "\n".join(lines) + "\n"
 
     def place(self, group: str) -> tuple[int, int]:
-        """Tell the line of the text that the expression stands in, and its column, both from 1."""
+        """Return the line and the column of the expression in the text, both counted from 1."""
         lines = self.text(group).splitlines()
         number = next(n for n, line in enumerate(lines, 1) if line.lstrip().startswith("keep<R, outStep>("))
         return number, lines[number - 1].index(self._stored(group)) + len(self._before) + 1
@@ -118,7 +118,7 @@ class Formula:
         return lines
 
     def _steps(self) -> list[str]:
-        """List the ways that `walk` may ask for."""
+        """List the variants that `plan_elementwise` may ask for."""
         count = len(self.operands)
         if count == 1:
             return ["UU", "uu", "gu", "gg"]

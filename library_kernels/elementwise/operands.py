@@ -1,4 +1,4 @@
-"""What an elementwise op takes: operands promoted to one dtype, converted and broadcast."""
+"""The operands of an elementwise op: promoted to one dtype, converted and broadcast."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Taken(NamedTuple):
     shape : tuple of int
         What they broadcast to.
     loop, result : numpy.dtype
-        What is computed in, and what comes of it.
+        What is computed in, and the dtype of the result.
     engine : Engine
     """
 
@@ -48,7 +48,8 @@ def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], ou
     Raises
     ------
     TypeError
-        For what is no array or number, a dtype that the op does not take, and dtypes that have no common one.
+        For an operand that is not an array or a number, a dtype that the op does not take, and dtypes without a
+        common one.
     ValueError
         For shapes that do not broadcast.
     ArgumentError
@@ -64,7 +65,7 @@ def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], ou
 
 
 def _arrays(name: str, operands: tuple[Any, ...], out: Array | None) -> list[Any]:
-    """Take what is no array yet for one; Python's scalars stay as they are."""
+    """Convert operands to arrays; Python's scalars stay as they are."""
     first = next((a for a in (*operands, out) if type(a) is Array), None)
     device = first.device if first is not None else None
     arrays = [a if type(a) is Array or type(a) in {bool, int, float} else _array(name, a, device) for a in operands]
@@ -85,7 +86,7 @@ def _array(name: str, value: Any, device: str | None) -> Any:
 
 
 def _loop(formula: Formula, takes: tuple[str, ...], arrays: list[Any]) -> DType:
-    """Give the dtype to compute in."""
+    """Return the dtype to compute in."""
     own = [a for a, n in zip(arrays, formula.operands, strict=True) if n not in formula.masks]
     strong = [a.dtype for a in own if type(a) is Array]
     dtype = strong[0] if strong else weak(own[0], _BOOL)

@@ -1,4 +1,4 @@
-"""The rows of the functions of one array. Adding one is one line: nothing else in the project is to be edited."""
+"""The rows of the functions of one array. Adding one is one line; nothing else in the project needs editing."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 
@@ -14,12 +14,12 @@ __all__ = ["ROWS"]
 
 
 def _whole(f: str) -> dict[str, str]:
-    """Give the expressions of a rounding: integers and bool are whole already."""
+    """Return the expressions of a rounding; integers and bool are whole already."""
     return {"f": f, "biu": "x"}
 
 
 def _test(f: str) -> dict[str, str]:
-    """Give the expressions of a question that only floats answer with more than one word."""
+    """Return the expressions of a test that has one answer for every integer and bool."""
     question, otherwise = f.split(" | ")
     return {"f": question, "biu": otherwise}
 

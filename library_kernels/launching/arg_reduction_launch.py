@@ -25,7 +25,7 @@ _UINT = np.dtype(np.uint64)
 
 
 def arg_reduced(order: str, x: Array, form: tuple[int, int, int], out: Array) -> Array:
-    """Find the place of the best of each row of outer × count × width elements without gaps.
+    """Find where the largest or smallest element of each of outer × width reductions is.
 
     Parameters
     ----------

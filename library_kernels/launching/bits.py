@@ -1,4 +1,4 @@
-"""Elements as their bits: kernels that only move elements, or that order them, serve all dtypes of a width."""
+"""Elements as bits: a kernel that only moves or orders elements serves all dtypes of one width."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def width(dtype: np.dtype[Any]) -> int:
 
 
 def as_bits(x: Array) -> Array:
-    """Give an array for a kernel that moves bits: without gaps, its elements as unsigned integers of their width."""
+    """Return an array for a kernel that moves bits: contiguous, its elements as unsigned integers of their width."""
     x = contiguous(x)
     return x.viewed(x.host.view(f"u{x.dtype.itemsize}"))
 
 
 def order_of(dtype: np.dtype[Any]) -> int:
-    """Give what ``order.h`` calls KIND: how bits of a dtype are ordered."""
+    """Return what ``order.h`` calls KIND: how bits of a dtype are ordered."""
     return _BFLOAT16 if dtype.name == "bfloat16" else _ORDERS[kind_of(dtype)]
 
 
 def spread(grid: tuple[int, ...], threads: int = 256) -> tuple[int, ...]:
-    """Give a threadgroup of at most `threads` for a grid, its first axes filled first."""
+    """Return a threadgroup of at most `threads` for a grid, its first axes filled first."""
     group = []
     for n in grid:
         group.append(min(n, threads))
@@ -43,7 +43,7 @@ def spread(grid: tuple[int, ...], threads: int = 256) -> tuple[int, ...]:
 
 
 def fault_word(engine: Engine) -> Array:
-    """Give the word in which a kernel reports the first index that is out of range; see ``gather.metal``."""
+    """Return the word in which a kernel reports the first index that is out of bounds; see ``gather.metal``."""
     word = empty((1,), np.dtype(np.uint32), engine)
     word.read()[...] = 0xFFFFFFFF
     return word

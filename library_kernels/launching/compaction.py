@@ -30,7 +30,7 @@ class Kept(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The number of elements kept; it is waited for."""
+        """The number of elements kept; reading it waits."""
         return int(self.offsets.read()[self.tiles])
 
     def start(self, name: str, *arguments: Any) -> None:
@@ -55,7 +55,7 @@ def kept_by(who: str, x: Array, what: str) -> Kept:
 
 
 def places_of(kept: Kept, what: str) -> Array:
-    """Give the places of what is kept: int64, in order."""
+    """Return the flat positions of the elements kept: int64, in order."""
     places = empty((kept.total,), _INT64, kept.bits.engine)
     if places.size:
         kept.start(f"keep_write_{what}_{width(kept.bits.dtype)}", kept.bits, kept.offsets, places)
@@ -63,7 +63,7 @@ def places_of(kept: Kept, what: str) -> Array:
 
 
 def values_of(kept: Kept, what: str, like: Array) -> Array:
-    """Give what is kept itself, in order."""
+    """Return the elements kept, in order."""
     out = empty((kept.total,), like.dtype, like.engine)
     if out.size:
         kept.start(f"keep_values_{what}_{width(like.dtype)}", kept.bits, kept.offsets, as_bits(out))
@@ -71,12 +71,12 @@ def values_of(kept: Kept, what: str, like: Array) -> Array:
 
 
 def flat_nonzero(who: str, x: Array) -> Array:
-    """Give the places of the elements that are not 0, counted through, last axis fastest: int64, in order."""
+    """Return the flat positions of the elements that are not 0, last axis fastest: int64, in order."""
     return places_of(kept_by(who, x, "nonzero"), "nonzero")
 
 
 def selected(x: Array, mask: Array) -> Array:
-    """Give the elements whose mask is set, in order: x and the mask are of one shape."""
+    """Return the elements whose mask is set, in order; x and the mask have the same shape."""
     kept = kept_by("x[mask]", mask, "nonzero")
     out = empty((kept.total,), x.dtype, x.engine)
     if out.size:
@@ -85,7 +85,7 @@ def selected(x: Array, mask: Array) -> Array:
 
 
 def select_into(x: Array, mask: Array, values: Array) -> None:
-    """Write values, one for each element whose mask is set, in order: x, contiguous, and the mask are of one shape.
+    """Write values, one for each element whose mask is set, in order; x, contiguous, and the mask have the same shape.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Copies: from one layout and dtype to another, broadcast on the way. Every op that moves data rests on `copy_into`."""
+"""Copies from one layout and dtype to another, with broadcasting. Every op that moves data uses `copy_into`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = [
 ]  # fmt: skip
 
 _PLANS = 4096
-BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # what is not converted is moved as its bits
+BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # an element that is not converted is moved as bits
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]
 
 
 def as_array(who: str, x: Any) -> Array:
-    """Take an argument for an array: NumPy's and other libraries' too, but no list and no number.
+    """Convert an argument to an array: NumPy's and other libraries' arrays, but not lists or numbers.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def as_array(who: str, x: Any) -> Array:
 
 
 def given_for(who: str, x: Array, value: Any) -> Array:
-    """Take a value to be written into an array: Python's own numbers, and sequences of them, are of its dtype.
+    """Convert a value to write into an array; Python's numbers, and sequences of them, take its dtype.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def writable(who: str, x: Array) -> None:
 
 
 def bits_of(x: Array) -> Array:
-    """See elements as integers without a sign: for a kernel that computes nothing."""
+    """View elements as unsigned integers of their width, for a kernel that only moves them."""
     return Array(x.block, np.dtype(f"u{x.itemsize}"), x.shape, x.strides, x.offset)
 
 
@@ -87,7 +87,7 @@ def contiguous(x: Array) -> Array:
 
 
 def copied(x: Array, shape: Shape | None = None) -> Array:
-    """Give a contiguous copy, broadcast to a shape."""
+    """Return a contiguous copy, broadcast to a shape."""
     return copy_into(empty(x.shape if shape is None else shape, x.dtype, x.engine), x)
 
 

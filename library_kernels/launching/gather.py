@@ -26,12 +26,12 @@ Shape = tuple[int, ...]
 
 
 def indices_of(who: str, indices: Any, engine: Engine) -> Array:
-    """Take an argument for indices: int64 on an engine.
+    """Convert an argument to indices: int64, on an engine.
 
     Raises
     ------
     TypeError
-        When they are no integers.
+        When they are not integers.
     """
     found = indices if isinstance(indices, Array) else _integers(indices)
     if not is_integer(found.dtype):
@@ -42,18 +42,18 @@ def indices_of(who: str, indices: Any, engine: Engine) -> Array:
 
 
 def _integers(indices: Any) -> Any:
-    """See lists as NumPy does, but an empty one as integers."""
+    """Read lists as NumPy does, but an empty one as integers."""
     data = np.asarray(indices)
     return data.astype(np.int64) if data.size == 0 and data.dtype == np.float64 else data
 
 
 def check(who: str, fault: Array, indices: Array, n: int, axis: int | None) -> None:
-    """Wait for a kernel that looked at indices, and refuse those that are out of range.
+    """Wait for a kernel that checked indices, and refuse those that are out of bounds.
 
     Raises
     ------
     IndexError
-        With the first of them.
+        Names the first of them.
     """
     position = int(fault.read()[0])
     if position != _NONE:
@@ -67,7 +67,7 @@ def check(who: str, fault: Array, indices: Array, n: int, axis: int | None) -> N
 
 
 def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False, label: int | None = None) -> Array:
-    """Give the elements that indices name on an axis; every index is checked before this returns.
+    """Return the elements at indices along an axis; every index is checked before this returns.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False
 
 
 def short(who: str, n: int) -> None:
-    """Refuse an axis that 32 bits cannot count.
+    """Refuse an axis too long to be indexed by 32 bits.
 
     Raises
     ------

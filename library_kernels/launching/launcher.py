@@ -85,4 +85,5 @@ def dispatch(
 
 
 def _memory(x: Array) -> np.ndarray[Any, Any]:
-    return x.host.view(np.uint16) if x.itemsize == 2 and x.dtype.name == "bfloat16" else x.host  # a name takes long
+    # The name of a dtype is slow to look up.
+    return x.host.view(np.uint16) if x.itemsize == 2 and x.dtype.name == "bfloat16" else x.host

@@ -26,13 +26,13 @@ _FLOAT = np.dtype(np.float32)
 _SHARES = "#include <metalnb/softmax.metal>"  # where Share and LogShare are
 _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
-_CACHED = 65536  # a row of so many is read from the cache the second time
+_CACHED = 65536  # a row of at most so many elements stays in cache for its second reading
 _COLUMNS = 8192  # elements of columns side by side that are worth a SIMD-group
 _MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
 
 
 def _floats(who: str, x: Any) -> Array:
-    """Take an argument for an array of floats without gaps; integers become float32."""
+    """Convert an argument to a contiguous array of floats; integers become float32."""
     x = as_array(who, x)
     if x.dtype == np.bool_:
         raise TypeError(f"{who}: takes numbers; got bool. Pass x.astype(mnb.float32).")
@@ -109,7 +109,7 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
 
 
 def _from_first(x: Array) -> Array:
-    """Give an array whose first element is its block's."""
+    """Return the array, or a copy of it, that starts where its block starts."""
     return x if x.contiguous and x.offset == 0 else copied(x)
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices and of vectors: plans carried out."""
+"""Products of matrices and of vectors, carried out by their plans."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Shape = tuple[int, ...]
 Make = Callable[[Strided, Strided, Shape, str], ProductPlan]
 
 _BYTE = np.dtype(np.uint8)
-_OFTEN = 512  # columns of B for which a large A is read so often that its rows are made contiguous first
+_OFTEN = 512  # columns of B from which on a large A is worth making contiguous first
 _PLANS = 1024
-_LARGE = 1024  # a plan for more products holds much memory, and takes little time beside them: it is not kept
+_LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time beside its products
 
 
 def product(a: Array, b: Array, batch: Shape) -> Array:
@@ -59,7 +59,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
 
 
 def dot_products(a: Array, b: Array, batch: Shape) -> Array:
-    """Give the dot products of last axes.
+    """Return the dot products of last axes.
 
     Parameters
     ----------

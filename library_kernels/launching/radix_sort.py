@@ -18,9 +18,9 @@ __all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "sorted_rows"]
 
 DIGITS = 256
 _MOST = 1 << 31  # keys of a row
-_ALONE = 2048  # a row of so many is one tile,
-_MANY = 16  # and where there are so many rows,
-_LONG = 65536  # so is one of these
+_ALONE = 2048  # a row of at most so many keys is one tile;
+_MANY = 16  # with at least so many rows,
+_LONG = 65536  # so is a row of at most so many
 _UINT = np.dtype(np.uint32)
 
 
@@ -54,7 +54,7 @@ def _method(engine: Engine) -> _Method:
 
 
 class Sorted(NamedTuple):
-    """What came of sorting rows.
+    """Sorted rows.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
     kernels: Program, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int,
     n: int, shift: int, *, first: bool,
 ) -> Array:  # fmt: skip
-    """Move keys into the order of the 8 bits from `shift` on; give the counts, whose last row is each digit's begin.
+    """Sort keys by the 8 bits from `shift` on; return the counts, whose last row says where each digit starts.
 
     Parameters
     ----------

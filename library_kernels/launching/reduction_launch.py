@@ -38,7 +38,7 @@ _NO_VALUE = np.zeros(1, np.float32)
 
 
 class Monoid(NamedTuple):
-    """What ``reduce.metal`` is told to reduce with; see "Monoids" there.
+    """How ``reduce.metal`` combines elements; see "Monoids" there.
 
     Attributes
     ----------
@@ -102,14 +102,14 @@ def reduced(
         Its `element` is x's dtype, its `result` the dtype `result`.
     result : numpy.dtype
     about : Array or float, optional
-        What ``load`` is given beside each element: a number, or float32 values of the result's shape, without gaps.
+        The second argument of ``load``: a number, or contiguous float32 values of the result's shape.
     scale : float
-        What ``finish`` is given beside the total.
+        The second argument of ``finish``.
 
     Returns
     -------
     Array
-        Of the shape that is left, without gaps.
+        Contiguous, of the shape that is left.
     """
     gone = set(axes)
     shape = tuple(n for i, n in enumerate(x.shape) if i not in gone)

@@ -23,7 +23,7 @@ _NO_VALUE = np.zeros(1, np.float32)
 
 
 def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:
-    """Combine each element of an array without gaps with all before it along an axis.
+    """Combine each element of a contiguous array with all before it along an axis.
 
     Parameters
     ----------

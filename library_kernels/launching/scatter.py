@@ -23,10 +23,10 @@ _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 
 
 def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = False, axis: int = 0) -> None:
-    """Write values, or add them, to the places on the first axis that indices name; nothing is written if one is bad.
+    """Write or add values at indices along the first axis; if an index is out of bounds, nothing is written.
 
-    Of values for one place the last is kept; sums are made in the order of the indices. So the result is the same on
-    every run, and what NumPy's loop would give.
+    Of several values for one place the last is kept; sums are made in the order of the indices. So every run gives the
+    same result, that of NumPy's loop.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = Fa
 
 
 def _by_place(places: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Bring places and their values into the order of the places' high bits; give them and where each bucket begins."""
+    """Sort places and their values by the places' high bits; return them and where each bucket starts."""
     engine, count = places.engine, places.size
     kernels = pass_kernels(engine, kind=0, descending=False, indexed=True)
     sorted_places, moved = (empty((count,), _UINT32, engine) for _ in range(2))
@@ -93,7 +93,7 @@ def _sum_word(dtype: np.dtype[Any]) -> str:
 
 
 def _as_summed(x: Array) -> Array:
-    """Give an array as its kernel adds it: integers without their sign, floats as they are."""
+    """Return an array as its kernel adds it: integers as unsigned, floats as they are."""
     return x if is_float(x.dtype) else as_bits(x)
 
 

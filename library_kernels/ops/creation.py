@@ -46,19 +46,19 @@ def _like(who: str, x: Any, dtype: Any, device: str | None) -> Array:
 
 @op("creation", reference=np.empty, dtypes=ALL, flops=0)
 def empty(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Give an array in which anything may stand."""
+    """Return an uninitialised array."""
     return _new("empty", shape, dtype, device)
 
 
 @op("creation", reference=np.empty_like, dtypes=ALL, flops=0)
 def empty_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Give an array of another's shape and dtype, in which anything may stand."""
+    """Return an uninitialised array of another's shape and dtype."""
     return _like("empty_like", x, dtype, device)
 
 
 @op("creation", reference=np.zeros, dtypes=ALL, kernels=("copy.metal",), flops=0)
 def zeros(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Give an array of zeros, float32 unless told otherwise."""
+    """Return an array of zeros, by default float32."""
     return fill_with(_new("zeros", shape, dtype, device), 0)
 
 
@@ -70,7 +70,7 @@ def zeros(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -
     flops=0,
 )
 def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Give zeros in another array's shape and dtype."""
+    """Return zeros in another array's shape and dtype."""
     return fill_with(_like("zeros_like", x, dtype, device), 0)
 
 
@@ -82,7 +82,7 @@ def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> 
     flops=0,
 )
 def ones(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Give an array of ones, float32 unless told otherwise."""
+    """Return an array of ones, by default float32."""
     return fill_with(_new("ones", shape, dtype, device), 1)
 
 
@@ -94,7 +94,7 @@ def ones(shape: int | Shape, *, dtype: Any = None, device: str | None = None) ->
     flops=0,
 )
 def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Give ones in another array's shape and dtype."""
+    """Return ones in another array's shape and dtype."""
     return fill_with(_like("ones_like", x, dtype, device), 1)
 
 
@@ -106,7 +106,7 @@ def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> A
     flops=0,
 )
 def full(shape: int | Shape, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Give an array with one value everywhere; without a dtype, the one that the value becomes by `asarray`."""
+    """Return an array with one value everywhere; the default dtype is the one that `asarray` gives the value."""
     value = asarray(fill_value, dtype=dtype, device=device).read()
     if value.ndim:
         raise TypeError(f"full: fill_value must be a number; got shape {value.shape}. Use mnb.broadcast_to.")
@@ -121,7 +121,7 @@ def full(shape: int | Shape, fill_value: Any, *, dtype: Any = None, device: str 
     flops=0,
 )
 def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Give one value in another array's shape and dtype."""
+    """Return one value everywhere, in another array's shape and dtype."""
     return fill_with(_like("full_like", x, dtype, device), fill_value)
 
 
@@ -135,7 +135,7 @@ def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | 
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: str | None = None
 ) -> Array:
-    """Give numbers at equal steps from `start` (or 0, when it is the only one given) up to but without `stop`.
+    """Return evenly spaced numbers from `start` (0 when only one number is given) up to but not including `stop`.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def _split(value: float) -> tuple[float, float]:
 def linspace(
     start: float, stop: float, /, num: int, *, dtype: Any = None, device: str | None = None, endpoint: bool = True
 ) -> Array:
-    """Give `num` numbers from `start` to `stop`, which is the last of them unless ``endpoint=False``.
+    """Return `num` evenly spaced numbers from `start` to `stop`, which is the last one unless ``endpoint=False``.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def linspace(
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: str | None = None
 ) -> Array:
-    """Give a matrix with ones on its k-th diagonal, zeros elsewhere.
+    """Return a matrix with ones on its k-th diagonal, zeros elsewhere.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def eye(
     flops=0,
 )
 def tril(x: Array, /, *, k: int = 0) -> Array:
-    """Give the lower triangles of matrices, zeros above the k-th diagonal.
+    """Return the lower triangles of matrices, zeros above the k-th diagonal.
 
     Raises
     ------
@@ -284,7 +284,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     flops=0,
 )
 def triu(x: Array, /, *, k: int = 0) -> Array:
-    """Give the upper triangles of matrices, zeros below the k-th diagonal.
+    """Return the upper triangles of matrices, zeros below the k-th diagonal.
 
     Raises
     ------
@@ -309,7 +309,7 @@ def _part(who: str, kernel: str, x: Any, k: int) -> Array:
 
 @op("creation", reference=np.meshgrid, dtypes=ALL, kernels=("copy.metal",), numpy=(np.meshgrid,), flops=0)
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
-    """Give the coordinates of a grid: one array for each axis.
+    """Return the coordinates of a grid: one array for each axis.
 
     Parameters
     ----------

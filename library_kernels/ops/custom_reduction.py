@@ -1,4 +1,4 @@
-"""Reductions of a user's own: a way to combine two values becomes what `sum` is."""
+"""Reductions of the user's own, each made from a way to combine two values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BEFORE = {"return Part(", "return Part(bool(", "return A(", "return Acc("}
 def reduction(
     combine: str, /, *, init: float, map: str = "x", finish: str = "a", dtype: Any = None, name: str = "reduction"
 ) -> Reduction:
-    """Make a reduction of a way to combine two values: it goes over any axes of any array, as `sum` does.
+    """Make a reduction from a way to combine two values; like `sum`, it works over any axes of any array.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def reduction(
     Raises
     ------
     CompileError
-        When an expression is no MSL, with the place in it.
+        When an expression is not valid MSL, with the place in it.
     ArgumentError
-        When `init` is no number or none of the dtype's, here or in a call, or `name` no name.
+        When `init` is not a number or does not fit the dtype, here or in a call, or `name` is not an identifier.
 
     Notes
     -----
@@ -117,7 +117,7 @@ class Reduction:
         return Array(made.block, result, shape, None, 0)
 
     def check(self) -> None:
-        """Read the kernels for floats, else for integers, and put what is wrong into the words of its expression.
+        """Compile the kernels for floats, else for integers, and report errors at their place in the expressions.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class Reduction:
             When `init` is a number of none of them.
         """
         wrong: CompileError | ArgumentError | None = None
-        for dtype in (_FLOAT, _INT, _UINT):  # what is of integers alone is no MSL for floats
+        for dtype in (_FLOAT, _INT, _UINT):  # some expressions are valid for integers only
             result = self._result(dtype)
             try:
                 build(self._monoid(dtype if is_float(result) else result, result), engines.named(None).name)
@@ -148,13 +148,13 @@ class Reduction:
         monoid = self._monoids.get((dtype, result))
         if monoid is None:
             acc = accumulator(result)
-            written = "bool" if result == np.bool_ else tag(result)  # which makes 1 of what is not 0
+            written = "bool" if result == np.bool_ else tag(result)  # writing bool turns every value but 0 into 1
             monoid = Monoid("Custom", tag(dtype), written, acc, acc, self._text(result))
             self._monoids[dtype, result] = monoid
         return monoid
 
     def _start(self, dtype: DType) -> int | float:
-        """Give `init` as a number of a dtype.
+        """Return `init` as a number of a dtype.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class Reduction:
 def _literal(value: float) -> str:
     """Write a number as MSL: an integer as such, so that 64 bits keep theirs."""
     if isinstance(value, int):
-        return f"Acc({value % 2**64}ul)"  # which wraps to what is negative
+        return f"Acc({value % 2**64}ul)"  # wraps to the negative value
     if math.isnan(value):
         return "Acc(NAN)"
     if math.isinf(value):

@@ -31,7 +31,7 @@ def _taken_along(x: Any, indices: Any, axis: int = -1) -> Any:
     flops=0,
 )  # fmt: skip
 def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
-    """Give the elements, or rows, that indices name along an axis.
+    """Return the elements, or rows, at indices along an axis.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     Raises
     ------
     IndexError
-        When an index is out of range; it names the first.
+        When an index is out of bounds; it names the first.
     """
     x = as_array("take", x)
     found = indices_of("take", indices, x.engine)
@@ -63,7 +63,7 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     numpy=(np.take_along_axis,),
 )  # fmt: skip
 def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
-    """Give elements by an index for each place: what `argsort` gives, sorts.
+    """Return elements by one index for each place; with the result of `argsort`, the sorted array.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
     Raises
     ------
     IndexError
-        When an index is out of range.
+        When an index is out of bounds.
     """
     x = as_array("take_along_axis", x)
     found = indices_of("take_along_axis", indices, x.engine)
@@ -123,7 +123,7 @@ def _added(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Any:
     numpy=(np.put,), cite="NumPy's put",
 )  # fmt: skip
 def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> Array:
-    """Write values to the places that indices name; of several for one place the last is kept.
+    """Write values at indices; of several for one place the last is kept.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
     Raises
     ------
     IndexError
-        When an index is out of range: then nothing is written.
+        When an index is out of bounds: then nothing is written.
     OverflowError
         When x's dtype cannot hold a Python number among the values.
     ValueError
@@ -171,7 +171,7 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
     cite="NumPy's add.at",
 )  # fmt: skip
 def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Array:
-    """Add values to the places that indices name along an axis; those for one place add up.
+    """Add values at indices along an axis; several for one place add up.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Arr
     Raises
     ------
     IndexError
-        When an index is out of range.
+        When an index is out of bounds.
     OverflowError
         When x's dtype cannot hold a Python number among the values.
     TypeError

@@ -122,7 +122,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     flops=0,
 )
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """Move the elements along axes; what leaves at the end comes back at the begin.
+    """Move the elements along axes; those shifted past the end reappear at the start.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
 
 
 def _by_counts(x: Array, counts: np.ndarray[Any, Any], along: int) -> Array:
-    """Repeat each element as often as it is told: the positions are worked out here, as many as elements result."""
+    """Repeat each element by its own count: the positions are computed on the host, one for each result element."""
     if counts.shape != (x.shape[along],) or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(
             f"repeat: needs {x.shape[along]} whole numbers, 0 or more; got {counts.dtype} of shape {counts.shape}."
@@ -273,7 +273,7 @@ def _along(x: Array, axis: int, times: int) -> Array:
 def diff(
     x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:
-    """Give the differences of neighbours along an axis, n times over.
+    """Return the differences of neighbours along an axis, taken n times.
 
     Parameters
     ----------

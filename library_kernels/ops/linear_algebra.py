@@ -40,10 +40,10 @@ def _terms(x1: Any, x2: Any, want: Any) -> Any:
 
 
 class Product(Op):
-    """An op that adds up products: as many for each element of the result as the axis is long."""
+    """An op that sums products along an axis for each element of the result."""
 
     def __metal_traffic__(self, x1: Any, x2: Any, **options: Any) -> LeastTraffic:
-        """Tell what a call moves and computes at least."""
+        """Return the least that a call must move and compute."""
         moved = super().__metal_traffic__(x1, x2, **options)
         made = self(x1, x2, **options)
         return LeastTraffic(moved.bytes, 2 * made.size * x1.shape[options.get("axis", -1)])
@@ -57,7 +57,7 @@ _MULTIPLY = BY_NAME["multiply"]
 
 
 def _taken(who: str, x1: Any, x2: Any) -> tuple[Array, Array]:
-    """Take two arrays of one engine, converted to the dtype that they promote to."""
+    """Convert two arguments to arrays of one engine and of the dtype that they promote to."""
     a, b = as_array(who, x1), as_array(who, x2)
     on(a.engine, who, b)
     dtype = common(a.dtype, b.dtype, who)
@@ -193,7 +193,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     Raises
     ------
     ValueError
-        When one is no vector.
+        When one is not a vector.
 
     References
     ----------
@@ -207,7 +207,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 
 def _paired(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
-    """Read which axes are summed over: so many in the middle, or two lists."""
+    """Read which axes are summed over: a number of axes in the middle, or two lists."""
     if not isinstance(axes, Iterable):
         count = operator.index(axes)
         if not 0 <= count <= min(a.ndim, b.ndim):
@@ -238,7 +238,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Ar
     ----------
     x1, x2 : Array
     axes : int or pair of sequences of int
-        The last so many of x1 with the first so many of x2; or those of x1, and those of x2, in pairs.
+        A number: the last axes of x1 with the first of x2; or the axes of x1 and those of x2, paired in order.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Ar
     return made
 
 
-# ---- NumPy's own, which are no ops of the array API.
+# ---- NumPy's own, which are not ops of the array API.
 def dot(a: Any, b: Any) -> Array:
     """Sums of products over the last axis of a and the last but one of b, a vector's only one: NumPy's ``dot``."""
     if np.ndim(a) == 0 or np.ndim(b) == 0:

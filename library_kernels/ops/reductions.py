@@ -62,18 +62,18 @@ def _reduced(
     x: Array, axes: Axes, monoid: Monoid, result: DType, *, keepdims: bool, nothing: Any = None, who: str = "",
     **given: Any,
 ) -> Array:
-    """Reduce; where there is nothing to reduce, give what stands for that."""
+    """Reduce; for no elements, return `nothing`."""
     shape = _kept(x, axes, keepdims=keepdims)
     if 0 in x.shape:
         if nothing is None and 0 not in shape:
-            raise ValueError(f"{who}: of no elements there is none: shape {x.shape}, reduced over axes {axes}.")
+            raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, reduced over axes {axes}.")
         return fill_with(empty(shape, result, x.engine), nothing or 0)
     made = reduced(x, axes, monoid, result, **given)
     return Array(made.block, result, shape, None, 0) if keepdims else made
 
 
 def total_dtype(dtype: DType, asked: Any, who: str) -> DType:
-    """Give the dtype that elements of a dtype are added up to (array API, ``sum``)."""
+    """Return the dtype that elements of a dtype are summed in (array API, ``sum``)."""
     if asked is not None:
         wanted = as_dtype(asked, who)
         if wanted == _BOOL:
@@ -223,7 +223,7 @@ def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: boo
     axis : int or tuple of int, optional
         By default all axes.
     correction : float
-        What is taken from the number of elements before it divides: 1 for the unbiased estimate.
+        Subtracted from the number of elements before dividing: 1 for the unbiased estimate.
     keepdims : bool
         Whether the axes stay, with length 1.
 
@@ -349,7 +349,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     kernels=("reduce.metal",),
 )
 def trace(x: Array, /, *, offset: int = 0, dtype: Any = None, axis1: int = -2, axis2: int = -1) -> Array:
-    """Give the sums of diagonals of matrices, by default of the last two axes.
+    """Return the sums of diagonals of matrices, by default of the last two axes.
 
     Parameters
     ----------

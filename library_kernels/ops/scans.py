@@ -56,7 +56,7 @@ def _cumulative(scan: Any) -> Any:
 
 
 def _also(name: str) -> tuple[Any, ...]:
-    """Give the function that newer NumPys have."""
+    """Return a function that only newer NumPy releases have."""
     return (getattr(np, name),) if hasattr(np, name) else ()
 
 

@@ -32,7 +32,7 @@ _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 def searchsorted(
     x1: Array, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Array | None = None
 ) -> Array:
-    """Tell where values belong in a sorted array.
+    """Return the positions at which values would be inserted into a sorted array.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def searchsorted(
     Raises
     ------
     IndexError
-        When the sorter has an index that is out of range.
+        When the sorter has an index that is out of bounds.
     """
     if side not in {"left", "right"}:
         raise ValueError(f"searchsorted: side is 'left' or 'right'; got {side!r}.")
@@ -78,10 +78,10 @@ def searchsorted(
 
 
 def _numbers_among(x1: Array, values: Any, side: Any, sorter: Any) -> Array:
-    """Search for Python's numbers: their size does not count, and what is beyond x1's dtype is beyond all of x1."""
+    """Search for Python's numbers: their size does not count, and a number beyond x1's dtype lies beyond all of x1."""
     data = np.asarray(values)
     if data.dtype.kind not in "biufO" or (data.dtype.kind == "O" and not all(type(v) is int for v in data.flat)):
-        return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # which says why not
+        return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # raises
     dtype = weak({"b": True, "f": 1.5}.get(data.dtype.kind, 1), x1.dtype)
     below, above = np.zeros((2, *data.shape), np.bool_)
     if is_integer(dtype) and data.dtype.kind != "b":
@@ -104,7 +104,7 @@ def _nonzero(x: Any) -> Any:
     numpy=(np.nonzero,), flops=0,
 )  # fmt: skip
 def nonzero(x: Array, /) -> tuple[Array, ...]:
-    """Give the indices of the elements that are not 0.
+    """Return the indices of the elements that are not 0.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def _place_of(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Arr
     if 0 in shape:
         return empty(shape, _INT, x.engine)
     if count == 0:
-        raise ValueError(f"{who}: of no elements none is the first: shape {x.shape}, axis {axis}.")
+        raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, axis {axis}.")
     out = empty(shape, _INT, x.engine)
     return arg_reduced(order, x, (outer, count, width), out)
 

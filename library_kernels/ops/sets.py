@@ -1,4 +1,4 @@
-"""unique and its kin of the array API: a sort, and the runs of equals in it."""
+"""unique and the array API's variants of it: a sort, and the runs of equal elements in it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = [
 _KERNELS = ("search.metal", "sort.metal", "sort_serial.metal", "radix.h", "order.h")
 _VALUES = ("search.metal", "thin_serial.metal", *_KERNELS[1:])
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
-_LITTLE, _MOST = 1 << 17, 1 << 31  # elements that are worth a look for equals before they are sorted
-_SAMPLES, _SAMPLE = 16, 4096  # tiles to be looked at, and their elements
+_LITTLE, _MOST = 1 << 17, 1 << 31  # elements that are worth searching for duplicates before the sort
+_SAMPLES, _SAMPLE = 16, 4096  # tiles that are searched for an estimate, and their elements
 _TILE = 1 << 18
 
 
 class UniqueAll(NamedTuple):
-    """Distinct values, where each came first, which of them each element is, how often each occurs."""
+    """Distinct values, where each first occurs, the position of each element among them, how often each occurs."""
 
     values: Array
     indices: Array
@@ -50,7 +50,7 @@ class UniqueCounts(NamedTuple):
 
 
 class UniqueInverse(NamedTuple):
-    """Distinct values, and which of them each element is."""
+    """Distinct values, and the position of each element among them."""
 
     values: Array
     inverse_indices: Array
@@ -61,13 +61,13 @@ class _Runs(NamedTuple):
 
     values: Array
     starts: Array
-    order: Array  # there when it was asked for
+    order: Array  # None unless it was asked for
     kept: Kept
     what: str
     shape: tuple[int, ...]
 
     def counts(self) -> Array:
-        """Give the length of each run."""
+        """Return the length of each run."""
         n, m = self.kept.bits.size, self.starts.size
         out = empty((m,), _INT64, self.starts.engine)
         if m:
@@ -75,11 +75,11 @@ class _Runs(NamedTuple):
         return out
 
     def indices(self) -> Array:
-        """Give where each value came first: the sort is stable."""
+        """Return where each value first occurs: the sort is stable."""
         return converted(gather("unique", self.order, self.starts, 0), _INT64)
 
     def inverse(self) -> Array:
-        """Give the number of the run that each element is in."""
+        """Return the number of the run that each element is in."""
         out = empty(self.shape, _INT64, self.starts.engine)
         if out.size:
             name = f"keep_inverse_{self.what}_{width(self.kept.bits.dtype)}"
@@ -104,7 +104,7 @@ def _values(who: str, x: Any, *, equal_nan: bool = False) -> Array:
 
 
 def _thinned(x: Array) -> Array:
-    """Drop most of the equal elements of a row before it is sorted, where that is quick and there are many."""
+    """Drop most of the duplicates of a row before it is sorted, where there are many and it is quick."""
     if not x.engine.caps.serial or not _LITTLE <= x.size < _MOST:
         return x
     sample = {"n": x.size, "tile": _SAMPLE, "step": x.size // _SAMPLES}
@@ -123,7 +123,7 @@ def _thinned(x: Array) -> Array:
 
 
 def _thin(x: Array, thinning: dict[str, int], tiles: int) -> tuple[Array, Array]:
-    """Give what is kept, each tile's where it begins, and how many those are."""
+    """Return the elements kept, those of each tile at its start, and how many each tile keeps."""
     bits = as_bits(x)
     out = empty((tiles * thinning["tile"],), bits.dtype, x.engine)
     counts = empty((tiles + 1,), _UINT32, x.engine)
@@ -153,27 +153,27 @@ _row = functools.partial(op, "sets", dtypes=ALL, flops=0, kernels=_KERNELS)
 
 @_row(reference=_reference(), kernels=_VALUES)
 def unique_values(x: Array, /) -> Array:
-    """Give the distinct values of an array, sorted; each NaN is distinct (array API)."""
+    """Return the distinct values of an array, sorted; each NaN is distinct (array API)."""
     return _values("unique_values", x)
 
 
 @_row(reference=_reference("return_counts"))
 def unique_counts(x: Array, /) -> UniqueCounts:
-    """Give the distinct values of an array, sorted, and how often each occurs."""
+    """Return the distinct values of an array, sorted, and how often each occurs."""
     runs = _runs("unique_counts", x, indexed=False)
     return UniqueCounts(runs.values, runs.counts())
 
 
 @_row(reference=_reference("return_inverse"))
 def unique_inverse(x: Array, /) -> UniqueInverse:
-    """Give the distinct values of an array, sorted, and for each element which of them it is."""
+    """Return the distinct values of an array, sorted, and the position of each element among them."""
     runs = _runs("unique_inverse", x, indexed=True)
     return UniqueInverse(runs.values, runs.inverse())
 
 
 @_row(reference=_reference("return_index", "return_inverse", "return_counts"))
 def unique_all(x: Array, /) -> UniqueAll:
-    """Give the distinct values of an array, sorted; where each came first; which each element is; and their counts."""
+    """Return the distinct values, sorted; where each first occurs; the position of each element among them; counts."""
     runs = _runs("unique_all", x, indexed=True)
     return UniqueAll(runs.values, runs.indices(), runs.inverse(), runs.counts())
 
@@ -186,13 +186,14 @@ def unique(
     ar: Array, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     *, equal_nan: bool = True,
 ) -> Any:  # fmt: skip
-    """Give the distinct values of an array, sorted, as NumPy's function of this name does (NaN is one value).
+    """Return the distinct values of an array, sorted, as NumPy's function of this name does (NaN is one value).
 
     Parameters
     ----------
     ar : Array
     return_index, return_inverse, return_counts : bool
-        Give also where each came first, which of them each element is (in ar's shape), how often each occurs.
+        Also return where each value first occurs, the position of each element among the values (in ar's shape), how
+        often each occurs.
     equal_nan : bool
         False: each NaN is distinct, as in `unique_values`.
 

@@ -31,7 +31,7 @@ def _sorted(x: Any, axis: int = -1, **options: Any) -> Any:
 
 
 def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
-    """Give the array with the axis to sort put last; without an axis, as one row."""
+    """Return the array with the axis to sort moved last; without an axis, the elements as one row."""
     x = as_array(who, x)
     if axis is None:
         return x.reshape(-1), 0
@@ -83,7 +83,7 @@ def sort(  # `stable` is the array API's
 def argsort(  # `stable` is the array API's
     x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True  # noqa: ARG001
 ) -> Array:
-    """Give the positions that sort an array along an axis.
+    """Return the positions that sort an array along an axis.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ Shape = tuple[int, ...]
     flops=0,
 )
 def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Array:
-    """Give the elements in another shape: a view where the strides allow it, else a copy.
+    """Return the elements in another shape: a view where the strides allow it, else a copy.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _closed(x: Array, sizes: Shape) -> Shape:
     flops=0,
 )
 def permute_dims(x: Array, /, axes: Shape | None = None) -> Array:
-    """Give a view with its axes in another order; left out, reversed.
+    """Return a view with its axes in another order, by default reversed.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def _picked(x: Array, order: Iterable[int]) -> Array:
     flops=0,
 )
 def matrix_transpose(x: Array, /) -> Array:
-    """Give a view with the last two axes exchanged.
+    """Return a view with the last two axes exchanged.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def matrix_transpose(x: Array, /) -> Array:
 
 @op("moving", reference=np.swapaxes, dtypes=ALL, flops=0)
 def swapaxes(x: Array, /, axis1: int, axis2: int) -> Array:
-    """Give a view with two axes exchanged."""
+    """Return a view with two axes exchanged."""
     x = as_array("swapaxes", x)
     one, two = axis_of("swapaxes", axis1, x.ndim), axis_of("swapaxes", axis2, x.ndim)
     order = list(range(x.ndim))
@@ -136,7 +136,7 @@ def swapaxes(x: Array, /, axis1: int, axis2: int) -> Array:
     "moving", reference=np.moveaxis, dtypes=ALL, flops=0
 )
 def moveaxis(x: Array, source: int | Shape, destination: int | Shape, /) -> Array:
-    """Give a view with axes moved to other places, the rest in their order.
+    """Return a view with axes moved to other positions; the rest keep their order.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def moveaxis(x: Array, source: int | Shape, destination: int | Shape, /) -> Arra
     flops=0,
 )
 def expand_dims(x: Array, /, axis: int | Shape = 0) -> Array:
-    """Give a view with a new axis of one element.
+    """Return a view with a new axis of one element.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def expand_dims(x: Array, /, axis: int | Shape = 0) -> Array:
     flops=0,
 )
 def squeeze(x: Array, /, axis: int | Shape) -> Array:
-    """Give a view without axes of one element.
+    """Return a view without axes of one element.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def squeeze(x: Array, /, axis: int | Shape) -> Array:
     flops=0,
 )
 def broadcast_to(x: Array, /, shape: Shape) -> Array:
-    """Give a view of a larger shape, in which elements are repeated without being copied.
+    """Return a view of a larger shape, in which elements are repeated but not copied.
 
     Raises
     ------
@@ -223,12 +223,12 @@ def broadcast_to(x: Array, /, shape: Shape) -> Array:
 
 @op("moving", reference=np.broadcast_arrays, dtypes=ALL, flops=0)
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
-    """Give views of all arrays in the shape that they broadcast to.
+    """Return views of all arrays in the shape that they broadcast to.
 
     Raises
     ------
     ValueError
-        When they do not.
+        When they do not broadcast.
     """
     if not arrays:
         return ()
@@ -244,11 +244,11 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     flops=0,
 )
 def flip(x: Array, /, *, axis: int | Shape | None = None) -> Array:
-    """Give a view with the elements in reverse along axes; left out, along all."""
+    """Return a view with the elements reversed along axes, by default along all."""
     x = as_array("flip", x)
     axes = axes_of("flip", axis, x.ndim)
     turned = (slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))
-    return x.viewed(x.host[(*turned, ...)])  # the ellipsis leaves an array where there is no axis
+    return x.viewed(x.host[(*turned, ...)])  # the ellipsis keeps it an array where it has no axes
 
 
 @op(
@@ -259,7 +259,7 @@ def flip(x: Array, /, *, axis: int | Shape | None = None) -> Array:
     flops=0,
 )
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Give the parts of an array along an axis, as views.
+    """Return the slices of an array along an axis, as views.
 
     Raises
     ------
@@ -279,7 +279,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     flops=0,
 )
 def diagonal(x: Array, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Array:
-    """Give a view of the diagonals of matrices, by default of the last two axes.
+    """Return a view of the diagonals of matrices, by default of the last two axes.
 
     Parameters
     ----------

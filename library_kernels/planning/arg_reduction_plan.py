@@ -17,7 +17,7 @@ _ALONE = 1024  # elements that a thread goes through by itself when the columns 
 
 
 class ArgReductionPlan(NamedTuple):
-    """One dispatch, or two: what stretches find, and the best of that.
+    """One dispatch, or two: the best of each stretch, then the best of those.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class ArgReductionPlan(NamedTuple):
         The bytes of the kernel's ``Reduction``.
     grid, threadgroup : tuple of 3 int
     found : int
-        What the stretches find, of all reductions; 0 when each is one stretch.
+        Partial results of all stretches; 0 when each reduction is one stretch.
     merge : numpy.ndarray or None
         The record for the second dispatch.
     outputs : int
@@ -43,7 +43,7 @@ class ArgReductionPlan(NamedTuple):
 
 @functools.lru_cache(_PLANS)
 def plan_arg_reduction(offset: int, outer: int, count: int, width: int, value: int) -> ArgReductionPlan:
-    """Cut a reduction of outer × count × width elements without gaps into dispatches."""
+    """Cut a reduction of outer × count × width contiguous elements into dispatches."""
     pitch = count * width
     outputs = outer * width
     alone = count <= _ALONE or outputs >= SIMD_GROUPS

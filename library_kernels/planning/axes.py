@@ -19,9 +19,9 @@ def axis_of(who: str, axis: Any, ndim: int) -> int:
     Raises
     ------
     numpy.exceptions.AxisError
-        When there is no such axis: an IndexError and a ValueError.
+        When the array lacks the axis: both an IndexError and a ValueError.
     TypeError
-        When it is no integer.
+        When it is not an integer.
     """
     try:
         number = operator.index(axis)
@@ -34,7 +34,7 @@ def axis_of(who: str, axis: Any, ndim: int) -> int:
 
 
 def axes_of(who: str, axis: Any, ndim: int) -> Shape:
-    """Read one axis or several, no two alike; None is all of them.
+    """Read one axis or several distinct ones; None means all.
 
     Raises
     ------
@@ -53,12 +53,12 @@ def axes_of(who: str, axis: Any, ndim: int) -> Shape:
 
 
 def shape_of(who: str, shape: Any, *, open_axis: bool = False) -> Shape:
-    """Read a shape: an integer or several, none negative, but for one -1 where the length may be left open.
+    """Read a shape: one integer or several, none negative, except one -1 where a length may be left open.
 
     Raises
     ------
     TypeError
-        When it is made of other things.
+        When it holds anything but integers.
     ValueError
         When a length is negative.
     """

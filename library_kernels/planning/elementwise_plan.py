@@ -1,4 +1,4 @@
-"""How elementwise kernels walk their operands: broadcast shapes, merged axes, and the record the kernel reads.
+"""How elementwise kernels step through their operands: broadcast shapes, merged axes, the kernel's record.
 
 The host's side of ``Layout`` and ``Walk`` in ``elementwise.h``.
 """
@@ -16,9 +16,9 @@ __all__ = ["RANK", "ElementwisePlan", "Strip", "broadcast", "plan_elementwise", 
 
 RANK = 8
 _OPERANDS = 6
-_NARROW = 64  # an innermost axis shorter than this is no good row when a longer axis is there
+_NARROW = 64  # an innermost axis shorter than this gives way to a longer one
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
-_TURNED = 16  # a matrix with a shorter side fills no tile
+_TURNED = 16  # a matrix with a shorter side does not fill a tile
 _FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
 
 Shape = tuple[int, ...]
@@ -56,12 +56,12 @@ class ElementwisePlan(NamedTuple):
 
 
 def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
-    """Give the shape that shapes broadcast to (array API, "Broadcasting").
+    """Return the shape that shapes broadcast to (array API, "Broadcasting").
 
     Raises
     ------
     ValueError
-        When they do not.
+        When they do not broadcast.
     """
     first = shapes[0]
     if all(s == first or not s for s in shapes):
@@ -74,14 +74,14 @@ def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
 
 
 def stretched(strides: Shape, shape: Shape, to: Shape) -> Shape:
-    """Give the strides of an operand broadcast to a shape: 0 along the axes it is repeated on."""
+    """Return the strides of an operand broadcast to a shape: 0 along the axes it is repeated on."""
     missing = len(to) - len(shape)
     own = tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
     return (0,) * missing + own
 
 
 def plan_elementwise(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan:
-    """Plan a walk over a shape; the last strip is the result's."""
+    """Plan an elementwise kernel over a shape; the last strip is the result's."""
     sizes, strides = _merged(shape, [s.strides for s in strips])
     inner = tuple(s[-1] for s in strides)
     kinds = _kinds(inner)
@@ -93,7 +93,7 @@ def plan_elementwise(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan:
 
 
 def plan_transposed(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan | None:
-    """Plan a copy by tiles (``transpose.metal``); None when source and result lie along the same axis, or none."""
+    """Plan a tiled transpose (``transpose.metal``); None unless both are contiguous along an axis, not the same one."""
     sizes, strides = _merged(shape, [s.strides for s in strips])
     given, result = strides
     if 1 not in given or 1 not in result:
@@ -124,7 +124,7 @@ def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip])
 
 
 def _merged(shape: Shape, strides: Sequence[Shape]) -> tuple[list[int], list[list[int]]]:
-    """Drop axes of one element, merge neighbours that lie as one in every operand, put a long axis innermost."""
+    """Drop axes of one element, merge neighbours that are contiguous in every operand, put a long axis innermost."""
     axes = [d for d, n in enumerate(shape) if n != 1]
     sizes: list[int] = []
     merged: list[list[int]] = [[] for _ in strides]
@@ -160,7 +160,7 @@ def _kinds(inner: Sequence[int]) -> str:
 def _threadgroup(inner: int, rows: int, kinds: str) -> tuple[int, int, int]:
     if rows == 1:
         return (min(inner, 1024), 1, 1)
-    if "g" in kinds:  # a square: a transposed operand's cache lines are used up before they are lost
+    if "g" in kinds:  # a square: cache lines of a transposed operand are used fully before they are evicted
         x = min(inner, 16)
         return (x, min(rows, 256 // x, 16), 1)
     x = min(inner, 1024)

@@ -1,7 +1,4 @@
-"""How a product is computed: which kernels of ``matmul.metal`` and ``dots.metal`` suit its shapes and strides.
-
-Nothing here touches memory: a plan is made of shapes alone, and kept for the next product of the same.
-"""
+"""How a product is computed: which kernels of ``matmul.metal`` and ``dots.metal`` suit its shapes and strides."""
 
 from __future__ import annotations
 
@@ -26,14 +23,14 @@ FEW = 4  # rows that matmul_few and dots take
 EACH = 8  # dot products that a SIMD-group of pair_dots makes
 A, B, C = 0, 1, 2  # places of a plan's memory; scratch follows
 
-# Where one way becomes slower than another on a two-core AVX-512 CPU; whichever is chosen, the answer is right.
+# Where one method becomes slower than another on a two-core AVX-512 CPU; the result is right either way.
 SMALL = 1 << 19  # bytes of B that stay in cache, and bytes of …
 CLOSE = 1 << 9  # … one row of it, so that a panel is read where it lies
 SKINNY = 48  # rows that do not repay packing
-DOT = 64  # terms of a dot product that repay the lanes' meeting
-MANY = 256  # dot products that give every SIMD-group some
+DOT = 64  # terms of a dot product that repay the sum over lanes
+MANY = 256  # dot products that keep every SIMD-group busy
 BLOCK = 16  # panels of rows that stay in cache while all of B goes by
-GROUPS, LEAST = 64, 1024  # K is cut for so many SIMD-groups to have work, not into shorter parts
+GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
 
 # A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer goes as the
@@ -102,7 +99,7 @@ class Matrices(NamedTuple):
     row, column : int
         From one row, and from one column, to the next.
     starts : numpy.ndarray of int64
-        Where each one begins.
+        Where each one starts.
     order : numpy.ndarray of int64
         Which of them each product of the batch takes.
     panel : int
@@ -127,7 +124,7 @@ class Matrices(NamedTuple):
 def plan_product(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
     """ProductPlan the product of matrices (…, M, K) and (…, K, N), none of the lengths 0, over a batch."""
     if all(n == 1 for n in b.shape[:-2]) and (rows := _as_rows(a)) is not None:
-        a, b, batch = rows, b.without(*range(len(b.shape) - 2)), ()  # one B for all: the batch is but more rows
+        a, b, batch = rows, b.without(*range(len(b.shape) - 2)), ()  # one B for all: the batch only adds rows
     return _Planner(dtype).product(_matrices(A, a, batch), _matrices(B, b, batch))
 
 
@@ -148,7 +145,7 @@ def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
 
 
 def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
-    """ProductPlan dot products of the last axes that are short, or do not lie along memory: each is a thread's own."""
+    """ProductPlan dot products of last axes that are short or not contiguous: one thread for each."""
     inner = max(range(len(batch)), key=batch.__getitem__, default=-1)
     out, step = [], 1
     for n in reversed(batch):
@@ -167,7 +164,7 @@ def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPl
 
 
 def _as_rows(a: Strided) -> Strided | None:
-    """See a batch of matrices as one that has all their rows, if the rows lie evenly."""
+    """View a batch of matrices as one with all their rows, if the rows are evenly spaced."""
     axes = [d for d, n in enumerate(a.shape[:-1]) if n != 1]
     for outer, inner in itertools.pairwise(axes):
         if a.strides[outer] != a.strides[inner] * a.shape[inner]:
@@ -188,7 +185,7 @@ def _matrices(place: int, x: Strided, batch: Shape) -> Matrices:
 
 
 def _places(offset: int, strides: Sequence[int], shape: Sequence[int]) -> Starts:
-    """Give the place of each element of a shape, the last axis fastest."""
+    """Return the offset of each element of a shape, last axis fastest."""
     found = np.array([offset], np.int64)
     for n, stride in zip(shape, strides, strict=True):
         found = (found[:, None] + np.arange(n, dtype=np.int64) * stride).reshape(-1)
@@ -196,7 +193,7 @@ def _places(offset: int, strides: Sequence[int], shape: Sequence[int]) -> Starts
 
 
 def _pairs(a: Matrices, b: Matrices) -> Starts:
-    """Give the places where each product's factors begin, side by side."""
+    """Return where each product's two factors start, side by side."""
     found = np.empty((len(a.order), 2), np.int64)
     for i, x in enumerate((a, b)):
         found[:, i] = x.starts if len(x.starts) == len(x.order) else x.starts[x.order]
@@ -216,7 +213,7 @@ class _Planner:
         """Choose the kernel."""
         along = a.column == b.row == 1  # both lie along K
         if (b.columns == 1 and not along) or (a.rows == 1 and along):
-            a, b = b.transposed, a.transposed  # C is a vector: its transpose lies in memory as it does
+            a, b = b.transposed, a.transposed  # C is a vector: its transpose has the same layout
         if along and min(a.rows, b.columns) <= LANES // 2 and a.columns >= DOT:
             return self.run("dots", a, b)
         neighbours = b.column == 1 or b.columns == 1
@@ -245,7 +242,7 @@ class _Planner:
         return ProductPlan(tuple(self.steps), tuple(self.scratch))
 
     def _threadgroups(self, name: str, m: int, n: int) -> Grid:
-        """Give the threadgroups along x and y, and the blocks of rows; 64-bit sums fill the registers twice as fast."""
+        """Return the threadgroups along x and y, and blocks of rows; 64-bit sums fill the registers twice as fast."""
         rows, panels = (6, 4) if self.kind == "ulong" else (12, 8)
         if name == "dots":
             return -(-m // FEW), -(-n // 2), 1
@@ -256,7 +253,7 @@ class _Planner:
         return -(-along // blocks), -(-n // LANES), blocks
 
     def _split(self, name: str, m: int, n: int, k: int, groups: int) -> tuple[int, int]:
-        """Cut K into parts: so many, and how long each is."""
+        """Cut K into parts; return their number and length."""
         splits = min(GROUPS // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)

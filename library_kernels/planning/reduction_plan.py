@@ -1,7 +1,4 @@
-"""How a reduction is cut into dispatches: from shape, strides and axes to the records that ``reduce.metal`` reads.
-
-A plan is made of numbers alone; it knows no array and starts nothing.
-"""
+"""How a reduction is cut into dispatches: from shape, strides and axes to the records of ``reduce.metal``."""
 
 from __future__ import annotations
 
@@ -92,7 +89,7 @@ def plan_reduction(
     size : int
         Bytes of a total.
     scale : float
-        What `finish` is told.
+        The number that `finish` gets.
     own : bool
         Whether each reduction has a value of its own that `load` needs.
 
@@ -111,13 +108,13 @@ def plan_reduction(
 
 
 def axes_of_view(shape: Iterable[int], strides: Iterable[int], gone: Iterable[int]) -> list[Axis]:
-    """Give the axes of a view that matter, those of more than one element; strides in elements."""
+    """Return the axes of a view that have more than one element; strides are in elements."""
     away = set(gone)
     return [Axis(n, s, i in away) for i, (n, s) in enumerate(zip(shape, strides, strict=True)) if n != 1]
 
 
 def merged(axes: Iterable[Axis]) -> list[Axis]:
-    """Make one axis of neighbours that lie as one."""
+    """Merge neighbouring axes that are contiguous with each other."""
     made: list[Axis] = []
     for a in axes:
         if made and made[-1].stride == a.length * a.stride:
@@ -237,7 +234,7 @@ def _each(form: _Form, scale: float, *, own: bool) -> Made:
 
 
 def _rest(form: _Form, parts: int) -> _Form | None:
-    """Give the reduction of what `parts` stretches have found; None when one has found it all."""
+    """Return the reduction over the partial results of `parts` stretches; None when there is only one."""
     return None if parts == 1 else _Form(0, form.outer, parts * form.width, parts, form.width, form.width)
 
 
@@ -252,7 +249,7 @@ def packed_reduction(  # noqa: PLR0913  (the fields of ``Reduction``)
     offset: int, outer_pitch: int, pitch: int, count: int, stretches: Cut, width: int,
     *, about: int = 0, tail: int | None = None, tiles: int = 1, scale: float = 1,
 ) -> Record:  # fmt: skip
-    """Give the bytes of ``Reduction`` in reduce.metal."""
+    """Return the bytes of ``Reduction`` in reduce.metal."""
     return record(_FORMAT.pack(
         offset, outer_pitch, pitch, about, count, stretches.stretch, stretches.rest, stretches.parts, width,
         width if tail is None else tail, tiles, scale,

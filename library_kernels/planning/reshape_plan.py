@@ -1,4 +1,4 @@
-"""When a shape can be seen as another without moving an element."""
+"""When an array can be viewed in another shape without a copy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Shape = tuple[int, ...]
 
 
 def reshaped(shape: Shape, strides: Shape, to: Shape, itemsize: int) -> Shape | None:
-    """Give the strides of a view in another shape of as many elements; None when only a copy can have it.
+    """Return the strides of a view in another shape of as many elements; None when only a copy can have that shape.
 
-    Axes of both shapes are paired into groups of as many elements; within a group the given axes must lie in memory as
-    one. Source: the idea is that of NumPy's ``reshape``, "Internal memory layout of an ndarray".
+    Axes of both shapes are paired into groups of as many elements; within a group the given axes must be
+    contiguous with each other. Source: the idea is that of NumPy's ``reshape``, "Internal memory layout of an ndarray".
     """
     if 0 in to:
         return _spread((), to, itemsize)
@@ -41,7 +41,7 @@ def reshaped(shape: Shape, strides: Shape, to: Shape, itemsize: int) -> Shape | 
 
 
 def _spread(found: Shape, sizes: Shape, step: int) -> Shape:
-    """Give the strides of axes that fill a stretch whose elements lie `step` apart."""
+    """Return the strides of axes that fill a stretch whose elements lie `step` apart."""
     strides = list(found)
     for n in reversed(sizes):
         strides.insert(len(found), step)

@@ -24,7 +24,7 @@ _BROADCAST = {"bool", "float32", "int32"}  # each is a kernel more to compile: f
 
 
 def edges(dtype: DType) -> Host:
-    """Give the values of a dtype where ops go wrong: its limits, zeros, halves, and for floats NaN and the like."""
+    """Return the values of a dtype where ops go wrong: its limits, zeros, halves, and for floats NaN and the like."""
     if dtype == np.bool_:
         return np.array([False, True])
     if not is_float(dtype):
@@ -43,7 +43,7 @@ def edges(dtype: DType) -> Host:
 def elementwise_samples(
     rng: np.random.Generator, dtype: str, masks: tuple[bool, ...], domain: tuple[float, float]
 ) -> list[Sample]:
-    """Give samples for an op with an operand for each of `masks`, of bool where it says so, else of the dtype."""
+    """Return samples for an op with one operand for each of `masks`: bool where it is True, else of the dtype."""
     kinds = [np.dtype(np.bool_) if mask else as_dtype(dtype) for mask in masks]
     every = [_few(edges(k), len(kinds)) for k in kinds]
     crossed = [np.array(c, k) for c, k in zip(zip(*itertools.product(*every), strict=True), kinds, strict=True)]
@@ -64,7 +64,7 @@ def elementwise_samples(
 def elementwise_bench(
     rng: np.random.Generator, n: int, dtype: str, masks: tuple[bool, ...], domain: tuple[float, float]
 ) -> Sample:
-    """Give operands of n elements, of the op's domain."""
+    """Return operands of n elements, of the op's domain."""
     kinds = [np.dtype(np.bool_) if mask else np.dtype(dtype) for mask in masks]
     return Sample(tuple(_within(rng, k, n, domain) for k in kinds))
 
@@ -80,7 +80,7 @@ def _within(rng: np.random.Generator, dtype: DType, n: int, domain: tuple[float,
 
 
 def _bits(rng: np.random.Generator, dtype: DType, n: int) -> Host:
-    """Give numbers of any size: random bits."""
+    """Return numbers of all magnitudes: random bits."""
     if dtype == np.bool_:
         return rng.integers(0, 2, n).astype(np.bool_)
     return np.frombuffer(rng.bytes(n * dtype.itemsize), dtype).copy()
@@ -102,7 +102,7 @@ def _finfo(dtype: DType) -> Any:
 
 # ---- The ops whose samples do not follow from their rows alone.
 def _power_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
-    """Give samples whose integer powers are not negative."""
+    """Return samples whose integer powers are not negative."""
     samples = elementwise_samples(rng, dtype, (False, False), (0, 10))
     if dtype not in SIGNED:
         return samples
@@ -110,7 +110,7 @@ def _power_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
 
 
 def _lerp_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
-    """Give samples whose ends have a difference that does not overflow."""
+    """Return samples whose ends have a difference that does not overflow."""
     samples = elementwise_samples(rng, dtype, (False, False, False), (0, 1))
     if dtype not in {"float32", "bfloat16"}:
         return samples

@@ -29,7 +29,7 @@ def _rows(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _odd_values(rng: np.random.Generator, dtype: str, n: int) -> Any:
-    """Give n values of any bits, a third of them from the edges of the dtype, so that there are ties."""
+    """Return n values of random bits, a third of them from the edges of the dtype, so that there are ties."""
     kind = as_dtype(dtype)
     size = kind.itemsize
     some = rng.integers(0, 256, n * size, dtype=np.uint8)
@@ -49,13 +49,13 @@ def _searches(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _order(x: Any) -> Any:
-    """Give what sorts an array; NumPy itself does not put the NaN of bfloat16 last."""
+    """Return the stable argsort of an array; NumPy itself does not sort the NaN of bfloat16 last."""
     with np.errstate(invalid="ignore"):  # a signalling NaN
         return np.argsort(x.astype(np.float64) if is_float(x.dtype) else x, kind="stable")
 
 
 def _zeros_among(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Give arrays of several shapes, half of them zeros."""
+    """Yield arrays of several shapes, half of whose elements are zero."""
     for shape in ((0,), (1,), (33,), (5, 1025), (3, 4, 50), (40000,)):
         x = _odd_values(rng, dtype, int(np.prod(shape)))
         x[rng.random(len(x)) < 0.5] = 0
@@ -73,7 +73,7 @@ def _plain_values(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _whole_numbers(rng: np.random.Generator, dtype: str, shape: Shape) -> Any:
-    """Give small whole _whole_numbers: their sums are exact in every dtype."""
+    """Return small whole numbers, whose sums are exact in every dtype."""
     return rng.integers(0, 3, shape).astype(as_dtype(dtype))
 
 
@@ -95,7 +95,7 @@ def _along_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _timed(function: Callable[..., Sample]) -> Callable[..., Sample]:
-    """Make what gives a sample to be _timed of what is told n floats and n indices into them."""
+    """Make a benchmark of a function that takes n floats and n indices into them."""
 
     def made(rng: np.random.Generator, n: int) -> Sample:
         return function(rng.standard_normal(n, np.float32), rng.integers(0, n, n))

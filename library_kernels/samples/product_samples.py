@@ -16,7 +16,7 @@ __all__ = ["BENCH", "SAMPLES"]
 Shape = tuple[int, ...]
 
 def _numbers(rng: np.random.Generator, shape: Shape, dtype: str) -> np.ndarray[Any, Any]:
-    """Give numbers of all sizes: integers wrap."""
+    """Return numbers of all magnitudes, so that integers wrap."""
     if dtype == "bool":
         return rng.random(shape) < 0.1
     if "int" in dtype:
@@ -35,7 +35,7 @@ def _cases(*given: tuple[Any, ...]) -> Callable[[np.random.Generator, str], Iter
 
 
 def _pairs(rng: np.random.Generator, n: int) -> Sample:
-    """Give square matrices, of up to 2048 rows."""
+    """Return square matrices, of up to 2048 rows."""
     side = min(2048, math.isqrt(n))
     return Sample((rng.random((side, side), np.float32), rng.random((side, side), np.float32)))
 

@@ -21,7 +21,7 @@ _SIZES = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
 
 
 def shaped(dtype: str, make: Made, *, empty: bool = True) -> Iterator[Sample]:
-    """Give samples of all shapes and axes; ``make(size)`` gives the values, as one row.
+    """Yield samples of all shapes and axes; ``make(size)`` returns the values as one row.
 
     Every kernel of an op is built for float32; for other dtypes those that matter most, since a build takes its time.
     """
@@ -108,12 +108,12 @@ def along(samples: Iterator[Sample]) -> Iterator[Sample]:
 
 
 def runs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Numbers to be summed as they come, along one axis."""
+    """Numbers for running sums along one axis."""
     return _running(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
 
 
 def runs_near_one(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Numbers to be multiplied as they come, along one axis."""
+    """Numbers for running products along one axis."""
     return _running(dtype, lambda n: _between(rng, dtype, n, 0.99, 1.01))
 
 

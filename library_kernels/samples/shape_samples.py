@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 def _filled(rng: np.random.Generator, shape: Shape, dtype: str) -> np.ndarray[Any, Any]:
-    """Give an array whose elements differ: to be moved, not to be computed with."""
+    """Return an array whose elements differ, for ops that move them."""
     x = rng.integers(0, 2 if dtype == "bool" else 100, shape)
     return x.astype(as_dtype(dtype))
 

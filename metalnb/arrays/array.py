@@ -1,4 +1,4 @@
-"""The class `Array`: a block of an engine's memory seen with a dtype, a shape, strides and an offset."""
+"""The class `Array`: a block of an engine's memory with a dtype, a shape, strides and an offset."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Shape = tuple[int, ...]
 class Array(Operators, Methods, Protocols):
     """An array on an engine, which looks and feels like NumPy's.
 
-    Made by `metalnb.array`, `metalnb.asarray` and the other creation functions, never by its class. Operators,
-    ``np.exp(a)`` and every function of `metalnb` start a dispatch and give a new array at once; whoever reads the
-    array (prints it, takes an item, hands it to NumPy) waits for it.
+    Made by `metalnb.array`, `metalnb.asarray` and the other creation functions, not by calling the class. Operators,
+    ``np.exp(a)`` and every function of `metalnb` start a dispatch and return a new array at once; reading the array
+    (printing it, taking an item, passing it to NumPy) waits for the dispatch.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Array(Operators, Methods, Protocols):
     strides : tuple of int
         Bytes from one element to the next along each axis, as NumPy has them.
     offset : int
-        Bytes from the block's begin to the first element.
+        Bytes from the start of the block to the first element.
     block : Block
         The memory, which views share.
     """
@@ -54,7 +54,7 @@ class Array(Operators, Methods, Protocols):
 
 
 def empty(shape: Shape, dtype: np.dtype[Any], engine: Engine | None = None) -> Array:
-    """Give an array in which anything may stand: for a kernel to fill."""
+    """Return an uninitialised array, for a kernel to fill."""
     return Array(allocate(math.prod(shape) * dtype.itemsize, engine), dtype, shape, None, 0)
 
 
@@ -70,5 +70,5 @@ def copy_of(host: np.ndarray[Any, Any], dtype: np.dtype[Any], engine: Engine | N
 
 
 def view_of(block: Block, host: np.ndarray[Any, Any]) -> Array:
-    """Give the array that sees a block as a NumPy array of the same memory does."""
+    """Return an array with the layout of a NumPy array over the same block."""
     return Array(block, host.dtype, host.shape, None, 0).viewed(host)

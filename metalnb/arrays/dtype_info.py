@@ -1,4 +1,4 @@
-"""What there is to know of dtypes: limits, promotion, kinds.
+"""Queries about dtypes: limits, promotion, kinds.
 
 Source: Python array API standard 2024.12, "Data type functions".
 """
@@ -63,7 +63,7 @@ class IntegerInfo(NamedTuple):
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """Give the limits of a floating dtype, or of an array's.
+    """Return the limits of a floating dtype, or of an array's.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def finfo(type: Any, /) -> FloatInfo:
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
-    """Give the limits of an integer dtype, or of an array's.
+    """Return the limits of an integer dtype, or of an array's.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Tell whether a dtype is of a kind.
+    """Return whether a dtype is of a kind.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Tell whether every value of a dtype (or of an array's) is one of another dtype: NumPy's rule "safe".
+    """Return whether a dtype, or an array's, converts to another without loss: NumPy's rule "safe".
 
     Raises
     ------
@@ -135,7 +135,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """Give the dtype that arrays, dtypes and Python scalars promote to; scalars are weak (array API, NEP 50).
+    """Return the dtype that arrays, dtypes and Python scalars promote to; scalars are weak (array API, NEP 50).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Blocks of an engine's memory, handed out and taken back without asking the system each time."""
+"""A pool of an engine's memory: blocks are reused instead of allocated anew for each array."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MemoryInfo(NamedTuple):
     used : int
         In blocks of arrays that are alive.
     cached : int
-        In free blocks, kept for arrays to come; `clear_cache` gives them back to the system.
+        In free blocks, kept for later arrays; `clear_cache` returns them to the system.
     peak : int
         The most that was ever in use at once.
     """
@@ -40,13 +40,13 @@ class MemoryInfo(NamedTuple):
 
 
 class Block:
-    """A stretch of memory that the engine reaches, and what is still to happen to it.
+    """A piece of memory that the engine can access, and the last dispatch that touches it.
 
     Attributes
     ----------
     engine : Engine
     memory : object
-        What the engine gave, or what was borrowed: it has the buffer protocol.
+        The engine's own memory, or the memory borrowed: it has the buffer protocol.
     host : numpy.ndarray
         The same bytes; to be touched only after `settle`.
     viewers : int
@@ -69,18 +69,18 @@ class Block:
 
     @property
     def shared(self) -> bool:
-        """Whether somebody else may look at it at any moment."""
+        """Whether NumPy or another library may read or write it at any moment."""
         return self.viewers > 0
 
     def settle(self) -> None:
-        """Wait until nothing is under way on it.
+        """Wait until the last dispatch that touches it is done.
 
         Raises
         ------
         KernelFault
         """
         if self.ticket is not None:
-            self.ticket.wait()  # and left there: another thread may be about to ask for it as well
+            self.ticket.wait()  # not cleared: another thread may be about to wait for it, too
 
     def __del__(self) -> None:
         if self._pool is not None:
@@ -88,11 +88,11 @@ class Block:
 
 
 class Lease:
-    """Somebody else's look at a block's memory: what NumPy keeps as the base of its array, for as long as it has it."""
+    """Another library's hold on a block's memory: NumPy keeps it as the base of its array while it needs it."""
 
     __slots__ = ("__array_interface__", "_block")
 
-    _lock = threading.RLock()  # a collection may end one lease in the middle of another's begin
+    _lock = threading.RLock()  # re-entrant: the garbage collector may run `__del__` inside `__init__`
 
     def __init__(self, block: Block, interface: dict[str, Any]) -> None:
         self.__array_interface__ = interface
@@ -112,15 +112,15 @@ class Pool:
         self.engine = engine
         self.used = self.cached = self.peak = 0
         self._free: defaultdict[int, list[tuple[Any, Any, Any]]] = defaultdict(list)
-        self._lock = threading.RLock()  # a collection may run `take_back` in the middle of `give`
+        self._lock = threading.RLock()  # re-entrant: the garbage collector may run `take_back` inside `give`
 
     def give(self, nbytes: int) -> Block:
-        """Hand out a block of at least `nbytes`; what stands in it is anything.
+        """Return a block of at least `nbytes`, uninitialised.
 
         Raises
         ------
         MemoryError
-            When there is no such memory, even after the free blocks went back to the system.
+            When there is not enough memory, even after the free blocks were returned to the system.
         """
         size = rounded(nbytes)
         with self._lock:
@@ -143,7 +143,7 @@ class Pool:
         return memory, np.frombuffer(memory, np.uint8), None
 
     def take_back(self, block: Block) -> None:
-        """Keep a block that nobody has any more. Dispatches run in order, so those under way on it do no harm."""
+        """Keep a block that is no longer used. Dispatches run in order, so those still under way on it do no harm."""
         size = block.host.size
         with self._lock:
             self.used -= size
@@ -152,7 +152,7 @@ class Pool:
                 self._free[size].append((block.memory, block.host, block.ticket))
 
     def clear(self) -> None:
-        """Give the free blocks back to the system."""
+        """Free the unused blocks."""
         with self._lock:
             self._free.clear()
             self.cached = 0
@@ -178,26 +178,26 @@ def pool_of(engine: Engine) -> Pool:
 
 
 def allocate(nbytes: int, engine: Engine | None = None) -> Block:
-    """Give a block of at least `nbytes` on an engine, by default the one in use.
+    """Return a block of at least `nbytes` on an engine, by default the one in use.
 
     Raises
     ------
     MemoryError
-        When there is no such memory.
+        When there is not enough memory.
     """
     return pool_of(engine or engines.current()).give(nbytes)
 
 
 def borrow(data: Any, engine: Engine | None = None) -> Block:
-    """Give a block that is somebody else's memory, and stays theirs: a C-contiguous NumPy array's."""
+    """Return a block over memory that belongs to someone else: a C-contiguous NumPy array's."""
     host = data.reshape(-1).view(np.uint8)
     block = Block(engine or engines.current(), host, host, None)
-    block.viewers = 1  # for good: whose memory it is may look at it whenever they like
+    block.viewers = 1  # for good: its owner may read or write it at any moment
     return block
 
 
 def memory_info(engine: str | None = None) -> MemoryInfo:
-    """Tell how much of an engine's memory arrays hold.
+    """Return how much of an engine's memory arrays hold.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def _matmul_in_place(self: Any, other: Any) -> Any:
 
 
 class Operators(Core):
-    """What ``+`` and its kin do on an `Array`. Names: Python array API standard, "Operators"."""
+    """What ``+`` and the other operators do on an `Array`. Names: Python array API standard, "Operators"."""
 
     __slots__ = ()
 

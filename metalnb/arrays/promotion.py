@@ -38,7 +38,7 @@ _KINDS = {"b": 0, "u": 1, "i": 1, "f": 2}
 
 @functools.cache
 def bfloat16() -> DType:
-    """Give the dtype of bfloat16, which is the package ml_dtypes' (loaded here).
+    """Return the dtype of bfloat16, which the package ml_dtypes provides (loaded here).
 
     Raises
     ------
@@ -80,27 +80,27 @@ def as_dtype(given: Any, who: str = "dtype") -> DType:
 
 @functools.cache
 def kind_of(dtype: DType) -> str:
-    """Give ``"b"``, ``"i"``, ``"u"`` or ``"f"``: bool, signed, unsigned, floating."""
+    """Return ``"b"``, ``"i"``, ``"u"`` or ``"f"``: bool, signed, unsigned, floating."""
     return "f" if dtype.name == "bfloat16" else dtype.kind
 
 
 def is_float(dtype: DType) -> bool:
-    """Tell whether a dtype is floating."""
+    """Return whether a dtype is floating."""
     return kind_of(dtype) == "f"
 
 
 def is_integer(dtype: DType) -> bool:
-    """Tell whether a dtype is a signed or unsigned integer."""
+    """Return whether a dtype is a signed or unsigned integer."""
     return kind_of(dtype) in "iu"
 
 
 def floating(dtype: DType) -> DType:
-    """Give the floating dtype that stands for a dtype where only floats will do: float32 for all that are not."""
+    """Return the floating dtype used for a dtype where only floats will do: float32 for integers and bool."""
     return dtype if is_float(dtype) else np.dtype(np.float32)
 
 
 def weak(value: Any, dtype: DType) -> DType:
-    """Give the dtype of an array of `dtype` with a Python scalar (NEP 50): the scalar's kind counts, its size not."""
+    """Return the dtype of an array of `dtype` with a Python scalar (NEP 50): the scalar's kind counts, not its size."""
     kind = 0 if isinstance(value, bool) else 1 if isinstance(value, int) else 2
     if kind <= _KINDS[kind_of(dtype)]:
         return dtype

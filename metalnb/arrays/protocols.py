@@ -1,4 +1,4 @@
-"""How arrays meet Python and other libraries: items, NumPy's protocols, DLPack, the array API's namespace."""
+"""How arrays work with Python and other libraries: items, NumPy's protocols, DLPack, the array API's namespace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Protocols(Core):
     __slots__ = ()
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """Give the namespace of functions for it: metalnb (array API 2024.12)."""
+        """Return the namespace of its functions: metalnb (array API 2024.12)."""
         if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
             raise ValueError(f"metalnb follows the array API 2024.12; got api_version={api_version!r}")
         return importlib.import_module("metalnb")  # by its name: it stands above this layer
@@ -43,13 +43,13 @@ class Protocols(Core):
         return implementations["array_function"](function, args, options)
 
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
-        """Give the memory to bind as a kernel's argument."""
+        """Return the memory to bind as a kernel's argument."""
         if self.offset and not self.engine.caps.offsets:
-            self.block.settle()  # the engine copies what does not begin where its own buffer does
+            self.block.settle()  # the engine copies an array that does not start where its buffer does
         return self.host
 
     def __metal_zeros__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """Give an array of zeros on the same engine: a kernel's output."""
+        """Return an array of zeros on the same engine: a kernel's output."""
         return implementations["zeros"](shape, dtype=dtype, device=self.device)
 
     def __metal_start__(
@@ -58,21 +58,21 @@ class Protocols(Core):
         """Start a kernel that touches some arrays."""
         ticket = start(self.engine, binary, arguments, grid, threadgroup, [a.block for a in all_of_them])
         if not self.engine.caps.offsets and any(a.offset for a in all_of_them):
-            ticket.wait()  # what was copied is copied back then
+            ticket.wait()  # such a copy is copied back when the dispatch is done
         return ticket
 
     def __buffer__(self, _flags: int, /) -> memoryview:
         return memoryview(self.numpy())  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
 
     def __bytes__(self) -> bytes:
-        return self.read().tobytes()  # before Python 3.12 an array is no buffer, and would be taken for a sequence
+        return self.read().tobytes()  # before Python 3.12 an array is not a buffer, and would be read as a sequence
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Give the array to another library without a copy (DLPack 1.0)."""
+        """Export the array to another library without a copy (DLPack 1.0)."""
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Tell DLPack where it lives: in memory that the CPU reaches."""
+        """Return its device in DLPack's terms: memory that the CPU reaches."""
         return self.host.__dlpack_device__()
 
     def __getitem__(self, key: Any) -> Self:
@@ -143,7 +143,7 @@ class Protocols(Core):
 
 
 def is_basic(key: Any) -> bool:
-    """Tell whether an index gives a view: integers, slices, ``...`` and None only."""
+    """Return whether an index gives a view: it holds only integers, slices, ``...`` and None."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(
         k is None
@@ -155,6 +155,6 @@ def is_basic(key: Any) -> bool:
 
 
 def _open(key: Any) -> Any:
-    """Let an index leave an array behind even when it names a single element."""
+    """Extend an index so that the result is an array even for a single element."""
     parts = key if isinstance(key, tuple) else (key,)
     return parts if any(k is Ellipsis for k in parts) else (*parts, ...)

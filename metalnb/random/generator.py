@@ -72,7 +72,7 @@ class Generator:
         return _resumed, (self.key, self.used, self.device)
 
     def spawn(self, n: int) -> list[Generator]:
-        """Give `n` generators whose streams are independent of each other and of this one.
+        """Return `n` generators whose streams are independent of each other and of this one.
 
         Their keys are taken from this stream, which goes on by as many blocks. A negative `n` is a ValueError.
         """
@@ -85,11 +85,11 @@ class Generator:
         return made
 
     def random(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Give floats, each equally likely on [0, 1): multiples of 2^-24, of float16 2^-11, of bfloat16 2^-8."""
+        """Return floats, each equally likely on [0, 1): multiples of 2^-24, of float16 2^-11, of bfloat16 2^-8."""
         return self._floats("random", "uniform", 0.0, 1.0, size, dtype)
 
     def uniform(self, low: float = 0.0, high: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Give floats on [low, high): ``low + (high - low) * random()``, which may round to `high`.
+        """Return floats on [low, high): ``low + (high - low) * random()``, which may round to `high`.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class Generator:
         return self._floats("uniform", "uniform", low, high - low, size, dtype)
 
     def normal(self, loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Give floats from the normal distribution with a mean and a standard deviation.
+        """Return floats from the normal distribution with a mean and a standard deviation.
 
         Raises
         ------
@@ -117,25 +117,25 @@ class Generator:
         return self._floats("normal", "normal", loc, scale, size, dtype)
 
     def standard_normal(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Give floats from the normal distribution with mean 0 and standard deviation 1."""
+        """Return floats from the normal distribution with mean 0 and standard deviation 1."""
         return self.normal(0.0, 1.0, size, dtype)
 
     def rand(self, *shape: int, dtype: Any = _FLOAT32) -> Array:
-        """Give floats on [0, 1): ``rand(3, 4)``."""
+        """Return floats on [0, 1): ``rand(3, 4)``."""
         return self.random(shape, dtype)
 
     def randn(self, *shape: int, dtype: Any = _FLOAT32) -> Array:
-        """Give standard normal floats: ``randn(3, 4)``."""
+        """Return standard normal floats: ``randn(3, 4)``."""
         return self.normal(0.0, 1.0, shape, dtype)
 
     def randint(self, low: int, high: int | None = None, size: Size = None, dtype: Any = np.int64, *,
                 endpoint: bool = False) -> Array:  # fmt: skip
-        """Give integers, each exactly as likely as the others.
+        """Return integers, all equally likely.
 
         Parameters
         ----------
         low, high : int
-            From `low` up to and without `high`; from 0 up to `low` when `high` is left out.
+            From `low` up to but not including `high`; from 0 up to `low` when `high` is left out.
         size : int or tuple of int, optional
         dtype : dtype
             Any integer dtype, or bool.
@@ -164,14 +164,14 @@ class Generator:
     integers = randint
 
     def bytes(self, length: int) -> builtins.bytes:
-        """Give random bytes; a negative length is a ValueError."""
+        """Return random bytes; a negative length is a ValueError."""
         length = _count("bytes", length)
         words = empty((-(-length // 4),), _UINT32, self._engine())
         self._integers(words, 0, 1 << 32)
         return words.tobytes()[:length]
 
     def permutation(self, x: int | Array, axis: int = 0) -> Array:
-        """Give an array's rows in random order, or the integers below a number; every order is equally likely."""
+        """Return an array's rows, or the integers below a number, in random order; every order is equally likely."""
         if isinstance(x, (int, np.integer)):
             return self._order(_count("permutation", x))
         given = self._array(x)
@@ -185,7 +185,7 @@ class Generator:
         Raises
         ------
         TypeError
-            For what is no metalnb array.
+            For anything but a metalnb array.
         ValueError
             For a broadcast view, whose elements share memory.
         """
@@ -203,15 +203,15 @@ class Generator:
         a : int or Array
         size : int or tuple of int, optional
         replace : bool
-            False: none is chosen twice.
+            False: nothing is chosen twice.
         p : sequence of float, optional
-            How likely each is; they sum to 1. Only with `replace`.
+            The probability of each; they sum to 1. Only with `replace`.
         axis : int
 
         Raises
         ------
         ValueError
-            When there are none, or not as many; or when `p` does not fit.
+            When there is nothing to choose from, or not enough; or when `p` does not fit.
         """
         rows = None if isinstance(a, (int, np.integer)) else self._array(a)
         n = operator.index(a) if rows is None else rows.shape[axis_of("choice", axis, rows.ndim)]
@@ -224,7 +224,7 @@ class Generator:
         elif replace:
             chosen = self.randint(0, max(n, 1), shape)
         elif count > n:
-            raise ValueError(f"choice: {count} cannot be chosen of {n} without replacement.")
+            raise ValueError(f"choice: cannot choose {count} of {n} without replacement.")
         else:
             chosen = self._order(n)[:count].reshape(shape)
         return chosen if rows is None else take(rows, chosen, axis=axis)
@@ -245,7 +245,7 @@ class Generator:
         return chosen
 
     def _order(self, n: int) -> Array:
-        """Give 0 … n - 1 in random order: where 64 random bits each sort to. Ties are one in 2^64 / n²."""
+        """Return 0 … n - 1 in random order: the argsort of 64-bit random keys. Ties: about n² / 2^64."""
         keys = empty((n,), _UINT64, self._engine())
         self._integers(keys, 0, 1 << 64)
         order: Array = argsort(keys)
@@ -282,7 +282,7 @@ class Generator:
         self._fill(name, as_bits(out), interval, _WORDS * 32 // word)
 
     def _fill(self, name: str, out: Array, parameters: Any, each: int) -> None:
-        """Fill an array, `each` elements to a block: whole rows of 32 blocks are used up."""
+        """Fill an array, `each` elements from a block; blocks are used in rows of 32."""
         if out.size == 0:
             return
         rows = -(-out.size // (LANES * each))
@@ -303,8 +303,8 @@ def _shape(who: str, size: Size) -> tuple[int, ...]:
 
 
 def _count(who: str, n: Any) -> int:
-    """Read how many are asked for."""
+    """Read a count."""
     count = operator.index(n)
     if count < 0:
-        raise ValueError(f"{who}: needs a number of 0 or more; got {n}.")
+        raise ValueError(f"{who}: needs a count of 0 or more; got {n}.")
     return count

@@ -1,4 +1,4 @@
-"""Keys: what tells one stream of random numbers from another."""
+"""Keys, which tell one stream of random numbers from another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import secrets
 __all__ = ["CHILD", "SEED", "block", "key_of"]
 
 _KEY_BITS = 64
-SEED, CHILD = 1, 2  # what keys are made with, apart from all numbers of all streams
+SEED, CHILD = 1, 2  # the blocks that keys are made of, distinct from those of all streams
 
 
 def key_of(seed: int | None) -> int:
@@ -28,7 +28,7 @@ def key_of(seed: int | None) -> int:
 
 
 def block(number: int, key: int, use: int = 0) -> tuple[int, int, int, int]:
-    """Give one block, as ``random.metal`` does; `use` is 0 for the blocks of a stream, and else for keys."""
+    """Return one block, as ``random.metal`` does; `use` is 0 for the blocks of a stream, other values make keys."""
     x, y, z, w = number & 0xFFFFFFFF, number >> 32, 0, use
     k, m = key & 0xFFFFFFFF, key >> 32
     for _ in range(10):
