@@ -11,11 +11,11 @@ from ...arrays.array import Array, empty
 from ...arrays.promotion import DTYPES, is_float, kind_of
 from ...program import Program
 from ..planning.reduction_plan import axes_of_view, plan_reduction
-from .copying import copied
+from .copying import copied, fill_with
 from .launcher import Launch
 from .programs import instantiated
 
-__all__ = ["ACCUMULATORS", "Monoid", "accumulator", "build", "reduced", "tag"]
+__all__ = ["ACCUMULATORS", "Monoid", "accumulator", "build", "reduced", "reduced_or", "tag"]
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]
@@ -137,6 +137,41 @@ def _run(stages: tuple[_Stage, ...], x: Array, shape: Shape, about: Array | floa
         stage.launch.start(x, value, out)
         x = out
     return x
+
+
+def _kept(x: Array, axes: Shape, *, keepdims: bool) -> tuple[int, ...]:
+    return tuple(1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes)
+
+
+def reduced_or(
+    x: Array, axes: Shape, monoid: Monoid, result: DType, *, keepdims: bool, nothing: Any = None, who: str = "",
+    **given: Any,
+) -> Array:
+    """Reduce some axes of any array.
+
+    Parameters
+    ----------
+    x, axes, monoid, result, **given
+        As for `reduced`.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+    nothing : number, optional
+        The result where there are no elements.
+    who : str
+        The op, for the error.
+
+    Raises
+    ------
+    ValueError
+        When there are no elements, and no result for that case.
+    """
+    shape = _kept(x, axes, keepdims=keepdims)
+    if 0 in x.shape:
+        if nothing is None and 0 not in shape:
+            raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, reduced over axes {axes}.")
+        return fill_with(empty(shape, result, x.engine), nothing or 0)
+    made = reduced(x, axes, monoid, result, **given)
+    return Array(made.block, result, shape, None, 0) if keepdims else made
 
 
 @functools.lru_cache(_PLANS)

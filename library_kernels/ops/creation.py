@@ -1,4 +1,4 @@
-"""Ops that make arrays: filled, counting, and with the shape of matrices.
+"""Ops that make arrays: filled, and counting.
 
 Names and semantics: Python array API standard 2024.12, "Creation functions".
 """
@@ -14,18 +14,17 @@ import numpy as np
 from ... import engine as engines
 from ...arrays.array import Array
 from ...arrays.array import empty as blank
-from ...arrays.convert import asarray, on
+from ...arrays.convert import asarray
 from ...arrays.promotion import DTYPES, as_dtype, is_float, kind_of
-from ..launching.copying import BITS, as_array, bits_of, contiguous, copied, fill_with
+from ..launching.copying import as_array, fill_with
 from ..launching.launcher import dispatch
 from ..launching.programs import with_macros
 from ..op import ALL, NUMERIC, op
 from ..planning.axes import shape_of
-from .views import broadcast_to, diagonal, reshape
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like", "tril",
-    "triu", "zeros", "zeros_like",
+    "arange", "empty", "empty_like", "full", "full_like", "linspace", "new_array", "ones", "ones_like", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 DType = np.dtype[Any]
@@ -34,7 +33,8 @@ Shape = tuple[int, ...]
 _FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int64)
 
 
-def _new(who: str, shape: Any, dtype: Any, device: str | None) -> Array:
+def new_array(who: str, shape: Any, dtype: Any, device: str | None) -> Array:
+    """Return an uninitialised array, by default of float32 on the engine in use."""
     return blank(shape_of(who, shape), _FLOAT if dtype is None else as_dtype(dtype, who), engines.named(device))
 
 
@@ -47,7 +47,7 @@ def _like(who: str, x: Any, dtype: Any, device: str | None) -> Array:
 @op("creation", reference=np.empty, dtypes=ALL, flops=0)
 def empty(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an uninitialised array."""
-    return _new("empty", shape, dtype, device)
+    return new_array("empty", shape, dtype, device)
 
 
 @op("creation", reference=np.empty_like, dtypes=ALL, flops=0)
@@ -59,7 +59,7 @@ def empty_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> 
 @op("creation", reference=np.zeros, dtypes=ALL, kernels=("copy.metal",), flops=0)
 def zeros(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an array of zeros, by default float32."""
-    return fill_with(_new("zeros", shape, dtype, device), 0)
+    return fill_with(new_array("zeros", shape, dtype, device), 0)
 
 
 @op(
@@ -83,7 +83,7 @@ def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> 
 )
 def ones(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an array of ones, by default float32."""
-    return fill_with(_new("ones", shape, dtype, device), 1)
+    return fill_with(new_array("ones", shape, dtype, device), 1)
 
 
 @op(
@@ -110,7 +110,7 @@ def full(shape: int | Shape, fill_value: Any, *, dtype: Any = None, device: str 
     value = asarray(fill_value, dtype=dtype, device=device).read()
     if value.ndim:
         raise TypeError(f"full: fill_value must be a number; got shape {value.shape}. Use mnb.broadcast_to.")
-    return fill_with(_new("full", shape, value.dtype, device), value)
+    return fill_with(new_array("full", shape, value.dtype, device), value)
 
 
 @op(
@@ -232,113 +232,3 @@ def linspace(
     gaps = count - 1 if endpoint else count
     step = end / gaps - first / gaps if gaps > 0 else 0.0
     return _floats(blank((count,), wanted, engines.named(device)), first, step, end if endpoint and gaps > 0 else None)
-
-
-@op(
-    "creation",
-    reference=np.eye,
-    dtypes=ALL,
-    kernels=("copy.metal",),
-    flops=0,
-)
-def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: str | None = None
-) -> Array:
-    """Return a matrix with ones on its k-th diagonal, zeros elsewhere.
-
-    Parameters
-    ----------
-    n_rows, n_cols : int
-        Its shape; square when the second is left out.
-    k : int
-        Diagonals above the main one are positive.
-    """
-    made = _new("eye", (n_rows, n_rows if n_cols is None else n_cols), dtype, device)
-    fill_with(diagonal(fill_with(made, 0), operator.index(k)), 1)
-    return made
-
-
-@op(
-    "creation",
-    reference=np.tril,
-    dtypes=ALL,
-    kernels=("triangle.metal",),
-    flops=0,
-)
-def tril(x: Array, /, *, k: int = 0) -> Array:
-    """Return the lower triangles of matrices, zeros above the k-th diagonal.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer than two axes.
-    """
-    return _part("tril", "lower", x, k)
-
-
-@op(
-    "creation",
-    reference=np.triu,
-    dtypes=ALL,
-    kernels=("triangle.metal",),
-    flops=0,
-)
-def triu(x: Array, /, *, k: int = 0) -> Array:
-    """Return the upper triangles of matrices, zeros below the k-th diagonal.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer than two axes.
-    """
-    return _part("triu", "upper", x, k)
-
-
-def _part(who: str, kernel: str, x: Any, k: int) -> Array:
-    x = as_array(who, x)
-    if x.ndim < 2:
-        raise ValueError(f"{who}: needs at least 2 axes; got shape {x.shape}.")
-    out = blank(x.shape, x.dtype, x.engine)
-    if out.size:
-        rows, columns = x.shape[-2:]
-        grid = (columns, rows, out.size // (rows * columns))
-        program = with_macros("triangle.metal", x.device, BITS=BITS[x.itemsize])
-        dispatch(program[kernel], bits_of(contiguous(x)), bits_of(out), operator.index(k), grid=grid)
-    return out
-
-
-@op("creation", reference=np.meshgrid, dtypes=ALL, kernels=("copy.metal",), numpy=(np.meshgrid,), flops=0)
-def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
-    """Return the coordinates of a grid: one array for each axis.
-
-    Parameters
-    ----------
-    *arrays : Array
-        Of one axis each.
-    indexing : {"xy", "ij"}
-        ``xy``: the first array runs along the second axis, as in pictures; ``ij``: along the first.
-
-    Raises
-    ------
-    ValueError
-    """
-    if indexing not in {"xy", "ij"}:
-        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij'; got {indexing!r}.")
-    given = [as_array("meshgrid", a) for a in arrays]
-    for a in given:
-        if a.ndim > 1 or a.dtype != given[0].dtype:
-            raise ValueError(f"meshgrid: needs arrays of one axis and one dtype; got {a.dtype} of shape {a.shape}.")
-        on(given[0].engine, "meshgrid", a)
-    swapped = indexing == "xy" and len(given) > 1
-    places = [1 - i if swapped and i < 2 else i for i in range(len(given))]
-    shape = [0] * len(given)
-    for a, place in zip(given, places, strict=True):
-        shape[place] = a.size
-    return [
-        copied(broadcast_to(_along(a, place, len(given)), tuple(shape))) for a, place in zip(given, places, strict=True)
-    ]
-
-
-def _along(x: Array, axis: int, rank: int) -> Array:
-    row: Array = reshape(x, tuple(x.size if d == axis else 1 for d in range(rank)))
-    return row
