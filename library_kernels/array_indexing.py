@@ -24,7 +24,7 @@ from .launching.programs import program
 from .launching.scatter import write
 from .ops.searching import along_axes
 
-__all__ = ["get", "put"]
+__all__ = ["assign", "get", "set_items"]
 
 _INT64 = np.dtype(np.int64)
 

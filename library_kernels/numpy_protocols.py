@@ -76,7 +76,7 @@ def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     label = f"np.{called.__name__}" + ("" if method == "__call__" else f".{method}")
     outs = options.pop("out", None) or (None,) * called.nout
     if options.pop("where", True) is not True:
-        raise TypeError(f"{label}: where=… is not for metalnb's arrays. Use mnb.where(mask, …, x).")
+        raise TypeError(f"{label}: where=… is not supported for metalnb's arrays. Use mnb.where(mask, …, x).")
     if method in {"reduce", "accumulate"}:
         name = (_REDUCE if method == "reduce" else _ACCUMULATE).get(called)
         return _put(_folded(label, name, inputs, options), outs)
@@ -255,7 +255,7 @@ def _meant(label: str, options: dict[str, Any]) -> dict[str, Any]:
     meant = {n: v for n, v in options.items() if n not in plain or v != plain[n]}
     if "initial" in meant or "casting" in meant or "order" in meant or "subok" in meant:
         raise TypeError(
-            f"{label}: {', '.join(sorted(meant))} is not for metalnb's arrays. Pass x.numpy() for NumPy's own."
+            f"{label}: {', '.join(sorted(meant))} is not supported for metalnb's arrays. Pass x.numpy() for NumPy's."
         )
     return meant
 
@@ -278,7 +278,7 @@ def _put(result: Any, out: Any) -> Any:
 
 def _copied(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if where is not True:
-        raise TypeError("np.copyto: where=… is not for metalnb's arrays. Use mnb.where(mask, src, dst).")
+        raise TypeError("np.copyto: where=… is not supported for metalnb's arrays. Use mnb.where(mask, src, dst).")
     if isinstance(dst, np.ndarray):
         np.copyto(dst, src.read(), casting)
         return

@@ -1,10 +1,10 @@
 """The record of an op: everything about it but its code, stated once.
 
 An op is one row. From the row come the function, its docstring, its tests (``tests/test_library.py``), its benchmark
-(``benchmarks/library.py``), its line in ``docs/ops.md`` and what NumPy's functions are answered with; what the tests
-call it with is in ``samples``. There are two ways to write a row:
+(``benchmarks/library.py``), its line in ``docs/ops.md``, and which of NumPy's functions it implements. The calls that
+the tests make are in ``samples``. There are two ways to write a row:
 
-* an elementwise op is an `Elementwise` (``elementwise.py``): a name, an MSL expression, a NumPy reference;
+* an elementwise op is an `Elementwise`: a name, an MSL expression, a NumPy reference;
 * any other op is a plain function of arrays under the decorator `op`::
 
       @op("reduction", reference=np.sum, dtypes=NUMERIC, kernels=("reduce.metal",))
@@ -20,13 +20,10 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..display import Source
 from .launching.programs import kernel_source
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "ALL", "BOOL", "FLOATS", "INTEGERS", "NUMERIC", "SIGNED", "UNSIGNED",

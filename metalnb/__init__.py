@@ -137,8 +137,8 @@ _LAZY = {
 }
 
 
-# What the rooms below are handed from above: the ops that arrays run, and the files that a cell can include. The kernel
-# library is loaded when the first op is asked for.
+# What lower rooms need from above: the ops that arrays run, and the files that a cell can include. The first op loads
+# the kernel library.
 def _implementation(name: str) -> Any:
     from .library_kernels.array_methods import find
 
@@ -166,7 +166,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _of_library(name: str) -> Any:
-    """Give an op, a dtype or a constant: the library is loaded when the first of them is asked for."""
+    """Return an op, a dtype or a constant; the first of them loads the library."""
     from importlib.util import find_spec
 
     private = name.startswith("_") and name not in _STANDARD

@@ -83,7 +83,7 @@ def test_what_is_wrong_is_told_in_the_expression(expression: str, options: dict[
 @pytest.mark.parametrize(("expression", "options", "message"), [
     ("1 + 2", {}, "has no operand"), ("x + out", {}, "'out' is a name that the kernel needs itself"),
     ("x", {"kinds": "fx"}, "kinds are letters of b, i, u, f; got 'fx'"),
-    ("x + y", {"operands": ("x", "y", "x")}, "'x' is named twice"),
+    ("x + y", {"operands": ("x", "y", "x")}, "'x' appears twice"),
     ("x", {"result": "int"}, "result is 'same' or 'bool'; got 'int'"),
     ("a + b + c + d + e + g", {}, "at most 5 operands"), ("x", {"name": "my op"}, "'my op' is a name"),
 ])  # fmt: skip

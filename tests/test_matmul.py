@@ -400,7 +400,7 @@ ERRORS = [
     (
         lambda: mnb.vecdot(mnb.ones((2, 3)), mnb.ones(3), axis=0),
         ValueError,
-        "vecdot: axis 0 of 2 and of 1 axes is not the same. Count from the end.",
+        "vecdot: axis 0 differs between arrays of 2 and 1 axes. Count it from the end.",
     ),
     (
         lambda: mnb.vecdot(mnb.ones(()), mnb.ones(3)),
@@ -425,7 +425,7 @@ ERRORS = [
     (
         lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((3, 2)), axes=((0, 1), (0,))),
         ValueError,
-        "tensordot: as many axes of the first array as of the second; got (0, 1) and (0,).",
+        "tensordot: needs as many axes of the first array as of the second; got (0, 1) and (0,).",
     ),
     (
         lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((3, 2)), axes=(0, 1, 2)),

@@ -290,7 +290,7 @@ def test_shapes(generator: Generator) -> None:
         (lambda g: g.shuffle(mnb.broadcast_to(mnb.ones(1), (3,))), ValueError, "shuffle: x is broadcast"),
         (lambda g: g.uniform(0, 1e6, dtype="float16"), ValueError, "float16 holds -65504 to 65504.*high=1000000"),
         (lambda g: g.uniform(-3e38, 3e38), ValueError, "the bounds may be 3.4e.38 apart"),
-        (lambda _: Generator(-1), ValueError, "seed: 0 or more; got -1"),
+        (lambda _: Generator(-1), ValueError, "seed: must be 0 or more; got -1"),
     ],
 )
 def test_what_is_refused(call: Any, error: type[Exception], says: str, generator: Generator) -> None:

@@ -280,5 +280,5 @@ def test_a_wrong_reduction_is_refused_where_it_is_made() -> None:
     assert caught.value.diagnostics[0].column == 5
     with pytest.raises(mnb.ArgumentError, match="init must be a number; got 'zero'"):
         mnb.reduction("a + b", init="zero")  # type: ignore[arg-type]
-    with pytest.raises(mnb.ArgumentError, match="name must be a name"):
+    with pytest.raises(mnb.ArgumentError, match="name must be an identifier"):
         mnb.reduction("a + b", init=0, name="two words")

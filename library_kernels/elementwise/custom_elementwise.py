@@ -156,7 +156,7 @@ def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], k
             raise ArgumentError(message)
     twice = [n for n in names if n in parameters or names.count(n) > 1]
     if twice:
-        raise ArgumentError(f"elementwise: {twice[0]!r} is named twice, among the operands and parameters.")
+        raise ArgumentError(f"elementwise: {twice[0]!r} appears twice among the operands and parameters.")
 
 
 def _read(op: Elementwise, kinds: str) -> None:

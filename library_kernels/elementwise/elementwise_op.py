@@ -233,7 +233,7 @@ class Elementwise(Op):
             raise ArgumentError(f"{self.name}: out repeats its elements (strides {out.strides}). Pass out.copy().")
         if result != out.dtype and not np.can_cast(result, out.dtype, "same_kind"):
             raise TypeError(f"{self.name}: a result of {result} does not fit into out of {out.dtype}. "
-                            f"Leave out out, or pass one of {result}.")  # fmt: skip
+                            f"Omit out, or pass one of {result}.")  # fmt: skip
 
 
 def strip(operand: Any, shape: tuple[int, ...]) -> Strip:

@@ -11,10 +11,7 @@ from ...arrays.array import Array, empty
 from ...engine.base import Grid
 from ...program import Program
 from ..planning.arg_reduction_plan import ArgReductionPlan, plan_arg_reduction
-from ..planning.cuts import (
-    grid_of_groups,
-    grid_of_threads,
-)
+from ..planning.cuts import grid_of_groups, grid_of_threads
 from .launcher import Launch
 from .programs import instantiated
 from .reduction_launch import tag

@@ -18,11 +18,9 @@ from .programs import program
 
 __all__ = ["check", "gather", "indices_of", "short"]
 
-_INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
+_INT64 = np.dtype(np.int64)
 _NONE = 0xFFFFFFFF
 _MOST = 1 << 32
-
-Shape = tuple[int, ...]
 
 
 def indices_of(who: str, indices: Any, engine: Engine) -> Array:
@@ -115,6 +113,3 @@ def short(who: str, n: int) -> None:
     """
     if n >= _MOST:
         raise ValueError(f"{who}: an axis of {n:,} is too long to be indexed; at most {_MOST - 1:,}.")
-
-
-# ---- The ops.

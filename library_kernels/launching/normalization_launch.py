@@ -88,7 +88,7 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
     """
     x = _floats(who, x)
     if x.ndim == 0:
-        raise ValueError(f"{who}: needs an axis to go along; got an array without axes.")
+        raise ValueError(f"{who}: needs an array with at least one axis; got shape ().")
     count = x.shape[-1]
     given = [None if p is None else as_array(who, p) for p in (weight, bias)]
     on(x.engine, who, *(p for p in given if p is not None))

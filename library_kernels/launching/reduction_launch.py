@@ -122,7 +122,7 @@ def reduced(
         x = copied(x.viewed(x.host.transpose((*(i for i in range(x.ndim) if i not in gone), *axes))))
         stages = _stages(x.dtype.itemsize, x.shape, x.strides, 0, tuple(range(len(shape), x.ndim)), form)
         if stages is None:
-            raise AssertionError("rows without gaps can be reduced")
+            raise AssertionError("contiguous rows can always be reduced")
     return _run(stages, x, shape, about)
 
 

@@ -97,7 +97,6 @@ def _as_summed(x: Array) -> Array:
     return x if is_float(x.dtype) else as_bits(x)
 
 
-# ---- The ops.
 def write(x: Array, indices: Array, values: Any, who: str, *, add: bool = False, axis: int = 0) -> None:
     """Scatter into the first axis of any array: values broadcast to the indices' shape and x's other axes."""
     rows = (*indices.shape, *x.shape[1:])

@@ -27,7 +27,6 @@ __all__ = [
     "zeros_like",
 ]  # fmt: skip
 
-DType = np.dtype[Any]
 Shape = tuple[int, ...]
 
 _FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int64)

@@ -89,7 +89,7 @@ class Reduction:
         self, combine: str, init: Any, map: str, finish: str, dtype: DType | None, name: str
     ) -> None:
         if not name.isidentifier():
-            raise ArgumentError(f"reduction: name must be a name; got {name!r}.")
+            raise ArgumentError(f"reduction: name must be an identifier; got {name!r}.")
         if not isinstance(init, (Real, np.bool_)):
             raise ArgumentError(f"{name}: init must be a number; got {init!r}.")
         self.name = self.__name__ = name

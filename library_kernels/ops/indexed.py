@@ -98,7 +98,7 @@ def _matched(who: str, x: Array, indices: Array, axis: int) -> tuple[Array, Arra
     try:
         common = np.broadcast_shapes(tuple(own), tuple(others))
     except ValueError:
-        raise ValueError(f"{who}: shapes {x.shape} and {indices.shape} differ on other axes than {axis}.") from None
+        raise ValueError(f"{who}: shapes {x.shape} and {indices.shape} differ on axes other than {axis}.") from None
     return tuple(copied(a, (*common[:axis], a.shape[axis], *common[axis + 1 :])) if a.shape[:axis] != common[:axis]
                  or a.shape[axis + 1 :] != common[axis + 1 :] else a for a in (x, indices))  # type: ignore[return-value]  # fmt: skip
 
@@ -204,7 +204,7 @@ def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Arr
         raise ValueError(f"scatter_add: indices have one axis; got shape {found.shape}.")
     given = values if isinstance(values, (Array, np.ndarray, np.generic)) else np.asarray(values)
     if is_float(given.dtype) and not is_float(x.dtype):
-        raise TypeError(f"scatter_add: adding floats to an array of {x.dtype} would cut them off. "
+        raise TypeError(f"scatter_add: adding floats to an array of {x.dtype} would truncate them. "
                         f"Pass x.astype(mnb.float32), or values of {x.dtype}.")  # fmt: skip
     out = copied(x.viewed(np.moveaxis(x.host, axis, 0)))
     write(out, found, _fronted("scatter_add", x, values, axis), "scatter_add", add=True, axis=axis)

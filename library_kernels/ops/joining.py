@@ -55,7 +55,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
         if a.ndim != first.ndim or any(
             n != m for d, (n, m) in enumerate(zip(a.shape, first.shape, strict=True)) if d != along
         ):
-            raise ValueError(f"concat: shapes {first.shape} and {a.shape} must be equal but for axis {along}.")
+            raise ValueError(f"concat: shapes {first.shape} and {a.shape} must be equal except on axis {along}.")
     shape = tuple(sum(a.shape[d] for a in given) if d == along else n for d, n in enumerate(first.shape))
     out = _made("concat", given, shape)
     place = 0
@@ -70,7 +70,7 @@ def _several(who: str, arrays: Any) -> list[Array]:
         raise TypeError(f"{who}: takes a sequence of arrays; got {type(arrays).__name__}.")
     given = [as_array(who, a) for a in arrays]
     if not given:
-        raise ValueError(f"{who}: needs an array at least; got none.")
+        raise ValueError(f"{who}: needs at least one array; got none.")
     on(given[0].engine, who, *given)
     return given
 

@@ -160,7 +160,8 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     least = min(a.ndim, b.ndim)
     number = axis_of("vecdot", axis, least) - least
     if operator.index(axis) >= 0 and a.ndim != b.ndim:
-        raise ValueError(f"vecdot: axis {axis} of {a.ndim} and of {b.ndim} axes is not the same. Count from the end.")
+        message = f"vecdot: axis {axis} differs between arrays of {a.ndim} and {b.ndim} axes. Count it from the end."
+        raise ValueError(message)
     if a.shape[number] != b.shape[number]:
         raise ValueError(
             f"vecdot: axis {axis} of the first array, {a.shape[number]}, must match that of the second, "
@@ -218,7 +219,8 @@ def _paired(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
         raise ValueError(f"tensordot: axes is an integer or a pair of axes; got {axes!r}.")
     one, other = axes_of("tensordot", pair[0], a.ndim), axes_of("tensordot", pair[1], b.ndim)
     if len(one) != len(other):
-        raise ValueError(f"tensordot: as many axes of the first array as of the second; got {pair[0]} and {pair[1]}.")
+        message = f"tensordot: needs as many axes of the first array as of the second; got {pair[0]} and {pair[1]}."
+        raise ValueError(message)
     return one, other
 
 

@@ -18,7 +18,6 @@ from .views import diagonal
 __all__ = ["TOTAL_TOLERANCE", "all", "any", "count_nonzero", "max", "min", "prod", "sum", "total_dtype", "trace"]
 
 DType = np.dtype[Any]
-Axes = tuple[int, ...]
 
 _BOOL, _INT, _UINT = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.uint64)
 _FILE = ("reduce.metal",)

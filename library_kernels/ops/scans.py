@@ -17,8 +17,6 @@ from .reductions import total_dtype
 
 __all__ = ["cumulative_prod", "cumulative_sum"]
 
-DType = np.dtype[Any]
-
 
 def _running(who: str, functor: str, x: Any, axis: Any, dtype: Any, *, include_initial: bool) -> Array:
     x = as_array(who, x)
@@ -27,7 +25,7 @@ def _running(who: str, functor: str, x: Any, axis: Any, dtype: Any, *, include_i
             raise ValueError(f"{who}: axis must be given for an array of {x.ndim} axes. Pass axis=-1, or a flat array.")
         axis = 0
     if x.ndim == 0:
-        raise ValueError(f"{who}: an array without axes has nothing to run along. Pass mnb.reshape(x, (1,)).")
+        raise ValueError(f"{who}: needs an array with at least one axis; got shape (). Pass mnb.reshape(x, (1,)).")
     at = axis_of(who, axis, x.ndim)
     result = total_dtype(x.dtype, dtype, who)
     if is_float(x.dtype) and not is_float(result):

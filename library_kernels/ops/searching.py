@@ -21,10 +21,9 @@ from ..planning.axes import axis_of
 
 __all__ = ["along_axes", "argmax", "argmin", "nonzero", "searchsorted"]
 
-_INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
+_INT64 = np.dtype(np.int64)
 
 
-# ---- The ops.
 @op(
     "searching", reference=np.searchsorted, dtypes=ALL, kernels=("search.metal", "order.h"),
     numpy=(np.searchsorted,), flops=0,
@@ -133,9 +132,6 @@ def along_axes(places: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
     return (places, *reversed(axes))
 
 
-_INT = np.dtype(np.int64)
-
-
 def _place_of(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
     x = as_array(who, x)
     if not x.contiguous:
@@ -150,10 +146,10 @@ def _place_of(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Arr
         outer = int(np.prod(x.shape[:at], dtype=np.int64))
         shape = x.shape[:at] + (1,) * keepdims + x.shape[at + 1 :]
     if 0 in shape:
-        return empty(shape, _INT, x.engine)
+        return empty(shape, _INT64, x.engine)
     if count == 0:
         raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, axis {axis}.")
-    out = empty(shape, _INT, x.engine)
+    out = empty(shape, _INT64, x.engine)
     return arg_reduced(order, x, (outer, count, width), out)
 
 

@@ -135,7 +135,6 @@ def _thinning(x: Array) -> Program:
     return program("thin_serial.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
 
 
-# ---- The ops.
 def _reference(*options: str) -> Callable[[Any], Any]:
     def reference(x: Any) -> Any:
         find: Any = np.unique

@@ -16,7 +16,6 @@ from ..planning.axes import axis_of
 __all__ = ["argsort", "sort"]
 
 
-# ---- The ops.
 def _argsorted(x: Any, axis: int = -1, *, descending: bool = False) -> Any:
     """NumPy's stable argsort; descending, equal elements keep their order all the same, and NaN comes first."""
     if not descending:

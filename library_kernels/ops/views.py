@@ -62,7 +62,7 @@ def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Arr
     sizes = _closed(x, shape_of("reshape", shape, open_axis=True))
     strides = reshaped(x.shape, x.strides, sizes, x.dtype.itemsize)
     if strides is None and copy is False:
-        raise ValueError(f"reshape: {x.shape} with strides {x.strides} cannot be seen as {sizes}; got copy=False.")
+        raise ValueError(f"reshape: {x.shape} with strides {x.strides} cannot be viewed as {sizes}; got copy=False.")
     if strides is None or copy:
         return Array(copied(x).block, x.dtype, sizes, None, 0)
     return Array(x.block, x.dtype, sizes, strides, x.offset)
@@ -268,7 +268,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """
     x = as_array("unstack", x)
     if not x.ndim:
-        raise ValueError("unstack: needs an axis; got an array without axes.")
+        raise ValueError("unstack: needs an array with at least one axis; got shape ().")
     return tuple(moveaxis(x, axis_of("unstack", axis, x.ndim), 0))
 
 

@@ -18,7 +18,7 @@ from .cuts import (
     grid_of_groups,
     grid_of_threads,
     record,
-)
+)  # fmt: skip
 
 __all__ = [
     "Axis",
@@ -34,7 +34,6 @@ _ALONE = 512  # reductions for which a thread goes through more than a few eleme
 _LAID_OUT = 1024  # columns that narrow rows are laid end to end for
 
 _FORMAT = struct.Struct("<4q7If")
-
 
 
 class Axis(NamedTuple):

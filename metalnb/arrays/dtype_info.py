@@ -147,7 +147,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     scalars = [a for a in arrays_and_dtypes if type(a) in {bool, int, float}]
     strong = [_dtype_of(a, "result_type") for a in arrays_and_dtypes if type(a) not in {bool, int, float}]
     if not strong:
-        raise ValueError(f"result_type: needs an array or a dtype at least; got {arrays_and_dtypes}.")
+        raise ValueError(f"result_type: needs at least one array or dtype; got {arrays_and_dtypes}.")
     found = strong[0]
     for other in strong[1:]:
         found = common(found, other, "result_type")

@@ -233,7 +233,7 @@ class Generator:
     def _weighted(self, n: int, p: Any, shape: tuple[int, ...], *, replace: bool) -> Array:
         weights = np.asarray(p.read() if isinstance(p, Array) else p, np.float64)
         if not replace:
-            raise ValueError("choice: p works with replacement only.")
+            raise ValueError("choice: p can only be used with replacement.")
         if weights.shape != (n,) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-6:
             raise ValueError(f"choice: p must be {n} numbers, 0 or more, that sum to 1; got shape {weights.shape}.")
         # Bounds as 64-bit fractions: float32 would not tell rare ones apart.

@@ -17,7 +17,7 @@ def key_of(seed: int | None) -> int:
         return secrets.randbits(_KEY_BITS)
     number = operator.index(seed)
     if number < 0:
-        raise ValueError(f"seed: 0 or more; got {seed}.")
+        raise ValueError(f"seed: must be 0 or more; got {seed}.")
     key = 0
     while True:
         words = block(number & 0xFFFFFFFFFFFFFFFF, key, SEED)
