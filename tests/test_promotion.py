@@ -67,7 +67,7 @@ def test_result_type_takes_arrays_dtypes_and_numbers() -> None:
     assert mnb.result_type(mnb.ones(2), mnb.int8, 1, 2.5, True) == np.float32
     assert mnb.result_type("int8", "uint8", "int32") == np.int32
     for bad in ((), (1,), (1.0, True)):
-        with pytest.raises(ValueError, match="result_type: needs an array or a dtype"):
+        with pytest.raises(ValueError, match="result_type: needs at least one array or dtype"):
             mnb.result_type(*bad)
 
 
