@@ -26,7 +26,9 @@ from report import Row, interleaved, machine, median, show
 
 import metalnb as mnb
 from metalnb.library_kernels import table
-from metalnb.library_kernels.op import Op, Sample
+from metalnb.library_kernels.op import Op
+from metalnb.library_kernels.samples.by_op import bench_of
+from metalnb.library_kernels.samples.op_sample import Sample
 
 COPY = """
 kernel void copy(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }
@@ -127,9 +129,9 @@ def every(names: list[str], runs: int, n: int) -> Iterator[Measured]:
     x, y = (mnb.asarray(np.zeros(n, np.float32), copy=True).numpy() for _ in range(2))
     ready = mnb.compile(COPY).copy.prepare(x, y, grid=n, threadgroup=1024)
     for op in table.ops().values():
-        sample = op.row.bench(rng, n) if op.row.bench and (not names or op.name in names) else None
-        if sample is not None:
-            yield measured(op, sample, runs, ready.run, 2 * x.nbytes)
+        bench = bench_of(op)
+        if bench is not None and (not names or op.name in names):
+            yield measured(op, bench(rng, n), runs, ready.run, 2 * x.nbytes)
 
 
 def line(m: Measured) -> str:

@@ -5,25 +5,14 @@ The Metal is in the folder ``metal``. To be read first, each with its idea in th
 ``gather.metal``, ``random.metal``. Any of them can be included in a cell, ``#include <metalnb/reduce.metal>``, and so
 can what they share: ``storage.h``, ``special.h``, ….
 
-Rows, where an op is declared once
-    elementary.py arithmetic.py activations.py        elementwise: a line each
-    reductions.py placing.py scans.py normal.py       one number of many; running sums; softmax and norms
-    linear.py                                         products
-    sorting.py searching.py distinct.py               order
-    gathering.py scattering.py                        by indices
-    creation.py moving.py shapes.py joining.py        arrays from nothing, from others, and views
-What a row is, and all of them
-    op.py table.py namespace.py numpy_protocols.py
-From a call to a dispatch
-    elementwise.py formula.py operands.py walk.py     elementwise ops
-    folds.py reducing.py                              reductions
-    product_plan.py product.py                        products
-    indexing.py advanced.py                           x[key]
-    dispatch.py build.py bits.py axes.py reshaping.py what they share
-Ops of a user's own
-    expressions.py monoid.py
-What rows are tested, timed and described with
-    samples.py reduction_samples.py linear_samples.py describe.py
+Comes in: arrays and a call. Goes out: arrays, filled by kernels that have been started. A call goes down through the
+folders: ``elementwise`` and ``ops`` declare the ops, ``planning`` works out dispatches from shapes alone, ``launching``
+starts them. ``samples`` is for tests and benchmarks; no other folder imports it.
+
+op.py docstrings.py table.py namespace.py
+    What an op is, what its docstring says, all of them by name, and the names at the top of `metalnb`.
+array_methods.py array_indexing.py numpy_protocols.py
+    What arrays call: operators and methods, ``x[key]``, NumPy's functions.
 """
 
 if __name__ == "library_kernels":

@@ -10,16 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.inspection import Namespace
-from ..arrays.types import DTYPES, bfloat16
+from .. import engine as engines
+from ..arrays.dtype_info import isdtype
+from ..arrays.promotion import DTYPES, bfloat16
 from . import table
+from .planning.elementwise_plan import RANK
 
-__all__ = ["find", "names"]
+__all__ = ["Namespace", "find", "names"]
+
+# The standard's own dtypes; float16 and bfloat16 are further ones, as it allows.
+_STANDARD = tuple(name for name in DTYPES if name not in {"float16", "bfloat16"})
 
 # Source: Python array API standard 2024.12, "Constants" and "Inspection".
 _CONSTANTS = {
     "__array_api_version__": "2024.12",
-    "__array_namespace_info__": Namespace,
     "e": math.e,
     "inf": math.inf,
     "nan": math.nan,
@@ -29,7 +33,7 @@ _CONSTANTS = {
 
 
 def find(name: str) -> Any:
-    """Give what a name of the namespace stands for.
+    """Return the object behind a name of the namespace.
 
     Raises
     ------
@@ -47,15 +51,48 @@ def find(name: str) -> Any:
 
 
 def names() -> tuple[str, ...]:
-    """Give all names."""
+    """Return all names."""
     return (*_known(), "bfloat16")
 
 
 @functools.cache
 def _known() -> Mapping[str, Any]:
     ops = table.ops().values()
-    found: dict[str, Any] = dict(_CONSTANTS)
+    found: dict[str, Any] = {**_CONSTANTS, "__array_namespace_info__": Namespace}
     found |= {name: np.dtype(name) for name in DTYPES if name != "bfloat16"}
     found |= {alias: op for op in ops for alias in op.row.aliases}
     found |= {op.name: op for op in ops}
     return MappingProxyType(found)
+
+
+class Namespace:
+    """What the namespace can do (array API, "Inspection"); from `metalnb.__array_namespace_info__`."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return the optional features of the standard: boolean indexing, data-dependent shapes, the most axes."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": RANK}
+
+    def default_device(self) -> str:
+        """Return the name of the engine in use."""
+        return engines.current().name
+
+    def devices(self) -> list[str]:
+        """Return the names of the engines that can run here."""
+        return [name for name, status in engines.engines().items() if status.available]
+
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
+        """Return the dtypes that Python's numbers become; complex numbers are not supported."""
+        _check_device(device)
+        names = {"real floating": "float32", "integral": "int64", "indexing": "int64"}
+        return {use: np.dtype(name) for use, name in names.items()}
+
+    def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
+        """Return the standard's dtypes that arrays can have, by name; `kind` as for `isdtype`."""
+        _check_device(device)
+        found = {name: np.dtype(name) for name in _STANDARD}
+        return found if kind is None else {n: d for n, d in found.items() if isdtype(d, kind)}
+
+
+def _check_device(device: str | None) -> None:
+    if device is not None:
+        engines.named(device)

@@ -1,7 +1,7 @@
-"""What NumPy's functions do with arrays: ``np.sum(a)`` runs the op of the library that answers for it.
+"""What NumPy's functions do with arrays: ``np.sum(a)`` runs the op of the library that implements it.
 
-Which op that is, its row says (`Row.reference` and `Row.numpy`). Nothing is turned into NumPy's arrays in silence: what
-no op answers for is refused, with the way to ask for it.
+Which op that is, its row says (`Row.reference` and `Row.numpy`). Arrays are never converted to
+NumPy's silently: a function without an op is refused, and the message says how to ask for NumPy's own.
 
 Sources: NEP 13 (``__array_ufunc__``) and NEP 18 (``__array_function__``).
 """
@@ -17,9 +17,10 @@ import numpy as np
 
 from ..arrays.array import Array
 from ..arrays.convert import asarray
-from ..arrays.types import as_dtype, weak
-from . import indexing, linear, table
+from ..arrays.promotion import as_dtype, weak
+from . import array_indexing, table
 from .op import Op
+from .ops import linear_algebra
 
 __all__ = ["function", "ufunc"]
 
@@ -49,14 +50,14 @@ _METHODS: dict[Any, Callable[..., Any]] = {
     np.atleast_1d: lambda *arrays: _deep(1, arrays),
     np.atleast_2d: lambda *arrays: _deep(2, arrays),
     np.copy: lambda a: a.copy(),
-    np.dot: linear.dot,
+    np.dot: linear_algebra.dot,
     np.hstack: lambda tup: _joined([_deep(1, (a,)) for a in tup], 1),
-    np.inner: linear.inner,
+    np.inner: linear_algebra.inner,
     np.ravel: lambda a: a.ravel(),
     np.squeeze: lambda a, axis=None: a.squeeze(axis),
     np.vstack: lambda tup: _joined([_deep(2, (a,)) for a in tup], 0),
 }
-# Functions that look at arrays and give no array: they look at the memory itself.
+# Functions that read arrays and return none: they read the memory itself.
 _LOOKING = frozenset({
     np.allclose, np.array2string, np.array_equal, np.array_equiv, np.array_repr, np.array_str, np.can_cast,
     np.iscomplexobj, np.isrealobj, np.may_share_memory, np.ndim, np.result_type, np.save, np.savetxt, np.savez,
@@ -75,7 +76,7 @@ def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     label = f"np.{called.__name__}" + ("" if method == "__call__" else f".{method}")
     outs = options.pop("out", None) or (None,) * called.nout
     if options.pop("where", True) is not True:
-        raise TypeError(f"{label}: where=… is not for metalnb's arrays. Use mnb.where(mask, …, x).")
+        raise TypeError(f"{label}: where=… is not supported for metalnb's arrays. Use mnb.where(mask, …, x).")
     if method in {"reduce", "accumulate"}:
         name = (_REDUCE if method == "reduce" else _ACCUMULATE).get(called)
         return _put(_folded(label, name, inputs, options), outs)
@@ -94,7 +95,7 @@ def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
 
 
 def _called(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Call an op for a ufunc; its dtype is what is computed in, and what comes out."""
+    """Call an op for a ufunc; `dtype` is the dtype of the computation and of the result."""
     given = dict(options)
     asked = given.pop("dtype", None)
     meant = _meant(label, given)
@@ -105,7 +106,7 @@ def _called(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]
         inputs = tuple(_cast(label, x, dtype) for x in inputs)
     result = op(*inputs, **meant)
     if result.dtype != dtype:
-        raise TypeError(f"{label}: of these the result is {result.dtype}; dtype={dtype} was asked for. "
+        raise TypeError(f"{label}: the result has dtype {result.dtype}; dtype={dtype} was asked for. "
                         "Leave dtype out, and use .astype(…).")  # fmt: skip
     return result
 
@@ -113,12 +114,12 @@ def _called(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]
 def _cast(label: str, x: Any, dtype: np.dtype[Any]) -> Any:
     if not _fits(x, dtype, "same_kind"):
         given = x.dtype if hasattr(x, "dtype") else repr(x)
-        raise TypeError(f"{label}: {given} is not narrowed to dtype={dtype} in silence. Pass x.astype({dtype.name!r}).")
+        raise TypeError(f"{label}: {given} is not narrowed to dtype={dtype} silently. Pass x.astype({dtype.name!r}).")
     return x.astype(dtype) if hasattr(x, "astype") else x
 
 
 def _fits(x: Any, dtype: np.dtype[Any], casting: Any) -> bool:
-    """Tell whether a dtype may hold what is given; Python's numbers have a kind and no size."""
+    """Return whether a dtype can hold a value; Python's numbers have a kind but no size."""
     if type(x) in {bool, int, float}:
         return casting == "unsafe" or weak(x, dtype) == dtype
     return bool(np.can_cast(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype, dtype, casting))
@@ -160,7 +161,7 @@ def function(called: Callable[..., Any], args: tuple[Any, ...], options: dict[st
 
 
 def _plainly(label: str, called: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-    """Call a method for what NumPy's function was called with; options that say what is so anyhow are left out."""
+    """Call a method for what NumPy's function was called with; options that change nothing are left out."""
     defaults = {name: default for _, name, _, default in _words(called, (), given)}
     meant = {name: value for name, value in given.items() if not _same(value, defaults[name])}
     try:
@@ -186,7 +187,7 @@ def _asked(label: str, called: Callable[..., Any], op: Op, args: tuple[Any, ...]
         elif place < most:
             if value is not default:
                 by_place[place] = value
-        elif word == "kind":  # every sort is stable, whatever is asked for
+        elif word == "kind":  # every sort is stable
             continue
         elif not _same(value, default):
             raise TypeError(f"{label}: metalnb.{op.name} has no {word!r} (got {value!r}); it is {op.__signature__}.")
@@ -194,14 +195,14 @@ def _asked(label: str, called: Callable[..., Any], op: Op, args: tuple[Any, ...]
 
 
 def _same(value: Any, default: Any) -> bool:
-    """Tell whether a value is a default: an array never is."""
+    """Return whether a value is the default; an array never is."""
     return value is default or (type(value) is type(default) and isinstance(value, (str, int)) and value == default)
 
 
 def _words(
     called: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, Any, Any]]:
-    """Give each argument with the place, the name and the default of NumPy's parameter."""
+    """Yield each argument with the position, the name and the default of NumPy's parameter."""
     nowhere = 1 << 16  # the place of what goes by name only
     try:
         parameters = list(inspect.signature(called).parameters.values())
@@ -216,7 +217,7 @@ def _words(
         names = ("",) * len(args)
     for i, (name, value) in enumerate(zip(names, args, strict=False)):
         yield i, name, value, defaults.get(name)
-    placed = names[: len(args)]  # what is given by position stands before our own defaults
+    placed = names[: len(args)]  # positional arguments win over our own defaults
     for name, value in given.items():
         if name not in placed:
             yield names.index(name) if name in names else nowhere, name, value, defaults.get(name)
@@ -224,7 +225,7 @@ def _words(
 
 @functools.cache
 def _answers() -> Mapping[Any, Op]:
-    """Which op answers for which of NumPy's functions; the one of the same name where there are two."""
+    """Map NumPy's functions to the ops that implement them; of two, to the one of the same name."""
     found: dict[Any, Op] = {}
     for op in table.ops().values():
         for candidate in (op.row.reference, *op.row.numpy):
@@ -249,12 +250,12 @@ def _unknown(label: str) -> TypeError:
 
 
 def _meant(label: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Leave out options that say what is so anyhow."""
+    """Leave out options that change nothing."""
     plain = {"casting": "same_kind", "order": "K", "subok": True, "keepdims": False, "dtype": None}
     meant = {n: v for n, v in options.items() if n not in plain or v != plain[n]}
     if "initial" in meant or "casting" in meant or "order" in meant or "subok" in meant:
         raise TypeError(
-            f"{label}: {', '.join(sorted(meant))} is not for metalnb's arrays. Pass x.numpy() for NumPy's own."
+            f"{label}: {', '.join(sorted(meant))} is not supported for metalnb's arrays. Pass x.numpy() for NumPy's."
         )
     return meant
 
@@ -271,13 +272,13 @@ def _put(result: Any, out: Any) -> Any:
         if result.shape != out.shape or not np.can_cast(result.dtype, out.dtype, "same_kind"):
             message = f"out is {out.dtype} of shape {out.shape}; the result is {result.dtype} of shape {result.shape}."
             raise TypeError(message)
-        indexing.assign(out, result)
+        array_indexing.assign(out, result)
     return out
 
 
 def _copied(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if where is not True:
-        raise TypeError("np.copyto: where=… is not for metalnb's arrays. Use mnb.where(mask, src, dst).")
+        raise TypeError("np.copyto: where=… is not supported for metalnb's arrays. Use mnb.where(mask, src, dst).")
     if isinstance(dst, np.ndarray):
         np.copyto(dst, src.read(), casting)
         return
@@ -285,11 +286,11 @@ def _copied(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         given = src.dtype if hasattr(src, "dtype") else repr(src)
         raise TypeError(f"np.copyto: {given} is not cast to {dst.dtype} by casting={casting!r}. "
                         "Pass src.astype(…), or casting='unsafe'.")  # fmt: skip
-    indexing.assign(dst, src)
+    array_indexing.assign(dst, src)
 
 
 def _deep(rank: int, arrays: tuple[Any, ...]) -> Any:
-    """Give arrays with at least so many axes, new ones before their own."""
+    """Return arrays with at least `rank` axes, new ones first."""
     made = tuple(a.reshape((1,) * (rank - a.ndim) + a.shape) if a.ndim < rank else a for a in arrays)
     return made[0] if len(made) == 1 else made
 
@@ -299,7 +300,7 @@ def _joined(arrays: list[Array], axis: int) -> Any:
 
 
 def _seen(value: Any) -> Any:
-    """See the arrays in an argument as NumPy's, for the time of a call."""
+    """View the arrays in an argument as NumPy's, for the duration of a call."""
     if isinstance(value, Array):
         return value.read()
     if isinstance(value, (list, tuple)):

@@ -1,13 +1,13 @@
-"""The record of an op: everything about it that is not its code, said once.
+"""The record of an op: everything about it but its code, stated once.
 
 An op is one row. From the row come the function, its docstring, its tests (``tests/test_library.py``), its benchmark
-(``benchmarks/library.py``), its line in ``docs/ops.md`` and what NumPy's functions are answered with. There are two
-ways to write a row:
+(``benchmarks/library.py``), its line in ``docs/ops.md``, and which of NumPy's functions it implements. The calls that
+the tests make are in ``samples``. There are two ways to write a row:
 
-* an elementwise op is an `Elementwise` (``elementwise.py``): a name, an MSL expression, a NumPy reference;
+* an elementwise op is an `Elementwise`: a name, an MSL expression, a NumPy reference;
 * any other op is a plain function of arrays under the decorator `op`::
 
-      @op("reduction", reference=np.sum, samples=rows, dtypes=NUMERIC, kernels=("reduce.metal",))
+      @op("reduction", reference=np.sum, dtypes=NUMERIC, kernels=("reduce.metal",))
       def sum(x, /, *, axis=None, dtype=None, keepdims=False):
           '''Sum of the elements. …'''
 
@@ -18,23 +18,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..display import Source
-
-if TYPE_CHECKING:
-    import numpy as np
+from .launching.programs import kernel_source
 
 __all__ = [
     "ALL", "BOOL", "FLOATS", "INTEGERS", "NUMERIC", "SIGNED", "UNSIGNED",
-    "Op", "Row", "Sample", "Traffic", "kernel_source", "op",
+    "LeastTraffic", "Op", "OpRow", "op",
 ]  # fmt: skip
-
-_METAL = Path(__file__).parent / "metal"
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -45,22 +39,7 @@ NUMERIC = INTEGERS + FLOATS
 ALL = BOOL + NUMERIC
 
 
-class Sample(NamedTuple):
-    """One call to test an op with: NumPy arrays, which the test turns into arrays of every layout.
-
-    Attributes
-    ----------
-    args : tuple
-        NumPy arrays and plain values, by position.
-    options : mapping of str to value
-        Keyword arguments.
-    """
-
-    args: tuple[Any, ...]
-    options: Mapping[str, Any] = MappingProxyType({})
-
-
-class Traffic(NamedTuple):
+class LeastTraffic(NamedTuple):
     """What a call must move and compute at least.
 
     Attributes
@@ -75,12 +54,9 @@ class Traffic(NamedTuple):
     flops: int = 0
 
 
-Samples = Callable[["np.random.Generator", str], Iterable[Sample]]
-
-
 @dataclass(frozen=True)
-class Row:
-    """What is said of an op.
+class OpRow:
+    """The description of an op.
 
     Attributes
     ----------
@@ -90,8 +66,6 @@ class Row:
         The same op in NumPy: it is given float64 where the op has floats.
     dtypes : tuple of str
         What it takes.
-    samples : callable, optional
-        ``samples(rng, dtype)`` gives calls to test it with.
     tolerance : mapping of str to float
         Allowed error for each floating dtype, in units in the last place of that dtype at the result's size;
         integers are exact.
@@ -100,11 +74,9 @@ class Row:
     aliases : tuple of str
         Further names of the function.
     numpy : tuple of callable
-        Functions of NumPy that it answers for, the reference among them unless it is one of metalnb's.
+        NumPy's functions that it implements; the reference too, where that is NumPy's.
     flops : float
         Arithmetic operations for each element of the result.
-    bench : callable, optional
-        ``bench(rng, n)`` gives the `Sample` to be timed with about `n` elements; None for an op that is not.
     cite : str
         Where its meaning is defined, if not in the array API standard under its name.
     native : bool
@@ -119,13 +91,11 @@ class Row:
     family: str
     reference: Callable[..., Any]
     dtypes: tuple[str, ...] = ALL
-    samples: Samples | None = None
     tolerance: Mapping[str, float] = field(default_factory=dict)
     kernels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     numpy: tuple[Callable[..., Any], ...] = ()
     flops: float = 1
-    bench: Callable[..., Sample | None] | None = None
     cite: str = ""
     native: bool = False
     parts: tuple[Op, ...] = ()
@@ -133,11 +103,11 @@ class Row:
 
 
 class Op:
-    """A function of the library: call it with arrays. `row` is what is known of it, `source` the MSL it runs."""
+    """A function of the library: call it with arrays. `row` describes it, `source` is the MSL that it runs."""
 
     __name__: str
 
-    def __init__(self, function: Callable[..., Any], row: Row) -> None:
+    def __init__(self, function: Callable[..., Any], row: OpRow) -> None:
         functools.update_wrapper(self, function)
         self.row = row
         self.__signature__ = inspect.signature(function)
@@ -159,16 +129,16 @@ class Op:
         return Source("\n".join([*(p.source for p in self.row.parts), *(kernel_source(k) for k in self.row.kernels)]))
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Start the op; give the arrays that it fills."""
+        """Start the op; return the arrays that it fills."""
         return self._function(*args, **options)
 
-    def __metal_traffic__(self, *args: Any, **options: Any) -> Traffic:
-        """Tell what a call moves at least: the arrays it is given, and those it gives."""
+    def __metal_traffic__(self, *args: Any, **options: Any) -> LeastTraffic:
+        """Return the least that a call must move: the arrays it takes and those it returns."""
         result = self(*args, **options)
         given = [a for a in (*args, *options.values()) if hasattr(a, "nbytes")]
         made = [r for r in (result if isinstance(result, tuple) else (result,)) if hasattr(r, "nbytes")]
         count = max((a.size for a in (*given, *made)), default=0)
-        return Traffic(sum(a.nbytes for a in (*given, *made)), int(self.row.flops * count))
+        return LeastTraffic(sum(a.nbytes for a in (*given, *made)), int(self.row.flops * count))
 
     def __repr__(self) -> str:
         return f"<metalnb.{self.name}{self.__signature__}: {self.doc}>"
@@ -178,15 +148,9 @@ class Op:
 
 
 def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Make a function an op: see `Row` for what is to be said of it."""
+    """Make a function an op; `OpRow` lists what can be said of it."""
 
     def made(function: Callable[..., Any]) -> Op:
-        return Op(function, Row(family, **row))
+        return Op(function, OpRow(family, **row))
 
     return made
-
-
-@functools.cache
-def kernel_source(name: str) -> str:
-    """Give the text of one of the library's files of Metal."""
-    return (_METAL / name).read_text("utf-8")

@@ -15,14 +15,15 @@ __all__ = ["MODULES", "op", "ops"]
 # Modules that hold rows: `Elementwise` records in a tuple ROWS, or functions under the decorator `op`; a name
 # with an underscore before it is a part of another op.
 MODULES = (
-    "elementary", "moving", "shapes", "joining", "creation", "arithmetic", "activations", "sorting", "gathering",
-    "searching", "distinct", "scattering", "reductions", "placing", "scans", "normal", "linear",
+    "elementwise.unary", "ops.conversion", "ops.views", "ops.joining", "ops.creation", "ops.matrices",
+    "elementwise.binary", "elementwise.activations", "ops.sorting", "ops.indexed", "ops.reductions", "ops.statistics",
+    "ops.searching", "ops.sets", "ops.scans", "ops.normalization", "ops.linear_algebra",
 )
 
 
 @functools.cache
 def ops() -> Mapping[str, Op]:
-    """Give every op by its name."""
+    """Return every op by its name."""
     found: dict[str, Op] = {}
     for name in MODULES:
         module = importlib.import_module(f".{name}", __package__)
@@ -36,7 +37,7 @@ def ops() -> Mapping[str, Op]:
 
 @functools.cache
 def op(name: str) -> Op:
-    """Give one op by its name or an alias of it.
+    """Return one op by its name or an alias of it.
 
     Raises
     ------

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import library_includes as _library_includes
+from .arrays.implementations import implementations as _implementations
 from .errors import (
     ArgumentError,
     CompileError,
@@ -25,21 +28,21 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .arrays.convert import array as array
     from .arrays.convert import asarray as asarray
     from .arrays.convert import from_dlpack as from_dlpack
-    from .arrays.inspection import can_cast as can_cast
-    from .arrays.inspection import finfo as finfo
-    from .arrays.inspection import iinfo as iinfo
-    from .arrays.inspection import isdtype as isdtype
-    from .arrays.inspection import result_type as result_type
-    from .arrays.memory import MemoryInfo as MemoryInfo
-    from .arrays.memory import clear_cache as clear_cache
-    from .arrays.memory import memory_info as memory_info
+    from .arrays.dtype_info import can_cast as can_cast
+    from .arrays.dtype_info import finfo as finfo
+    from .arrays.dtype_info import iinfo as iinfo
+    from .arrays.dtype_info import isdtype as isdtype
+    from .arrays.dtype_info import result_type as result_type
+    from .arrays.memory_pool import MemoryInfo as MemoryInfo
+    from .arrays.memory_pool import memory_info as memory_info
+    from .arrays.stream import clear_cache as clear_cache
     from .arrays.stream import synchronize as synchronize
     from .call.kernel import Kernel as Kernel
     from .engine import EngineStatus as EngineStatus
     from .engine import engines as engines
     from .engine import use as use
-    from .library_kernels.expressions import elementwise as elementwise
-    from .library_kernels.monoid import reduction as reduction
+    from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
+    from .library_kernels.ops.custom_reduction import reduction as reduction
     from .program import Program as Program
     from .program import compile as compile
     from .program import load as load
@@ -65,13 +68,13 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "arrays.array": ("Array",),
     "arrays.convert": ("array", "asarray", "from_dlpack"),
-    "arrays.inspection": ("can_cast", "finfo", "iinfo", "isdtype", "result_type"),
-    "arrays.memory": ("MemoryInfo", "clear_cache", "memory_info"),
-    "arrays.stream": ("synchronize",),
+    "arrays.dtype_info": ("can_cast", "finfo", "iinfo", "isdtype", "result_type"),
+    "arrays.memory_pool": ("MemoryInfo", "memory_info"),
+    "arrays.stream": ("clear_cache", "synchronize"),
     "call.kernel": ("Kernel",),
     "engine": ("EngineStatus", "engines", "use"),
-    "library_kernels.expressions": ("elementwise",),
-    "library_kernels.monoid": ("reduction",),
+    "library_kernels.elementwise.custom_elementwise": ("elementwise",),
+    "library_kernels.ops.custom_reduction": ("reduction",),
     "program": ("Program", "compile", "load"),
     "timing.compare": ("Comparison", "compare"),
     "timing.limits": ("Limits", "limits"),
@@ -92,6 +95,17 @@ __all__ = [  # noqa: PLE0604  (strings: the table's)
     "MetalnbWarning", *_HOMES,
 ]  # fmt: skip
 
+# What lower rooms need from above: the ops that arrays run, and the files that a cell can include. The first op loads
+# the kernel library.
+def _implementation(name: str) -> Any:
+    from .library_kernels.array_methods import find
+
+    return find(name)
+
+
+_implementations.find = _implementation
+_library_includes.folders["metalnb"] = Path(__file__).parent / "library_kernels" / "metal"
+
 _MODULES = ("random",)
 _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})
 
@@ -110,7 +124,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _of_library(name: str) -> Any:
-    """Return an op, a dtype or a constant; the library is loaded with the first of them."""
+    """Return an op, a dtype or a constant; the first of them loads the library."""
     from importlib.util import find_spec
 
     private = name.startswith("_") and name not in _STANDARD

@@ -18,9 +18,9 @@ import numpy as np
 from oracle import error, expected
 
 import metalnb as mnb
-from metalnb.arrays.types import is_float
+from metalnb.arrays.promotion import is_float
 from metalnb.library_kernels import table
-from metalnb.library_kernels.elementwise import Elementwise
+from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.op import Op
 
 __all__ = ["walked", "worst"]

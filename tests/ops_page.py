@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from metalnb.library_kernels import table
-from metalnb.library_kernels.describe import dtypes_text, reference_text
+from metalnb.library_kernels.docstrings import dtypes_text, reference_text
 from metalnb.library_kernels.op import Op
 
 __all__ = ["PAGE", "page"]

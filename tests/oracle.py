@@ -9,7 +9,7 @@ import numpy as np
 
 from metalnb.arrays.array import Array
 from metalnb.arrays.convert import asarray
-from metalnb.arrays.types import is_float
+from metalnb.arrays.promotion import is_float
 from metalnb.library_kernels.op import Op
 
 __all__ = ["LAYOUTS", "error", "expected", "held", "laid"]

@@ -13,7 +13,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.library_kernels import table
-from metalnb.library_kernels.elementwise import Elementwise
+from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -85,7 +85,7 @@ def test_what_an_op_does_not_take(call: Callable[[], Any], message: str) -> None
     (lambda: op("add")(of(1, 2), of(1, 2, 3)), ValueError, r"add: shapes \(2,\) and \(3,\) do not broadcast"),
     (lambda: op("add")(of(1, 2), 1, out=of(1, 2, 3)), ValueError, r"add: the result has shape \(2,\), out has \(3,\)"),
     (lambda: op("add")(of(1, dtype="int8"), 300), OverflowError, r"add: 300 is beyond int8. Pass mnb.asarray\(300\)"),
-    (lambda: op("pow")(of(2, dtype="int32"), -1), ValueError, r"pow: integers to negative powers .* power -1"),
+    (lambda: op("pow")(of(2, dtype="int32"), -1), ValueError, r"pow: an integer to a negative power .* power -1"),
     (lambda: op("pow")(of(2, dtype="int32"), of(3, -2, dtype="int8")), ValueError, r"pow: .* got the power -2"),
     (lambda: op("gelu")(of(1), approximate="erf"), ValueError, r"gelu: approximate must be .*; got 'erf'"),
 ])  # fmt: skip
@@ -287,3 +287,11 @@ def test_divmod_writes_both_where_it_is_told() -> None:
     assert np.divmod(rest, 2, out=(None, x))[1] is x
     with pytest.raises(TypeError, match=r"np\.divmod: where"):
         np.divmod(x, 2, where=mnb.asarray([True, False]))
+
+
+# ---- What a docstring says of errors.
+def test_only_ops_that_round_state_an_error() -> None:
+    for op in (op for op in table.ops().values() if isinstance(op, Elementwise)):
+        exact = op.formula.result == "bool" or "f" not in op.kinds
+        assert not (exact and op.row.tolerance), op.name
+        assert ("units in the last place" in op.__doc__) == (op.row.tolerance.get("float32", 0) > 0.5), op.name

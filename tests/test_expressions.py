@@ -10,7 +10,7 @@ import pytest
 from oracle import expected, held, laid, layouts
 
 import metalnb as mnb
-from metalnb.library_kernels.expressions import free_names
+from metalnb.library_kernels.elementwise.custom_elementwise import free_names
 
 
 def test_an_expression_is_an_op(rng: np.random.Generator) -> None:
@@ -83,7 +83,7 @@ def test_what_is_wrong_is_told_in_the_expression(expression: str, options: dict[
 @pytest.mark.parametrize(("expression", "options", "message"), [
     ("1 + 2", {}, "has no operand"), ("x + out", {}, "'out' is a name that the kernel needs itself"),
     ("x", {"kinds": "fx"}, "kinds are letters of b, i, u, f; got 'fx'"),
-    ("x + y", {"operands": ("x", "y", "x")}, "'x' is named twice"),
+    ("x + y", {"operands": ("x", "y", "x")}, "'x' appears twice"),
     ("x", {"result": "int"}, "result is 'same' or 'bool'; got 'int'"),
     ("a + b + c + d + e + g", {}, "at most 5 operands"), ("x", {"name": "my op"}, "'my op' is a name"),
 ])  # fmt: skip

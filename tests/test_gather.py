@@ -10,8 +10,8 @@ import pytest
 from oracle import laid
 
 import metalnb as mnb
-from metalnb.arrays.types import as_dtype
-from metalnb.library_kernels import distinct
+from metalnb.arrays.promotion import as_dtype
+from metalnb.library_kernels.ops import sets
 
 pytestmark = pytest.mark.usefixtures("threads")
 
@@ -309,11 +309,11 @@ def test_distinct_values_among_very_many_equals(dtype: str, rng: np.random.Gener
 def test_thinning_keeps_every_value_and_drops_the_rest(rng: np.random.Generator) -> None:
     x = rng.integers(0, 300, 400_000)
     row = mnb.asarray(x)
-    left = distinct._thinned(row).read()
+    left = sets._thinned(row).read()
     assert set(left.tolist()) == set(range(300))
     assert len(left) < 2000 if row.engine.caps.serial else len(left) == len(x)
     unlike = mnb.asarray(np.arange(400_000))
-    assert distinct._thinned(unlike) is unlike
+    assert sets._thinned(unlike) is unlike
 
 
 def test_put_writes_to_numpys_memory_or_not_at_all() -> None:

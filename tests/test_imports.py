@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A package's name stands for all its modules; a new module must be given its place here.
 LAYERS = (
-    ("errors", "tracebacks", "dtypes", "cache"),
+    ("errors", "tracebacks", "dtypes", "cache", "library_includes"),
     ("msl",),
     # Functions of the records below; what those above add to it are records too.
     ("display",),
@@ -24,7 +24,9 @@ LAYERS = (
     ("metalcompute",),
     ("call",),
     ("program",),
-    ("arrays", "library_kernels", "random"),
+    ("arrays",),
+    ("library_kernels",),
+    ("random",),
     ("timing",),
     ("validation",),
     ("widgets", "puzzles", "drawing"),

@@ -13,15 +13,16 @@ from oracle import error, expected, held, laid, layouts
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.arrays.types import as_dtype
+from metalnb.arrays.promotion import as_dtype
 from metalnb.library_kernels import table
-from metalnb.library_kernels.elementwise import Elementwise
-from metalnb.library_kernels.formula import LOOPS
+from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
+from metalnb.library_kernels.elementwise.elementwise_text import LOOPS
 from metalnb.library_kernels.op import Op
+from metalnb.library_kernels.samples.by_op import samples_of
 
 # Dtypes, one of each width, that are tried in every layout: walks differ by width alone, and each is a kernel more.
 STRIDED = ("bool", "bfloat16", "float32", "int64")
-CASES = [(name, dtype) for name, op in table.ops().items() if op.row.samples for dtype in op.row.dtypes]
+CASES = [(name, dtype) for name, op in table.ops().items() if samples_of(op) for dtype in op.row.dtypes]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,16 +46,18 @@ def compile_ahead(op: Op, dtype: str) -> None:
             for steps, result in ("UU", "uu", "gu") if dtype in STRIDED else ("UU",):
                 kernel = part.formula.kernel(dtype, f"{steps * len(part.operands)}{result}")
                 _ = part.program(as_dtype(dtype), engines.named(None))[kernel].binary
-    if not parts and op.row.samples is not None:
-        for sample in op.row.samples(np.random.default_rng(0), dtype):
+    samples = samples_of(op)
+    if not parts and samples is not None:
+        for sample in samples(np.random.default_rng(0), dtype):
             op(*(laid(a) if isinstance(a, np.ndarray) else a for a in sample.args), **sample.options)
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=[f"{n}-{d}" for n, d in CASES])
 def test_an_op_agrees_with_its_reference(name: str, dtype: str, rng: np.random.Generator) -> None:
     op = table.op(name)
-    assert op.row.samples is not None
-    for number, sample in enumerate(op.row.samples(rng, dtype)):
+    samples = samples_of(op)
+    assert samples is not None
+    for number, sample in enumerate(samples(rng, dtype)):
         want: Any = None
         for layout in layouts(sample.args) if dtype in STRIDED else ("plain",):
             given = [laid(a, layout) if isinstance(a, np.ndarray) else a for a in sample.args]
@@ -70,7 +73,7 @@ def test_an_op_agrees_with_its_reference(name: str, dtype: str, rng: np.random.G
 def test_every_op_has_what_its_tests_derive_from() -> None:
     for name, op in table.ops().items():
         assert op.doc.endswith("."), name
-        assert op.row.samples or op.row.family in {"creation", "random"}, f"{name} has no samples"
+        assert samples_of(op) or op.row.family in {"creation", "random"}, f"{name} has no samples"
         assert set(op.row.dtypes) <= {"bool", *(d for loop in LOOPS.values() for d in loop)}, name
 
 

@@ -14,10 +14,10 @@ from oracle import LAYOUTS, laid
 
 import metalnb as mnb
 from metalnb.arrays.array import Array
-from metalnb.arrays.types import as_dtype
-from metalnb.library_kernels import product
+from metalnb.arrays.promotion import as_dtype
+from metalnb.library_kernels.launching import product_launch
 from metalnb.library_kernels.op import ALL
-from metalnb.library_kernels.product_plan import Laid, plan_product
+from metalnb.library_kernels.planning.product_plan import Strided, plan_product
 
 Host = np.ndarray[Any, Any]
 
@@ -60,7 +60,7 @@ def check(got: Array, a: Host, b: Host) -> None:
 
 def kernels_of(a: Array, b: Array) -> list[str]:
     """Name the kernels that a product runs."""
-    laid_out = [Laid(x.shape, tuple(s // x.itemsize for s in x.strides), 0) for x in (a, b)]
+    laid_out = [Strided(x.shape, tuple(s // x.itemsize for s in x.strides), 0) for x in (a, b)]
     return [step.kernel.rsplit("_float", 1)[0] for step in plan_product(*laid_out, (), "float32").steps]
 
 
@@ -220,7 +220,7 @@ sys.path.insert(0, {tests!r})
 from test_matmul import WAYS
 import metalnb as mnb
 from metalnb.arrays.array import view_of
-from metalnb.arrays.memory import borrow
+from metalnb.arrays.memory_pool import borrow
 
 libc, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
 
@@ -322,10 +322,10 @@ def test_memory_is_given_back(rng: np.random.Generator) -> None:
 
 
 def test_plans_of_large_batches_are_not_kept() -> None:
-    product._kept_plan.cache_clear()
+    product_launch._kept_plan.cache_clear()
     a = mnb.ones((2000, 2, 3))
     assert (mnb.matmul(a, mnb.ones((2000, 3, 2))).read() == 3).all()
-    assert product._kept_plan.cache_info().currsize == 0
+    assert product_launch._kept_plan.cache_info().currsize == 0
 
 
 def test_dot_products(rng: np.random.Generator) -> None:
@@ -400,7 +400,7 @@ ERRORS = [
     (
         lambda: mnb.vecdot(mnb.ones((2, 3)), mnb.ones(3), axis=0),
         ValueError,
-        "vecdot: axis 0 of 2 and of 1 axes is not the same. Count from the end.",
+        "vecdot: axis 0 differs between arrays of 2 and 1 axes. Count it from the end.",
     ),
     (
         lambda: mnb.vecdot(mnb.ones(()), mnb.ones(3)),
@@ -425,7 +425,7 @@ ERRORS = [
     (
         lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((3, 2)), axes=((0, 1), (0,))),
         ValueError,
-        "tensordot: as many axes of the first array as of the second; got (0, 1) and (0,).",
+        "tensordot: needs as many axes of the first array as of the second; got (0, 1) and (0,).",
     ),
     (
         lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((3, 2)), axes=(0, 1, 2)),

@@ -50,7 +50,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (copy / "docs").mkdir()
     row = re.search(r"```python\n(Elementwise\(.*\),)\n```", ADDING.read_text("utf-8"))
     assert row
-    rows = copy / "metalnb" / "library_kernels" / "elementary.py"
+    rows = copy / "metalnb" / "library_kernels" / "elementwise" / "unary.py"
     text = rows.read_text("utf-8")
     assert text.endswith("\n)\n")
     rows.write_text(f"{text[:-2]}    {row[1]}\n)\n", encoding="utf-8")
@@ -79,7 +79,7 @@ def test_an_op_is_added_with_one_line(copy: Path) -> None:
 
 
 def test_a_wrong_row_fails_its_tests(copy: Path) -> None:
-    rows = copy / "metalnb" / "library_kernels" / "elementary.py"
+    rows = copy / "metalnb" / "library_kernels" / "elementwise" / "unary.py"
     right = rows.read_text("utf-8")
     rows.write_text(right.replace("- 0.693147181f", "- 0.693146f"), encoding="utf-8")
     try:

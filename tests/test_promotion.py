@@ -67,7 +67,7 @@ def test_result_type_takes_arrays_dtypes_and_numbers() -> None:
     assert mnb.result_type(mnb.ones(2), mnb.int8, 1, 2.5, True) == np.float32
     assert mnb.result_type("int8", "uint8", "int32") == np.int32
     for bad in ((), (1,), (1.0, True)):
-        with pytest.raises(ValueError, match="result_type: needs an array or a dtype"):
+        with pytest.raises(ValueError, match="result_type: needs at least one array or dtype"):
             mnb.result_type(*bad)
 
 
@@ -165,9 +165,9 @@ def test_the_dtype_of_a_ufunc_is_the_results() -> None:
     ):  # fmt: skip
         assert call(dtype).dtype == dtype
     for narrowed in (lambda: np.add(x, mnb.asarray([0.75]), dtype=np.int32), lambda: np.add(x, 1.5, dtype=np.int32)):
-        with pytest.raises(TypeError, match=r"np\.add: .* is not narrowed to dtype=int32 in silence"):
+        with pytest.raises(TypeError, match=r"np\.add: .* is not narrowed to dtype=int32 silently"):
             narrowed()
-    with pytest.raises(TypeError, match=r"np\.divide: of these the result is float32; dtype=int32 was asked for"):
+    with pytest.raises(TypeError, match=r"np\.divide: the result has dtype float32; dtype=int32 was asked for"):
         np.divide(x, x, dtype=np.int32)
     with pytest.raises(TypeError, match=r"np\.add: Metal has no float64"):
         np.add(x, x, dtype=np.float64)

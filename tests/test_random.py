@@ -15,7 +15,7 @@ from metal_module import metal_module
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.metal import open_engine
-from metalnb.library_kernels.bits import program
+from metalnb.library_kernels.launching.programs import program
 from metalnb.random import Generator
 from metalnb.random.keys import block as host_block
 
@@ -279,18 +279,18 @@ def test_shapes(generator: Generator) -> None:
         (lambda g: g.random(3, "int32"), TypeError, "dtype must be float32, float16 or bfloat16; got int32"),
         (lambda g: g.normal(0, -1), ValueError, "scale must be 0 or more; got -1"),
         (lambda g: g.uniform(0, math.inf), ValueError, "bounds must be finite"),
-        (lambda g: g.choice(3, 4, replace=False), ValueError, "4 cannot be chosen of 3"),
+        (lambda g: g.choice(3, 4, replace=False), ValueError, "cannot choose 4 of 3"),
         (lambda g: g.choice(0), ValueError, "nothing to choose from"),
         (lambda g: g.choice(2, p=[0.5, 0.6]), ValueError, "p must be 2 numbers, 0 or more, that sum to 1"),
         (lambda g: g.choice(3, p=[math.nan, 0.5, 0.5]), ValueError, "p must be 3 numbers, 0 or more"),
-        (lambda g: g.spawn(-32), ValueError, "spawn: needs a number of 0 or more; got -32"),
-        (lambda g: g.permutation(-3), ValueError, "permutation: needs a number of 0 or more; got -3"),
-        (lambda g: g.bytes(-1), ValueError, "bytes: needs a number of 0 or more; got -1"),
+        (lambda g: g.spawn(-32), ValueError, "spawn: needs a count of 0 or more; got -32"),
+        (lambda g: g.permutation(-3), ValueError, "permutation: needs a count of 0 or more; got -3"),
+        (lambda g: g.bytes(-1), ValueError, "bytes: needs a count of 0 or more; got -1"),
         (lambda g: g.shuffle(np.ones(3)), TypeError, r"takes a metalnb array; got ndarray\. Pass mnb\.asarray"),
         (lambda g: g.shuffle(mnb.broadcast_to(mnb.ones(1), (3,))), ValueError, "shuffle: x is broadcast"),
         (lambda g: g.uniform(0, 1e6, dtype="float16"), ValueError, "float16 holds -65504 to 65504.*high=1000000"),
         (lambda g: g.uniform(-3e38, 3e38), ValueError, "the bounds may be 3.4e.38 apart"),
-        (lambda _: Generator(-1), ValueError, "seed: 0 or more; got -1"),
+        (lambda _: Generator(-1), ValueError, "seed: must be 0 or more; got -1"),
     ],
 )
 def test_what_is_refused(call: Any, error: type[Exception], says: str, generator: Generator) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.library_kernels.folds import axes_of_view, plan
+from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
 Host = np.ndarray[Any, Any]
 
@@ -62,7 +62,7 @@ def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
     for shape in [(2**24,), (4096, 4096), (4096, 3), (70_000, 64)]:
         strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
         for axis in range(len(shape)):
-            steps = plan(axes_of_view(shape, strides, (axis,)), 0, 4, 1, own=False)
+            steps = plan_reduction(axes_of_view(shape, strides, (axis,)), 0, 4, 1, own=False)
             assert steps is not None
             assert steps[-1].outputs == math.prod(shape) // shape[axis]
             for step in steps:
@@ -141,7 +141,7 @@ def test_of_nothing() -> None:
     assert float(mnb.vector_norm(none)) == 0
     assert mnb.max(none, axis=1).shape == mnb.argmax(none, axis=1).shape == (0,)
     for name in ("max", "min", "argmax", "argmin"):
-        with pytest.raises(ValueError, match=rf"^{name}: of no elements .* shape \(0, 3\)"):
+        with pytest.raises(ValueError, match=rf"^{name}: there are no elements .* shape \(0, 3\)"):
             getattr(mnb, name)(none)
 
 
@@ -280,5 +280,5 @@ def test_a_wrong_reduction_is_refused_where_it_is_made() -> None:
     assert caught.value.diagnostics[0].column == 5
     with pytest.raises(mnb.ArgumentError, match="init must be a number; got 'zero'"):
         mnb.reduction("a + b", init="zero")  # type: ignore[arg-type]
-    with pytest.raises(mnb.ArgumentError, match="name must be a name"):
+    with pytest.raises(mnb.ArgumentError, match="name must be an identifier"):
         mnb.reduction("a + b", init=0, name="two words")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.library_kernels import sorting
+from metalnb.library_kernels.launching import radix_sort
+from metalnb.library_kernels.ops import sorting
 
 pytestmark = pytest.mark.usefixtures("threads")
 
@@ -110,7 +111,7 @@ def test_numpys_functions_sort_with_numpys_arguments(rng: np.random.Generator) -
 
 
 def test_too_long_an_axis_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorting, "_MOST", 100)
+    monkeypatch.setattr(radix_sort, "_MOST", 100)
     with pytest.raises(ValueError, match=r"an axis of 100 is too long; at most 99 elements"):
         mnb.sort(mnb.zeros(100))
 

@@ -14,8 +14,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from metalnb.library_kernels import table
-from metalnb.library_kernels.describe import public
-from metalnb.library_kernels.elementwise import Elementwise
+from metalnb.library_kernels.docstrings import public
+from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.op import Op
 
 

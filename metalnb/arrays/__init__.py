@@ -1,15 +1,19 @@
-"""Arrays on an engine: memory, views and NumPy's protocols. What is computed with them is in ``library_kernels``.
+"""Arrays on an engine: memory, views, and the protocols of NumPy and of other libraries.
 
-types.py, inspection.py
-    The dtypes there are, how they promote, and what can be asked about them.
-memory.py
-    Blocks of an engine's memory, pooled; who else looks at them.
+Comes in: data, or shapes to allocate, and an engine. Goes out: `Array`, and dispatches started in order (``stream``),
+which reading an array waits for. Nothing is computed here and no kernel is known: an operator or a method looks its
+function up in ``implementations``, which is filled from above. Below, only the engine's protocol is used.
+
+promotion.py, dtype_info.py
+    The dtypes, how they promote, and queries about them.
+memory_pool.py
+    Blocks of an engine's memory, pooled; who else is looking at them.
 stream.py
-    Dispatches under way: started in order, waited for when somebody reads.
+    Dispatches under way: started in order, waited for when their results are read.
 core.py
-    Memory seen with a dtype, a shape, strides and an offset.
-operators.py, methods.py, protocols.py
-    What Python's operators, NumPy's methods and other libraries' protocols do with it.
+    Memory with a dtype, a shape, strides and an offset.
+implementations.py, operators.py, methods.py, protocols.py
+    What Python's operators, NumPy's methods and other libraries' protocols do with an array.
 array.py, convert.py
     The class `Array`; arrays from other data.
 """

@@ -1,4 +1,4 @@
-"""The class `Array`: a block of an engine's memory seen with a dtype, a shape, strides and an offset."""
+"""The class `Array`: a block of an engine's memory with a dtype, a shape, strides and an offset."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from metalnb import engine as engines
 from metalnb.engine.base import Engine
+from metalnb.errors import ArgumentError
 
 from .core import contiguous_strides
-from .memory import Block, allocate
+from .memory_pool import Block, allocate
 from .methods import Methods
 from .operators import Operators
 from .protocols import Protocols
 
-__all__ = ["Array", "contiguous_strides", "empty", "view_of"]
+__all__ = ["Array", "contiguous_strides", "copy_of", "empty", "view_of"]
 
 Shape = tuple[int, ...]
 
@@ -23,9 +25,9 @@ Shape = tuple[int, ...]
 class Array(Operators, Methods, Protocols):
     """An array on an engine, which looks and feels like NumPy's.
 
-    Made by `metalnb.array`, `metalnb.asarray` and the other creation functions, never by its class. Operators,
-    ``np.exp(a)`` and every function of `metalnb` start a dispatch and give a new array at once; whoever reads the
-    array (prints it, takes an item, hands it to NumPy) waits for it.
+    Made by `metalnb.array`, `metalnb.asarray` and the other creation functions, not by calling the class. Operators,
+    ``np.exp(a)`` and every function of `metalnb` start a dispatch and return a new array at once; reading the array
+    (printing it, taking an item, passing it to NumPy) waits for the dispatch.
 
     Attributes
     ----------
@@ -34,19 +36,40 @@ class Array(Operators, Methods, Protocols):
     strides : tuple of int
         Bytes from one element to the next along each axis, as NumPy has them.
     offset : int
-        Bytes from the block's begin to the first element.
+        Bytes from the start of the block to the first element.
     block : Block
         The memory, which views share.
     """
 
     __slots__ = ()
 
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+        """Return the array on an engine, by its name (array API)."""
+        if stream is not None:
+            raise ArgumentError("to_device: stream must be None: dispatches of an engine run in order.")
+        return self if device in {self.device, None} else copy_of(self.read(), self.dtype, engines.named(device))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copy_of, (self.read().copy(), self.dtype)
+
 
 def empty(shape: Shape, dtype: np.dtype[Any], engine: Engine | None = None) -> Array:
-    """Give an array in which anything may stand: for a kernel to fill."""
+    """Return an uninitialised array, for a kernel to fill."""
     return Array(allocate(math.prod(shape) * dtype.itemsize, engine), dtype, shape, None, 0)
 
 
+def copy_of(host: np.ndarray[Any, Any], dtype: np.dtype[Any], engine: Engine | None = None) -> Array:
+    """Return an array with the elements of a NumPy array, converted to a dtype."""
+    made = empty(host.shape, dtype, engine)
+    made.block.settle()
+    if host.dtype == np.bool_:
+        np.not_equal(host.view(np.uint8), 0, out=made.host, casting="unsafe")  # as all of NumPy reads such bytes
+    else:
+        made.host[...] = host
+    made.block.flush()
+    return made
+
+
 def view_of(block: Block, host: np.ndarray[Any, Any]) -> Array:
-    """Give the array that sees a block as a NumPy array of the same memory does."""
+    """Return an array with the layout of a NumPy array over the same block."""
     return Array(block, host.dtype, host.shape, None, 0).viewed(host)

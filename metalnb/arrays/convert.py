@@ -10,9 +10,9 @@ from metalnb import engine as engines
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
-from .array import Array, empty, view_of
-from .memory import borrow
-from .types import as_dtype
+from .array import Array, copy_of, view_of
+from .memory_pool import borrow
+from .promotion import as_dtype
 
 __all__ = ["array", "asarray", "from_dlpack", "on"]
 
@@ -22,16 +22,16 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Array:
-    """Give an array of what is given; memory is shared where that is possible.
+    """Return an array of the given data; memory is shared where possible.
 
     Parameters
     ----------
     obj : Array, numpy.ndarray, buffer, nested sequence or scalar
         A NumPy array (or any buffer) that is C-contiguous, aligned and writable is not copied: both see the same
-        memory. Python's floats become float32, its integers int64. Of bool the bytes must be 0 and 1, as NumPy makes
-        them: memory that is shared is not looked through (a copy makes 1 of every other byte).
+        memory. Python's floats become float32, its integers int64. The bytes of bool must be 0 and 1, as NumPy
+        makes them: shared memory is not checked (a copy turns every other byte into 1).
     dtype : dtype, optional
-        By default as given. float64 data needs it said: nothing is narrowed in silence.
+        By default the data's own. float64 data needs an explicit dtype: nothing is narrowed silently.
     device : str, optional
         The name of an engine; by default the one in use.
     copy : bool, optional
@@ -66,23 +66,16 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         raise ValueError(f"asarray: copy=False, but {_why(data, fits=fits, own=own)}. Leave copy out.")
     if sharable and not copy:
         return view_of(borrow(data, engine), data)
-    made = empty(data.shape, wanted or data.dtype, engine)
-    made.block.settle()
-    if data.dtype == np.bool_:
-        np.not_equal(data.view(np.uint8), 0, out=made.host, casting="unsafe")  # as all of NumPy reads such bytes
-    else:
-        made.host[...] = data
-    made.block.flush()
-    return made
+    return copy_of(data, wanted or data.dtype, engine)
 
 
 def array(obj: Any, /, dtype: Any = None, *, device: str | None = None, copy: bool | None = True) -> Array:
-    """Give an array with memory of its own; as `asarray`, but it copies unless told not to."""
+    """Return an array with memory of its own; as `asarray`, but by default it copies."""
     return asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
-    """Give an array of another library's, by DLPack; memory is shared where that is possible.
+    """Return another library's array, taken over by DLPack; memory is shared where possible.
 
     Parameters
     ----------
@@ -105,7 +98,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
 
 def on(engine: Engine, who: str, *arrays: Array) -> None:
-    """Check that arrays are all on one engine.
+    """Check that all arrays are on one engine.
 
     Raises
     ------
@@ -134,7 +127,7 @@ def _again(given: Array, wanted: DType | None, engine: Engine, copy: bool | None
 
 
 def _as_numpy(obj: Any, wanted: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
-    """See what is given as a NumPy array; tell whether that is the given memory. Python's numbers have no size."""
+    """Return the data as a NumPy array, and whether it is the given memory. Python's numbers have no size."""
     if isinstance(obj, np.ma.MaskedArray):
         raise TypeError("asarray: arrays have no mask. Pass x.filled(…).")
     if isinstance(obj, float):  # NumPy's float64 scalars among them
@@ -151,7 +144,7 @@ def _as_numpy(obj: Any, wanted: DType | None) -> tuple[np.ndarray[Any, Any], boo
 
 
 def _lent(who: str, obj: Any) -> np.ndarray[Any, Any]:
-    """See another library's array as NumPy's, by DLPack."""
+    """View another library's array as NumPy's, by DLPack."""
     try:
         return np.from_dlpack(obj)
     except RuntimeError as error:  # which is what NumPy says of a dtype that it lacks, such as bfloat16

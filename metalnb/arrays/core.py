@@ -1,4 +1,4 @@
-"""Memory seen with a dtype, a shape, strides and an offset: what an array is, before it can do anything."""
+"""The core of an array: a block of memory with a dtype, a shape, strides and an offset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
-from .memory import Block, Lease
+from .memory_pool import Block, Lease
 
 __all__ = ["Core", "contiguous_strides"]
 
@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 class Core:
-    """A block of an engine's memory, and how it is seen; the attributes are those of `Array`."""
+    """A block of an engine's memory and its layout; the attributes are those of `Array`."""
 
     __slots__ = ("__weakref__", "block", "contiguous", "dtype", "offset", "shape", "strides")
 
@@ -54,7 +54,7 @@ class Core:
 
     @property
     def repeats(self) -> bool:
-        """Whether elements share memory, as those of a broadcast view do: such an array is not written to."""
+        """Whether elements share memory, as in a broadcast view: such an array cannot be written to."""
         return 0 in self.strides and any(n > 1 and s == 0 for n, s in zip(self.shape, self.strides, strict=True))
 
     @property
@@ -69,22 +69,22 @@ class Core:
 
     @property
     def host(self) -> np.ndarray[Any, Any]:
-        """The same memory as a NumPy array, **not waited for**: for looking at its shape, not at its elements."""
+        """The same memory as a NumPy array, **without waiting**: for its shape, not for its elements."""
         return np.ndarray(self.shape, self.dtype, self.block.host, self.offset, self.strides)
 
     def viewed(self, host: np.ndarray[Any, Any]) -> Self:
-        """Give the array for a NumPy view of `host`: how every view is made."""
+        """Return the array for a NumPy view of `host`: every view is made this way."""
         block = self.block
-        begin: int = block.host.__array_interface__["data"][0]
-        offset = host.__array_interface__["data"][0] - begin if host.size else 0
+        start: int = block.host.__array_interface__["data"][0]
+        offset = host.__array_interface__["data"][0] - start if host.size else 0
         if not 0 <= offset <= block.host.size:
             raise ArgumentError("a view lies outside its block")
         return type(self)(block, host.dtype, host.shape, host.strides, offset)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """Give the array to NumPy without a copy: both see the same memory.
+        """Return a NumPy array of the same memory, without a copy.
 
-        As long as NumPy has it, every dispatch on it is waited for, since NumPy may look at any moment.
+        While that array exists, every dispatch on the memory is waited for, since NumPy may read it at any moment.
 
         Returns
         -------
@@ -102,19 +102,19 @@ class Core:
         return seen.view(self.dtype) if seen.dtype != self.dtype else seen
 
     def read(self) -> np.ndarray[Any, Any]:
-        """Give a NumPy view for looking at now: waits, but does not share the memory from then on."""
+        """Wait, and return a NumPy view to read now: later dispatches are not waited for, as they are with `numpy`."""
         self.block.settle()
         return self.host
 
     def wait(self) -> Self:
-        """Wait until it is computed; give it back."""
+        """Wait until it is computed, and return it."""
         self.block.settle()
         return self
 
 
 @functools.lru_cache(4096)
 def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
-    """Give the strides, in bytes, of an array without gaps, last axis fastest."""
+    """Return the strides, in bytes, of a contiguous array, last axis fastest."""
     strides = []
     step = itemsize
     for n in reversed(shape):
@@ -124,7 +124,7 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def _same_walk(shape: Shape, strides: Shape, whole: Shape) -> bool:
-    """Tell whether strides visit memory as `whole` does: along an axis of one element a stride means nothing."""
+    """Return whether strides visit memory as `whole` does; along an axis of one element the stride does not matter."""
     if 0 in shape:
         return True
     return all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))

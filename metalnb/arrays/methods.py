@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from .core import Core
-from .types import as_dtype
+from .implementations import implementations
+from .promotion import as_dtype
 
 __all__ = ["Methods"]
-
-
-def _op(name: str) -> Callable[..., Any]:
-    from metalnb.library_kernels import table
-
-    return table.op(name)
 
 
 def _named(method: Any, name: str, op: str) -> Any:
@@ -29,7 +23,7 @@ def _over(op: str, name: str | None = None) -> Any:
     """Make the method of a reduction: NumPy lets the axis go by position, the array API by name only."""
 
     def method(self: Any, axis: Any = None, **options: Any) -> Any:
-        return _op(op)(self, axis=axis, **options)
+        return implementations[op](self, axis=axis, **options)
 
     return _named(method, name or op, op)
 
@@ -40,16 +34,16 @@ def _spread(op: str, name: str | None = None) -> Any:
     def method(
         self: Any, axis: Any = None, *, correction: float = 0.0, ddof: float | None = None, **options: Any
     ) -> Any:
-        return _op(op)(self, axis=axis, correction=correction if ddof is None else ddof, **options)
+        return implementations[op](self, axis=axis, correction=correction if ddof is None else ddof, **options)
 
     return _named(method, name or op, op)
 
 
 def _as(op: str, name: str | None = None) -> Any:
-    """Make the method that is a function with this array first."""
+    """Make a method from a function that takes this array first."""
 
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        return _op(op)(self, *args, **options)
+        return implementations[op](self, *args, **options)
 
     return _named(method, name or op, op)
 
@@ -60,7 +54,7 @@ def _many(given: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 class Methods(Core):
-    """What is called on an `Array` with a dot: NumPy's names, and the array API's."""
+    """The methods of an `Array`: NumPy's names, and the array API's."""
 
     __slots__ = ()
 
@@ -101,75 +95,72 @@ class Methods(Core):
         return self.viewed(self.host.swapaxes(-1, -2))
 
     def item(self, *index: int) -> Any:
-        """Give one element as a Python scalar; the only one when no index is given."""
+        """Return one element as a Python scalar; without an index, the only one."""
         return self.read().item(*index)
 
     def tolist(self) -> Any:
-        """Give nested lists of Python scalars."""
+        """Return nested lists of Python scalars."""
         return self.read().tolist()
 
     def tobytes(self) -> bytes:
-        """Give the elements' bytes, last axis fastest."""
+        """Return the elements' bytes, last axis fastest."""
         return self.read().tobytes()
 
     def copy(self) -> Self:
-        """Give an array of the same elements with memory of its own."""
-        copied: Self = _op("astype")(self, self.dtype)
+        """Return an array of the same elements with memory of its own."""
+        copied: Self = implementations["astype"](self, self.dtype)
         return copied
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
-        """Give the elements in another shape, as `metalnb.reshape`: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
-        shaped: Self = _op("reshape")(self, _many(shape), copy=copy)
+        """Return the elements in another shape, as `metalnb.reshape`: ``reshape(2, -1)`` or ``reshape((2, -1))``."""
+        shaped: Self = implementations["reshape"](self, _many(shape), copy=copy)
         return shaped
 
     def ravel(self) -> Self:
-        """Give the elements in one axis: a view where possible."""
+        """Return the elements as one row: a view where possible."""
         return self.reshape(-1)
 
     def flatten(self) -> Self:
-        """Give a copy of the elements in one axis."""
+        """Return a copy of the elements as one row."""
         return self.reshape(-1, copy=True)
 
     def transpose(self, *axes: Any) -> Self:
-        """Give the view with its axes in another order, by default reversed."""
+        """Return the view with its axes in another order, by default reversed."""
         named = axes if len(axes) != 1 or axes[0] is not None else ()
         order = _many(named) if named else tuple(reversed(range(self.ndim)))
-        turned: Self = _op("permute_dims")(self, order)
+        turned: Self = implementations["permute_dims"](self, order)
         return turned
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Self:
-        """Give a view of the diagonals, by default of the first two axes, as NumPy's method does."""
-        found: Self = _op("diagonal")(self, offset, axis1, axis2)
+        """Return a view of the diagonals, by default of the first two axes, as NumPy's method does."""
+        found: Self = implementations["diagonal"](self, offset, axis1, axis2)
         return found
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Self:
-        """Give the sums of the diagonals, by default of the first two axes, as NumPy's method does."""
-        found: Self = _op("trace")(self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
+        """Return the sums of the diagonals, by default of the first two axes, as NumPy's method does."""
+        found: Self = implementations["trace"](self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
         return found
 
     def squeeze(self, axis: Any = None) -> Self:
-        """Give the view without axes of one element: all of them, or those named."""
+        """Return the view without axes of one element: all of them, or those named."""
         chosen = tuple(d for d, n in enumerate(self.shape) if n == 1) if axis is None else axis
-        squeezed: Self = _op("squeeze")(self, chosen)
+        squeezed: Self = implementations["squeeze"](self, chosen)
         return squeezed
 
     def sort(self, axis: int = -1, **options: Any) -> None:
         """Sort in place, as NumPy's method does; `metalnb.sort` gives a sorted copy."""
         whole: Any = self
-        whole[...] = _op("sort")(self, axis=axis, **options)
+        whole[...] = implementations["sort"](self, axis=axis, **options)
 
     def argsort(self, axis: int = -1, **options: Any) -> Self:
-        """Give the positions that would sort it, as `metalnb.argsort`."""
-        order: Self = _op("argsort")(self, axis=axis, **options)
+        """Return the positions that would sort it, as `metalnb.argsort`."""
+        order: Self = implementations["argsort"](self, axis=axis, **options)
         return order
 
     def dot(self, other: Any) -> Self:
-        """Give the sums of products over its last axis and the last but one of another, as `numpy.dot`."""
-        from metalnb.library_kernels import linear
-
-        whole: Any = self
-        product: Any = linear.dot(whole, other)
-        return product  # type: ignore[no-any-return]
+        """Return the sums of products over its last axis and another's second to last, as `numpy.dot`."""
+        product: Self = implementations["dot"](self, other)
+        return product
 
     def fill(self, value: Any) -> None:
         """Set every element to a value."""
@@ -177,7 +168,7 @@ class Methods(Core):
         whole[...] = value
 
     def view(self, dtype: Any = None) -> Self:
-        """Give a view of the same memory, its bytes read as another dtype; as bool, whether each is not 0, in a copy.
+        """Return a view that reads the same bytes as another dtype; for bool, a copy: whether each element is not 0.
 
         Raises
         ------
@@ -188,5 +179,5 @@ class Methods(Core):
         if wanted == self.dtype or wanted.kind != "b":
             return self.viewed(self.host.view(wanted))
         # Kernels take the byte of a bool for 0 or 1.
-        truth: Self = _op("not_equal")(self.viewed(self.host.view(np.uint8)), 0)
+        truth: Self = implementations["not_equal"](self.viewed(self.host.view(np.uint8)), 0)
         return truth

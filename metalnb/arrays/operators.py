@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .core import Core
+from .implementations import implementations
 
 __all__ = ["Operators"]
 
 
-def _op(name: str) -> Callable[..., Any]:
-    from metalnb.library_kernels import table
-
-    return table.op(name)
-
-
 def _unary(name: str) -> Any:
     def operator(self: Any) -> Any:
-        return _op(name)(self)
+        return implementations[name](self)
 
     return operator
 
 
 def _binary(name: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
-        return _op(name)(self, other) if _known(other) else NotImplemented
+        return implementations[name](self, other) if _known(other) else NotImplemented
 
     return operator
 
 
 def _reflected(name: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
-        return _op(name)(other, self) if _known(other) else NotImplemented
+        return implementations[name](other, self) if _known(other) else NotImplemented
 
     return operator
 
 
 def _in_place(name: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
-        return _op(name)(self, other, out=self) if _known(other) else NotImplemented
+        return implementations[name](self, other, out=self) if _known(other) else NotImplemented
 
     return operator
 
 
 def _known(other: Any) -> bool:
-    import numpy as np
-
     return isinstance(other, (Operators, bool, int, float, np.ndarray, np.generic))
 
 
@@ -56,7 +50,7 @@ def _matmul_in_place(self: Any, other: Any) -> Any:
 
 
 class Operators(Core):
-    """What ``+`` and its kin do on an `Array`. Names: Python array API standard, "Operators"."""
+    """What ``+`` and the other operators do on an `Array`. Names: Python array API standard, "Operators"."""
 
     __slots__ = ()
 

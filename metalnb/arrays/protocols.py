@@ -1,4 +1,4 @@
-"""How arrays meet Python and other libraries: items, NumPy's protocols, DLPack, the array API's namespace."""
+"""How arrays work with Python and other libraries: items, NumPy's protocols, DLPack, the array API's namespace."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from metalnb.engine.base import Grid, Ticket
-from metalnb.errors import ArgumentError
 
 from .core import Core
+from .implementations import implementations
 from .stream import start
 
-__all__ = ["Protocols"]
+__all__ = ["Protocols", "is_basic"]
 
 
 class Protocols(Core):
@@ -24,7 +24,7 @@ class Protocols(Core):
     __slots__ = ()
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """Give the namespace of functions for it: metalnb (array API 2024.12)."""
+        """Return the namespace of its functions: metalnb (array API 2024.12)."""
         if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
             raise ValueError(f"metalnb follows the array API 2024.12; got api_version={api_version!r}")
         return importlib.import_module("metalnb")  # by its name: it stands above this layer
@@ -39,26 +39,20 @@ class Protocols(Core):
         return self.read().copy() if copy else self.numpy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        from metalnb.library_kernels import numpy_protocols
-
-        return numpy_protocols.ufunc(ufunc, method, inputs, options)
+        return implementations["ufunc"](ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, options: Any) -> Any:
-        from metalnb.library_kernels import numpy_protocols
-
-        return numpy_protocols.function(function, args, options)
+        return implementations["array_function"](function, args, options)
 
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
-        """Give the memory to bind as a kernel's argument."""
+        """Return the memory to bind as a kernel's argument."""
         if self.offset and not self.engine.caps.offsets:
-            self.block.settle()  # the engine copies what does not begin where its own buffer does
+            self.block.settle()  # the engine copies an array that does not start where its buffer does
         return self.host
 
     def __metal_zeros__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """Give an array of zeros on the same engine: a kernel's output."""
-        from metalnb.library_kernels import creation
-
-        return creation.zeros(shape, dtype=dtype, device=self.device)
+        """Return an array of zeros on the same engine: a kernel's output."""
+        return implementations["zeros"](shape, dtype=dtype, device=self.device)
 
     def __metal_start__(
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, all_of_them: Sequence[Any]
@@ -66,41 +60,31 @@ class Protocols(Core):
         """Start a kernel that touches some arrays."""
         ticket = start(self.engine, binary, arguments, grid, threadgroup, [a.block for a in all_of_them])
         if not self.engine.caps.offsets and any(a.offset for a in all_of_them):
-            ticket.wait()  # what was copied is copied back then
+            ticket.wait()  # such a copy is copied back when the dispatch is done
         return ticket
 
     def __buffer__(self, _flags: int, /) -> memoryview:
         return memoryview(self.numpy())  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
 
     def __bytes__(self) -> bytes:
-        return self.read().tobytes()  # before Python 3.12 an array is no buffer, and would be taken for a sequence
+        return self.read().tobytes()  # before Python 3.12 an array is not a buffer, and would be read as a sequence
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Give the array to another library without a copy (DLPack 1.0)."""
+        """Export the array to another library without a copy (DLPack 1.0)."""
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Tell DLPack where it lives: in memory that the CPU reaches."""
+        """Return its device in DLPack's terms: memory that the CPU reaches."""
         return self.host.__dlpack_device__()
 
     def __getitem__(self, key: Any) -> Self:
         if is_basic(key):
             return self.viewed(self.host[(*key, ...) if isinstance(key, tuple) and ... not in key else _open(key)])
-        from metalnb.library_kernels import indexing
-
-        whole: Any = self
-        found: Self = indexing.get(whole, key)  # type: ignore[assignment]  # there is one class of arrays
+        found: Self = implementations["get"](self, key)
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from metalnb.library_kernels import indexing
-
-        whole: Any = self
-        indexing.writable("x[…] = value", whole)
-        if is_basic(key):
-            indexing.assign(whole[key], value)
-        else:
-            indexing.put(whole, key, value)
+        implementations["set"](self, key, value)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -131,19 +115,11 @@ class Protocols(Core):
     __hash__ = None  # type: ignore[assignment]  # == compares element by element
 
     def __copy__(self) -> Self:
-        from metalnb.library_kernels import moving
-
-        whole: Any = self
-        copied: Any = moving.copied(whole)
-        return copied  # type: ignore[no-any-return]
+        copied: Self = implementations["astype"](self, self.dtype)
+        return copied
 
     def __deepcopy__(self, _memo: Any) -> Self:
         return self.__copy__()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from .convert import array
-
-        return array, (self.read().copy(),)
 
     def __bool__(self) -> bool:
         return bool(self._only("bool"))
@@ -167,18 +143,9 @@ class Protocols(Core):
             )
         return self.read().item()
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
-        """Give the array on an engine, by its name (array API)."""
-        if stream is not None:
-            raise ArgumentError("to_device: stream must be None: dispatches of an engine run in order.")
-        from .convert import asarray
-
-        moved: Any = self if device in {self.device, None} else asarray(self.read(), device=device, copy=True)
-        return moved  # type: ignore[no-any-return]
-
 
 def is_basic(key: Any) -> bool:
-    """Tell whether an index gives a view: integers, slices, ``...`` and None only."""
+    """Return whether an index gives a view: it holds only integers, slices, ``...`` and None."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(
         k is None
@@ -190,6 +157,6 @@ def is_basic(key: Any) -> bool:
 
 
 def _open(key: Any) -> Any:
-    """Let an index leave an array behind even when it names a single element."""
+    """Extend an index so that the result is an array even for a single element."""
     parts = key if isinstance(key, tuple) else (key,)
     return parts if any(k is Ellipsis for k in parts) else (*parts, ...)

@@ -1,4 +1,4 @@
-"""Dispatches under way: each engine runs them in the order they were started in, and reading waits for them."""
+"""Dispatches under way: each engine runs them in the order in which they were started; reading waits for them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from metalnb import engine as engines
 
+from .memory_pool import Block, pool_of
+
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Grid, Ticket
 
-    from .memory import Block
+__all__ = ["clear_cache", "start", "synchronize"]
 
-__all__ = ["start", "synchronize"]
-
-_MOST = 64  # dispatches under way at once: what they hold cannot be freed before they end
+_MOST = 64  # dispatches under way at once: the memory they use cannot be freed before they are done
 
 _under_way: dict[str, deque[Ticket]] = {}
-_lock = threading.Lock()  # a block's ticket is to be that of the dispatch which was started last
+_lock = threading.Lock()  # so that a block's ticket is that of the last dispatch started
 
 
 def start(
@@ -30,7 +30,7 @@ def start(
     threadgroup: Grid,
     blocks: Sequence[Block],
 ) -> Ticket:
-    """Start a dispatch that touches `blocks`. It is waited for only when another library may look at one of them.
+    """Start a dispatch that touches `blocks`; wait for it only if another library may be looking at one of them.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def start(
         ticket = engine.launch(binary, arguments, grid, threadgroup)
         for block in blocks:
             block.ticket = ticket
-            # Read after the ticket is set: who begins to look at the block counts itself first, then waits for it.
+            # Read after the ticket is set: a new viewer first counts itself, then waits for the ticket.
             seen = seen or block.viewers > 0
         oldest = None if seen else _queued(engine.name, ticket)
     if seen:
@@ -53,7 +53,7 @@ def start(
 
 
 def _queued(name: str, ticket: Ticket) -> Ticket | None:
-    """Note a dispatch; give the one to wait for when too many are under way."""
+    """Queue a dispatch; return the one to wait for when too many are under way."""
     queue = _under_way.get(name)
     if queue is None:
         queue = _under_way[name] = deque()
@@ -79,3 +79,15 @@ def synchronize(engine: str | None = None) -> None:
         tickets = list(_under_way.pop(name, ()))
     for ticket in tickets:
         ticket.wait()
+
+
+def clear_cache(engine: str | None = None) -> None:
+    """Free the memory kept from arrays that are gone.
+
+    Parameters
+    ----------
+    engine : str, optional
+        By default the one in use.
+    """
+    synchronize(engine)
+    pool_of(engines.named(engine)).clear()

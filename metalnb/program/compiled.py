@@ -17,12 +17,12 @@ from metalnb.call.kernel import Kernel
 from metalnb.call.packing import struct_dtype
 from metalnb.display import bundle, cards_html
 from metalnb.errors import ArgumentError, MetalnbWarning
+from metalnb.library_includes import bundled
 from metalnb.msl.cautions import warn
 from metalnb.msl.lower import Unit
 from metalnb.msl.signature import Reflection
 
 from .front_end import read
-from .library_includes import bundled
 from .recipe import Recipe, decoded, header_name, text
 
 __all__ = ["Math", "Program", "compile", "from_recipe", "load"]

@@ -5,8 +5,11 @@ counters (``random.metal``). Bits, integers and uniform floats are equal to the 
 made of operations that IEEE 754 rounds in one way, and so are equal too wherever an engine keeps to it; metalcompute
 compiles with fast math, which leaves the last bits open.
 
-Functions of this module use a generator of the module's own, which `seed` starts anew; without it the first use takes a
-seed from the system.
+Comes in: a seed and shapes. Goes out: arrays, filled by one dispatch each. ``keys`` makes keys on the host, and
+``generator`` starts the kernels through `library_kernels.launching`.
+
+The functions of this module share one generator, which `seed` restarts; without it the first use takes a seed from the
+system.
 """
 
 from __future__ import annotations
@@ -33,12 +36,12 @@ def _default() -> Generator:
 
 
 def default_rng(seed: int | None = None) -> Generator:
-    """Give a generator of one's own, as NumPy's function of this name does."""
+    """Return a new generator, as NumPy's function of this name does."""
     return Generator(seed)
 
 
 def seed(seed: int | None = None) -> None:
-    """Start the module's generator anew; without a number, from a seed of the system's."""
+    """Restart the module's generator; without a seed, from one of the system's."""
     global _own  # noqa: PLW0603
     _own = Generator(seed)
 

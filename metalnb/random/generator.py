@@ -14,15 +14,17 @@ import numpy as np
 from metalnb import engine as engines
 from metalnb.arrays.array import Array, empty
 from metalnb.arrays.convert import asarray
-from metalnb.arrays.inspection import finfo
-from metalnb.arrays.types import as_dtype, is_float, is_integer
-from metalnb.library_kernels.axes import axis_of, shape_of
-from metalnb.library_kernels.bits import SIMD, as_bits, program, width
-from metalnb.library_kernels.dispatch import dispatch
-from metalnb.library_kernels.gathering import take
-from metalnb.library_kernels.moving import copy_into, writable
-from metalnb.library_kernels.searching import searchsorted
-from metalnb.library_kernels.sorting import argsort
+from metalnb.arrays.dtype_info import finfo
+from metalnb.arrays.promotion import as_dtype, is_float, is_integer
+from metalnb.library_kernels.launching.bits import as_bits, width
+from metalnb.library_kernels.launching.copying import copy_into, writable
+from metalnb.library_kernels.launching.launcher import dispatch
+from metalnb.library_kernels.launching.programs import program
+from metalnb.library_kernels.ops.indexed import take
+from metalnb.library_kernels.ops.searching import searchsorted
+from metalnb.library_kernels.ops.sorting import argsort
+from metalnb.library_kernels.planning.axes import axis_of, shape_of
+from metalnb.library_kernels.planning.cuts import LANES
 
 from .keys import CHILD, block, key_of
 
@@ -70,7 +72,7 @@ class Generator:
         return _resumed, (self.key, self.used, self.device)
 
     def spawn(self, n: int) -> list[Generator]:
-        """Give `n` generators whose streams are independent of each other and of this one.
+        """Return `n` generators whose streams are independent of each other and of this one.
 
         Their keys are taken from this stream, which goes on by as many blocks. A negative `n` is a ValueError.
         """
@@ -83,11 +85,11 @@ class Generator:
         return made
 
     def random(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Give floats, each equally likely on [0, 1): multiples of 2^-24, of float16 2^-11, of bfloat16 2^-8."""
+        """Return floats, each equally likely on [0, 1): multiples of 2^-24, of float16 2^-11, of bfloat16 2^-8."""
         return self._floats("random", "uniform", 0.0, 1.0, size, dtype)
 
     def uniform(self, low: float = 0.0, high: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Give floats on [low, high): ``low + (high - low) * random()``, which may round to `high`.
+        """Return floats on [low, high): ``low + (high - low) * random()``, which may round to `high`.
 
         Raises
         ------
@@ -103,7 +105,7 @@ class Generator:
         return self._floats("uniform", "uniform", low, high - low, size, dtype)
 
     def normal(self, loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Give floats from the normal distribution with a mean and a standard deviation.
+        """Return floats from the normal distribution with a mean and a standard deviation.
 
         Raises
         ------
@@ -115,25 +117,25 @@ class Generator:
         return self._floats("normal", "normal", loc, scale, size, dtype)
 
     def standard_normal(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Give floats from the normal distribution with mean 0 and standard deviation 1."""
+        """Return floats from the normal distribution with mean 0 and standard deviation 1."""
         return self.normal(0.0, 1.0, size, dtype)
 
     def rand(self, *shape: int, dtype: Any = _FLOAT32) -> Array:
-        """Give floats on [0, 1): ``rand(3, 4)``."""
+        """Return floats on [0, 1): ``rand(3, 4)``."""
         return self.random(shape, dtype)
 
     def randn(self, *shape: int, dtype: Any = _FLOAT32) -> Array:
-        """Give standard normal floats: ``randn(3, 4)``."""
+        """Return standard normal floats: ``randn(3, 4)``."""
         return self.normal(0.0, 1.0, shape, dtype)
 
     def randint(self, low: int, high: int | None = None, size: Size = None, dtype: Any = np.int64, *,
                 endpoint: bool = False) -> Array:  # fmt: skip
-        """Give integers, each exactly as likely as the others.
+        """Return integers, all equally likely.
 
         Parameters
         ----------
         low, high : int
-            From `low` up to and without `high`; from 0 up to `low` when `high` is left out.
+            From `low` up to but not including `high`; from 0 up to `low` when `high` is left out.
         size : int or tuple of int, optional
         dtype : dtype
             Any integer dtype, or bool.
@@ -162,14 +164,14 @@ class Generator:
     integers = randint
 
     def bytes(self, length: int) -> builtins.bytes:
-        """Give random bytes; a negative length is a ValueError."""
+        """Return random bytes; a negative length is a ValueError."""
         length = _count("bytes", length)
         words = empty((-(-length // 4),), _UINT32, self._engine())
         self._integers(words, 0, 1 << 32)
         return words.tobytes()[:length]
 
     def permutation(self, x: int | Array, axis: int = 0) -> Array:
-        """Give an array's rows in random order, or the integers below a number; every order is equally likely."""
+        """Return an array's rows, or the integers below a number, in random order; every order is equally likely."""
         if isinstance(x, (int, np.integer)):
             return self._order(_count("permutation", x))
         given = self._array(x)
@@ -183,7 +185,7 @@ class Generator:
         Raises
         ------
         TypeError
-            For what is no metalnb array.
+            For anything but a metalnb array.
         ValueError
             For a broadcast view, whose elements share memory.
         """
@@ -201,15 +203,15 @@ class Generator:
         a : int or Array
         size : int or tuple of int, optional
         replace : bool
-            False: none is chosen twice.
+            False: nothing is chosen twice.
         p : sequence of float, optional
-            How likely each is; they sum to 1. Only with `replace`.
+            The probability of each; they sum to 1. Only with `replace`.
         axis : int
 
         Raises
         ------
         ValueError
-            When there are none, or not as many; or when `p` does not fit.
+            When there is nothing to choose from, or not enough; or when `p` does not fit.
         """
         rows = None if isinstance(a, (int, np.integer)) else self._array(a)
         n = operator.index(a) if rows is None else rows.shape[axis_of("choice", axis, rows.ndim)]
@@ -222,7 +224,7 @@ class Generator:
         elif replace:
             chosen = self.randint(0, max(n, 1), shape)
         elif count > n:
-            raise ValueError(f"choice: {count} cannot be chosen of {n} without replacement.")
+            raise ValueError(f"choice: cannot choose {count} of {n} without replacement.")
         else:
             chosen = self._order(n)[:count].reshape(shape)
         return chosen if rows is None else take(rows, chosen, axis=axis)
@@ -231,7 +233,7 @@ class Generator:
     def _weighted(self, n: int, p: Any, shape: tuple[int, ...], *, replace: bool) -> Array:
         weights = np.asarray(p.read() if isinstance(p, Array) else p, np.float64)
         if not replace:
-            raise ValueError("choice: p works with replacement only.")
+            raise ValueError("choice: p can only be used with replacement.")
         if weights.shape != (n,) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-6:
             raise ValueError(f"choice: p must be {n} numbers, 0 or more, that sum to 1; got shape {weights.shape}.")
         # Bounds as 64-bit fractions: float32 would not tell rare ones apart.
@@ -243,7 +245,7 @@ class Generator:
         return chosen
 
     def _order(self, n: int) -> Array:
-        """Give 0 … n - 1 in random order: where 64 random bits each sort to. Ties are one in 2^64 / n²."""
+        """Return 0 … n - 1 in random order: the argsort of 64-bit random keys. Ties: about n² / 2^64."""
         keys = empty((n,), _UINT64, self._engine())
         self._integers(keys, 0, 1 << 64)
         order: Array = argsort(keys)
@@ -280,14 +282,14 @@ class Generator:
         self._fill(name, as_bits(out), interval, _WORDS * 32 // word)
 
     def _fill(self, name: str, out: Array, parameters: Any, each: int) -> None:
-        """Fill an array, `each` elements to a block: whole rows of 32 blocks are used up."""
+        """Fill an array, `each` elements from a block; blocks are used in rows of 32."""
         if out.size == 0:
             return
-        rows = -(-out.size // (SIMD * each))
-        number = self._take(rows * SIMD)
+        rows = -(-out.size // (LANES * each))
+        number = self._take(rows * LANES)
         stream = {"key": (self.key & 0xFFFFFFFF, self.key >> 32), "block": number, "count": out.size}
         kernel = program("random.metal", out.engine)[name]
-        dispatch(kernel, out, stream, parameters, grid=SIMD * -(-rows // _ROWS), threadgroup=SIMD)
+        dispatch(kernel, out, stream, parameters, grid=LANES * -(-rows // _ROWS), threadgroup=LANES)
 
 
 def _resumed(key: int, used: int, device: str | None) -> Generator:
@@ -301,8 +303,8 @@ def _shape(who: str, size: Size) -> tuple[int, ...]:
 
 
 def _count(who: str, n: Any) -> int:
-    """Read how many are asked for."""
+    """Read a count."""
     count = operator.index(n)
     if count < 0:
-        raise ValueError(f"{who}: needs a number of 0 or more; got {n}.")
+        raise ValueError(f"{who}: needs a count of 0 or more; got {n}.")
     return count

@@ -1,4 +1,4 @@
-"""Keys: what tells one stream of random numbers from another."""
+"""Keys, which tell one stream of random numbers from another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import secrets
 __all__ = ["CHILD", "SEED", "block", "key_of"]
 
 _KEY_BITS = 64
-SEED, CHILD = 1, 2  # what keys are made with, apart from all numbers of all streams
+SEED, CHILD = 1, 2  # the blocks that keys are made of, distinct from those of all streams
 
 
 def key_of(seed: int | None) -> int:
@@ -17,7 +17,7 @@ def key_of(seed: int | None) -> int:
         return secrets.randbits(_KEY_BITS)
     number = operator.index(seed)
     if number < 0:
-        raise ValueError(f"seed: 0 or more; got {seed}.")
+        raise ValueError(f"seed: must be 0 or more; got {seed}.")
     key = 0
     while True:
         words = block(number & 0xFFFFFFFFFFFFFFFF, key, SEED)
@@ -28,7 +28,7 @@ def key_of(seed: int | None) -> int:
 
 
 def block(number: int, key: int, use: int = 0) -> tuple[int, int, int, int]:
-    """Give one block, as ``random.metal`` does; `use` is 0 for the blocks of a stream, and else for keys."""
+    """Return one block, as ``random.metal`` does; `use` is 0 for the blocks of a stream, other values make keys."""
     x, y, z, w = number & 0xFFFFFFFF, number >> 32, 0, use
     k, m = key & 0xFFFFFFFF, key >> 32
     for _ in range(10):

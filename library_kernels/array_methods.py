@@ -1,0 +1,32 @@
+"""What an array's operators and methods call: ops, and a few functions that are not ops.
+
+`metalnb.arrays.implementations` is filled from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import array_indexing, numpy_protocols, table
+from .ops import linear_algebra
+
+__all__ = ["find"]
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "array_function": numpy_protocols.function,
+    "dot": linear_algebra.dot,
+    "get": array_indexing.get,
+    "set": array_indexing.set_items,
+    "ufunc": numpy_protocols.ufunc,
+}
+
+
+def find(name: str) -> Callable[..., Any]:
+    """Return the function that an array's operator or method names.
+
+    Raises
+    ------
+    KeyError
+    """
+    return _FUNCTIONS.get(name) or table.op(name)

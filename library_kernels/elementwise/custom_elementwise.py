@@ -1,0 +1,182 @@
+"""Elementwise ops of the user's own, each made from an expression as the library's are from their rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from ... import engine as engines
+from ...arrays.promotion import as_dtype
+from ...errors import ArgumentError, CompileError, Diagnostic
+from ...msl.reference import KEYWORDS, lookup
+from ...msl.tokens import Token, tokenize
+from .elementwise_op import Elementwise
+from .elementwise_text import LOOPS, RESERVED, Formula
+
+__all__ = ["elementwise", "free_names"]
+
+_LIMITS = re.compile(r"(FLT|HALF|BFLT|S?CHAR|UCHAR|U?SHRT|U?INT|U?LONG)_[A-Z0-9_]+")  # MSL 6.5, and <metal_limits>
+_MOST = 5  # what a walk has room for, the result aside
+_HEAD = 3  # lines of the text before a preamble
+
+
+def elementwise(  # noqa: PLR0913  (what can be said of an op)
+    expression: str,
+    /,
+    *,
+    name: str = "elementwise",
+    operands: Sequence[str] | None = None,
+    kinds: str = "f",
+    result: Literal["same", "bool"] = "same",
+    preamble: str = "",
+    math: Literal["precise", "fast"] = "precise",
+    reference: Callable[..., Any] | None = None,
+    ulp: float = 4,
+    **parameters: float,
+) -> Elementwise:
+    """Make an op from an expression; like the library's ops, it broadcasts, promotes dtypes and takes any view.
+
+    Parameters
+    ----------
+    expression : str
+        MSL, of the operands, the parameters, and ``T``, the type that is computed in (float for every floating dtype).
+    name : str, optional
+        How messages name the op.
+    operands : sequence of str, optional
+        The names of its arrays. By default those in the expression that are nothing of MSL's, of the preamble's or of
+        the parameters', in the order they first appear in.
+    kinds : str, optional
+        The dtypes to compute in: letters of ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating. An op of floats
+        alone takes integers and bool as float32.
+    result : {"same", "bool"}, optional
+        The result's dtype: that of the operands, or bool.
+    preamble : str, optional
+        MSL that stands before the kernel: functions and constants for the expression to use.
+    math : {"precise", "fast"}, optional
+        As for `metalnb.compile`.
+    reference : callable, optional
+        The same in NumPy, which is given float64, and
+    ulp : float, optional
+        the error that is allowed to float32 against it, in units in the last place: for tests.
+    **parameters : float
+        Scalars in the expression, with their defaults: a call may give others, by name or after the arrays.
+
+    Returns
+    -------
+    Elementwise
+        Call it with arrays; ``out=`` names one to write into.
+
+    Raises
+    ------
+    CompileError
+        When the expression is not valid MSL, with the place in it.
+    ArgumentError
+        When a name cannot be used, or the expression has no operand.
+
+    Examples
+    --------
+    >>> import metalnb as mnb
+    >>> mish = mnb.elementwise("x * tanh(log(1 + exp(x)))")
+    >>> mish(mnb.asarray([0.0, 1.0]))
+    array([0.       , 0.8650984], dtype=float32)
+    >>> leak = mnb.elementwise("x > 0 ? x : slope * x", slope=0.01)
+    >>> leak(mnb.asarray([-1.0, 2.0]), slope=0.5)
+    array([-0.5,  2. ], dtype=float32)
+    """
+    line = " ".join(expression.splitlines())
+    names = tuple(operands) if operands is not None else free_names(line, preamble, parameters)
+    _check(name, names, parameters, kinds)
+    if result not in {"same", "bool"}:
+        message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert what comes out: .astype(…)."
+        raise ArgumentError(message)
+    made = _Own(
+        name, {kinds: line}, reference or _none, line.strip(), operands=names, parameters=parameters, result=result,
+        preamble=preamble, math=math, family="own", ulp=ulp if reference else 0,
+    )  # fmt: skip
+    options = {"name": name, "operands": names, "kinds": kinds, "result": result, "preamble": preamble, "math": math,
+               "reference": reference, "ulp": ulp, **parameters}  # fmt: skip
+    made.recipe = (line, options)
+    _read(made, kinds)
+    return made
+
+
+class _Own(Elementwise):
+    """An op of a user's: it is pickled as what it was made from."""
+
+    recipe: tuple[str, dict[str, Any]]
+
+    def __reduce__(self) -> Any:
+        return _again, self.recipe
+
+
+def _again(expression: str, options: dict[str, Any]) -> Elementwise:
+    return elementwise(expression, **options)
+
+
+def _none(*_args: Any) -> Any:
+    raise TypeError("this op was made without a reference. Pass reference=… to elementwise.")
+
+
+def free_names(expression: str, preamble: str, parameters: Mapping[str, float]) -> tuple[str, ...]:
+    """List the names in an expression that must be its operands."""
+    tokens = tokenize(expression).program
+    stream = tokenize(preamble)
+    known = {*parameters, "T", "L", *_words(stream.program), *(d.tokens[0].text for d in stream.directives if d.tokens)}
+    found = [
+        token.text for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False)
+        if token.kind == "word" and token.text not in known and _is_free(before, token, after)
+    ]  # fmt: skip
+    return tuple(dict.fromkeys(found))
+
+
+def _words(tokens: list[Token]) -> set[str]:
+    return {t.text for t in tokens if t.kind == "word"}
+
+
+def _is_free(before: Token | None, token: Token, after: Token | None) -> bool:
+    """Return whether a word is a variable: not a member, not a call, and not a word of MSL."""
+    if (before and before.text in {".", "->", "::"}) or (after and after.text in {"(", "::"}):
+        return False
+    mine = {entry.kind for entry in lookup(token.text)} & {"type", "word"}
+    return not (mine or token.text in KEYWORDS or token.text == "metal" or _LIMITS.fullmatch(token.text))
+
+
+def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], kinds: str) -> None:
+    if not kinds or set(kinds) - set(LOOPS) or len(set(kinds)) != len(kinds):
+        raise ArgumentError(f"elementwise: kinds are letters of b, i, u, f; got {kinds!r}.")
+    if not names:
+        raise ArgumentError("elementwise: the expression has no operand. Name its arrays: operands=('x',).")
+    if len(names) > _MOST:
+        message = f"elementwise: at most {_MOST} operands; got {', '.join(names)}. Give constants as parameters."
+        raise ArgumentError(message)
+    for word in (name, *names, *parameters):
+        if not word.isidentifier() or (word in RESERVED and word != name) or word in KEYWORDS:
+            message = f"elementwise: {word!r} is a name that the kernel needs itself. Call it something else."
+            raise ArgumentError(message)
+    twice = [n for n in names if n in parameters or names.count(n) > 1]
+    if twice:
+        raise ArgumentError(f"elementwise: {twice[0]!r} appears twice among the operands and parameters.")
+
+
+def _read(op: Elementwise, kinds: str) -> None:
+    """Compile the kernels, and report errors at their place in the expression."""
+    try:
+        op.program(as_dtype(LOOPS[kinds[0]][0]), engines.named(None))
+    except CompileError as error:
+        placed = [p for d in error.diagnostics if (p := _placed(d, op.formula, kinds)) is not None]
+        once = {(p.file, p.line, p.column): p for p in reversed(placed)}  # each loop says it again
+        raise CompileError(list(reversed(once.values())) or error.diagnostics) from None
+
+
+def _placed(found: Diagnostic, formula: Formula, kinds: str) -> Diagnostic | None:
+    line, column = formula.place(kinds)
+    text = formula.groups[kinds]
+    if found.file == formula.name and found.line == line:
+        within = min(max(found.column - column + 1, 1), len(text) + 1)
+        return Diagnostic(1, within, found.message, text, formula.name, found.hint, found.severity)
+    own = formula.preamble.count("\n") + 1
+    if formula.preamble and found.file == formula.name and _HEAD < found.line <= _HEAD + own:
+        return Diagnostic(found.line - _HEAD, found.column, found.message, found.text, f"{formula.name} preamble",
+                          found.hint, found.severity)  # fmt: skip
+    return None

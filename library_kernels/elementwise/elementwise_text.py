@@ -1,0 +1,126 @@
+"""The MSL of an elementwise op: one cell with its kernels, from its expression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...arrays.promotion import DTYPES
+from ..launching.programs import instantiation
+
+__all__ = ["LOOPS", "RESERVED", "Formula"]
+
+LOOPS = {
+    "b": ("bool",),
+    "i": ("int8", "int16", "int32", "int64"),
+    "u": ("uint8", "uint16", "uint32", "uint64"),
+    "f": ("float32", "float16", "bfloat16"),
+}
+# Names that the text uses itself: operands and parameters cannot have them.
+RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
+_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One"}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An expression, and what its names are.
+
+    Attributes
+    ----------
+    name, doc : str
+    groups : mapping of str to str
+        For each group of kinds (``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating) its expression, of the
+        operands, the parameters, and ``T``, the type that is computed in; ``L`` is the type that is stored.
+    operands : tuple of str
+        The arrays; those also named in `masks` are bool in every loop.
+    parameters : mapping of str to float
+        Scalars that the kernel is given as ``constant float&``, with their defaults.
+    result : {"same", "bool"}
+    preamble : str
+        MSL that stands before the kernel.
+    """
+
+    name: str
+    doc: str
+    groups: Mapping[str, str]
+    operands: tuple[str, ...] = ("x",)
+    masks: tuple[str, ...] = ()
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    result: str = "same"
+    preamble: str = ""
+
+    @property
+    def kinds(self) -> str:
+        """All kinds that there is a loop for."""
+        return "".join(self.groups)
+
+    def group(self, kind: str) -> str:
+        """Return the group that a kind belongs to."""
+        return next(g for g in self.groups if kind in g)
+
+    def kernel(self, dtype: str, steps: str) -> str:
+        """Name the kernel for a dtype to compute in, and a letter for the way each operand and the result is walked."""
+        return f"{DTYPES[dtype]}_{steps}"
+
+    def text(self, group: str) -> str:
+        """Write the cell for one group of loops."""
+        lines = [*self._head(), *self._kernel(group), "", *self._instances(group)]
+        return "\n".join(lines) + "\n"
+
+    def place(self, group: str) -> tuple[int, int]:
+        """Return the line and the column of the expression in the text, both counted from 1."""
+        lines = self.text(group).splitlines()
+        number = next(n for n, line in enumerate(lines, 1) if line.lstrip().startswith("keep<R, outStep>("))
+        return number, lines[number - 1].index(self._stored(group)) + len(self._before) + 1
+
+    @property
+    def _before(self) -> str:
+        return f"keep<R, outStep>(out_, walk, {len(self.operands)}, position.x, "
+
+    def _stored(self, group: str) -> str:
+        return f"{self._before}{self.groups[group]});"
+
+    def _head(self) -> list[str]:
+        lines = [f"// {self.name}: {self.doc}", "#include <metalnb/elementwise.h>", ""]
+        return [*lines, *self.preamble.rstrip().splitlines(), ""] if self.preamble else lines
+
+    def _kernel(self, group: str) -> list[str]:
+        names = (*self.operands, "out")
+        steps = ", ".join(f"typename {n}Step" for n in names)
+        return [
+            f"template <typename L, typename R, {steps}>",
+            f"kernel void {self.name}_(",
+            *(f"    device const memory_of<{self._type(n)}>* {n}_," for n in self.operands),
+            "    device memory_of<R>* out_,",
+            "    constant Walk& walk,",
+            *(f"    constant float& {n}," for n in self.parameters),
+            "    uint2 position [[thread_position_in_grid]]) {",
+            "    using T = value_of<L>;",
+            *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate(names)),
+            *(f"    const value_of<{self._type(n)}> {n} = fetch<{self._type(n)}, {n}Step>({n}_, walk, {i}, position.x);"
+              for i, n in enumerate(self.operands)),
+            f"    {self._stored(group)}",
+            "}",
+        ]  # fmt: skip
+
+    def _type(self, operand: str) -> str:
+        return "bool" if operand in self.masks else "L"
+
+    def _instances(self, group: str) -> list[str]:
+        """Name every kernel; each is compiled when a call first needs it."""
+        lines = []
+        for dtype in (d for kind in group for d in LOOPS[kind]):
+            loop = DTYPES[dtype]
+            result = "bool" if self.result == "bool" else loop
+            for steps in self._steps():
+                made = f"{self.name}_<{loop}, {result}, {', '.join(_STEPS[s] for s in steps)}>"
+                lines.append(instantiation(self.kernel(dtype, steps), made))
+        return lines
+
+    def _steps(self) -> list[str]:
+        """List the variants that `plan_elementwise` may ask for."""
+        count = len(self.operands)
+        if count == 1:
+            return ["UU", "uu", "gu", "gg"]
+        mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") + "u" for i in range(1, 2**count)]
+        return [*map(str.upper, mixed), *mixed, "g" * count + "u", "g" * count + "g"]

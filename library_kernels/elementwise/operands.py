@@ -1,0 +1,115 @@
+"""The operands of an elementwise op: promoted to one dtype, converted and broadcast."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.convert import asarray, on
+from ...arrays.promotion import common, floating, kind_of, weak
+from ...engine.base import Engine
+from ..launching.copying import converted
+from ..planning.elementwise_plan import broadcast
+from .elementwise_text import Formula
+
+__all__ = ["Taken", "take"]
+
+DType = np.dtype[Any]
+
+_BOOL = np.dtype(np.bool_)
+
+
+class Taken(NamedTuple):
+    """Operands that are ready for a kernel.
+
+    Attributes
+    ----------
+    ready : list of Array and numpy.ndarray
+        Of the dtype to compute in; what the caller gave as a Python scalar is a NumPy array of one element.
+    shape : tuple of int
+        What they broadcast to.
+    loop, result : numpy.dtype
+        What is computed in, and the dtype of the result.
+    engine : Engine
+    """
+
+    ready: list[Any]
+    shape: tuple[int, ...]
+    loop: DType
+    result: DType
+    engine: Engine
+
+
+def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], out: Array | None) -> Taken:
+    """Promote, convert and broadcast operands (array API, "Type Promotion Rules"; Python's scalars are weak).
+
+    Raises
+    ------
+    TypeError
+        For an operand that is not an array or a number, a dtype that the op does not take, and dtypes without a
+        common one.
+    ValueError
+        For shapes that do not broadcast.
+    ArgumentError
+        For arrays of two engines.
+    """
+    arrays = _arrays(formula.name, operands, out)
+    engine = next(a.block.engine for a in arrays if type(a) is Array)
+    on(engine, formula.name, *(a for a in (*arrays, out) if type(a) is Array))
+    loop = _loop(formula, takes, arrays)
+    ready = [_cast(formula, a, n, loop) for a, n in zip(arrays, formula.operands, strict=True)]
+    shape = broadcast(formula.name, [a.shape if type(a) is Array else () for a in ready])
+    return Taken(ready, shape, loop, _BOOL if formula.result == "bool" else loop, engine)
+
+
+def _arrays(name: str, operands: tuple[Any, ...], out: Array | None) -> list[Any]:
+    """Convert operands to arrays; Python's scalars stay as they are."""
+    first = next((a for a in (*operands, out) if type(a) is Array), None)
+    device = first.device if first is not None else None
+    arrays = [a if type(a) is Array or type(a) in {bool, int, float} else _array(name, a, device) for a in operands]
+    if any(type(a) is Array for a in arrays):
+        return arrays
+    return [asarray(arrays[0], device=device), *arrays[1:]]
+
+
+def _array(name: str, value: Any, device: str | None) -> Any:
+    if isinstance(value, (np.bool_, np.float64)):
+        return value.item()
+    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__dlpack__"):
+        return asarray(value, device=device)
+    for scalar in (bool, int, float):
+        if isinstance(value, scalar):  # an IntEnum, say
+            return scalar(value)
+    raise TypeError(f"{name}: takes arrays and numbers; got {type(value).__name__}. Pass mnb.asarray(…).")
+
+
+def _loop(formula: Formula, takes: tuple[str, ...], arrays: list[Any]) -> DType:
+    """Return the dtype to compute in."""
+    own = [a for a, n in zip(arrays, formula.operands, strict=True) if n not in formula.masks]
+    strong = [a.dtype for a in own if type(a) is Array]
+    dtype = strong[0] if strong else weak(own[0], _BOOL)
+    for other in strong[1:]:
+        dtype = common(dtype, other, formula.name)
+    for scalar in own:
+        if type(scalar) is not Array:
+            dtype = weak(scalar, dtype)
+    if kind_of(dtype) in formula.kinds:
+        return dtype
+    if formula.kinds == "f":
+        return floating(dtype)
+    raise TypeError(f"{formula.name}: takes {', '.join(takes)}; got {dtype}. Pass x.astype(…).")
+
+
+def _cast(formula: Formula, operand: Any, name: str, loop: DType) -> Any:
+    wanted = _BOOL if name in formula.masks else loop
+    if type(operand) is not Array:
+        try:
+            return np.array(operand, wanted)
+        except OverflowError:
+            message = f"{formula.name}: {operand} is beyond {wanted}. Pass mnb.asarray({operand}) for a wider result."
+            raise OverflowError(message) from None
+    if name in formula.masks and operand.dtype != wanted:
+        raise TypeError(f"{formula.name}: {name} must be bool; got {operand.dtype}. Pass {name} != 0.")
+    return converted(operand, wanted)

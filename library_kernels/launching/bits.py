@@ -1,0 +1,49 @@
+"""Elements as bits: a kernel that only moves or orders elements serves all dtypes of one width."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.promotion import kind_of
+from ...engine.base import Engine
+from .copying import contiguous
+
+__all__ = ["as_bits", "fault_word", "order_of", "spread", "width"]
+
+_ORDERS = {"b": 0, "u": 0, "i": 1, "f": 2}
+_BFLOAT16 = 3
+
+
+def width(dtype: np.dtype[Any]) -> int:
+    """Bits of an element."""
+    return 8 * dtype.itemsize
+
+
+def as_bits(x: Array) -> Array:
+    """Return an array for a kernel that moves bits: contiguous, its elements as unsigned integers of their width."""
+    x = contiguous(x)
+    return x.viewed(x.host.view(f"u{x.dtype.itemsize}"))
+
+
+def order_of(dtype: np.dtype[Any]) -> int:
+    """Return what ``order.h`` calls KIND: how bits of a dtype are ordered."""
+    return _BFLOAT16 if dtype.name == "bfloat16" else _ORDERS[kind_of(dtype)]
+
+
+def spread(grid: tuple[int, ...], threads: int = 256) -> tuple[int, ...]:
+    """Return a threadgroup of at most `threads` for a grid, its first axes filled first."""
+    group = []
+    for n in grid:
+        group.append(min(n, threads))
+        threads //= group[-1]
+    return tuple(group)
+
+
+def fault_word(engine: Engine) -> Array:
+    """Return the word in which a kernel reports the first index that is out of bounds; see ``gather.metal``."""
+    word = empty((1,), np.dtype(np.uint32), engine)
+    word.read()[...] = 0xFFFFFFFF
+    return word

@@ -1,0 +1,100 @@
+"""Stream compaction: the elements that pass a test, or their places, in order (``search.metal``)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ..planning.cuts import LANES
+from .bits import as_bits, order_of, width
+from .launcher import dispatch
+from .programs import program
+
+__all__ = ["Kept", "flat_nonzero", "kept_by", "places_of", "select_into", "selected", "values_of"]
+
+_INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
+_TILE = (1024, 16384)
+_MOST = 1 << 31
+
+
+class Kept(NamedTuple):
+    """Which elements are kept, counted: what the second dispatch needs."""
+
+    bits: Array
+    kernels: Any
+    offsets: Array
+    stretch: dict[str, int]
+    tiles: int
+
+    @property
+    def total(self) -> int:
+        """The number of elements kept; reading it waits."""
+        return int(self.offsets.read()[self.tiles])
+
+    def start(self, name: str, *arguments: Any) -> None:
+        """Start a kernel over the tiles."""
+        dispatch(self.kernels[name], *arguments, self.stretch, grid=self.tiles * LANES, threadgroup=LANES)
+
+
+def kept_by(who: str, x: Array, what: str) -> Kept:
+    """Count the elements to keep, tile by tile."""
+    n = x.size
+    if n >= _MOST:
+        raise ValueError(f"{who}: {n:,} elements are too many; at most {_MOST - 1:,}.")
+    kernels = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
+    least, most = _TILE
+    tile = max(least, min(most, n // 512 // LANES * LANES))
+    tiles = -(-n // tile)
+    found = Kept(as_bits(x), kernels, empty((tiles + 1,), _UINT32, x.engine), {"n": n, "tile": tile}, tiles)
+    if tiles:
+        found.start(f"keep_count_{what}_{width(x.dtype)}", found.bits, found.offsets)
+    dispatch(kernels.keep_offsets, found.offsets, tiles, grid=LANES, threadgroup=LANES)
+    return found
+
+
+def places_of(kept: Kept, what: str) -> Array:
+    """Return the flat positions of the elements kept: int64, in order."""
+    places = empty((kept.total,), _INT64, kept.bits.engine)
+    if places.size:
+        kept.start(f"keep_write_{what}_{width(kept.bits.dtype)}", kept.bits, kept.offsets, places)
+    return places
+
+
+def values_of(kept: Kept, what: str, like: Array) -> Array:
+    """Return the elements kept, in order."""
+    out = empty((kept.total,), like.dtype, like.engine)
+    if out.size:
+        kept.start(f"keep_values_{what}_{width(like.dtype)}", kept.bits, kept.offsets, as_bits(out))
+    return out
+
+
+def flat_nonzero(who: str, x: Array) -> Array:
+    """Return the flat positions of the elements that are not 0, last axis fastest: int64, in order."""
+    return places_of(kept_by(who, x, "nonzero"), "nonzero")
+
+
+def selected(x: Array, mask: Array) -> Array:
+    """Return the elements whose mask is set, in order; x and the mask have the same shape."""
+    kept = kept_by("x[mask]", mask, "nonzero")
+    out = empty((kept.total,), x.dtype, x.engine)
+    if out.size:
+        kept.start(f"select_write_{width(x.dtype)}", kept.bits, kept.offsets, as_bits(x), as_bits(out))
+    return out
+
+
+def select_into(x: Array, mask: Array, values: Array) -> None:
+    """Write values, one for each element whose mask is set, in order; x, contiguous, and the mask have the same shape.
+
+    Raises
+    ------
+    ValueError
+        When there are not as many values.
+    """
+    kept = kept_by("x[mask]", mask, "nonzero")
+    count = kept.total
+    if values.shape != (count,):
+        raise ValueError(f"x[mask] = value: the mask chooses {count} elements; got values of shape {values.shape}.")
+    if count:
+        kept.start(f"select_put_{width(x.dtype)}", kept.bits, kept.offsets, as_bits(values), as_bits(x))

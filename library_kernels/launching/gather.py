@@ -1,0 +1,115 @@
+"""Gather: the first half of ``gather.metal``, and the checks of indices that all its users share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.convert import asarray, on
+from ...arrays.promotion import is_integer
+from ...engine.base import Engine
+from .bits import as_bits, fault_word, spread, width
+from .copying import contiguous, converted
+from .launcher import dispatch
+from .programs import program
+
+__all__ = ["check", "gather", "indices_of", "short"]
+
+_INT64 = np.dtype(np.int64)
+_NONE = 0xFFFFFFFF
+_MOST = 1 << 32
+
+
+def indices_of(who: str, indices: Any, engine: Engine) -> Array:
+    """Convert an argument to indices: int64, on an engine.
+
+    Raises
+    ------
+    TypeError
+        When they are not integers.
+    """
+    found = indices if isinstance(indices, Array) else _integers(indices)
+    if not is_integer(found.dtype):
+        raise TypeError(f"{who}: indices must be integers; got {found.dtype}. Pass indices.astype(np.int64).")
+    given = found if isinstance(found, Array) else asarray(found, device=engine.name)
+    on(engine, who, given)
+    return converted(given, _INT64)
+
+
+def _integers(indices: Any) -> Any:
+    """Read lists as NumPy does, but an empty one as integers."""
+    data = np.asarray(indices)
+    return data.astype(np.int64) if data.size == 0 and data.dtype == np.float64 else data
+
+
+def check(who: str, fault: Array, indices: Array, n: int, axis: int | None) -> None:
+    """Wait for a kernel that checked indices, and refuse those that are out of bounds.
+
+    Raises
+    ------
+    IndexError
+        Names the first of them.
+    """
+    position = int(fault.read()[0])
+    if position != _NONE:
+        index = int(indices.read().reshape(-1)[position])
+        place = tuple(int(p) for p in np.unravel_index(position, indices.shape))
+        along = "" if axis is None else f"axis {axis} with "
+        raise IndexError(
+            f"{who}: index {index} (at {place} of the indices) is out of bounds for {along}{n} elements: "
+            f"{-n} to {n - 1}." if n else f"{who}: index {index} into {along}no elements."
+        )  # fmt: skip
+
+
+def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False, label: int | None = None) -> Array:
+    """Return the elements at indices along an axis; every index is checked before this returns.
+
+    Parameters
+    ----------
+    x : Array
+    indices : Array
+        int64, of any shape; with `along` of x's shape but for the axis.
+    axis : int
+    along : bool
+        Each index is for its own place on the other axes.
+    label : int, optional
+        What an error calls the axis.
+
+    Raises
+    ------
+    IndexError
+    """
+    n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    shape = indices.shape if along else (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    out = empty(shape, x.dtype, x.engine)
+    count = indices.shape[axis] if along else indices.size
+    if out.size == 0 and (n or indices.size == 0):
+        return out
+    short(who, n)
+    fault = fault_word(x.engine)
+    indices = contiguous(indices)
+    if n == 0:
+        fault.read()[...] = 0
+    else:
+        alone = inner == 1
+        outer = math.prod(x.shape[:axis])
+        grid = (count, outer, 1) if alone else (inner, count, outer)
+        kernel = program("gather.metal", x.engine, ALONE=alone)[f"take{'_along' * along}_{width(x.dtype)}"]
+        settings = {"count": count, "n": n, "inner": inner}
+        dispatch(kernel, as_bits(x), indices, as_bits(out), settings, fault, grid=grid, threadgroup=spread(grid))
+    check(who, fault, indices, n, axis if label is None else label)
+    return out
+
+
+def short(who: str, n: int) -> None:
+    """Refuse an axis too long to be indexed by 32 bits.
+
+    Raises
+    ------
+    ValueError
+    """
+    if n >= _MOST:
+        raise ValueError(f"{who}: an axis of {n:,} is too long to be indexed; at most {_MOST - 1:,}.")

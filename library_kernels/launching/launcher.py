@@ -1,0 +1,89 @@
+"""Start library kernels on arrays. Nothing here waits: whoever reads an array waits for what was started on it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.memory_pool import Block
+from ...arrays.stream import start
+from ...call.kernel import Kernel
+from ...engine.base import Grid
+
+__all__ = ["Launch", "dispatch"]
+
+
+class Launch(NamedTuple):
+    """A compiled kernel and the threads that run it: planned once, started for each call.
+
+    Attributes
+    ----------
+    binary : object
+        The compiled kernel.
+    grid, threadgroup : tuple of 3 int
+        Threads, x first.
+    records : tuple of numpy.ndarray
+        The buffers after the arrays: what the plan tells the kernel.
+    """
+
+    binary: Any
+    grid: Grid
+    threadgroup: Grid
+    records: tuple[np.ndarray[Any, Any], ...] = ()
+
+    def start(self, *arguments: Any, more: tuple[Any, ...] = ()) -> None:
+        """Start the kernel.
+
+        Parameters
+        ----------
+        *arguments : Array or numpy.ndarray
+            The first buffers, at least one of them an Array. Of an Array the whole block is bound, so the record holds
+            its offset and strides, and readers of the array wait for this dispatch.
+        more : tuple of buffers, optional
+            The buffers after the records.
+        """
+        memory: list[Any] = []
+        blocks: list[Block] = []
+        for given in arguments:
+            if type(given) is Array:
+                block = given.block
+                blocks.append(block)
+                memory.append(block.host)
+            else:
+                memory.append(given)
+        memory += self.records
+        memory += more
+        start(blocks[0].engine, self.binary, memory, self.grid, self.threadgroup, blocks)
+
+
+def dispatch(
+    kernel: Kernel, *arguments: Any, grid: int | tuple[int, ...], threadgroup: int | tuple[int, ...] | None = None
+) -> None:
+    """Check a kernel's arguments as its call does, and start it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    *arguments : Array, numpy.ndarray or scalar
+        In buffer order. An array must be contiguous; its memory is bound from its first element on. bfloat16 is
+        bound as ushort.
+    grid, threadgroup : int or tuple of int
+        Threads, x first.
+
+    Raises
+    ------
+    ArgumentError, LaunchError
+        As a call of the kernel.
+    """
+    bound = [_memory(a) if type(a) is Array else a for a in arguments]
+    made = kernel.prepare(*bound, grid=grid, threadgroup=threadgroup)
+    if 0 not in made.grid:
+        blocks = [a.block for a in arguments if type(a) is Array]
+        start(kernel.engine, kernel.binary, made.arguments, made.grid, made.threadgroup, blocks)
+
+
+def _memory(x: Array) -> np.ndarray[Any, Any]:
+    # The name of a dtype is slow to look up.
+    return x.host.view(np.uint16) if x.itemsize == 2 and x.dtype.name == "bfloat16" else x.host

@@ -1,0 +1,118 @@
+"""Softmax and norms along an axis: ``softmax.metal`` and ``norm.metal``."""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.convert import on
+from ...arrays.promotion import is_float
+from ...program import Program
+from ..planning.axes import axis_of
+from ..planning.cuts import LANES, SIMD_GROUPS, cut, cut_rows, grid_of_groups, record
+from .copying import as_array, converted, copied
+from .launcher import Launch
+from .programs import instantiated
+from .reduction_launch import Monoid, reduced, tag
+
+__all__ = ["normalized", "softmax_along"]
+
+_FLOAT = np.dtype(np.float32)
+_SHARES = "#include <metalnb/softmax.metal>"  # where Share and LogShare are
+_SOFTMAX = struct.Struct("<3q5I4x")
+_NORM = struct.Struct("<2q3If")
+_CACHED = 65536  # a row of at most so many elements stays in cache for its second reading
+_COLUMNS = 8192  # elements of columns side by side that are worth a SIMD-group
+_MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
+
+
+def _floats(who: str, x: Any) -> Array:
+    """Convert an argument to a contiguous array of floats; integers become float32."""
+    x = as_array(who, x)
+    if x.dtype == np.bool_:
+        raise TypeError(f"{who}: takes numbers; got bool. Pass x.astype(mnb.float32).")
+    if not is_float(x.dtype):
+        x = converted(x, _FLOAT)
+    return copied(x) if not x.contiguous else x
+
+
+def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
+    """Return the softmax along an axis, or its logarithm."""
+    x = _floats(who, x)
+    at = axis_of(who, axis, x.ndim)
+    out = empty(x.shape, x.dtype, x.engine)
+    if 0 in x.shape:
+        return out
+    count, outer, width = x.shape[at], math.prod(x.shape[:at]), math.prod(x.shape[at + 1 :])
+    program = _softmax_program(tag(x.dtype), x.device, log=log)
+    offset, pitch = x.offset // x.itemsize, count * width
+    if width == 1 and (count <= _CACHED or outer >= _MANY):
+        packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
+        Launch(program["rows"].binary, *grid_of_groups(outer), (packed,)).start(x, out)
+        return out
+    if width == 1:
+        kernel, stretches = "stretch", cut_rows(count, outer, LANES)
+    else:
+        kernel, stretches = "columns", cut(count, max(1, _COLUMNS // width), -(-SIMD_GROUPS // outer))
+    element = tag(x.dtype)
+    most = reduced(x, (at,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
+    share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARES)
+    shares = reduced(x, (at,), share, _FLOAT, about=most)
+    packed = record(_SOFTMAX.pack(
+        offset, pitch, width, count, stretches.stretch, stretches.rest, stretches.parts, width,
+    ))  # fmt: skip
+    launch = Launch(program[kernel].binary, *grid_of_groups(outer * stretches.parts), (packed,))
+    launch.start(x, most, shares, out)
+    return out
+
+
+@functools.cache
+def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
+    of = f"<{element}, {str(log).lower()}>"
+    templates = {name: f"softmax_{name}{of}" for name in ("rows", "stretch", "columns")}
+    return instantiated("softmax.metal", templates, engine)
+
+
+def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
+    """Return the rows of an array, normalised by a kernel of ``norm.metal``.
+
+    Raises
+    ------
+    ValueError
+        For an array without axes, and for weights that are not as long as the rows.
+    """
+    x = _floats(who, x)
+    if x.ndim == 0:
+        raise ValueError(f"{who}: needs an array with at least one axis; got shape ().")
+    count = x.shape[-1]
+    given = [None if p is None else as_array(who, p) for p in (weight, bias)]
+    on(x.engine, who, *(p for p in given if p is not None))
+    for name, p in zip(("weight", "bias"), given, strict=True):
+        if p is not None and p.shape != (count,):
+            raise ValueError(f"{who}: {name} must have the shape of x's last axis, ({count},); got {p.shape}.")
+    out = empty(x.shape, x.dtype, x.engine)
+    if 0 in x.shape:
+        return out
+    extra = [x if p is None else _from_first(converted(p, x.dtype)) for p in given]
+    rows = x.size // count
+    packed = record(_NORM.pack(
+        x.offset // x.itemsize, count, count, given[0] is not None, given[1] is not None, eps,
+    ))  # fmt: skip
+    binary = _norm_program(tag(x.dtype), x.device)[kernel].binary
+    Launch(binary, *grid_of_groups(rows), (packed,)).start(x, *extra, out)
+    return out
+
+
+def _from_first(x: Array) -> Array:
+    """Return the array, or a copy of it, that starts where its block starts."""
+    return x if x.contiguous and x.offset == 0 else copied(x)
+
+
+@functools.cache
+def _norm_program(element: str, engine: str) -> Program:
+    return instantiated("norm.metal", {name: f"{name}<{element}>" for name in ("layer_norm", "rms_norm")}, engine)

@@ -1,0 +1,126 @@
+"""Products of matrices and of vectors, carried out by their plans."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...engine.base import Engine
+from ...program import Program
+from ..planning.cuts import LANES
+from ..planning.product_plan import DOT, SMALL, ProductPlan, Strided, plan_dots, plan_each_dot, plan_product
+from .copying import contiguous, copied
+from .launcher import Launch
+from .programs import program
+
+__all__ = ["dot_products", "product"]
+
+Shape = tuple[int, ...]
+Make = Callable[[Strided, Strided, Shape, str], ProductPlan]
+
+_BYTE = np.dtype(np.uint8)
+_OFTEN = 512  # columns of B from which on a large A is worth making contiguous first
+_PLANS = 1024
+_LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time beside its products
+
+
+def product(a: Array, b: Array, batch: Shape) -> Array:
+    """Multiply matrices.
+
+    Parameters
+    ----------
+    a : Array (…, M, K)
+    b : Array (…, K, N)
+        Of a's dtype and engine.
+    batch : tuple of int
+        What the leading axes broadcast to.
+
+    Returns
+    -------
+    Array (*batch, M, N)
+        Of their dtype: integers wrap, half and bfloat16 are added up as float and rounded once.
+    """
+    m, k, n = *a.shape[-2:], b.shape[-1]
+    out = empty((*batch, m, n), a.dtype, a.engine)
+    if not out.size or not k:
+        return _zeros(out)
+    if m * k * a.itemsize > SMALL and n >= _OFTEN and a.strides[-1] != a.itemsize and 0 not in a.strides:
+        a = copied(a)
+    if m == n == 1:
+        _dots(_without(a, -2), _without(b, -1), batch, out)
+    else:
+        _run(_planned(plan_product, a, b, batch), a, b, out)
+    return out
+
+
+def dot_products(a: Array, b: Array, batch: Shape) -> Array:
+    """Return the dot products of last axes.
+
+    Parameters
+    ----------
+    a, b : Array (…, K)
+        Of one dtype and engine.
+    batch : tuple of int
+        What the leading axes broadcast to.
+
+    Returns
+    -------
+    Array (*batch)
+        As of `product`.
+    """
+    out = empty(batch, a.dtype, a.engine)
+    if not out.size or not a.shape[-1]:
+        return _zeros(out)
+    _dots(a, b, batch, out)
+    return out
+
+
+def _dots(a: Array, b: Array, batch: Shape, out: Array) -> None:
+    along = a.strides[-1] == b.strides[-1] == a.itemsize
+    if a.shape[-1] >= DOT and (along or out.size < LANES):
+        a, b = (x if x.strides[-1] == x.itemsize else contiguous(x) for x in (a, b))
+        _run(_planned(plan_dots, a, b, batch), a, b, out)
+    else:
+        _run(_planned(plan_each_dot, a, b, batch), a, b, out)
+
+
+def _zeros(out: Array) -> Array:
+    if out.size:
+        out.block.settle()
+        out.host[...] = 0
+        out.block.flush()
+    return out
+
+
+def _without(x: Array, axis: int) -> Array:
+    """Leave out an axis of one element."""
+    laid = Strided(x.shape, x.strides, x.offset).without(axis)
+    return Array(x.block, x.dtype, laid.shape, laid.strides, x.offset)
+
+
+def _planned(make: Make, a: Array, b: Array, batch: Shape) -> ProductPlan:
+    kept = _kept_plan if math.prod(batch) <= _LARGE else _kept_plan.__wrapped__
+    return kept(make, Strided(a.shape, a.strides, a.offset), Strided(b.shape, b.strides, b.offset), batch, a.dtype)
+
+
+@functools.lru_cache(maxsize=_PLANS)
+def _kept_plan(make: Make, a: Strided, b: Strided, batch: Shape, dtype: np.dtype[Any]) -> ProductPlan:
+    size = dtype.itemsize
+    one, other = (Strided(x.shape, tuple(s // size for s in x.strides), x.offset // size) for x in (a, b))
+    return make(one, other, batch, dtype.name)
+
+
+def _run(plan: ProductPlan, a: Array, b: Array, out: Array) -> None:
+    memory = [a, b, out, *(empty((nbytes,), _BYTE, out.engine) for nbytes in plan.scratch)]
+    for step in plan.steps:
+        binary = _program(step.kernel, out.engine)[step.kernel].binary
+        Launch(binary, step.grid, step.threadgroup, step.records).start(*(memory[place] for place in step.places))
+
+
+def _program(kernel: str, engine: Engine) -> Program:
+    return program("dots.metal" if "dot" in kernel else "matmul.metal", engine)

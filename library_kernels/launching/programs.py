@@ -1,0 +1,90 @@
+"""Compile the library's kernels, as exactly as the engine's compiler can."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ... import engine as engines
+from ...engine.base import Engine
+from ...program import Math, Program
+from ...program import compile as compile_program
+
+__all__ = ["compile", "instantiated", "instantiation", "kernel_source", "program", "with_macros"]
+
+_METAL = Path(__file__).parent.parent / "metal"
+
+
+@functools.cache
+def kernel_source(name: str) -> str:
+    """Return the text of one of the library's Metal files."""
+    return (_METAL / name).read_text("utf-8")
+
+
+def compile(source: str, *, engine: str, math: Math = "precise", **options: Any) -> Program:
+    """Compile a library kernel's text.
+
+    Parameters
+    ----------
+    source : str
+    engine : str
+        The engine's name.
+    math : {"precise", "fast"}
+        ``precise`` is fast on an engine that has no other: results are then within Metal's fast-math bounds.
+    **options
+        As for `metalnb.compile`.
+
+    Raises
+    ------
+    CompileError
+    """
+    return compile_program(
+        source, engine=engine, math=math if engines.named(engine).caps.precise else "fast", **options
+    )
+
+
+def program(file: str, engine: Engine, **constants: Any) -> Program:
+    """Compile one of the library's files for an engine, with its function constants."""
+    return _program(file, engine.name, tuple(constants.items()))
+
+
+@functools.cache
+def _program(file: str, engine: str, constants: tuple[tuple[str, Any], ...]) -> Program:
+    # The order of operations is what some of these kernels promise: nothing is contracted or reordered.
+    return compile(kernel_source(file), constants=dict(constants), engine=engine, name=file)
+
+
+@functools.cache
+def with_macros(file: str, engine: str, **macros: str) -> Program:
+    """Compile one of the library's files for an engine, with macros defined before its text."""
+    defined = "".join(f"#define {name} {text}\n" for name, text in macros.items())
+    return compile(defined + kernel_source(file), engine=engine)
+
+
+def instantiation(name: str, template: str) -> str:
+    """Write the line that instantiates a kernel template, ``reduce_rows<…>``, under a name."""
+    return f'template [[host_name("{name}")]] [[kernel]] decltype({template}) {template};'
+
+
+def instantiated(
+    file: str, templates: Mapping[str, str], engine: str, *, definitions: str = "", name: str = ""
+) -> Program:
+    """Compile instantiations of a file's kernel templates; each kernel is built when it is first used.
+
+    Parameters
+    ----------
+    file : str
+        One of the library's files.
+    templates : mapping of str to str
+        Templates with their arguments, by the names of the kernels.
+    engine : str
+        The engine's name.
+    definitions : str, optional
+        MSL that the arguments need.
+    name : str, optional
+        How diagnostics name the text; by default as the file.
+    """
+    lines = [f"#include <metalnb/{file}>", definitions, *(instantiation(n, t) for n, t in templates.items())]
+    return compile("\n".join(lines) + "\n", engine=engine, name=name or file)

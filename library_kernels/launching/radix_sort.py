@@ -1,0 +1,161 @@
+"""Sort rows by their bits: ``sort.metal``, and ``sort_serial.metal`` where every thread is a core."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...engine.base import Engine
+from ...program import Program
+from ..planning.cuts import LANES
+from .bits import as_bits, order_of, width
+from .launcher import dispatch
+from .programs import program
+
+__all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "sorted_rows"]
+
+DIGITS = 256
+_MOST = 1 << 31  # keys of a row
+_ALONE = 2048  # a row of at most so many keys is one tile;
+_MANY = 16  # with at least so many rows,
+_LONG = 65536  # so is a row of at most so many
+_UINT = np.dtype(np.uint32)
+
+
+class _Method(NamedTuple):
+    """How tiles are sorted.
+
+    Attributes
+    ----------
+    file : str
+    lanes : int
+        Threads of a tile.
+    tiles : int
+        To be had before they grow from the least size to the most.
+    least, most : int
+        Keys of a tile.
+    """
+
+    file: str
+    lanes: int
+    tiles: int
+    least: int
+    most: int
+
+
+_BY_LANES = _Method("sort.metal", LANES, 512, 2048, 16384)
+_SERIAL = _Method("sort_serial.metal", 1, 64, 2048, 262144)
+
+
+def _method(engine: Engine) -> _Method:
+    return _SERIAL if engine.caps.serial else _BY_LANES
+
+
+class Sorted(NamedTuple):
+    """Sorted rows.
+
+    Attributes
+    ----------
+    keys : Array
+        The sorted rows, in the dtype that was given.
+    indices : Array or None
+        Where in its row each of them was: uint32.
+    """
+
+    keys: Array
+    indices: Array | None
+
+
+def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> Sorted:
+    """Sort each row of an array without gaps along its last axis; equal keys keep their order."""
+    bits = as_bits(x)
+    n = x.shape[-1]
+    rows = x.size // n if n else 0
+    if n >= _MOST:
+        raise ValueError(f"sort: an axis of {n:,} is too long; at most {_MOST - 1:,} elements are sorted.")
+    method = _method(x.engine)
+    lanes = method.lanes
+    kernels = program(
+        "sort.metal" if n <= LANES else method.file, x.engine,
+        KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed,
+    )  # fmt: skip
+    out = _Buffers(bits, indexed)
+    if rows == 0:
+        pass
+    elif n <= LANES:
+        held = LANES // n
+        dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
+                 grid=LANES * -(-rows // held), threadgroup=LANES)  # fmt: skip
+    elif n <= _ALONE or (rows >= _MANY and n <= _LONG):
+        spare = _Buffers(bits, indexed)
+        dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, spare.keys, out.keys, n, *spare.indices, *out.indices,
+                 grid=lanes * rows, threadgroup=lanes)  # fmt: skip
+    else:
+        _by_tiles(kernels, bits, out, rows, n)
+    return Sorted(out.keys.viewed(out.keys.host.view(x.dtype)), out.indices[0] if indexed else None)
+
+
+class _Buffers:
+    """Room for the keys of one pass, and for their indices where those are asked for."""
+
+    def __init__(self, like: Array, indexed: bool) -> None:
+        self.keys = empty(like.shape, like.dtype, like.engine)
+        self.indices: tuple[Array, ...] = (empty(like.shape, _UINT, like.engine),) if indexed else ()
+
+
+def _by_tiles(kernels: Program, bits: Array, out: _Buffers, rows: int, n: int) -> None:
+    """Sort long rows: for each digit of 8 bits three dispatches over all tiles of all rows."""
+    passes = bits.dtype.itemsize
+    spare = _Buffers(bits, bool(out.indices)) if passes > 1 else out
+    keys, indices = bits, spare.indices
+    for p in range(passes):
+        to = out if (passes - p) % 2 else spare
+        radix_pass(kernels, keys, indices, to.keys, to.indices, rows, n, 8 * p, first=p == 0)
+        keys, indices = to.keys, to.indices
+
+
+def pass_kernels(engine: Engine, *, kind: int, descending: bool, indexed: bool) -> Program:
+    """Compile what `radix_pass` starts."""
+    return program(_method(engine).file, engine, KIND=kind, DESCENDING=descending, INDEXED=indexed)
+
+
+def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
+    kernels: Program, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int,
+    n: int, shift: int, *, first: bool,
+) -> Array:  # fmt: skip
+    """Sort keys by the 8 bits from `shift` on; return the counts, whose last row says where each digit starts.
+
+    Parameters
+    ----------
+    kernels : Program
+        From `pass_kernels`.
+    keys, to : Array
+        Unsigned, `rows` × `n`.
+    indices, to_indices : tuple of Array
+        What travels with the keys, of 32 bits each: one array or none.
+    shift : int
+    first : bool
+        What travels is the key's place in its row, whatever `indices` hold.
+
+    Returns
+    -------
+    Array
+        ``(rows, tiles + 1, 256)``, uint32.
+    """
+    method = _method(keys.engine)
+    lanes = method.lanes
+    tile = max(method.least, min(method.most, n // method.tiles // LANES * LANES))
+    tiles = -(-n // tile)
+    counts = empty((rows, tiles + 1, DIGITS), _UINT, keys.engine)
+    shape = {"n": n, "tile": tile, "tiles": tiles}
+    settings = {"shape": shape, "shift": shift, "first": int(first)}
+    bits = width(keys.dtype)
+    grid = (tiles * lanes, rows)
+    dispatch(kernels[f"sort_count_{bits}"], keys, counts, settings, grid=grid, threadgroup=(lanes, 1))
+    adders = DIGITS if lanes > 1 else 1
+    dispatch(kernels.sort_offsets, counts, shape, grid=adders * rows, threadgroup=adders)
+    dispatch(kernels[f"sort_scatter_{bits}"], keys, to, counts, settings, *indices, *to_indices,
+             grid=grid, threadgroup=(lanes, 1))  # fmt: skip
+    return counts

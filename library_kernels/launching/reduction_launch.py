@@ -1,0 +1,208 @@
+"""Run a reduction: a monoid of ``reduce.metal``, or a user's own, over some axes of an array."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.promotion import DTYPES, is_float, kind_of
+from ...program import Program
+from ..planning.reduction_plan import axes_of_view, plan_reduction
+from .copying import copied, fill_with
+from .launcher import Launch
+from .programs import instantiated
+
+__all__ = ["ACCUMULATORS", "Monoid", "accumulator", "build", "reduced", "reduced_or", "tag"]
+
+DType = np.dtype[Any]
+Shape = tuple[int, ...]
+
+_PLANS = 4096
+_VARIANTS = {"": "{}", "_first": "First<{}>", "_later": "Later<{}>", "_between": "Between<{}>"}
+# MSL's types that are added up in, and what stands for them in memory.
+ACCUMULATORS: dict[str, DType] = {
+    "float": np.dtype(np.float32),
+    "int": np.dtype(np.int32),
+    "uint": np.dtype(np.uint32),
+    "long": np.dtype(np.int64),
+    "ulong": np.dtype(np.uint64),
+    "char": np.dtype(np.int8),
+    "uchar": np.dtype(np.uint8),
+    "short": np.dtype(np.int16),
+    "ushort": np.dtype(np.uint16),
+}
+_NO_VALUE = np.zeros(1, np.float32)
+
+
+class Monoid(NamedTuple):
+    """How ``reduce.metal`` combines elements; see "Monoids" there.
+
+    Attributes
+    ----------
+    functor : str
+        A struct template of ``reduce.metal`` or of `text`.
+    element, result : str
+        What is read and what is written, as ``storage.h`` names them.
+    part, acc : str
+        MSL's types that a lane and then the whole reduction are added up in.
+    text : str
+        MSL that defines the functor, when it is not one of the file's.
+    """
+
+    functor: str
+    element: str
+    result: str
+    part: str
+    acc: str
+    text: str = ""
+
+    @property
+    def spelled(self) -> str:
+        """The functor as MSL names it."""
+        return f"{self.functor}<{self.element}, {self.result}, {self.part}, {self.acc}>"
+
+
+class _Stage(NamedTuple):
+    """A dispatch, and the elements that it writes."""
+
+    launch: Launch
+    outputs: int
+    dtype: DType
+
+
+@functools.cache  # NumPy takes microseconds to name a dtype
+def tag(dtype: DType) -> str:
+    """Name a dtype as ``storage.h`` does; a bool is read as the byte that it is."""
+    return "uchar" if dtype == np.bool_ else DTYPES[dtype.name]
+
+
+def accumulator(dtype: DType) -> str:
+    """Name the MSL type that sums for a result of a dtype are kept in: float for floats, integers of their own kind."""
+    if is_float(dtype):
+        return "float"
+    signed = kind_of(dtype) == "i"
+    if dtype.itemsize == 8:
+        return "long" if signed else "ulong"
+    return "int" if signed else "uint"
+
+
+def reduced(
+    x: Array, axes: Shape, monoid: Monoid, result: DType, *, about: Array | float | None = None, scale: float = 1
+) -> Array:
+    """Reduce some axes of an array that is not empty along them.
+
+    Parameters
+    ----------
+    x : Array
+    axes : tuple of int
+    monoid : Monoid
+        Its `element` is x's dtype, its `result` the dtype `result`.
+    result : numpy.dtype
+    about : Array or float, optional
+        The second argument of ``load``: a number, or contiguous float32 values of the result's shape.
+    scale : float
+        The second argument of ``finish``.
+
+    Returns
+    -------
+    Array
+        Contiguous, of the shape that is left.
+    """
+    gone = set(axes)
+    shape = tuple(n for i, n in enumerate(x.shape) if i not in gone)
+    if 0 in shape:
+        return empty(shape, result, x.engine)
+    own = isinstance(about, Array)
+    form = (monoid, result, own, float(scale), x.engine.name)
+    stages = _stages(x.dtype.itemsize, x.shape, x.strides, x.offset, axes, form)
+    if stages is None:
+        x = copied(x.viewed(x.host.transpose((*(i for i in range(x.ndim) if i not in gone), *axes))))
+        stages = _stages(x.dtype.itemsize, x.shape, x.strides, 0, tuple(range(len(shape), x.ndim)), form)
+        if stages is None:
+            raise AssertionError("contiguous rows can always be reduced")
+    return _run(stages, x, shape, about)
+
+
+def _run(stages: tuple[_Stage, ...], x: Array, shape: Shape, about: Array | float | None) -> Array:
+    """Start the dispatches, each on what the one before it has written."""
+    if isinstance(about, Array):
+        value: Any = about
+    else:
+        value = _NO_VALUE if about is None else np.full(1, about, np.float32)
+    for stage in stages:
+        out = empty(shape if stage is stages[-1] else (stage.outputs,), stage.dtype, x.engine)
+        stage.launch.start(x, value, out)
+        x = out
+    return x
+
+
+def _kept(x: Array, axes: Shape, *, keepdims: bool) -> tuple[int, ...]:
+    return tuple(1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes)
+
+
+def reduced_or(
+    x: Array, axes: Shape, monoid: Monoid, result: DType, *, keepdims: bool, nothing: Any = None, who: str = "",
+    **given: Any,
+) -> Array:
+    """Reduce some axes of any array.
+
+    Parameters
+    ----------
+    x, axes, monoid, result, **given
+        As for `reduced`.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+    nothing : number, optional
+        The result where there are no elements.
+    who : str
+        The op, for the error.
+
+    Raises
+    ------
+    ValueError
+        When there are no elements, and no result for that case.
+    """
+    shape = _kept(x, axes, keepdims=keepdims)
+    if 0 in x.shape:
+        if nothing is None and 0 not in shape:
+            raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, reduced over axes {axes}.")
+        return fill_with(empty(shape, result, x.engine), nothing or 0)
+    made = reduced(x, axes, monoid, result, **given)
+    return Array(made.block, result, shape, None, 0) if keepdims else made
+
+
+@functools.lru_cache(_PLANS)
+def _stages(
+    itemsize: int, shape: Shape, strides: Shape, offset: int, axes: Shape, form: tuple[Monoid, DType, bool, float, str]
+) -> tuple[_Stage, ...] | None:
+    """Plan a reduction and compile what it needs; None when the array must be copied first."""
+    monoid, result, own, scale, engine = form
+    view = axes_of_view(shape, (s // itemsize for s in strides), axes)
+    acc = ACCUMULATORS[monoid.acc]
+    steps = plan_reduction(view, offset // itemsize, acc.itemsize, scale, own=own)
+    if steps is None:
+        return None
+    program = build(monoid, engine)
+    stages = []
+    for i, step in enumerate(steps):
+        last = i == len(steps) - 1
+        variant = ("" if last else "_first") if i == 0 else ("_later" if last else "_between")
+        binary = program[step.kernel + variant].binary
+        dtype = result if last else acc
+        stages.append(_Stage(Launch(binary, step.grid, step.threadgroup, (step.record,)), step.outputs, dtype))
+    return tuple(stages)
+
+
+@functools.cache
+def build(monoid: Monoid, engine: str) -> Program:
+    """Compile a monoid's kernels: each way to walk, first, last and in between. A kernel is built when it is wanted."""
+    templates = {
+        f"{kernel}{suffix}": f"reduce_{kernel}<{wrapper.format(monoid.spelled)}>"
+        for kernel in ("rows", "columns", "each")
+        for suffix, wrapper in _VARIANTS.items()
+    }
+    name = f"{monoid.functor.lower()}.metal"
+    return instantiated("reduce.metal", templates, engine, definitions=monoid.text, name=name)

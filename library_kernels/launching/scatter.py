@@ -1,0 +1,117 @@
+"""Scatter: the second half of ``gather.metal``, and ``scatter_serial.metal``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.promotion import is_float
+from ..planning.cuts import LANES
+from .bits import as_bits, fault_word, width
+from .copying import contiguous, converted, copied, copy_into, given_for
+from .gather import check, gather, short
+from .launcher import dispatch
+from .programs import program
+from .radix_sort import DIGITS, pass_kernels, radix_pass
+
+__all__ = ["scatter", "write"]
+
+_INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
+
+
+def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = False, axis: int = 0) -> None:
+    """Write or add values at indices along the first axis; if an index is out of bounds, nothing is written.
+
+    Of several values for one place the last is kept; sums are made in the order of the indices. So every run gives the
+    same result, that of NumPy's loop.
+
+    Parameters
+    ----------
+    x : Array
+        Contiguous, and changed.
+    indices : Array
+        int64, of any shape.
+    values : Array
+        Of x's dtype, contiguous: ``(indices.size, …)``, or ``(1, …)`` for all of them.
+    add : bool
+    axis : int
+        What an error calls the axis.
+
+    Raises
+    ------
+    IndexError
+    """
+    n, inner, count = x.shape[0], math.prod(x.shape[1:]), indices.size
+    if count == 0:
+        return
+    short(who, max(n, count))
+    alone = inner == 1
+    engine = x.engine
+    kernels = program("gather.metal", engine, ALONE=alone)
+    places, fault = empty((count,), _UINT32, engine), fault_word(engine)
+    indices = contiguous(indices)
+    dispatch(kernels.resolve_indices, indices, places, n, fault, grid=count)
+    check(who, fault, indices, n, axis)
+    if inner == 0:
+        return
+    bits = max(0, (n - 1).bit_length() - 8)
+    places, values, starts = _by_place(places, values, bits)
+    word = _sum_word(x.dtype) if add else f"put_{width(x.dtype)}"
+    updates = {"count": count, "rows": values.shape[0], "inner": inner, "bits": bits}
+    target, given = (_as_summed(a) if add else as_bits(a) for a in (x, values))
+    if alone and engine.caps.serial:
+        kernel = program("scatter_serial.metal", engine)[f"scatter_{word}"]
+        dispatch(kernel, target, places, starts, given, updates, grid=DIGITS, threadgroup=1)
+        return
+    dispatch(kernels[f"scatter_{word}"], target, places, starts, given, updates,
+             grid=(LANES if alone else -(-inner // LANES) * LANES, DIGITS), threadgroup=(LANES, 1))  # fmt: skip
+
+
+def _by_place(places: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:
+    """Sort places and their values by the places' high bits; return them and where each bucket starts."""
+    engine, count = places.engine, places.size
+    kernels = pass_kernels(engine, kind=0, descending=False, indexed=True)
+    sorted_places, moved = (empty((count,), _UINT32, engine) for _ in range(2))
+    whole = values.shape[0] == 1 and count > 1
+    # Values of 32 bits travel with their places; others are fetched by their number afterwards.
+    travel = values.size == count and values.dtype.itemsize == 4 and not whole
+    given = as_bits(values.reshape(count)) if travel else moved
+    counts = radix_pass(kernels, places, (given,), sorted_places, (moved,), 1, count, bits, first=not travel)
+    starts = counts[0, -1]
+    if travel:
+        values = moved.viewed(moved.host.view(values.dtype).reshape(values.shape))
+    elif not whole:
+        values = gather("scatter", values, converted(moved, _INT64), 0)
+    return sorted_places, values, contiguous(starts)
+
+
+def _sum_word(dtype: np.dtype[Any]) -> str:
+    return f"add_{dtype.name}" if is_float(dtype) else f"add_{width(dtype)}"
+
+
+def _as_summed(x: Array) -> Array:
+    """Return an array as its kernel adds it: integers as unsigned, floats as they are."""
+    return x if is_float(x.dtype) else as_bits(x)
+
+
+def write(x: Array, indices: Array, values: Any, who: str, *, add: bool = False, axis: int = 0) -> None:
+    """Scatter into the first axis of any array: values broadcast to the indices' shape and x's other axes."""
+    rows = (*indices.shape, *x.shape[1:])
+    given = converted(given_for(who, x, values), x.dtype)
+    try:
+        np.broadcast_to(given.host, rows)
+    except ValueError:
+        raise ValueError(f"{who}: values of shape {given.shape} do not broadcast to {rows}.") from None
+    if indices.size == 0:
+        return
+    single = given.ndim <= x.ndim - 1 or (indices.ndim == 1 and given.ndim == x.ndim and given.shape[0] == 1)
+    shape = (1, *x.shape[1:]) if single else rows
+    given = contiguous(given) if given.shape == shape else copied(given, shape)
+    target = contiguous(x)
+    given = given.reshape((1 if single else indices.size, *x.shape[1:]))
+    scatter(who, target, indices, given, add=add, axis=axis)
+    if target is not x:
+        copy_into(x, target)

@@ -1,0 +1,50 @@
+"""astype: an array in another dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.promotion import as_dtype
+from ..launching.copying import as_array, converted, copy_into
+from ..op import ALL, op
+
+__all__ = ["astype"]
+
+
+def _converted(x: Any, dtype: Any, **_options: Any) -> Any:
+    """NumPy's conversion of what was given as `dtype` in the first place."""
+    return x.astype(dtype)
+
+
+@op(
+    "moving",
+    reference=_converted,
+    dtypes=ALL,
+    kernels=("copy.metal", "transpose.metal"),
+    numpy=(np.astype,) if hasattr(np, "astype") else (),
+    flops=0,
+)
+def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Array:
+    """Convert an array to a dtype.
+
+    Parameters
+    ----------
+    x : Array
+    dtype : dtype
+    copy : bool
+        False: the array itself when it has that dtype already.
+    device : str, optional
+        The name of an engine.
+
+    Returns
+    -------
+    Array
+        Contiguous, of x's shape. Floats become integers by truncation; what does not fit is undefined, as in C.
+    """
+    x = as_array("astype", x)
+    wanted = as_dtype(dtype, "astype")
+    made = copy_into(empty(x.shape, wanted, x.engine), x) if copy else converted(x, wanted)
+    return made if device is None else made.to_device(device)

@@ -1,0 +1,104 @@
+"""sort and argsort."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, cast
+
+import numpy as np
+
+from ...arrays.array import Array
+from ..launching.copying import as_array, converted, copied
+from ..launching.radix_sort import sorted_rows
+from ..op import ALL, op
+from ..planning.axes import axis_of
+
+__all__ = ["argsort", "sort"]
+
+
+def _argsorted(x: Any, axis: int = -1, *, descending: bool = False) -> Any:
+    """NumPy's stable argsort; descending, equal elements keep their order all the same, and NaN comes first."""
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    turned = np.flip(x, axis)
+    order = np.argsort(turned, axis=axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(order, axis)
+
+
+def _sorted(x: Any, axis: int = -1, **options: Any) -> Any:
+    return np.take_along_axis(x, _argsorted(x, axis, **options), axis)
+
+
+def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
+    """Return the array with the axis to sort moved last; without an axis, the elements as one row."""
+    x = as_array(who, x)
+    if axis is None:
+        return x.reshape(-1), 0
+    axis = axis_of(who, axis, x.ndim)
+    last = x if axis == x.ndim - 1 else x.viewed(np.moveaxis(x.host, axis, -1))
+    return last, axis
+
+
+_row = functools.partial(
+    op, "sorting", dtypes=ALL, flops=0,
+    kernels=("sort.metal", "sort_serial.metal", "radix.h", "order.h", "lanes.h"),
+)  # fmt: skip
+
+
+def _back(x: Array, axis: int) -> Array:
+    return x if axis == x.ndim - 1 else copied(x.viewed(np.moveaxis(x.host, -1, axis)))
+
+
+@_row(reference=_sorted, numpy=(np.sort,))
+def sort(  # `stable` is the array API's
+    x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True  # noqa: ARG001
+) -> Array:
+    """Sort an array along an axis.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or None
+        None: the elements as one row.
+    descending : bool
+        From the largest to the smallest.
+    stable : bool
+        Equal elements keep their order either way: the sort is always stable.
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 is equal to 0.0.
+
+    Notes
+    -----
+    A radix sort: its time depends on the number of elements and on the bits of the dtype, not on their order.
+    """
+    rows, axis = _turned("sort", x, axis)
+    return _back(sorted_rows(rows, descending=descending).keys, axis)
+
+
+@_row(reference=_argsorted, numpy=(np.argsort,))
+def argsort(  # `stable` is the array API's
+    x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True  # noqa: ARG001
+) -> Array:
+    """Return the positions that sort an array along an axis.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or None
+        None: the elements as one row.
+    descending : bool
+        From the largest to the smallest; equal elements keep their order all the same.
+    stable : bool
+        Equal elements keep their order either way.
+
+    Returns
+    -------
+    Array
+        int64, of x's shape: ``take_along_axis(x, argsort(x), axis=-1)`` is sorted.
+    """
+    rows, axis = _turned("argsort", x, axis)
+    found = sorted_rows(rows, indexed=True, descending=descending).indices
+    return _back(converted(cast("Array", found), np.dtype(np.int64)), axis)

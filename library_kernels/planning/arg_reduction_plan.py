@@ -1,0 +1,65 @@
+"""How argmax and argmin are cut into dispatches of ``argreduce.metal``. Numbers alone: no array is touched."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+from ...engine.base import Grid
+from .cuts import FEW_TERMS, LANES, SIMD_GROUPS, TILE_BYTES, cut, cut_columns, cut_rows, grid_of_groups, grid_of_threads
+from .reduction_plan import packed_reduction
+
+__all__ = ["ArgReductionPlan", "plan_arg_reduction"]
+
+_PLANS = 4096
+_BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in argreduce.metal
+_ALONE = 1024  # elements that a thread goes through by itself when the columns are few
+
+
+class ArgReductionPlan(NamedTuple):
+    """One dispatch, or two: the best of each stretch, then the best of those.
+
+    Attributes
+    ----------
+    kernel : {"rows", "columns", "each"}
+    record : numpy.ndarray
+        The bytes of the kernel's ``Reduction``.
+    grid, threadgroup : tuple of 3 int
+    found : int
+        Partial results of all stretches; 0 when each reduction is one stretch.
+    merge : numpy.ndarray or None
+        The record for the second dispatch.
+    outputs : int
+    """
+
+    kernel: str
+    record: Any
+    grid: Grid
+    threadgroup: Grid
+    found: int
+    merge: Any
+    outputs: int
+
+
+@functools.lru_cache(_PLANS)
+def plan_arg_reduction(offset: int, outer: int, count: int, width: int, value: int) -> ArgReductionPlan:
+    """Cut a reduction of outer × count × width contiguous elements into dispatches."""
+    pitch = count * width
+    outputs = outer * width
+    alone = count <= _ALONE or outputs >= SIMD_GROUPS
+    if count < FEW_TERMS or (1 < width < LANES and alone):
+        record = packed_reduction(offset, pitch, width, count, cut(count, count, 1), width)
+        return ArgReductionPlan("each", record, *grid_of_threads(outputs), 0, None, outputs)
+    if width == 1:
+        stretches = cut_rows(count, outer, _BLOCK)
+        record = packed_reduction(offset, 0, pitch, count, stretches, 1)
+        groups = outputs * stretches.parts
+        found = groups if stretches.parts > 1 else 0
+        return ArgReductionPlan("rows", record, *grid_of_groups(groups), found, None, outputs)
+    tiles = -(-width // (TILE_BYTES // (value + 4)))
+    stretches = cut_columns(count, outer * tiles)
+    record = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
+    parts = stretches.parts
+    merge = packed_reduction(0, parts * width, width, parts, cut(parts, parts, 1), width)
+    grid = grid_of_groups(outer * tiles * parts, alone=True)
+    return ArgReductionPlan("columns", record, *grid, outputs * parts, merge, outputs)

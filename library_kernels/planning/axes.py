@@ -1,0 +1,73 @@
+"""Axes and shapes as callers give them, checked: errors name the op and the values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["axes_of", "axis_of", "shape_of"]
+
+Shape = tuple[int, ...]
+
+
+def axis_of(who: str, axis: Any, ndim: int) -> int:
+    """Read one axis; a negative one counts from the end.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        When the array lacks the axis: both an IndexError and a ValueError.
+    TypeError
+        When it is not an integer.
+    """
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{who}: axis must be an integer; got {axis!r}.") from None
+    if not -ndim <= number < ndim:
+        bounds = f"axes {-ndim} to {ndim - 1}" if ndim else "no axes"
+        raise np.exceptions.AxisError(f"{who}: axis {number} is out of bounds: the array has {bounds}.")
+    return number % ndim
+
+
+def axes_of(who: str, axis: Any, ndim: int) -> Shape:
+    """Read one axis or several distinct ones; None means all.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, TypeError
+        As `axis_of`.
+    ValueError
+        When one is given twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, Iterable) else (axis,)
+    axes = tuple(axis_of(who, a, ndim) for a in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{who}: an axis is given twice: {axis}.")
+    return axes
+
+
+def shape_of(who: str, shape: Any, *, open_axis: bool = False) -> Shape:
+    """Read a shape: one integer or several, none negative, except one -1 where a length may be left open.
+
+    Raises
+    ------
+    TypeError
+        When it holds anything but integers.
+    ValueError
+        When a length is negative.
+    """
+    given = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (shape,)
+    try:
+        sizes = tuple(operator.index(n) for n in given)
+    except TypeError:
+        raise TypeError(f"{who}: a shape is made of integers; got {shape!r}.") from None
+    if any(n < (-1 if open_axis else 0) for n in sizes) or sizes.count(-1) > 1:
+        allowed = "at most one -1" if open_axis else "none is negative"
+        raise ValueError(f"{who}: the lengths of a shape are 0 or more, {allowed}; got {shape!r}.")
+    return sizes

@@ -1,0 +1,167 @@
+"""How elementwise kernels step through their operands: broadcast shapes, merged axes, the kernel's record.
+
+The host's side of ``Layout`` and ``Walk`` in ``elementwise.h``.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["RANK", "ElementwisePlan", "Strip", "broadcast", "plan_elementwise", "plan_transposed", "stretched"]
+
+RANK = 8
+_OPERANDS = 6
+_NARROW = 64  # an innermost axis shorter than this gives way to a longer one
+_TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
+_TURNED = 16  # a matrix with a shorter side does not fill a tile
+_FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
+
+Shape = tuple[int, ...]
+Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
+
+
+class Strip(NamedTuple):
+    """An operand: its strides broadcast to the result's shape, and its offset, in elements."""
+
+    strides: Shape
+    offset: int
+
+
+class ElementwisePlan(NamedTuple):
+    """What a dispatch needs to know.
+
+    Attributes
+    ----------
+    kinds : str
+        For each operand, the result last: ``u`` unit stride along the row, ``s`` the same element, ``g`` any stride;
+        ``U`` and ``S`` where there is one row, from the first element of each.
+    record : numpy.ndarray
+        The bytes of the kernel's ``Walk``.
+    grid : tuple of 3 int
+    threadgroup : tuple of 3 int
+    inner : tuple of int
+        Each operand's stride along the row.
+    """
+
+    kinds: str
+    record: Record
+    grid: tuple[int, int, int]
+    threadgroup: tuple[int, int, int]
+    inner: Shape = ()
+
+
+def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
+    """Return the shape that shapes broadcast to (array API, "Broadcasting").
+
+    Raises
+    ------
+    ValueError
+        When they do not broadcast.
+    """
+    first = shapes[0]
+    if all(s == first or not s for s in shapes):
+        return next((s for s in shapes if s), ())
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        message = f"{who}: shapes {' and '.join(map(str, shapes))} do not broadcast. Lengths must be equal, or 1."
+        raise ValueError(message) from None
+
+
+def stretched(strides: Shape, shape: Shape, to: Shape) -> Shape:
+    """Return the strides of an operand broadcast to a shape: 0 along the axes it is repeated on."""
+    missing = len(to) - len(shape)
+    own = tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
+    return (0,) * missing + own
+
+
+def plan_elementwise(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan:
+    """Plan an elementwise kernel over a shape; the last strip is the result's."""
+    sizes, strides = _merged(shape, [s.strides for s in strips])
+    inner = tuple(s[-1] for s in strides)
+    kinds = _kinds(inner)
+    record = _record(sizes, strides, strips)
+    rows = math.prod(sizes[:-1])
+    if rows == 1 and "g" not in kinds and not any(s.offset for s in strips):
+        kinds = kinds.upper()
+    return ElementwisePlan(kinds, record, (sizes[-1], rows, 1), _threadgroup(sizes[-1], rows, kinds), inner)
+
+
+def plan_transposed(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan | None:
+    """Plan a tiled transpose (``transpose.metal``); None unless both are contiguous along an axis, not the same one."""
+    sizes, strides = _merged(shape, [s.strides for s in strips])
+    given, result = strides
+    if 1 not in given or 1 not in result:
+        return None
+    down, along = given.index(1), result.index(1)
+    if down == along or min(sizes[down], sizes[along]) < _TURNED:
+        return None
+    order = [*(d for d in range(len(sizes)) if d not in {down, along}), down, along]
+    sizes = [sizes[d] for d in order]
+    record = _record(sizes, [[s[d] for d in order] for s in strides], strips)
+    across, tall = (-(-n // _TILE) for n in (sizes[-1], sizes[-2]))
+    grid = (across * _TILE, tall * _TILE_ROWS, math.prod(sizes[:-2]))
+    return ElementwisePlan("turned", record, grid, (_TILE, _TILE_ROWS, 1))
+
+
+def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip]) -> Record:
+    depth = len(sizes)
+    if depth > RANK:
+        raise ValueError(
+            f"an array of {depth} axes that cannot be merged; at most {RANK} are supported. Copy it first."
+        )
+    numbers: list[int] = []
+    for strip, own in zip(strips, strides, strict=True):
+        numbers += [strip.offset, *reversed(own), *(0,) * (RANK - depth)]
+    numbers += [0] * ((_OPERANDS - len(strips)) * (1 + RANK))
+    numbers += [*reversed(sizes), *(1,) * (RANK - depth), depth]
+    return np.frombuffer(bytearray(_FORMAT.pack(*numbers)), np.uint8)
+
+
+def _merged(shape: Shape, strides: Sequence[Shape]) -> tuple[list[int], list[list[int]]]:
+    """Drop axes of one element, merge neighbours that are contiguous in every operand, put a long axis innermost."""
+    axes = [d for d, n in enumerate(shape) if n != 1]
+    sizes: list[int] = []
+    merged: list[list[int]] = [[] for _ in strides]
+    for d in axes:
+        own = [s[d] for s in strides]
+        if sizes and all(m[-1] == s * shape[d] for m, s in zip(merged, own, strict=True)):
+            sizes[-1] *= shape[d]
+            for m, s in zip(merged, own, strict=True):
+                m[-1] = s
+        else:
+            sizes.append(shape[d])
+            for m, s in zip(merged, own, strict=True):
+                m.append(s)
+    if not sizes:
+        return [1], [[1] for _ in strides]
+    longest = max(range(len(sizes)), key=sizes.__getitem__)
+    if sizes[-1] < _NARROW and sizes[longest] >= _NARROW:
+        for m in (sizes, *merged):
+            m.append(m.pop(longest))
+    return sizes, merged
+
+
+def _kinds(inner: Sequence[int]) -> str:
+    """Name the variant: whole vectors where every operand allows it, else any strides for all inputs."""
+    *given, result = inner
+    if result == 1 and all(s in {0, 1} for s in given) and (len(given) > 1 or given == [1]):
+        kinds = "".join("u" if s == 1 else "s" for s in given)
+        if "u" in kinds:
+            return kinds + "u"
+    return "g" * len(given) + ("u" if result == 1 else "g")
+
+
+def _threadgroup(inner: int, rows: int, kinds: str) -> tuple[int, int, int]:
+    if rows == 1:
+        return (min(inner, 1024), 1, 1)
+    if "g" in kinds:  # a square: cache lines of a transposed operand are used fully before they are evicted
+        x = min(inner, 16)
+        return (x, min(rows, 256 // x, 16), 1)
+    x = min(inner, 1024)
+    return (x, min(rows, 1024 // x), 1)

@@ -1,0 +1,280 @@
+"""How a product is computed: which kernels of ``matmul.metal`` and ``dots.metal`` suit its shapes and strides."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...engine.base import Grid
+from .cuts import LANES, record
+from .elementwise_plan import stretched
+
+__all__ = ["DOT", "SMALL", "ProductPlan", "ProductStep", "Strided", "plan_dots", "plan_each_dot", "plan_product"]
+
+Shape = tuple[int, ...]
+Host = np.ndarray[Any, Any]
+Starts = np.ndarray[Any, np.dtype[np.int64]]
+
+FEW = 4  # rows that matmul_few and dots take
+EACH = 8  # dot products that a SIMD-group of pair_dots makes
+A, B, C = 0, 1, 2  # places of a plan's memory; scratch follows
+
+# Where one method becomes slower than another on a two-core AVX-512 CPU; the result is right either way.
+SMALL = 1 << 19  # bytes of B that stay in cache, and bytes of …
+CLOSE = 1 << 9  # … one row of it, so that a panel is read where it lies
+SKINNY = 48  # rows that do not repay packing
+DOT = 64  # terms of a dot product that repay the sum over lanes
+MANY = 256  # dot products that keep every SIMD-group busy
+BLOCK = 16  # panels of rows that stay in cache while all of B goes by
+GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
+STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
+
+# A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer goes as the
+# unsigned one of its size: the bits of a product are the same.
+_KINDS = {
+    "bool": "bool", "float32": "float", "float16": "half", "bfloat16": "bfloat16",
+    "int8": "uchar", "int16": "ushort", "int32": "uint", "int64": "ulong",
+    "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong",
+}  # fmt: skip
+_SIZES = {"bool": 1, "uchar": 1, "ushort": 2, "half": 2, "bfloat16": 2, "uint": 4, "float": 4, "ulong": 8}
+_WIDENED = {"half": 4, "bfloat16": 4}
+
+_PRODUCT = struct.Struct("6I4q")
+_PACKING = struct.Struct("2I2q")
+_DOTS = struct.Struct("I4x2q")
+
+
+class Strided(NamedTuple):
+    """How an array lies in its block, in elements."""
+
+    shape: Shape
+    strides: Shape
+    offset: int
+
+    def without(self, *axes: int) -> Strided:
+        """Leave out axes of one element."""
+        gone = {d % len(self.shape) for d in axes}
+        shape, strides = (tuple(v for d, v in enumerate(of) if d not in gone) for of in (self.shape, self.strides))
+        return Strided(shape, strides, self.offset)
+
+
+class ProductStep(NamedTuple):
+    """One dispatch.
+
+    Attributes
+    ----------
+    kernel : str
+    places : tuple of int
+        Which memory its first buffers are: 0 and 1 the factors, 2 the product, from 3 on scratch.
+    records : tuple of numpy.ndarray
+        The buffers after them.
+    grid, threadgroup : tuple of 3 int
+    """
+
+    kernel: str
+    places: tuple[int, ...]
+    records: tuple[Host, ...]
+    grid: Grid
+    threadgroup: Grid
+
+
+class ProductPlan(NamedTuple):
+    """Dispatches in their order, and the bytes of each scratch memory they need."""
+
+    steps: tuple[ProductStep, ...]
+    scratch: tuple[int, ...]
+
+
+class Matrices(NamedTuple):
+    """Matrices of one shape in one memory, in elements.
+
+    Attributes
+    ----------
+    place : int
+    rows, columns : int
+    row, column : int
+        From one row, and from one column, to the next.
+    starts : numpy.ndarray of int64
+        Where each one starts.
+    order : numpy.ndarray of int64
+        Which of them each product of the batch takes.
+    panel : int
+        From one panel of 32 columns to the next.
+    """
+
+    place: int
+    rows: int
+    columns: int
+    row: int
+    column: int
+    starts: Starts
+    order: Starts
+    panel: int = LANES
+
+    @property
+    def transposed(self) -> Matrices:
+        """The same with rows for columns."""
+        return self._replace(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
+
+
+def plan_product(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
+    """ProductPlan the product of matrices (…, M, K) and (…, K, N), none of the lengths 0, over a batch."""
+    if all(n == 1 for n in b.shape[:-2]) and (rows := _as_rows(a)) is not None:
+        a, b, batch = rows, b.without(*range(len(b.shape) - 2)), ()  # one B for all: the batch only adds rows
+    return _Planner(dtype).product(_matrices(A, a, batch), _matrices(B, b, batch))
+
+
+def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
+    """ProductPlan the dot products of the last axes, both contiguous, over a batch."""
+    k = a.shape[-1]
+    rows = Strided((*a.shape[:-1], 1, k), (*a.strides[:-1], k, 1), a.offset)
+    columns = Strided((*b.shape, 1), (*b.strides, 1), b.offset)
+    one, other = _matrices(A, rows, batch), _matrices(B, columns, batch)
+    if len(one.order) < MANY:
+        return _Planner(dtype).run("dots", one, other)
+    count = len(one.order)
+    packed = record(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0))
+    starts = _pairs(one, other)
+    grid = (-(-count // EACH) * LANES, 1, 1)
+    step = ProductStep(f"pair_dots_{_KINDS[dtype]}", (A, B, C), (starts, packed), grid, (LANES, 1, 1))
+    return ProductPlan((step,), ())
+
+
+def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
+    """ProductPlan dot products of last axes that are short or not contiguous: one thread for each."""
+    inner = max(range(len(batch)), key=batch.__getitem__, default=-1)
+    out, step = [], 1
+    for n in reversed(batch):
+        out.append(step)
+        step *= n
+    laid = [*((x.offset, stretched(x.strides[:-1], x.shape[:-1], batch)) for x in (a, b)), (0, tuple(reversed(out)))]
+    others = [d for d in range(len(batch)) if d != inner]
+    starts = [_places(at, [s[d] for d in others], [batch[d] for d in others]) for at, s in laid]
+    steps = np.array([s[inner] if batch else 0 for _, s in laid], np.int64)
+    count = batch[inner] if batch else 1
+    packed = record(_DOTS.pack(a.shape[-1], a.strides[-1], b.strides[-1]))
+    grid = (count, len(starts[0]), 1)
+    records = (np.stack(starts, 1), steps, packed)
+    each = ProductStep(f"each_dot_{_KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))
+    return ProductPlan((each,), ())
+
+
+def _as_rows(a: Strided) -> Strided | None:
+    """View a batch of matrices as one with all their rows, if the rows are evenly spaced."""
+    axes = [d for d, n in enumerate(a.shape[:-1]) if n != 1]
+    for outer, inner in itertools.pairwise(axes):
+        if a.strides[outer] != a.strides[inner] * a.shape[inner]:
+            return None
+    count = int(np.prod(a.shape[:-1], dtype=np.int64))
+    return Strided((count, a.shape[-1]), (a.strides[axes[-1]] if axes else 0, a.strides[-1]), a.offset)
+
+
+def _matrices(place: int, x: Strided, batch: Shape) -> Matrices:
+    own = x.shape[:-2]
+    rows, columns = x.shape[-2:]
+    row, column = x.strides[-2:]
+    starts = _places(x.offset, x.strides[:-2], own)
+    order = np.arange(len(starts)).reshape(own)
+    if own != batch:
+        order = np.broadcast_to(order, batch)
+    return Matrices(place, rows, columns, row, column, starts, order.reshape(-1))
+
+
+def _places(offset: int, strides: Sequence[int], shape: Sequence[int]) -> Starts:
+    """Return the offset of each element of a shape, last axis fastest."""
+    found = np.array([offset], np.int64)
+    for n, stride in zip(shape, strides, strict=True):
+        found = (found[:, None] + np.arange(n, dtype=np.int64) * stride).reshape(-1)
+    return found
+
+
+def _pairs(a: Matrices, b: Matrices) -> Starts:
+    """Return where each product's two factors start, side by side."""
+    found = np.empty((len(a.order), 2), np.int64)
+    for i, x in enumerate((a, b)):
+        found[:, i] = x.starts if len(x.starts) == len(x.order) else x.starts[x.order]
+    return found
+
+
+class _Planner:
+    """Gathers the steps of a product of matrices."""
+
+    def __init__(self, dtype: str) -> None:
+        self.kind = _KINDS[dtype]
+        self.size = _SIZES[self.kind]
+        self.steps: list[ProductStep] = []
+        self.scratch: list[int] = []
+
+    def product(self, a: Matrices, b: Matrices) -> ProductPlan:
+        """Choose the kernel."""
+        along = a.column == b.row == 1  # both lie along K
+        if (b.columns == 1 and not along) or (a.rows == 1 and along):
+            a, b = b.transposed, a.transposed  # C is a vector: its transpose has the same layout
+        if along and min(a.rows, b.columns) <= LANES // 2 and a.columns >= DOT:
+            return self.run("dots", a, b)
+        neighbours = b.column == 1 or b.columns == 1
+        close = b.rows * b.columns * self.size <= SMALL or b.row * self.size <= CLOSE
+        if neighbours and b.columns > LANES and a.rows <= (FEW if close else SKINNY):
+            return self.run("matmul_few", a, b)
+        return self.run("matmul", a, b if neighbours and close else self._packed(b, neighbours=neighbours))
+
+    def run(self, name: str, a: Matrices, b: Matrices) -> ProductPlan:
+        """Add the kernel that multiplies, and the one that adds up the parts of K."""
+        m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
+        x, y, blocks = self._threadgroups(name, m, n)
+        splits, depth = self._split(name, m, n, k, x * y * blocks * batch)
+        step = b.column if name == "dots" else b.panel
+        packed = record(_PRODUCT.pack(m, n, k, splits, depth, blocks, a.row, a.column, b.row, step))
+        starts = _pairs(a, b)
+        grid = (x * LANES, y, blocks * splits * batch)
+        parts, suffix = C, ""
+        if splits > 1:
+            parts = self._scratch(batch * splits * m * n * _WIDENED.get(self.kind, self.size))
+            suffix = "_parts" if self.kind in _WIDENED else ""
+        self._add(f"{name}_{self.kind}{suffix}", (a.place, b.place, parts), (starts, packed), grid, LANES)
+        if splits > 1:
+            count = np.array([splits], np.uint32)
+            self._add(f"add_parts_{self.kind}", (parts, C), (count,), (m * n, batch, 1), min(m * n, 64))
+        return ProductPlan(tuple(self.steps), tuple(self.scratch))
+
+    def _threadgroups(self, name: str, m: int, n: int) -> Grid:
+        """Return the threadgroups along x and y, and blocks of rows; 64-bit sums fill the registers twice as fast."""
+        rows, panels = (6, 4) if self.kind == "ulong" else (12, 8)
+        if name == "dots":
+            return -(-m // FEW), -(-n // 2), 1
+        if name == "matmul_few":
+            return -(-m // FEW), -(-n // (LANES * panels)), 1
+        along = -(-m // rows)
+        blocks = -(-along // BLOCK)
+        return -(-along // blocks), -(-n // LANES), blocks
+
+    def _split(self, name: str, m: int, n: int, k: int, groups: int) -> tuple[int, int]:
+        """Cut K into parts; return their number and length."""
+        splits = min(GROUPS // groups, k // LEAST)
+        if name == "matmul_few" and m > FEW:
+            splits = max(splits, k // STRIP)
+        elif name == "matmul" and k >= 2 * DEEP and 4 * m * n * (k // DEEP) <= k * (m + n):
+            splits = max(splits, k // DEEP)
+        depth = -(-k // (max(splits, 1) * LANES)) * LANES
+        return -(-k // depth), depth
+
+    def _packed(self, b: Matrices, *, neighbours: bool) -> Matrices:
+        """Copy matrices into panels of 32 columns."""
+        count, panels, panel = len(b.starts), -(-b.columns // LANES), b.rows * LANES
+        place = self._scratch(count * panels * panel * self.size)
+        packed = record(_PACKING.pack(b.rows, b.columns, b.row, b.column))
+        name = f"pack_{self.size}_rows" if neighbours else f"pack_{self.size}"
+        self._add(name, (b.place, place), (b.starts, packed), (panels * LANES, -(-b.rows // 64), count), LANES)
+        starts = np.arange(count, dtype=np.int64) * (panels * panel)
+        return b._replace(place=place, row=LANES, column=1, starts=starts, panel=panel)
+
+    def _scratch(self, nbytes: int) -> int:
+        self.scratch.append(nbytes)
+        return C + len(self.scratch)
+
+    def _add(self, kernel: str, places: tuple[int, ...], records: tuple[Host, ...], grid: Grid, threads: int) -> None:
+        self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1)))

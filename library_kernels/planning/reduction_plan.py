@@ -1,0 +1,255 @@
+"""How a reduction is cut into dispatches: from shape, strides and axes to the records of ``reduce.metal``."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ...engine.base import Grid
+from .cuts import (
+    FEW_TERMS,
+    LANES,
+    TILE_BYTES,
+    Cut,
+    Record,
+    cut_columns,
+    cut_rows,
+    grid_of_groups,
+    grid_of_threads,
+    record,
+)  # fmt: skip
+
+__all__ = [
+    "Axis",
+    "ReductionStep",
+    "axes_of_view",
+    "merged",
+    "packed_reduction",
+    "plan_reduction",
+]
+
+_BLOCK = 4096  # a stretch is a multiple of what a SIMD-group adds up before it joins the total
+_ALONE = 512  # reductions for which a thread goes through more than a few elements by itself
+_LAID_OUT = 1024  # columns that narrow rows are laid end to end for
+
+_FORMAT = struct.Struct("<4q7If")
+
+
+class Axis(NamedTuple):
+    """An axis of a view: its length, its stride in elements, and whether it is reduced."""
+
+    length: int
+    stride: int
+    gone: bool
+
+
+class ReductionStep(NamedTuple):
+    """One dispatch.
+
+    Attributes
+    ----------
+    kernel : {"rows", "columns", "each"}
+    record : numpy.ndarray
+        The bytes of the kernel's ``Reduction``.
+    grid, threadgroup : tuple of 3 int
+    outputs : int
+        Elements that it writes, without gaps.
+    """
+
+    kernel: str
+    record: Record
+    grid: Grid
+    threadgroup: Grid
+    outputs: int
+
+
+class _Form(NamedTuple):
+    """A reduction in the form that the kernels know: outer × length × width, one unit stride among the last two."""
+
+    offset: int
+    outer: int
+    outer_pitch: int
+    length: int
+    pitch: int
+    width: int
+
+
+def plan_reduction(
+    axes: Sequence[Axis], offset: int, size: int, scale: float, *, own: bool
+) -> tuple[ReductionStep, ...] | None:
+    """Plan a commutative reduction of a view.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+    offset : int
+        Of the first element, in elements.
+    size : int
+        Bytes of a total.
+    scale : float
+        The number that `finish` gets.
+    own : bool
+        Whether each reduction has a value of its own that `load` needs.
+
+    Returns
+    -------
+    tuple of ReductionStep, or None
+        None when the view must be copied first: its kept axes, then those that are reduced, without gaps.
+    """
+    axes, offset = _forward(axes, offset)
+    kept = merged(a for a in axes if not a.gone)
+    gone = merged(sorted((a for a in axes if a.gone), key=lambda a: -a.stride)) or [Axis(1, 1, gone=True)]
+    if len(gone) > 1:
+        return None if own else _by_turns(axes, offset, size, scale)
+    form = _form(kept, gone[0], offset)
+    return None if form is None else _steps(form, size, scale, own=own)
+
+
+def axes_of_view(shape: Iterable[int], strides: Iterable[int], gone: Iterable[int]) -> list[Axis]:
+    """Return the axes of a view that have more than one element; strides are in elements."""
+    away = set(gone)
+    return [Axis(n, s, i in away) for i, (n, s) in enumerate(zip(shape, strides, strict=True)) if n != 1]
+
+
+def merged(axes: Iterable[Axis]) -> list[Axis]:
+    """Merge neighbouring axes that are contiguous with each other."""
+    made: list[Axis] = []
+    for a in axes:
+        if made and made[-1].stride == a.length * a.stride:
+            made[-1] = Axis(made[-1].length * a.length, a.stride, a.gone)
+        else:
+            made.append(a)
+    return made
+
+
+def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
+    """Walk reduced axes forward: their order does not matter."""
+    made = []
+    for a in axes:
+        if a.gone and a.stride < 0:
+            offset += (a.length - 1) * a.stride
+            made.append(Axis(a.length, -a.stride, gone=True))
+        else:
+            made.append(a)
+    return made, offset
+
+
+def _by_turns(axes: list[Axis], offset: int, size: int, scale: float) -> tuple[ReductionStep, ...] | None:
+    """Reduce axes that do not lie as one in turn, those with the least stride first."""
+    ahead = sorted((i for i, a in enumerate(axes) if a.gone), key=lambda i: axes[i].stride)
+    now = {ahead[0]}
+    reach = axes[ahead[0]]
+    for i in ahead[1:]:
+        if axes[i].stride != reach.length * reach.stride:
+            break
+        now.add(i)
+        reach = axes[i]
+    first = plan_reduction([a._replace(gone=i in now) for i, a in enumerate(axes)], offset, size, scale, own=False)
+    if first is None:
+        return None
+    pitch, left = 1, []
+    for a in reversed([a for i, a in enumerate(axes) if i not in now]):
+        left.append(a._replace(stride=pitch))
+        pitch *= a.length
+    later = plan_reduction(left[::-1], 0, size, scale, own=False)
+    return None if later is None else first + later
+
+
+def _form(kept: list[Axis], gone: Axis, offset: int) -> _Form | None:
+    if len(kept) > 2:
+        return None
+    inner = kept[-1] if kept and kept[-1].stride == 1 else None
+    outer = kept[:-1] if inner else kept
+    if len(outer) > 1:
+        return None
+    length, pitch = (outer[0].length, outer[0].stride) if outer else (1, 0)
+    if inner is None and gone.stride != 1 and gone.length > FEW_TERMS:
+        return None  # elements far apart: one SIMD-group would gather them one by one
+    return _Form(offset, length, pitch, gone.length, gone.stride, inner.length if inner else 1)
+
+
+def _steps(form: _Form, size: int, scale: float, *, own: bool) -> tuple[ReductionStep, ...] | None:
+    steps: list[ReductionStep] = []
+    while True:
+        if form.width > 1 or form.pitch != 1:
+            made = _sideways(form, size, scale, own=own)
+        elif form.length < FEW_TERMS:
+            made = _each(form, scale, own=own)
+        else:
+            made = _along(form, scale, own=own)
+        if made is None:
+            return None
+        step, left = made
+        steps.append(step)
+        if left is None:
+            return tuple(steps)
+        form = left
+
+
+Made = tuple[ReductionStep, _Form | None]
+
+
+def _along(form: _Form, scale: float, *, own: bool) -> Made:
+    """Rows: each is cut into stretches."""
+    stretches = cut_rows(form.length, form.outer, _BLOCK)
+    grid, threadgroup = grid_of_groups(form.outer * stretches.parts)
+    packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own))
+    step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
+    return step, _rest(form, stretches.parts)
+
+
+def _sideways(form: _Form, size: int, scale: float, *, own: bool) -> Made | None:
+    """Columns: tiles of them go down stretches of rows. Narrow rows that lie end to end are taken as one wide row."""
+    together = _LAID_OUT // form.width
+    if not own and together > 1 and form.pitch == form.width and form.length >= 4 * together:
+        count = -(-form.length // together)
+        width = together * form.width
+        tail = form.length * form.width - (count - 1) * width
+        wide = form._replace(length=count, pitch=width, width=width)
+        step, _ = _columns(wide, size, scale, own=False, tail=tail)
+        return step, _rest(form, step.outputs // form.outer // form.width)
+    if form.width < LANES:
+        if form.length <= FEW_TERMS or (form.outer * form.width >= _ALONE and form.length <= _BLOCK):
+            return _each(form, scale, own=own)
+        if own:
+            return None
+    return _columns(form, size, scale, own=own, tail=form.width)
+
+
+def _columns(form: _Form, size: int, scale: float, *, own: bool, tail: int) -> Made:
+    tiles = -(-form.width * size // TILE_BYTES)
+    stretches = cut_columns(form.length, form.outer * tiles)
+    grid, threadgroup = grid_of_groups(form.outer * tiles * stretches.parts, alone=True)
+    packed = _packed(form, stretches, scale, about=form.width if own else 0, tail=tail, tiles=tiles)
+    step = ReductionStep("columns", packed, grid, threadgroup, form.outer * stretches.parts * form.width)
+    return step, _rest(form, stretches.parts)
+
+
+def _each(form: _Form, scale: float, *, own: bool) -> Made:
+    packed = _packed(form, Cut(form.length, form.length, 1), scale, about=int(own))
+    outputs = form.outer * form.width
+    return ReductionStep("each", packed, *grid_of_threads(outputs), outputs), None
+
+
+def _rest(form: _Form, parts: int) -> _Form | None:
+    """Return the reduction over the partial results of `parts` stretches; None when there is only one."""
+    return None if parts == 1 else _Form(0, form.outer, parts * form.width, parts, form.width, form.width)
+
+
+def _packed(form: _Form, stretches: Cut, scale: float, *, about: int, tail: int = 1, tiles: int = 1) -> Record:
+    return packed_reduction(
+        form.offset, form.outer_pitch, form.pitch, form.length, stretches, form.width,
+        about=about, tail=tail, tiles=tiles, scale=scale,
+    )  # fmt: skip
+
+
+def packed_reduction(  # noqa: PLR0913  (the fields of ``Reduction``)
+    offset: int, outer_pitch: int, pitch: int, count: int, stretches: Cut, width: int,
+    *, about: int = 0, tail: int | None = None, tiles: int = 1, scale: float = 1,
+) -> Record:  # fmt: skip
+    """Return the bytes of ``Reduction`` in reduce.metal."""
+    return record(_FORMAT.pack(
+        offset, outer_pitch, pitch, about, count, stretches.stretch, stretches.rest, stretches.parts, width,
+        width if tail is None else tail, tiles, scale,
+    ))  # fmt: skip

@@ -1,0 +1,67 @@
+"""How running sums and products are cut into dispatches of ``scan.metal``. Numbers alone: no array is touched."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from typing import Any, NamedTuple
+
+from ...engine.base import Grid
+from .cuts import TILE_BYTES, cut_columns, cut_rows, grid_of_groups, record
+from .reduction_plan import packed_reduction
+
+__all__ = ["ScanPlan", "plan_scan"]
+
+_PLANS = 4096
+_BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in scan.metal
+_TILE_ROWS, _TILE_GROUPS = 256, 64  # a scan reads its elements twice: stretches are longer than a reduction's
+_FORMAT = struct.Struct("<4q6I")
+
+
+class ScanPlan(NamedTuple):
+    """Three dispatches, or the last one alone when no scan is cut.
+
+    Attributes
+    ----------
+    kernel : {"rows", "columns"}
+    totals : record, or None
+        The reduction of each stretch to its total.
+    record
+        Of the scan itself.
+    grid, threadgroup : tuple of 3 int
+        Of the first and the last dispatch.
+    scans : int
+    parts : int
+        Stretches to a scan.
+    """
+
+    kernel: str
+    totals: Any
+    record: Any
+    grid: Grid
+    threadgroup: Grid
+    scans: int
+    parts: int
+
+
+@functools.lru_cache(_PLANS)
+def plan_scan(offset: int, outer: int, count: int, width: int, size: int, initial: bool) -> ScanPlan:
+    """Cut scans of outer × count × width elements into stretches."""
+    pitch = count * width
+    out_pitch = (count + initial) * width
+    if width == 1:
+        stretches = cut_rows(count, outer, _BLOCK)
+        kernel, tiles = "rows", 1
+        grid, threadgroup = grid_of_groups(outer * stretches.parts)
+        totals = packed_reduction(offset, 0, pitch, count, stretches, 1)
+    else:
+        tiles = -(-width * size // TILE_BYTES)
+        stretches = cut_columns(count, outer * tiles, _TILE_ROWS, _TILE_GROUPS)
+        kernel = "columns"
+        grid, threadgroup = grid_of_groups(outer * tiles * stretches.parts, alone=True)
+        totals = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
+    packed = record(_FORMAT.pack(
+        offset, pitch, width, out_pitch, initial, stretches.stretch, stretches.rest, stretches.parts, width, tiles,
+    ))  # fmt: skip
+    parts = stretches.parts
+    return ScanPlan(kernel, totals if parts > 1 else None, packed, grid, threadgroup, outer * width, parts)

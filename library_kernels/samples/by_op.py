@@ -1,0 +1,37 @@
+"""The samples and the benchmark of an op."""
+
+from __future__ import annotations
+
+from ..elementwise.elementwise_op import Elementwise
+from ..op import Op
+from . import elementwise_samples, index_samples, norm_samples, product_samples, reduction_samples, shape_samples
+from .elementwise_samples import elementwise_bench
+from .elementwise_samples import elementwise_samples as samples_of_row
+from .op_sample import Bench, Samples
+
+__all__ = ["bench_of", "samples_of"]
+
+_FILES = (elementwise_samples, index_samples, norm_samples, product_samples, reduction_samples, shape_samples)
+_SAMPLES: dict[str, Samples] = {name: samples for file in _FILES for name, samples in file.SAMPLES.items()}
+_BENCH: dict[str, Bench] = {name: bench for file in _FILES for name, bench in file.BENCH.items()}
+
+
+def samples_of(op: Op) -> Samples | None:
+    """Return what makes calls to test an op with; None when there are none."""
+    found = _SAMPLES.get(op.name)
+    if found is None and isinstance(op, Elementwise):
+        return lambda rng, dtype: samples_of_row(rng, dtype, _masks(op), op.domain)
+    return found
+
+
+def bench_of(op: Op) -> Bench | None:
+    """Return what makes a call to time an op with; None for an op that is not timed."""
+    found = _BENCH.get(op.name)
+    if found is None and isinstance(op, Elementwise):
+        dtype = "float32" if "f" in op.kinds else "int32"
+        return lambda rng, n: elementwise_bench(rng, n, dtype, _masks(op), op.domain)
+    return found
+
+
+def _masks(op: Elementwise) -> tuple[bool, ...]:
+    return tuple(name in op.masks for name in op.operands)

@@ -1,0 +1,176 @@
+"""What reductions and scans are tested with: every way to cut an array, and the values that matter to each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...arrays.promotion import as_dtype, is_float
+from .op_sample import Bench, Sample, Samples, floats
+from .shape_samples import cases
+
+__all__ = ["BENCH", "SAMPLES"]
+
+Host = np.ndarray[Any, Any]
+Made = Any
+
+_THOROUGH = ("float32",)
+_SIZES = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
+
+
+def shaped(dtype: str, make: Made, *, empty: bool = True) -> Iterator[Sample]:
+    """Yield samples of all shapes and axes; ``make(size)`` returns the values as one row.
+
+    Every kernel of an op is built for float32; for other dtypes those that matter most, since a build takes its time.
+    """
+    matrix = make(37 * 65).reshape(37, 65)
+    for axis in (None, 0, 1):
+        yield Sample((matrix,), {"axis": axis})
+    for n in _SIZES if dtype in _THOROUGH else (33, 1025):
+        yield Sample((make(n),))
+    if dtype in _THOROUGH:
+        yield from _intricate(make, matrix)
+    yield Sample((make(1)[:0].reshape(0, 3),), {"axis": 1})
+    if empty:
+        yield Sample((make(1)[:0],))
+        yield Sample((make(1)[:0].reshape(3, 0),), {"axis": 1})
+
+
+def _intricate(make: Made, matrix: Host) -> Iterator[Sample]:
+    yield Sample((matrix,), {"axis": (0, 1)})
+    yield Sample((matrix,), {"axis": ()})
+    yield Sample((matrix,), {"axis": -1, "keepdims": True})
+    cube = make(6 * 40 * 7).reshape(6, 40, 7)
+    for around in (0, 1, 2, (0, 2), (1, 2), (0, 1)):
+        yield Sample((cube,), {"axis": around})
+    yield Sample((make(1).reshape(()),))
+    yield Sample((np.broadcast_to(make(5)[:, None], (5, 33)),), {"axis": 1})
+
+
+def positive(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Numbers whose sum does not cancel; integers of any size, which wrap."""
+    return shaped(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
+
+
+def present(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """As `positive`, but never nothing at all."""
+    return shaped(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5), empty=False)
+
+
+def near_one(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Numbers whose product stays a number."""
+    return shaped(dtype, lambda n: _between(rng, dtype, n, 0.99, 1.01))
+
+
+def wide(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Numbers of both signs; integers that are exact as float32."""
+    kind = as_dtype(dtype)
+    if is_float(kind) or kind == np.bool_:
+        return shaped(dtype, lambda n: _between(rng, dtype, n, -2, 2), empty=False)
+    return shaped(dtype, lambda n: rng.integers(0 if kind.kind == "u" else -50, 50, n).astype(kind), empty=False)
+
+
+def extremes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Numbers of any size, with the limits, infinities, and a NaN here and there."""
+    kind = as_dtype(dtype)
+
+    def make(n: int) -> Host:
+        if not is_float(kind):
+            return _between(rng, dtype, n, 0, 0)
+        x = rng.standard_normal(n).astype(kind)
+        if n > 300:
+            x[rng.integers(0, n, 3)] = [np.inf, -np.inf, np.nan]
+        return x
+
+    yield from shaped(dtype, make, empty=False)
+    if is_float(kind):
+        yield Sample((np.array([np.nan, 1.0], kind),))
+        yield Sample((np.array([1.0, -np.inf, np.nan, np.inf], kind),))
+        yield Sample((np.array([[-np.inf, -np.inf], [np.inf, 3]], kind),), {"axis": 1})
+
+
+def extremes_along(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """As `extremes`, over one axis or the whole array."""
+    yield from along(extremes(rng, dtype))
+    kind = as_dtype(dtype)
+    for n in (40, 300, 5000):  # ties: the first counts
+        yield Sample((rng.integers(0, 2, n).astype(kind),))
+    yield Sample((rng.integers(0, 2, (200, 70)).astype(kind),), {"axis": 0})
+    if dtype in _THOROUGH:
+        yield Sample((rng.integers(0, 2, (300, 3)).astype(kind),), {"axis": 0})
+
+
+def along(samples: Iterator[Sample]) -> Iterator[Sample]:
+    """Leave out the samples that go over several axes."""
+    return (s for s in samples if not isinstance(s.options.get("axis"), tuple))
+
+
+def runs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Numbers for running sums along one axis."""
+    return _running(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
+
+
+def runs_near_one(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Numbers for running products along one axis."""
+    return _running(dtype, lambda n: _between(rng, dtype, n, 0.99, 1.01))
+
+
+def _running(dtype: str, make: Made) -> Iterator[Sample]:
+    for n in (0, *_SIZES) if dtype in _THOROUGH else (257,):
+        yield Sample((make(n),))
+        yield Sample((make(n),), {"include_initial": True} if n else {"axis": 0})
+    cube = make(6 * 40 * 37).reshape(6, 40, 37)
+    for axis in (0, 1, -1) if dtype in _THOROUGH else (1,):
+        yield Sample((cube,), {"axis": axis})
+        yield Sample((cube,), {"axis": axis, "include_initial": True})
+    if dtype in _THOROUGH:
+        yield Sample((make(600 * 3).reshape(600, 3),), {"axis": 0})
+    yield Sample((make(1)[:0].reshape(0, 3),), {"axis": 1})
+
+
+def few(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Zeros, and one number in ten that is not; all zeros; no zeros; NaN."""
+    kind = as_dtype(dtype)
+    yield from shaped(dtype, lambda n: (rng.integers(0, 10, n) == 0).astype(kind))
+    for n in (33, 1025):
+        yield Sample((np.zeros(n, kind),))
+        yield Sample((np.ones(n, kind),))
+        last = np.zeros(n, kind)
+        last[-1] = 1
+        yield Sample((last,))
+        yield Sample((1 - last if kind != np.bool_ else ~last,))
+    if is_float(kind):
+        yield Sample((np.array([0.0, np.nan, -0.0], kind),))
+
+
+def _between(rng: np.random.Generator, dtype: str, n: int, low: float, high: float) -> Host:
+    kind = as_dtype(dtype)
+    if kind == np.bool_:
+        return rng.integers(0, 2, n).astype(kind)
+    if is_float(kind):
+        return (rng.random(n) * (high - low) + low).astype(kind)
+    return np.frombuffer(rng.bytes(n * kind.itemsize), kind).copy()
+
+
+SAMPLES: dict[str, Samples] = {
+    "sum": positive,
+    "prod": near_one,
+    "max": extremes,
+    "min": extremes,
+    "mean": present,
+    "var": wide,
+    "std": wide,
+    "any": few,
+    "all": few,
+    "count_nonzero": few,
+    "logsumexp": wide,
+    "vector_norm": wide,
+    "trace": cases(((4, 4),), ((2, 3, 5), {"offset": 1}), ((0, 0),)),
+    "argmax": extremes_along,
+    "argmin": extremes_along,
+    "cumulative_sum": runs,
+    "cumulative_prod": runs_near_one,
+}
+BENCH: dict[str, Bench] = {name: floats for name in SAMPLES if name != "trace"}

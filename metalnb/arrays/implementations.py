@@ -1,0 +1,32 @@
+"""The functions behind an array's operators and methods, by name: filled from above, so that arrays know no kernels.
+
+``implementations["add"]`` is what ``a + b`` calls. The names are those of the ops, and the few others that
+`library_kernels.array_methods` lists. ``metalnb/__init__.py`` sets `Implementations.find`; the kernel library is
+loaded by the first look-up, not by ``import metalnb``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Implementations", "implementations"]
+
+
+class Implementations(dict[str, Callable[..., Any]]):
+    """Functions by name, each looked up once.
+
+    Attributes
+    ----------
+    find : callable
+        Returns the function of a name.
+    """
+
+    find: Callable[[str], Callable[..., Any]]
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        found = self[name] = self.find(name)
+        return found
+
+
+implementations = Implementations()

@@ -1,0 +1,242 @@
+"""A pool of an engine's memory: blocks are reused instead of allocated anew for each array."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from metalnb import engine as engines
+
+if TYPE_CHECKING:
+    from metalnb.engine.base import Engine, Ticket
+
+__all__ = ["Block", "Lease", "MemoryInfo", "allocate", "borrow", "memory_info", "pool_of"]
+
+_LEAST = 256
+_KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
+
+
+class MemoryInfo(NamedTuple):
+    """What arrays hold of an engine's memory, in bytes.
+
+    Attributes
+    ----------
+    engine : str
+    used : int
+        In blocks of arrays that are alive.
+    cached : int
+        In free blocks, kept for later arrays; `clear_cache` returns them to the system.
+    peak : int
+        The most that was ever in use at once.
+    """
+
+    engine: str
+    used: int
+    cached: int
+    peak: int
+
+
+class Block:
+    """A piece of memory that the engine can access, and the last dispatch that touches it.
+
+    Attributes
+    ----------
+    engine : Engine
+    memory : object
+        The engine's own memory, or the memory borrowed: it has the buffer protocol.
+    host : numpy.ndarray
+        The same bytes; to be touched only after `settle`.
+    viewers : int
+        How many others (NumPy, DLPack) may look at it at any moment: while there are any, every dispatch on it is
+        waited for.
+    ticket : Ticket or None
+        The last dispatch that touches it. An engine runs its dispatches in order, so those before it are done when it
+        is.
+    """
+
+    __slots__ = ("__weakref__", "_pool", "engine", "host", "memory", "ticket", "viewers")
+
+    def __init__(self, engine: Engine, memory: Any, host: Any, pool: Pool | None, ticket: Ticket | None = None) -> None:
+        self.engine = engine
+        self.memory = memory
+        self.host = host
+        self.viewers = 0
+        self.ticket = ticket
+        self._pool = pool
+
+    @property
+    def shared(self) -> bool:
+        """Whether NumPy or another library may read or write it at any moment."""
+        return self.viewers > 0
+
+    def settle(self) -> None:
+        """Wait until the last dispatch that touches it is done.
+
+        Raises
+        ------
+        KernelFault
+        """
+        if self.ticket is not None:
+            self.ticket.wait()  # not cleared: another thread may be about to wait for it, too
+
+    def flush(self) -> None:
+        """Take what was written to `host` to the device; to be called after each such write, before a dispatch."""
+
+    def __del__(self) -> None:
+        if self._pool is not None:
+            self._pool.take_back(self)
+
+
+class DeviceBlock(Block):
+    """A block that the host does not reach: `host` is a window, which `settle` fills and `flush` empties."""
+
+    __slots__ = ("_fetched",)
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._fetched = self.ticket
+
+    def settle(self) -> None:
+        """Wait until nothing is under way on it, and see what the last dispatch left there."""
+        super().settle()
+        if self._fetched is not self.ticket:
+            self.engine.copy_out(self.memory, 0, self.host)
+            self._fetched = self.ticket
+
+    def flush(self) -> None:
+        """Take what was written to `host` to the device."""
+        self.engine.copy_in(self.memory, 0, self.host)
+
+
+class Lease:
+    """Another library's hold on a block's memory: NumPy keeps it as the base of its array while it needs it."""
+
+    __slots__ = ("__array_interface__", "_block")
+
+    _lock = threading.RLock()  # re-entrant: the garbage collector may run `__del__` inside `__init__`
+
+    def __init__(self, block: Block, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+        self._block = block
+        with self._lock:
+            block.viewers += 1
+
+    def __del__(self) -> None:
+        with self._lock:
+            self._block.viewers -= 1
+
+
+class Pool:
+    """The free blocks of one engine, by size."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.used = self.cached = self.peak = 0
+        self._free: defaultdict[int, list[tuple[Any, Any, Any]]] = defaultdict(list)
+        self._lock = threading.RLock()  # re-entrant: the garbage collector may run `take_back` inside `give`
+
+    @functools.cached_property
+    def _kind(self) -> type[Block]:
+        return Block if self.engine.caps.shared else DeviceBlock  # asked at the first block: it opens the device
+
+    def give(self, nbytes: int) -> Block:
+        """Return a block of at least `nbytes`, uninitialised.
+
+        Raises
+        ------
+        MemoryError
+            When there is not enough memory, even after the free blocks were returned to the system.
+        """
+        size = rounded(nbytes)
+        with self._lock:
+            free = self._free.get(size)
+            if free:
+                memory, host, ticket = free.pop()
+                self.cached -= size
+            else:
+                memory, host, ticket = self._fresh(size)
+            self.used += size
+            self.peak = max(self.peak, self.used)
+        return self._kind(self.engine, memory, host, self, ticket)
+
+    def _fresh(self, size: int) -> tuple[Any, Any, None]:
+        try:
+            memory = self.engine.alloc(size)
+        except MemoryError:
+            self.clear()
+            memory = self.engine.alloc(size)
+        return memory, np.frombuffer(memory, np.uint8), None
+
+    def take_back(self, block: Block) -> None:
+        """Keep a block that is no longer used. Dispatches run in order, so those still under way on it do no harm."""
+        size = block.host.size
+        with self._lock:
+            self.used -= size
+            if self.cached + size <= _KEPT:
+                self.cached += size
+                self._free[size].append((block.memory, block.host, block.ticket))
+
+    def clear(self) -> None:
+        """Free the unused blocks."""
+        with self._lock:
+            self._free.clear()
+            self.cached = 0
+
+
+_pools: dict[Engine, Pool] = {}
+
+
+def rounded(nbytes: int) -> int:
+    """Round a size up, so that sizes near each other share blocks: to a quarter of its power of two."""
+    if nbytes <= _LEAST:
+        return _LEAST
+    step = max(1 << ((nbytes - 1).bit_length() - 3), 64)
+    return -(-nbytes // step) * step
+
+
+def pool_of(engine: Engine) -> Pool:
+    """Return the pool of an engine's free blocks."""
+    pool = _pools.get(engine)
+    if pool is None:
+        pool = _pools.setdefault(engine, Pool(engine))
+    return pool
+
+
+def allocate(nbytes: int, engine: Engine | None = None) -> Block:
+    """Return a block of at least `nbytes` on an engine, by default the one in use.
+
+    Raises
+    ------
+    MemoryError
+        When there is not enough memory.
+    """
+    return pool_of(engine or engines.current()).give(nbytes)
+
+
+def borrow(data: Any, engine: Engine | None = None) -> Block:
+    """Return a block over memory that belongs to someone else: a C-contiguous NumPy array's."""
+    host = data.reshape(-1).view(np.uint8)
+    block = Block(engine or engines.current(), host, host, None)
+    block.viewers = 1  # for good: its owner may read or write it at any moment
+    return block
+
+
+def memory_info(engine: str | None = None) -> MemoryInfo:
+    """Return how much of an engine's memory arrays hold.
+
+    Parameters
+    ----------
+    engine : str, optional
+        By default the one in use.
+
+    Returns
+    -------
+    MemoryInfo
+        In bytes.
+    """
+    pool = pool_of(engines.named(engine))
+    return MemoryInfo(pool.engine.name, pool.used, pool.cached, pool.peak)

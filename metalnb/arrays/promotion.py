@@ -1,0 +1,129 @@
+"""The dtypes of arrays, and how they promote.
+
+Source: Python array API standard 2024.12, "Data types" and "Type promotion rules"; NEP 50 for Python scalars.
+There is no float64: MSL has none (specification, 2.1).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+__all__ = ["DTYPES", "as_dtype", "bfloat16", "common", "floating", "is_float", "is_integer", "kind_of", "weak"]
+
+DType = np.dtype[Any]
+
+# MSL's word for each: what a kernel's text calls an element of it. bfloat16 is read and written as its 16 bits, since
+# the MSL that metalcompute compiles (2.3) has no bfloat.
+DTYPES: dict[str, str] = {
+    "bool": "bool",
+    "int8": "char",
+    "int16": "short",
+    "int32": "int",
+    "int64": "long",
+    "uint8": "uchar",
+    "uint16": "ushort",
+    "uint32": "uint",
+    "uint64": "ulong",
+    "float16": "half",
+    "float32": "float",
+    "bfloat16": "bfloat16",
+}
+
+_FLOAT64 = "Metal has no float64. Pass x.astype(np.float32), or dtype=mnb.float32"
+_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2}
+
+
+@functools.cache
+def bfloat16() -> DType:
+    """Return the dtype of bfloat16, which the package ml_dtypes provides (loaded here).
+
+    Raises
+    ------
+    TypeError
+        When the package is not installed.
+    """
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise TypeError("bfloat16 needs the package ml_dtypes: pip install 'metalnb[bfloat16]'") from error
+    found: DType = np.dtype(ml_dtypes.bfloat16)
+    return found
+
+
+def as_dtype(given: Any, who: str = "dtype") -> DType:
+    """Read what a caller names a dtype with: a NumPy dtype, its name, or Python's bool, int and float.
+
+    Raises
+    ------
+    TypeError
+        When arrays cannot have it.
+    """
+    if given is int:
+        return np.dtype(np.int64)
+    if given is float:
+        return np.dtype(np.float32)
+    if isinstance(given, str) and given == "bfloat16":
+        return bfloat16()
+    try:
+        dtype: DType = np.dtype(given)
+    except TypeError:
+        raise TypeError(f"{who}: no dtype {given!r}; there are: {', '.join(DTYPES)}.") from None
+    if dtype.name in DTYPES and dtype.isnative:
+        return dtype
+    if dtype.name == "float64":
+        raise TypeError(f"{who}: {_FLOAT64}.")
+    raise TypeError(f"{who}: arrays cannot be {dtype}; there are: {', '.join(DTYPES)}.")
+
+
+@functools.cache
+def kind_of(dtype: DType) -> str:
+    """Return ``"b"``, ``"i"``, ``"u"`` or ``"f"``: bool, signed, unsigned, floating."""
+    return "f" if dtype.name == "bfloat16" else dtype.kind
+
+
+def is_float(dtype: DType) -> bool:
+    """Return whether a dtype is floating."""
+    return kind_of(dtype) == "f"
+
+
+def is_integer(dtype: DType) -> bool:
+    """Return whether a dtype is a signed or unsigned integer."""
+    return kind_of(dtype) in "iu"
+
+
+def floating(dtype: DType) -> DType:
+    """Return the floating dtype used for a dtype where only floats will do: float32 for integers and bool."""
+    return dtype if is_float(dtype) else np.dtype(np.float32)
+
+
+def weak(value: Any, dtype: DType) -> DType:
+    """Return the dtype of an array of `dtype` with a Python scalar (NEP 50): the scalar's kind counts, not its size."""
+    kind = 0 if isinstance(value, bool) else 1 if isinstance(value, int) else 2
+    if kind <= _KINDS[kind_of(dtype)]:
+        return dtype
+    return np.dtype(np.int64) if kind == 1 else np.dtype(np.float32)
+
+
+@functools.cache
+def common(one: DType, other: DType, who: str = "result_type") -> DType:
+    """Promote two dtypes: the array API's table within a kind; of an integer and a float, the float.
+
+    Raises
+    ------
+    TypeError
+        For uint64 with a signed integer: no integer dtype holds both.
+    """
+    if one == other:
+        return one
+    kinds = {kind_of(one), kind_of(other)}
+    if "f" in kinds:
+        floats = [d for d in (one, other) if is_float(d)]
+        # float16 and bfloat16 hold different numbers; float32 is the least that holds both.
+        return floats[0] if len(floats) == 1 or floats[0] == floats[1] else np.dtype(np.float32)
+    found = np.promote_types(one, other)
+    if found.kind == "f":
+        raise TypeError(f"{who}: no integer dtype holds both {one} and {other}. Pass one of them .astype(…).")
+    return found

@@ -1,0 +1,38 @@
+"""Files that come with the package, for a cell to include: ``#include <metalnb/reduce.metal>``.
+
+Which folders there are is set from above, in ``metalnb/__init__.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["bundled", "folders"]
+
+folders: dict[str, Path] = {}  # by the name before the slash
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](\w+)/([\w.]+)[>"]', re.MULTILINE)
+
+
+def bundled(texts: Iterable[str]) -> dict[str, str]:
+    """Return the files that sources include, and those that these include, by the name they are included by."""
+    found: dict[str, str] = {}
+    ahead = [pair for text in texts for pair in _INCLUDE.findall(text)]
+    while ahead:
+        folder, name = ahead.pop()
+        text = _text(folder, name)
+        if text is not None and f"{folder}/{name}" not in found:
+            found[f"{folder}/{name}"] = text
+            ahead += _INCLUDE.findall(text)
+    return found
+
+
+@functools.cache
+def _text(folder: str, name: str) -> str | None:
+    if folder not in folders or not name.endswith((".h", ".metal")):
+        return None
+    file = folders[folder] / name
+    return file.read_text("utf-8") if file.is_file() else None
