@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from .timing.compare import Comparison, compare
     from .timing.limits import Limits, limits
     from .timing.measure import measure
-    from .timing.record import Timing, Traffic
+    from .timing.records import Timing, Traffic
     from .timing.roofline import Roofline, roofline
-    from .validation.record import Validation
+    from .validation.access_report import Validation
     from .validation.run import validate
     from .widgets.dashboard import dashboard
     from .widgets.explore import explore
@@ -121,12 +121,12 @@ _LAZY = {
     "Limits": "timing.limits",
     "limits": "timing.limits",
     "measure": "timing.measure",
-    "Validation": "validation.record",
+    "Validation": "validation.access_report",
     "validate": "validation.run",
     "Roofline": "timing.roofline",
     "roofline": "timing.roofline",
-    "Timing": "timing.record",
-    "Traffic": "timing.record",
+    "Timing": "timing.records",
+    "Traffic": "timing.records",
     "dashboard": "widgets.dashboard",
     "explore": "widgets.explore",
     "monitor": "widgets.monitor",

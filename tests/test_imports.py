@@ -5,10 +5,14 @@ imported by name at run time (the lazy names of ``metalnb/__init__.py``) stands 
 """
 
 import ast
+import importlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from metalnb.rendering import RENDERERS, Rendered
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -17,7 +21,7 @@ LAYERS = (
     ("errors", "tracebacks", "dtypes", "cache", "bundled"),
     ("msl",),
     # Functions of the records below; what those above add to it are records too.
-    ("display", "highlight", "descriptions"),
+    ("rendering", "display", "highlight", "descriptions"),
     ("engine",),
     ("layouts", "recipe", "resident", "launch", "binding", "front_end", "program", "kernel", "metalcompute", "tuned"),
     ("arrays", "library_kernels", "random"),
@@ -146,3 +150,36 @@ def test_imports_along_a_layer_and_downward_are_fine(tmp_path: Path) -> None:
     below = "from .errors import E\nimport numpy"
     known = write_package(tmp_path, dtypes=below, errors="", magics="from . import dtypes")
     assert upward(known) == []
+
+
+# ---- Records and their renderers --------------------------------------------------------------------------------------
+
+
+def found(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(f"metalnb.{module}"), attribute)
+
+
+@pytest.mark.parametrize("record", RENDERERS)
+def test_every_record_has_the_renderers_that_the_table_names(record: str) -> None:
+    assert issubclass(found(record), Rendered)
+    assert {"text/plain", "text/html"} <= RENDERERS[record].keys()
+    assert all(callable(found(function)) for function in RENDERERS[record].values())
+
+
+def test_every_record_that_is_rendered_has_a_row() -> None:
+    bases = {
+        f"{module}.{node.name}"
+        for module, path in modules(ROOT / "metalnb").items()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef) and "Rendered" in [ast.unparse(base) for base in node.bases]
+    }
+    assert bases == RENDERERS.keys()
+
+
+def test_no_record_imports_a_renderer() -> None:
+    known = modules(ROOT / "metalnb")
+    renderers = {function.rpartition(".")[0] for row in RENDERERS.values() for function in row.values()}
+    for record in RENDERERS:
+        module = record.rpartition(".")[0]
+        assert not imported(module, ast.parse(known[module].read_text("utf-8")), known) & renderers

@@ -13,8 +13,8 @@ import pytest
 
 import metalnb as mnb
 from metalnb import cache, tuned
-from metalnb.widgets.guarded import Guarded, differing
-from metalnb.widgets.problem import problem
+from metalnb.widgets.bound_call import bound_call
+from metalnb.widgets.tune.overrun_check import GuardedArguments, differing
 
 SOURCE = """
 #include <metal_stdlib>
@@ -96,8 +96,8 @@ def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mn
     assert tuner.best is tuner.baseline
     assert "nothing that was tried is faster" in tuner.text()
     given = {"grid": 4096, "threadgroup": 64}
-    call = problem("t", program.partial, (X, np.zeros(64, np.float32)), given)
-    guarded = Guarded(call)
+    call = bound_call("t", program.partial, (X, np.zeros(64, np.float32)), given)
+    guarded = GuardedArguments(call)
     call.dispatch(guarded.values).run()
     assert guarded.overrun() == ""
     np.testing.assert_allclose(guarded.results()["out"], X.astype(float).reshape(64, 64).sum(1), rtol=1e-5)
@@ -196,7 +196,7 @@ def test_what_ends_a_sweep_in_its_thread_is_shown(program: mnb.Program, monkeypa
     def none(_call: Any) -> None:
         raise MemoryError("no room for copies")
 
-    monkeypatch.setattr("metalnb.widgets.tune.Guarded", none)
+    monkeypatch.setattr("metalnb.widgets.tune.sweep.GuardedArguments", none)
     tuner = mnb.tune(program.plane, np.zeros((4, 4), np.float32), threadgroup=[(4, 4)]).wait(30)
     assert (tuner.error, tuner.done, tuner.running) == ("MemoryError: no room for copies", 0, False)
     for shown in (tuner.text(), tuner.html()):

@@ -9,7 +9,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.validation import ledger, run
+from metalnb.validation import access_log, run
 
 CELL = """
 #include <metal_stdlib>
@@ -274,7 +274,7 @@ def test_every_buffer_that_is_left_is_named_however_many_the_accesses(program: m
 
 
 def test_more_accesses_than_are_kept_are_counted(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_EVENTS", 10)
+    monkeypatch.setattr(access_log, "_EVENTS", 10)
     seen = mnb.validate(program.flat, np.zeros((4, 4), np.float32))
     assert (len(seen.events), seen.missed, seen.ok) == (10, 22, True)
     assert "All 32 accesses are counted and judged, but 22 are not in .events: take a smaller grid" in repr(seen)
@@ -287,14 +287,14 @@ def test_more_accesses_than_are_kept_are_counted(program: mnb.Program, monkeypat
 def test_counts_go_beyond_32_bits(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a product of large matrices; here they begin just below."""
 
-    class Late(ledger.Ledger):
+    class Late(access_log.AccessLog):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             self.words[0] = (1 << 32) - 4
             for start, _ in self._starts:
                 self.words[start : start + 6 : 2] = (1 << 32) - 4
 
-    monkeypatch.setattr(run, "Ledger", Late)
+    monkeypatch.setattr(run, "AccessLog", Late)
     seen = mnb.validate(program.next, np.zeros(40, np.float32))
     assert [(b.reads, b.writes, b.beyond) for b in seen.buffers] == [
         ((1 << 32) + 35, (1 << 32) - 4, (1 << 32) - 3),

@@ -10,12 +10,12 @@ and a file for each picture
 from __future__ import annotations
 
 from .canvas import Picture
-from .curves import curves
-from .ladder import ladder
-from .plane import plane
-from .reads import reads
-from .tiles import tiles
-from .tree import tree
-from .turns import turns
+from .matrix_tiles import tiles
+from .ownership_map import plane
+from .rate_bars import ladder
+from .rate_curves import curves
+from .read_pattern import reads
+from .reduction_tree import tree
+from .timeline import turns
 
 __all__ = ["Picture", "curves", "ladder", "plane", "reads", "tiles", "tree", "turns"]

@@ -25,14 +25,15 @@ from metalnb.display import Source
 from metalnb.errors import ArgumentError
 from metalnb.kernel import Kernel
 
-from . import simple, together
-from .check import Verdict, check_kernel
-from .draw import Picture, picture
+from . import cooperative_puzzles, elementwise_puzzles
+from .access_diagram import AccessDiagram, access_diagram
+from .checker import Verdict, check_kernel
 from .puzzle import Puzzle
 
 __all__ = ["PUZZLES", "Puzzle", "Verdict", "check", "hint", "puzzle", "show", "solution"]
 
-PUZZLES: Mapping[str, Puzzle] = MappingProxyType({p.name: p for p in (*simple.PUZZLES, *together.PUZZLES)})
+_IN_ORDER = (*elementwise_puzzles.PUZZLES, *cooperative_puzzles.PUZZLES)
+PUZZLES: Mapping[str, Puzzle] = MappingProxyType({p.name: p for p in _IN_ORDER})
 
 _asked: dict[str, int] = {}
 
@@ -71,9 +72,9 @@ def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:
     return check_kernel(_puzzle_of(kernel, "check"), kernel, seed)
 
 
-def show(kernel: Kernel) -> Picture:
+def show(kernel: Kernel) -> AccessDiagram:
     """Draw what each thread of a small dispatch reads and writes."""
-    return picture(_puzzle_of(kernel, "show"), kernel)
+    return access_diagram(_puzzle_of(kernel, "show"), kernel)
 
 
 def hint(name: str | int) -> str:

@@ -11,12 +11,12 @@ import numpy as np
 
 from metalnb.display import Source
 
-__all__ = ["Case", "Launch", "Puzzle"]
+__all__ = ["Case", "LaunchOptions", "Puzzle"]
 
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n\n"
 
 Array = np.ndarray[Any, Any]
-Launch = Mapping[str, Any]
+LaunchOptions = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Puzzle:
     starter: str
     given: Callable[[np.random.Generator, int], dict[str, Any]]
     spec: Callable[..., Array]
-    launch: Callable[[int], Launch]
+    launch: Callable[[int], LaunchOptions]
     sizes: tuple[int, ...] = (1, 8, 31, 32, 33, 100, 257)
     cases: tuple[Case, ...] = ()
     shown: int = 8

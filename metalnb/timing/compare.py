@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from metalnb.errors import ArgumentError
 from metalnb.kernel import Dispatch, Kernel
+from metalnb.rendering import Rendered
 
 from .measure import job_of, name_of
-from .others import Others
-from .record import quantile
-from .sample import Job, count_for, lasting, restored
+from .other_processes import OtherProcesses
+from .sampling import Job, count_for, lasting, restored
 
 __all__ = ["Comparison", "compare", "median_interval"]
 
@@ -29,8 +31,8 @@ _TOTAL = 0.6  # seconds that all of them last, where the kernels let that be
 _LASTS = 0.1  # seconds that a batch of the slower one may last, to have as many runs as the other's
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Rendered):
     """Two kernels, timed in turn.
 
     Attributes
@@ -65,7 +67,7 @@ class Comparison:
     @property
     def ratio(self) -> float:
         """The median of `ratios`: how many times as fast the first is as the second."""
-        return quantile(self.ratios, 0.5)
+        return float(np.median(self.ratios))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -100,16 +102,6 @@ class Comparison:
             When it is something else.
         """
         return cls(**{**data, **{name: tuple(data[name]) for name in ("names", "first", "second")}})
-
-    def __repr__(self) -> str:
-        from .text import comparison_text
-
-        return comparison_text(self)
-
-    def _repr_html_(self) -> str:
-        from .card import comparison_html
-
-        return comparison_html(self)
 
 
 def compare(
@@ -150,7 +142,7 @@ def compare(
             "times say nothing of each other. Compare two kernels, or two functions."
         )
         raise ArgumentError(message)
-    watch = Others()
+    watch = OtherProcesses()
     with restored(jobs[0]), restored(jobs[1]):
         times = _rounds(jobs)
     caps = jobs[0].engine.caps

@@ -16,12 +16,13 @@ from metalnb import engine as engines
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 from metalnb.program import compile
+from metalnb.rendering import Rendered
 
+from .limit_probes import ARITHMETIC, PROBES, Probe
 from .machine import last_cache, machine_name, nominal
-from .others import Others
-from .probes import ARITHMETIC, PROBES, Probe
-from .record import Traffic
-from .sample import DispatchJob
+from .other_processes import OtherProcesses
+from .records import Traffic
+from .sampling import DispatchJob
 
 __all__ = ["Limits", "limits"]
 
@@ -34,8 +35,8 @@ _READS_MOST = 0.6  # with more than this, against two reads and a write
 _WRITES_ONLY = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+@dataclass(frozen=True, slots=True, repr=False)
+class Limits(Rendered):
     """The rates that an engine reached on this machine.
 
     Attributes
@@ -102,16 +103,6 @@ class Limits:
         """
         pair = data["nominal"]
         return cls(**{**data, "nominal": None if pair is None else (float(pair[0]), float(pair[1]))})
-
-    def __repr__(self) -> str:
-        from .text import limits_text
-
-        return limits_text(self)
-
-    def _repr_html_(self) -> str:
-        from .card import limits_html
-
-        return limits_html(self)
 
 
 def limits(*, engine: str | None = None, again: bool = False) -> Limits:
@@ -187,7 +178,7 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
     jobs = [(probe, grid, job) for probe in (*PROBES, *ARITHMETIC) for grid, job in _jobs(engine, probe, arrays)]
     for _, _, job in jobs:
         job.run(1)  # compiled, and with every page in its place
-    watch = Others()
+    watch = OtherProcesses()
     best: dict[str, float] = {}
     for _ in range(_RUNS):
         for probe, grid, job in jobs:

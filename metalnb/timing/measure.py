@@ -16,14 +16,13 @@ from metalnb.kernel import Dispatch, Kernel
 from metalnb.msl.signature import Param
 from metalnb.resident import residents
 
-from . import sample, traffic
+from . import sampling, traffic
+from .bottleneck import FASTER, from_caches
 from .limits import Limits, limits
-from .others import Others
-from .record import Timing, Traffic
-from .sample import Job
-from .text import BUSY
-from .units import percent, seconds
-from .verdict import FASTER, from_caches
+from .other_processes import BUSY, OtherProcesses
+from .records import Timing, Traffic
+from .sampling import Job
+from .units import percent, seconds, trimmed
 
 __all__ = ["job_of", "measure", "name_of"]
 
@@ -83,15 +82,15 @@ def measure(
     kernel, args, launch = _unwrapped(kernel, args, launch)
     job = job_of("measure", kernel, args, launch)
     counted = traffic.overridden(_traffic(job, kernel, args, launch), *given)
-    watch = Others()
-    samples = sample.batches(job)
+    watch = OtherProcesses()
+    samples = sampling.batches(job)
     others = watch.share()
-    cold_seconds = sample.cold(job) if cold else None
+    cold_seconds = sampling.cold(job) if cold else None
     found = limits(engine=job.engine.name)
     ceiling, limit = found.ceiling(counted) if counted.bytes else ("", None)
     timing = Timing(
         name_of(kernel), job.engine.name, job.engine.caps.device, job.clock, samples.seconds, samples.batch,
-        sample.empty_dispatch(job.engine), cold_seconds, counted.bytes or None, counted.flops, limit, ceiling,
+        sampling.empty_dispatch(job.engine), cold_seconds, counted.bytes or None, counted.flops, limit, ceiling,
         found.flops, found.cache, **_shape(job, args, launch),
     )  # fmt: skip
     return replace(timing, warnings=(*_warnings(timing, found, others), *counted.notes))
@@ -120,12 +119,12 @@ def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any])
         dispatch = kernel.prepare(*args, **named)
     elif callable(kernel):
         engine = next((a.engine for a in residents((*args, *named.values()))), None) or engines.current()
-        return sample.CallJob(lambda: kernel(*args, **named), engine)
+        return sampling.CallJob(lambda: kernel(*args, **named), engine)
     else:
         raise ArgumentError(f"{asks}: takes a kernel, or a callable that runs some; got {type(kernel).__name__}.")
     if 0 in dispatch.grid:
         raise LaunchError(f"{asks}: {name_of(kernel)}: grid {dispatch.grid} is empty: nothing would run.")
-    return sample.DispatchJob(dispatch)
+    return sampling.DispatchJob(dispatch)
 
 
 def _unwrapped(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -147,25 +146,20 @@ def name_of(kernel: Any) -> str:
 
 
 def _traffic(job: Job, kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:
-    if isinstance(job, sample.DispatchJob):
+    if isinstance(job, sampling.DispatchJob):
         return traffic.of_dispatch(job.dispatch)
     return traffic.of_call(kernel, args, named)
 
 
 def _shape(job: Job, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     """Give the fields of a Timing that tell what was run."""
-    if isinstance(job, sample.DispatchJob):
+    if isinstance(job, sampling.DispatchJob):
         d = job.dispatch
         pairs = zip(d.kernel.signature.params, d.arguments, strict=True)
         told = {p.name: _bound(p, value) for p, value in pairs if value is not None}
-        return {"grid": _short(d.grid), "threadgroup": _short(d.threadgroup), "arguments": told}
+        return {"grid": trimmed(d.grid), "threadgroup": trimmed(d.threadgroup), "arguments": told}
     told = {str(i): _plain(value) for i, value in enumerate(args)}
     return {"arguments": {**told, **{name: _plain(value) for name, value in named.items()}}}
-
-
-def _short(grid: tuple[int, int, int]) -> tuple[int, ...]:
-    """Leave out what is 1 at the end."""
-    return grid if grid[2] > 1 else grid[:2] if grid[1] > 1 else grid[:1]
 
 
 def _bound(param: Param, value: Any) -> str:

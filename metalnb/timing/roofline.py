@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from metalnb.errors import ArgumentError
+from metalnb.rendering import Rendered, render
 
+from .bottleneck import bottleneck
 from .limits import Limits, limits
-from .record import Timing
+from .records import Timing
 from .units import percent
-from .verdict import verdict
 
 __all__ = ["Roofline", "roofline"]
 
 
-@dataclass(frozen=True, slots=True)
-class Roofline:
+@dataclass(frozen=True, slots=True, repr=False)
+class Roofline(Rendered):
     """Timings against the limits of the engine that they ran on; a notebook shows it as a picture with its sentences.
 
     Attributes
@@ -45,21 +46,7 @@ class Roofline:
         matplotlib.figure.Figure
             That pyplot does not know of: it is shown once, and closed with its last reference.
         """
-        from .plot import roofline_figure
-
-        return roofline_figure(self)
-
-    def __repr__(self) -> str:
-        from .text import limits_text
-
-        return "\n".join([limits_text(self.limits), *self.sentences])
-
-    def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
-        from .card import roofline_html
-        from .plot import png, svg
-
-        drawn = self.figure()
-        return {"text/plain": repr(self), "text/html": roofline_html(self, svg(drawn)), "image/png": png(drawn)}
+        return render(self, "figure")
 
 
 def roofline(*timings: Timing) -> Roofline:
@@ -94,7 +81,7 @@ def roofline(*timings: Timing) -> Roofline:
 
 
 def _sentence(timing: Timing) -> str:
-    found = verdict(timing)
+    found = bottleneck(timing)
     said = found.sentence or "nothing is known of its bytes or operations: pass bytes= and flops= to measure"
     if timing.intensity is None or timing.throughput is None or not timing.limit or not timing.peak:
         return f"{said} (not drawn)"

@@ -16,7 +16,7 @@ from metalnb.errors import ArgumentError
 from metalnb.kernel import Dispatch
 from metalnb.msl.signature import Param
 
-from .record import Traffic
+from .records import Traffic
 
 __all__ = ["PROTOCOL", "checked", "of_call", "of_dispatch", "of_sizes", "overridden"]
 

@@ -3,12 +3,12 @@
 run.py      a call, made once more with buffers that watch themselves
 rewrite.py  the text of that twin; watched.h is what its buffers are
 twin.py     that text, compiled as its kernel was
-ledger.py   the memory that those write into
+access_log.py   the memory that those write into
 record.py   what was seen, and what is wrong with it
 card.py     that, for a notebook
 """
 
-from .record import Conflict, Event, Validation
+from .access_report import Conflict, Event, Validation
 from .run import validate, watch
 from .twin import twin_of
 

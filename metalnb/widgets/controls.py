@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets
 
-from .knobs import Knob
+from .scalars import Knob
 
 __all__ = ["button", "choice", "control", "html", "side_by_side"]
 

@@ -1,0 +1,199 @@
+"""Recording an engine's dispatches while they happen."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import math
+import threading
+import time
+from collections import deque
+from typing import Any, Self
+
+from metalnb import engine as engines
+from metalnb.engine.base import Grid
+from metalnb.engine.watch import Launch, watch
+from metalnb.msl.lower import Unit
+from metalnb.timing import traffic
+from metalnb.timing.limits import Limits
+from metalnb.timing.units import trimmed
+
+from ..background import spawn
+from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
+
+__all__ = ["DispatchRecorder"]
+
+_EVERY = 0.25  # seconds between two looks at what was noted
+_BUDGET = 0.008  # seconds of a look while cells run: the interpreter is theirs
+_CHUNK = 64  # dispatches between two looks at the clock
+_WAITING = 10_000  # dispatches under way that are waited for; what nobody waits for has no time
+
+
+class DispatchRecorder:
+    """What was seen of an engine's dispatches.
+
+    Attributes
+    ----------
+    rows : dict of str to KernelStats
+        For each kernel, in the order in which they first ran.
+    total : int
+        Dispatches seen.
+    failed : int
+        Those of them that failed.
+    lost : bool
+        Whether there were more than ``keep`` before they could be counted.
+    """
+
+    def __init__(self, engine: engines.Engine, found: Limits, keep: int) -> None:
+        self._engine = engine
+        self._limits = found
+        self._noted: deque[Launch] = deque(maxlen=max(keep, _WAITING))
+        self._running: deque[Launch] = deque(maxlen=_WAITING)
+        self._kinds: dict[tuple[Any, ...], DispatchKind] = {}
+        self._held: list[Any] = []
+        self._lock = threading.Lock()
+        self._seen: deque[DispatchRecord] = deque(maxlen=keep)
+        self._end: Any = None
+        self._stopped = threading.Event()
+        self._epoch = time.time() - time.perf_counter()
+        self.clear()
+
+    # --- on and off ------------------------------------------------------------------------------------------------
+
+    @property
+    def on(self) -> bool:
+        """Whether it is looking on."""
+        return self._end is not None
+
+    def start(self) -> Self:
+        """Begin to look on; go on after `stop`."""
+        with self._lock:
+            if self._end is None:
+                self._stopped = threading.Event()
+                self._end = watch(self._engine, self._noted.append)
+                spawn(functools.partial(self._follow, self._stopped), self._stopped.set)
+        self._changed()
+        return self
+
+    def stop(self) -> Self:
+        """Look on no longer; what was seen stays."""
+        with self._lock:
+            end, self._end = self._end, None
+        if end is not None:
+            end()
+            self._stopped.set()
+            self.look()
+            self._changed()
+            self._ended()
+        return self
+
+    def _changed(self) -> None:
+        """Called when there is something new to show."""
+
+    def _ended(self) -> None:
+        """Called when it was stopped."""
+
+    def clear(self) -> Self:
+        """Forget what was seen."""
+        with self._lock:
+            self._noted.clear()
+            self._running.clear()
+            self._seen.clear()
+            self.rows: dict[str, KernelStats] = {}
+            self.total = self.failed = 0
+            self.lost = False
+        self._changed()
+        return self
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __len__(self) -> int:
+        self.look()
+        return len(self._seen)
+
+    # --- what was seen ---------------------------------------------------------------------------------------------
+
+    @property
+    def seen(self) -> list[DispatchRecord]:
+        """Every dispatch that is over, the oldest first."""
+        self.look()
+        with self._lock:
+            return list(self._seen)
+
+    def export(self) -> list[dict[str, Any]]:
+        """Give a dictionary for each dispatch, the oldest first: what `pandas.DataFrame` takes.
+
+        Returns
+        -------
+        list of dict
+            started (ISO 8601, local time), kernel, engine, grid, threadgroup, seconds, bytes, bandwidth (B/s), limit
+            (B/s), share (of the limit).
+        """
+        name = self._engine.name
+        return [
+            {
+                "started": dt.datetime.fromtimestamp(s.started).astimezone().isoformat(timespec="microseconds"),
+                "kernel": s.kind.kernel, "engine": name, "grid": s.kind.grid, "threadgroup": s.kind.threadgroup,
+                "seconds": s.seconds, "bytes": s.kind.bytes, "bandwidth": s.bandwidth, "limit": s.kind.limit,
+                "share": s.share,
+            }
+            for s in self.seen
+        ]  # fmt: skip
+
+    def look(self, budget: float = math.inf) -> bool:
+        """Take in what was noted and is over, for at most ``budget`` seconds; tell whether there was any."""
+        with self._lock:
+            before = self.total
+            end = time.perf_counter() + budget
+            self.lost = self.lost or len(self._noted) == self._noted.maxlen
+            for _ in range(len(self._running)):
+                self._take(self._running.popleft())
+            while self._noted and time.perf_counter() < end:
+                for _ in range(min(_CHUNK, len(self._noted))):
+                    self._take(self._noted.popleft())
+            return self.total != before
+
+    def _take(self, launch: Launch) -> None:
+        started, binary, grid, threadgroup, sizes, elapsed = launch
+        seconds = elapsed()
+        if seconds is None:
+            self._running.append(launch)
+            return
+        self.total += 1
+        if math.isnan(seconds):
+            self.failed += 1
+            return
+        key = (id(binary), grid, threadgroup, *sizes)
+        kind = self._kinds.get(key) or self._kinds.setdefault(key, self._kind(binary, grid, threadgroup, sizes))
+        seen = DispatchRecord(self._epoch + started, kind, seconds)
+        row = self.rows.get(kind.kernel) or self.rows.setdefault(kind.kernel, KernelStats())
+        row.count += 1
+        row.seconds += seconds
+        row.tail.append(seen)
+        self._seen.append(seen)
+
+    def _kind(self, binary: Any, grid: Grid, threadgroup: Grid, sizes: list[int]) -> DispatchKind:
+        unit = binary.unit
+        signature = unit.signature
+        counted = traffic.of_sizes(zip(signature.params, sizes, strict=True))
+        limit = self._limits.ceiling(counted)[1] if counted.bytes else None
+        self._held.append(binary)  # its id is in use as long as it is a key
+        return DispatchKind(_name(unit), trimmed(grid), trimmed(threadgroup), counted.bytes, limit)
+
+    def _follow(self, stopped: threading.Event) -> None:
+        left = 0
+        while not stopped.wait(_EVERY):
+            busy = len(self._noted) != left
+            if self.look(_BUDGET if busy else math.inf):
+                self._changed()
+            left = len(self._noted)
+
+
+def _name(unit: Unit) -> str:
+    """Name a kernel: one of the library's, by its operation too."""
+    kernel, cell = unit.signature.name, unit.cell.name
+    return f"{cell} {kernel}" if cell.isidentifier() and cell not in {"cell", kernel} else kernel

@@ -1,0 +1,237 @@
+"""Running a sweep: every configuration is checked and measured, and the best ones are measured again."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any, Self
+
+from metalnb.errors import LaunchError
+from metalnb.kernel import Kernel
+from metalnb.timing.units import trimmed
+
+from ..background import spawn
+from ..bound_call import BoundCall
+from ..quick_timing import quick
+from .overrun_check import GuardedArguments
+from .trials import Trial
+
+__all__ = ["EVEN", "Sweep"]
+
+EVEN = 1.02  # a gain below this is noise
+_FINALISTS = 3  # measured again at the end, in turn with the kernel as it is
+_NEAR = 1.5  # times the best: what is slower is not in question
+_ROUNDS = 2
+
+
+class Sweep:
+    """Tries configurations one after another, and keeps what each one took.
+
+    Attributes
+    ----------
+    trials : list of Trial
+        All configurations, in the order in which they are tried.
+    done : int
+        How many have been tried.
+    baseline : Trial
+        The kernel as it is: with its own constants, in its default threadgroup.
+    error : str
+        What ended the sweep in its thread before its time, such as no memory for copies; empty when nothing did.
+    """
+
+    def __init__(self, call: BoundCall, trials: list[Trial], *, check: bool) -> None:
+        self.call = call
+        self.trials = trials
+        self.done = 0
+        self.check = check
+        self.baseline = Trial(trimmed(call.dispatch().threadgroup))
+        self.error = ""
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._running = threading.Lock()
+
+    # --- running ---------------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether the sweep is under way."""
+        return self._running.locked()
+
+    def start(self) -> Self:
+        """Begin, or go on after `stop`, in a thread of its own."""
+        if self._stopping.is_set():
+            self.wait()  # for the configuration that it was stopped in
+        if self._thread is None or not self._thread.is_alive():
+            self._stopping.clear()
+            self._thread = spawn(self._sweep_apart, self.stop)
+        return self
+
+    def run(self) -> Self:
+        """Do all of it now, and return when it is done."""
+        self._stopping.clear()
+        try:
+            self._sweep()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> Self:
+        """End it after the configuration that is under way; what was tried stays, and `start` goes on."""
+        self._stopping.set()
+        return self
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Wait until it is done or stopped, at most ``timeout`` seconds."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+        return self
+
+    def _changed(self) -> None:
+        """Called after each configuration: there is something new to show."""
+
+    def _ended(self) -> None:
+        """Called when the sweep is done, stopped or failed."""
+
+    def _sweep_apart(self) -> None:
+        """Sweep in a thread of its own, where nobody could catch what is raised: it is shown."""
+        try:
+            self._sweep()
+        except Exception as error:  # noqa: BLE001
+            self.error = f"{type(error).__name__}: {error}"
+            self._changed()
+
+    def _sweep(self) -> None:
+        self.error = ""
+        try:
+            with self._running:
+                self._changed()
+                guarded = GuardedArguments(self.call)
+                expected = self._measure_baseline(guarded)
+                while self.done < len(self.trials) and not self._stopping.is_set():
+                    trial = self.trials[self.done]
+                    known = self.changes_nothing(trial)
+                    self.trials[self.done] = self._as_it_is(trial) if known else self._tried(trial, guarded, expected)
+                    self.done += 1
+                    self._changed()
+                if self.done == len(self.trials):
+                    self._settle(guarded)
+        finally:
+            self._changed()
+            self._ended()
+
+    def _measure_baseline(self, guarded: GuardedArguments) -> dict[str, Any] | None:
+        """Run the kernel as it is; give its results, or None when there is nothing to hold others against."""
+        tried = self._tried(replace(self.baseline, timing=None, error=""), guarded, None)
+        self.baseline = tried
+        if tried.error or not self.check:
+            return None
+        guarded.reset()
+        self._dispatch(tried, guarded).run()
+        expected = guarded.results()
+        guarded.overrun()
+        return expected
+
+    def _tried(self, trial: Trial, guarded: GuardedArguments, expected: dict[str, Any] | None) -> Trial:
+        try:
+            guarded.reset()
+            self._dispatch(trial, guarded).run()
+            beyond = guarded.overrun()
+            if beyond:
+                return replace(trial, error=f"writes past the end of '{beyond}'")
+            other = guarded.differing(expected) if expected is not None else ""
+            if other:
+                return replace(trial, error=f"gives other results in '{other}' (check=False takes them)")
+            guarded.reset()
+            return replace(trial, timing=quick(self._dispatch(trial, guarded)))
+        except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep goes on)
+            return replace(trial, error=f"{type(error).__name__}: {error}")
+
+    def changes_nothing(self, trial: Trial) -> bool:
+        """Tell whether a configuration is the kernel as it is: one that is measured once, and gains nothing."""
+        own = self.call.kernel.program.constants
+        same = all(own.get(name) == value for name, value in trial.constants.items())
+        return same and trial.threadgroup == self.baseline.threadgroup
+
+    def _as_it_is(self, trial: Trial) -> Trial:
+        return replace(trial, timing=self.baseline.timing, error=self.baseline.error)
+
+    def _settle(self, guarded: GuardedArguments) -> None:
+        """Measure the best ones again, in turn with the kernel as it is: who was lucky once is not the best."""
+        ranked = sorted((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds)[:_FINALISTS]
+        ranked = [t for t in ranked if _seconds(t) < _NEAR * _seconds(ranked[0])]
+        again: dict[int, list[float]] = {}
+        places = [self.trials.index(t) for t in ranked]
+        for _ in range(_ROUNDS):
+            for place in (-1, *places):
+                trial = self.baseline if place < 0 else self.trials[place]
+                if trial.timing and not self._stopping.is_set():
+                    again.setdefault(place, []).extend(quick(self._dispatch(trial, guarded)).seconds)
+        for place, seconds in again.items():
+            trial = self.baseline if place < 0 else self.trials[place]
+            settled = replace(trial, timing=replace(trial.timing, seconds=tuple(seconds)))  # type: ignore[type-var]
+            if place < 0:
+                self.baseline = settled
+            else:
+                self.trials[place] = settled
+        self.trials[:] = [self._as_it_is(t) if self.changes_nothing(t) else t for t in self.trials]
+
+    def _dispatch(self, trial: Trial, guarded: GuardedArguments) -> Any:
+        kernel = self.kernel(trial)
+        return self.call.dispatch(guarded.values, threadgroup=trial.threadgroup, kernel=kernel)
+
+    def kernel(self, trial: Trial) -> Kernel:
+        """Give the kernel compiled with a trial's constants."""
+        return self.call.kernel.specialize(**trial.constants)
+
+    # --- what was found --------------------------------------------------------------------------------------------
+
+    @property
+    def best(self) -> Trial | None:
+        """The fastest configuration so far; None when none has run. `baseline` itself unless one is faster by 2 %."""
+        base = self.baseline
+        found = min((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds, default=None)
+        if found is None or (base.timing and _seconds(base) < EVEN * _seconds(found)):
+            return base if base.timing else None
+        return found
+
+    @property
+    def failures(self) -> list[Trial]:
+        """The configurations that failed."""
+        return [t for t in self.trials if t.error]
+
+    @property
+    def gain(self) -> float | None:
+        """How many times faster the best is than the kernel as it is."""
+        best, base = self.best, self.baseline.seconds
+        return None if best is None or best.seconds is None or base is None else base / best.seconds
+
+    def apply(self) -> Kernel:
+        """Take the best threadgroup by default from now on.
+
+        It is kept on disk for the kernel's content, its constants and the device, and taken for grids of as many
+        dimensions when a call names no threadgroup. `Kernel.keep_threadgroup` takes it back.
+
+        Returns
+        -------
+        Kernel
+            With the best constants. Without constants it is the kernel itself.
+
+        Raises
+        ------
+        LaunchError
+            When no configuration has run.
+        """
+        best = self.best
+        if best is None:
+            name = self.call.kernel.signature.name
+            why = f": {self.failures[0].error}" if self.failures else " yet. Call run() or wait() first."
+            raise LaunchError(f"tune: {name}: no configuration has run{why}")
+        kernel = self.kernel(best)
+        x, y, z = (*best.threadgroup, 1, 1)[:3]
+        kernel.keep_threadgroup(self.call.grid, (x, y, z))
+        return kernel
+
+
+def _seconds(trial: Trial) -> float:
+    return trial.seconds or 0.0
