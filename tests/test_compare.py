@@ -202,7 +202,7 @@ def test_the_text_and_the_card_say_the_same() -> None:
     root = ET.fromstring(found._repr_html_())  # noqa: S314  (made here)
     words = " ".join("".join(root.itertext()).split())
     for phrase in ("fast is 2.00 × as fast as <slow> (2.00 to 2.00)", "2.00 ms", "1.00 ms",
-                   "ratio 0.500, 95 % interval 0.500 to 0.500, 15 rounds in turn, device clock"):  # fmt: skip
+                   "ratio 0.500, 95 % interval 0.500 to 0.500, 15 alternating rounds, device clock"):  # fmt: skip
         assert phrase in repr(found)
         assert phrase in words
     assert "no difference that can be told from noise" in repr(comparison([1e-3] * 15, [1e-3] * 15))

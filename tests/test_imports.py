@@ -152,7 +152,7 @@ def test_imports_along_a_layer_and_downward_are_fine(tmp_path: Path) -> None:
     assert upward(known) == []
 
 
-# ---- Records and their renderers --------------------------------------------------------------------------------------
+# ---- Records and their renderers -------------------------------------------------------------------------------------
 
 
 def found(name: str) -> Any:

@@ -148,7 +148,7 @@ def test_the_text_and_the_card_say_the_same() -> None:
 
 def test_a_busy_machine_is_told_of() -> None:
     busy = replace(GIVEN, others=0.48)
-    said = "other programs took 48 % of the processors meanwhile: measure anew with mnb.limits(again=True)"
+    said = "other programs used 48 % of the processors meanwhile: measure again with mnb.limits(again=True)"
     assert said in repr(busy)
     assert said in busy._repr_html_()
     assert "meanwhile" not in repr(GIVEN) + GIVEN._repr_html_()

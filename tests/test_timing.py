@@ -197,7 +197,7 @@ def test_a_callable_is_timed_by_the_wall_clock() -> None:
     assert len(calls) > 5
     given = mnb.measure(work, n=3, cold=False, bytes=1e6)
     assert (given.bytes, given.ceiling) == (1_000_000, "copy")
-    assert "half of its bytes are taken as read and half as written" in given.warnings
+    assert "half of its bytes are assumed to be read and half written" in given.warnings
 
 
 def test_a_callable_may_tell_its_traffic() -> None:
@@ -213,7 +213,7 @@ def test_a_callable_may_tell_its_traffic() -> None:
     assert (timing.kernel, timing.bytes, timing.flops, timing.ceiling) == ("op", 1200, 200, "triad")
     one = mnb.measure(Op(), 1, cold=False)
     assert (one.bytes, one.flops, one.ceiling) == (8, 2, "copy")
-    with pytest.raises(mnb.ArgumentError, match=r"op: __metal_traffic__ gives a Traffic, or .* got str"):
+    with pytest.raises(mnb.ArgumentError, match=r"op: __metal_traffic__ returns a Traffic, or .* got str"):
         mnb.measure(Op(), 0)
 
 
@@ -347,16 +347,16 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     [
         ({}, "memory", "bound by memory: 80 % of what triad reaches"),
         ({"flops": 5e6}, "arithmetic", "bound by arithmetic: 83 % of what chains of fma reach"),
-        ({"bytes": 3_000_000}, "neither", "bound by neither: 10 % of memory's limit (triad) and 50 % of arithmetic's"),
+        ({"bytes": 3_000_000}, "neither", "10 % of the memory limit (triad) and 50 % of the arithmetic limit"),
         ({"empty": 0.1}, "dispatch", "an empty dispatch costs 100 ms, the kernel itself takes 3.00 ms"),
         ({"limit": 1e9, "cache": 1 << 30}, "caches", "runs from the caches: 800 % of what memory can give (triad)"),
         ({"limit": 5e9, "cache": 1 << 23}, "caches", "runs partly from the caches: 160 % of what memory"),
         ({"limit": 7.5e9, "cache": 1 << 23}, "memory", "bound by memory: 107 %"),
-        ({"limit": 1e9}, "unknown", "800 % of what triad reaches: the bytes counted cannot be those that it moves"),
+        ({"limit": 1e9}, "unknown", "800 % of what triad reaches: it cannot have moved all the bytes counted"),
         ({"limit": 1e8, "cache": 1 << 30}, "unknown", "parts of the arrays are not touched; pass bytes="),
         ({"empty": 0.1, "grid": ()}, "memory", "bound by memory"),  # a function: no dispatch need be in it
         ({"flops": None, "bytes": 3_000_000}, "unknown", "pass flops= to learn whether arithmetic bounds it"),
-        ({"bytes": None}, "unknown", "50 % of arithmetic's; pass bytes= to learn whether memory bounds it"),
+        ({"bytes": None}, "unknown", "50 % of the arithmetic limit; pass bytes= to learn whether memory bounds it"),
         ({"bytes": None, "flops": None}, "unknown", ""),
     ],
 )
@@ -394,13 +394,13 @@ def test_the_warnings(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> 
     found = mnb.limits()
     calm = replace(GIVEN, seconds=(3e-3,) * 5)
     assert _warnings(calm, found, 0.05) == ()
-    assert _warnings(calm, found, 0.5) == ("other programs took 50 % of the processors meanwhile",)
+    assert _warnings(calm, found, 0.5) == ("other programs used 50 % of the processors meanwhile",)
     assert _warnings(GIVEN, found, 0.0) == ("the times spread over 80 % of the median",)
-    assert _warnings(GIVEN, found, 0.5)[0].endswith("median; other programs took 50 % of the processors meanwhile")
+    assert _warnings(GIVEN, found, 0.5)[0].endswith("median; other programs used 50 % of the processors meanwhile")
     (said,) = _warnings(replace(calm, limit=1e9), found, 0.0)
     assert said.startswith(f"faster than the limit of {found.date[:10]}")
     (said,) = _warnings(replace(calm, limit=1e9, cache=1 << 26), found, 0.0)
-    assert said == "it moves 24.0 MB, and the last cache holds 67.1 MB; the limit is the memory's"
+    assert said == "it moves 24.0 MB, and the last-level cache holds 67.1 MB; the limit is that of memory"
     (said,) = _warnings(replace(calm, clock="wall", empty=1.0), found, 0.0)
     assert "3.00 ms is the cost of launching" in said
 
@@ -422,7 +422,7 @@ def test_numbers_are_written_in_three_digits(said: str, expected: str) -> None:
 def test_the_times_are_drawn() -> None:
     ax = GIVEN.plot()
     assert ax.get_title() == "k"
-    assert ax.get_xlabel() == "ms for a dispatch, device clock"
+    assert ax.get_xlabel() == "ms per dispatch, device clock"
     assert sum(p.get_height() for p in ax.patches[:5]) == 5
     assert GIVEN.plot(ax) is ax
     from matplotlib import pyplot as plt

@@ -1,8 +1,8 @@
-"""What holds a kernel back: one sentence from a `Timing`.
+"""What holds a kernel back: one sentence derived from a `Timing`.
 
-The roofline model (Williams, Waterman and Patterson, 2009): a kernel takes at least as long as its bytes take at the
-memory's limit, and at least as long as its operations take at the arithmetic's. Which of the two is nearer to the
-measured time, and how near, is the verdict. A dispatch costs something beside the kernel, which the model leaves out.
+This is the roofline model (Williams, Waterman and Patterson, 2009): a kernel takes at least as long as its bytes take at
+the limit of memory, and at least as long as its operations take at the limit of arithmetic. The bottleneck is the one
+that is nearer to the measured time. The model leaves out the cost of the dispatch itself.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from .units import percent, seconds
 
 __all__ = ["FASTER", "Bottleneck", "bottleneck", "from_caches"]
 
-FASTER = 1.10  # of a limit: more than this is no noise
-_NEAR = 0.7  # of a limit: from here on the kernel is called bound by it
-_LIMIT, _CACHES = 2, 50  # times a limit, from memory and from caches: more than this is no bandwidth
-_PARTLY = 4  # last caches: of arrays not larger than these, part may still be there from the dispatch before
+FASTER = 1.10  # of a limit: more than this is not noise
+_NEAR = 0.7  # of a limit: from here on the kernel counts as bound by it
+_LIMIT, _CACHES = 2, 50  # times a limit, from memory and from caches: more than this cannot be a bandwidth
+_PARTLY = 4  # last-level caches: part of smaller arrays may still be there from the dispatch before
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What bounds a kernel.
+    """What holds a kernel back.
 
     Attributes
     ----------
     bound : {"memory", "arithmetic", "caches", "dispatch", "neither", "unknown"}
     sentence : str
-        That says it, with the figures; empty when nothing is known.
+        The finding in words, with its figures; empty when nothing is known.
     """
 
     bound: str
@@ -36,7 +36,7 @@ class Bottleneck:
 
 
 def bottleneck(timing: Timing) -> Bottleneck:
-    """Tell what bounds a kernel."""
+    """Find what bounds a kernel."""
     share = timing.share
     part = timing.throughput / timing.peak if timing.throughput is not None and timing.peak else None
     if timing.grid and timing.median < timing.empty:
@@ -45,7 +45,7 @@ def bottleneck(timing: Timing) -> Bottleneck:
         return Bottleneck("dispatch", f"bound by the dispatch: {sentence}")
     cached = from_caches(timing)
     if share is not None and share > (_CACHES if cached else _LIMIT):
-        why = "the bytes counted cannot be those that it moves: parts of the arrays are not touched; pass bytes="
+        why = "it cannot have moved all the bytes counted, so parts of the arrays are not touched; pass bytes="
         return Bottleneck("unknown", f"{percent(share)} of what {timing.ceiling} reaches: {why}")
     if share is not None and cached:
         part_of = f"{percent(share)} of what memory can give ({timing.ceiling})"
@@ -58,7 +58,7 @@ def bottleneck(timing: Timing) -> Bottleneck:
 
 
 def from_caches(timing: Timing) -> str:
-    """Say "from", or "partly from", when a kernel is so fast that the caches must serve it; else nothing."""
+    """Return "from" or "partly from" when a kernel is so fast that the caches must serve it, else an empty string."""
     if timing.share is None or not timing.cache or not timing.bytes:
         return ""
     if timing.bytes <= timing.cache:
@@ -67,10 +67,10 @@ def from_caches(timing: Timing) -> str:
 
 
 def _neither(timing: Timing, share: float | None, part: float | None) -> Bottleneck:
-    known = [f"{percent(share)} of memory's limit ({timing.ceiling})"] if share is not None else []
-    known += [f"{percent(part)} of arithmetic's"] if part is not None else []
+    known = [f"{percent(share)} of the memory limit ({timing.ceiling})"] if share is not None else []
+    known += [f"{percent(part)} of the arithmetic limit"] if part is not None else []
     if len(known) == 2:
-        why = "it waits for something else: branches, latency, a few threads only, accesses out of order"
+        why = "it waits for something else: divergent branches, latency, too few threads, uncoalesced accesses"
         return Bottleneck("neither", f"bound by neither: {' and '.join(known)}; {why}")
     if not known:
         return Bottleneck("unknown", "")

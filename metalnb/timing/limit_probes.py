@@ -1,7 +1,7 @@
 """The kernels that measure the limits: each does one thing, as well as the engine can.
 
-Several are tried for one limit, since what suits a processor (one thread for each float, which the compiler makes into
-vectors) need not suit a GPU (four floats for each thread); the best counts.
+Several are tried for one limit, because what suits a CPU (one thread per float, which the compiler vectorises) need not
+suit a GPU (four floats per thread); the best counts.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _AT = "uint i [[thread_position_in_grid]]"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A kernel, and what it does for each thread.
+    """A kernel, and the work of each of its threads.
 
     Attributes
     ----------
     name : str
     limit : str
-        The field of `Limits` that it stands for.
+        The field of `Limits` that it measures.
     source : str
         With one kernel ``probe``, whose buffers are named a, b, c.
     amount : float
-        Bytes moved, or operations done, by each thread.
+        Bytes moved or operations done by each thread.
     elements : int
-        Floats of the first array for each thread.
+        Floats of the first array per thread.
     threads : int
-        Of the grid; 0 for as many as the array has work for.
+        In the grid; 0 for as many as the array needs.
     threadgroups : tuple of int
     """
 
@@ -44,7 +44,7 @@ class Probe:
 
 
 def _memory(limit: str, arrays: int, scalar: str, wide: str) -> list[Probe]:
-    """Make the two forms of a probe: one float for each thread, and four."""
+    """Return the two forms of a probe: one float per thread, and four."""
     return [
         Probe(f"{limit} float", limit, f"{_HEAD}kernel void probe({scalar}, {_AT}) {{ {_BODY[limit]} }}\n", 4 * arrays),
         Probe(f"{limit} float4", limit, f"{_HEAD}kernel void probe({wide}, {_AT}) {{ {_BODY[limit]} }}\n",
@@ -60,8 +60,8 @@ _BODY = {
 }
 _A, _B, _C = "device {0}* a", "device const {0}* b", "device const {0}* c"
 
-# Reads nothing but reads: what is stored depends on a value that the array does not have. Four places far apart keep
-# several of the memory's channels busy; of the stored value the compiler can know nothing.
+# Only reads: the store depends on a value that the array does not contain, which the compiler cannot know. Four places
+# far apart keep several memory channels busy.
 _READ = f"""{_HEAD}kernel void probe(device float* a, device const float* b, {_AT}, uint n [[threads_per_grid]]) {{
     if (b[i] + b[i + n] + b[i + 2 * n] + b[i + 3 * n] == -12345.0f) a[0] = 1.0f;
 }}
@@ -91,7 +91,7 @@ _ROUNDS, _UNROLLED = 256, 8
 
 
 def _chains(count: int) -> Probe:
-    """Make ``count`` chains of fused multiply-adds that do not wait for each other; a·0.999 + 0.001 stays near 1."""
+    """Return ``count`` independent chains of fused multiply-adds; a·0.999 + 0.001 stays near 1."""
     names = [f"x{n}" for n in range(count)]
     step = " ".join(f"{x} = fma({x}, m, k);" for x in names)
     source = f"""{_HEAD}kernel void probe(device float* a, device const float* b, {_AT}) {{

@@ -1,6 +1,6 @@
-"""What a measurement gives: frozen records of plain values, and their form in JSON.
+"""What a measurement returns: frozen records of plain values that can be written as JSON.
 
-Seconds, bytes, bytes per second and operations per second throughout; no field is scaled.
+The units are seconds, bytes, bytes per second and operations per second throughout; no field is scaled.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ __all__ = ["Timing", "Traffic"]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a dispatch moves and computes, at the least.
+    """The least that a dispatch must move and compute.
 
     Attributes
     ----------
     read, written : int
         Bytes: each input read once, each output written once. A buffer that is updated counts in both.
     updated : int
-        Those of the written bytes that were read before.
+        The written bytes that were read before.
     flops : float or None
         Floating-point operations; None when they were not counted.
     notes : tuple of str
-        What could not be known and how it was counted, to be told beside the figures.
+        What could not be known, and how it was counted instead; shown beside the figures.
     """
 
     read: int
@@ -41,44 +41,44 @@ class Traffic:
 
     @property
     def bytes(self) -> int:
-        """Read and written together."""
+        """Bytes read and written together."""
         return self.read + self.written
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Timing(Rendered):
-    """The measured times of a kernel, and what they are held against.
+    """The measured times of a kernel, and the limits that they are compared with.
 
     Attributes
     ----------
     kernel, engine, device : str
     clock : {"device", "wall"}
-        Which clock `seconds` were taken with: the device's own, from a dispatch's start to its end; or the wall's,
-        with the cost of launching in it where the kernel is shorter than that.
+        The clock of `seconds`: the device's own, from a dispatch's start to its end; or the wall clock, which includes
+        the cost of launching where the kernel is shorter than that.
     seconds : tuple of float
-        The time of one dispatch, one value for each batch.
+        The time of one dispatch, one value per batch.
     batch : int
-        Dispatches in a batch, one right after the other.
+        Back-to-back dispatches in a batch.
     empty : float
-        Seconds of an empty dispatch, launched and waited for (wall clock): what any call takes at the least.
+        Seconds of an empty dispatch, launched and waited for (wall clock): the least that any call takes.
     cold : float or None
-        Seconds of a dispatch with nothing of its arrays in the caches; `seconds` are warm.
+        Seconds of a dispatch whose arrays are not in the caches; `seconds` are warm.
     bytes : int or None
-        That must move: each input read once, each output written once.
+        Bytes that must move: each input read once, each output written once.
     flops : float or None
         Floating-point operations.
     limit : float or None
         B/s that this engine reached with the same mix of reads and writes (see `Limits`).
     ceiling : str
-        Which of the limits that is: "read", "copy", "triad", ….
+        The name of that limit: "read", "copy", "triad", ….
     peak : float or None
         Operations per second that this engine reached.
     cache : int or None
-        Bytes of the device's last cache.
+        Bytes of the device's last-level cache.
     grid, threadgroup : tuple of int
-        Threads, x first; empty for a callable that is no kernel.
+        Threads, x first; empty for a callable other than a kernel.
     arguments : mapping of str to str
-        What each argument was, in words.
+        A description of each argument.
     warnings : tuple of str
         What a reader of the figures should know.
     """
@@ -104,17 +104,17 @@ class Timing(Rendered):
 
     @property
     def median(self) -> float:
-        """Seconds: half of the batches were faster."""
+        """The median of `seconds`: half of the batches were faster."""
         return float(np.median(self.seconds))
 
     @property
     def p20(self) -> float:
-        """Seconds: a fifth of the batches were faster."""
+        """The 20th percentile of `seconds`: a fifth of the batches were faster."""
         return float(np.quantile(self.seconds, 0.2))
 
     @property
     def p80(self) -> float:
-        """Seconds: four fifths of the batches were faster."""
+        """The 80th percentile of `seconds`: four fifths of the batches were faster."""
         return float(np.quantile(self.seconds, 0.8))
 
     @property
@@ -129,12 +129,12 @@ class Timing(Rendered):
 
     @property
     def bandwidth(self) -> float | None:
-        """B/s, of the median."""
+        """B/s, at the median time."""
         return None if self.bytes is None else self.bytes / self.median
 
     @property
     def throughput(self) -> float | None:
-        """Floating-point operations per second, of the median."""
+        """Floating-point operations per second, at the median time."""
         return None if self.flops is None else self.flops / self.median
 
     @property
@@ -144,16 +144,16 @@ class Timing(Rendered):
 
     @property
     def intensity(self) -> float | None:
-        """Floating-point operations for each byte."""
+        """Arithmetic intensity: floating-point operations per byte."""
         return self.flops / self.bytes if self.flops is not None and self.bytes else None
 
     def to_json(self) -> dict[str, Any]:
-        """Give the fields as plain values that `json.dumps` takes."""
+        """Return the fields as plain values that `json.dumps` accepts."""
         return {**dataclasses.asdict(self), "arguments": dict(self.arguments)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_json` gave.
+        """Build a record from what `to_json` returned.
 
         Raises
         ------

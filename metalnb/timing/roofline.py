@@ -1,4 +1,4 @@
-"""`roofline`: kernels in the picture of what memory and arithmetic allow.
+"""`roofline`: where kernels lie below the limits of memory and arithmetic.
 
 Source: S. Williams, A. Waterman and D. Patterson, "Roofline: an insightful visual performance model for multicore
 architectures", Communications of the ACM 52 (2009).
@@ -22,7 +22,7 @@ __all__ = ["Roofline", "roofline"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Roofline(Rendered):
-    """Timings against the limits of the engine that they ran on; a notebook shows it as a picture with its sentences.
+    """Timings and the limits of the engine that they ran on; a notebook shows a chart with a sentence for each kernel.
 
     Attributes
     ----------
@@ -39,12 +39,12 @@ class Roofline(Rendered):
         return tuple(f"{n} {t.kernel}: {_sentence(t)}" for n, t in enumerate(self.timings, 1))
 
     def figure(self) -> Any:
-        """Draw it.
+        """Draw the chart.
 
         Returns
         -------
         matplotlib.figure.Figure
-            That pyplot does not know of: it is shown once, and closed with its last reference.
+            Pyplot does not know it: it is shown once, and freed with its last reference.
         """
         return render(self, "figure")
 
@@ -52,15 +52,14 @@ class Roofline(Rendered):
 def roofline(*timings: Timing) -> Roofline:
     """Show what bounds kernels: memory, arithmetic, the dispatch, or none of them.
 
-    Each is a point: the operations it does for each byte it moves, and the operations it does in a second. The roof
-    over it is what the engine's own kernels reached (see `limits`), and dashed what the chip is said to have, where
-    that is known.
+    Each kernel is a point: its operations per byte moved, and its operations per second. The roof above it is what the
+    engine's own kernels reached (see `limits`). A dashed roof shows the chip's nominal figures, where they are known.
 
     Parameters
     ----------
     *timings : Timing
-        From `measure`, all on one device. One without ``flops`` or ``bytes`` has no place in the picture, but its
-        sentence. With none at all there are the roofs alone.
+        From `measure`, all on one device. One without ``flops`` or ``bytes`` has a sentence but no point. Without any
+        timing the chart shows the roofs alone.
 
     Returns
     -------
@@ -69,11 +68,11 @@ def roofline(*timings: Timing) -> Roofline:
     Raises
     ------
     ArgumentError
-        For what is no Timing, and for timings of several devices.
+        For anything but a Timing, and for timings of several devices.
     """
     for timing in timings:
         if not isinstance(timing, Timing):
-            raise ArgumentError(f"roofline: takes what measure gives; got {type(timing).__name__}.")
+            raise ArgumentError(f"roofline: takes the timings that measure returns; got {type(timing).__name__}.")
     places = sorted({f"{t.engine} ({t.device})" for t in timings})
     if len(places) > 1:
         raise ArgumentError(f"roofline: one device has one roof; got timings of {', '.join(places)}.")
@@ -82,7 +81,7 @@ def roofline(*timings: Timing) -> Roofline:
 
 def _sentence(timing: Timing) -> str:
     found = bottleneck(timing)
-    said = found.sentence or "nothing is known of its bytes or operations: pass bytes= and flops= to measure"
+    said = found.sentence or "neither its bytes nor its operations are known: pass bytes= and flops= to measure"
     if timing.intensity is None or timing.throughput is None or not timing.limit or not timing.peak:
         return f"{said} (not drawn)"
     if found.bound in {"memory", "arithmetic"}:

@@ -1,4 +1,4 @@
-"""Running something again and again, and taking its time: warm up, probe, then batches."""
+"""Running something repeatedly and timing it: warm up, find the batch size, then time batches."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from metalnb.program import compile
 
 __all__ = ["CallJob", "DispatchJob", "Job", "Samples", "batches", "cold", "count_for", "empty_dispatch", "lasting"]
 
-BATCH = 0.010  # seconds that a batch lasts: a thousand times what a launch costs
-TOTAL = 0.25  # seconds that all of them last
+BATCH = 0.010  # seconds of a batch: a thousand times the cost of a launch
+TOTAL = 0.25  # seconds of all batches
 _LEAST, _MOST = 5, 50  # batches
 _LONGEST = 1000  # dispatches in a batch
-_SURE = 20 * BATCH  # longer than anything else keeps the processor at a time
+_SURE = 20 * BATCH  # longer than any other program holds the processor at a time
 _COLD = 5  # dispatches with cold caches
 _EMPTY = "kernel void metalnb_empty() {}\n"
 _TOUCH = "kernel void metalnb_touch(device uint* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }\n"
@@ -34,34 +34,34 @@ class Job(Protocol):
     engine: Engine
 
     def run(self, count: int) -> float:
-        """Run it ``count`` times; give the seconds of one."""
+        """Run it ``count`` times; return the seconds of one run."""
         ...
 
     def restore(self) -> None:
-        """Put back what it has changed."""
+        """Restore what it has changed."""
         ...
 
 
 class DispatchJob:
     """A bound dispatch.
 
-    A kernel that updates an array in place finds, within a batch, what it wrote itself; before each batch, and at the
-    end, the arrays are put back as they were. An engine without a device clock may copy what it is given at every
-    launch, which would be timed too: there the kernel works on copies in the engine's own memory, made once.
+    Within a batch, a kernel that updates an array in place works on its own results; the arrays are restored before
+    each batch and at the end. An engine without a device clock may copy its arguments at every launch, which would be
+    timed too: there the kernel works on copies in the engine's own memory, made once.
 
     Parameters
     ----------
     dispatch : Dispatch
         Its grid is not empty.
     keep : bool, optional
-        False for arrays that lie in the device's memory already and need not be put back.
+        False for arrays that are in the device's memory already and need not be restored.
     """
 
     def __init__(self, dispatch: Dispatch, *, keep: bool = True) -> None:
         self.engine = dispatch.kernel.engine
         self.clock = self.engine.caps.clock
         if dispatch.residents:
-            synchronize(self.engine.name)  # what was started on them before is not to be timed, nor copied half done
+            synchronize(self.engine.name)  # earlier work on them must not be timed, nor copied half done
         written = _given(dispatch) if keep else []
         if self.clock == "device" or not keep:
             self.dispatch = dispatch
@@ -73,7 +73,7 @@ class DispatchJob:
     def run(self, count: int) -> float:
         """Run it ``count`` times back to back.
 
-        By the device's clock the seconds are the median of all, by the wall's the mean.
+        The result is the median by the device's clock, and the mean by the wall clock.
         """
         d = self.dispatch
         if self.clock == "device":
@@ -82,19 +82,19 @@ class DispatchJob:
             return float(np.median(seconds))
         start = time.perf_counter()
         tickets = [d.launch() for _ in range(count)]
-        for ticket in reversed(tickets):  # they end in the order of their launch: only the last one's wait waits
+        for ticket in reversed(tickets):  # they finish in launch order: only the wait for the last one blocks
             if ticket is not None:
                 ticket.wait()
         return (time.perf_counter() - start) / count
 
     def restore(self) -> None:
-        """Put back the arrays that the kernel may have written."""
+        """Restore the arrays that the kernel may have written."""
         for array, kept in self._kept:
             array[...] = kept
 
 
 class CallJob:
-    """Any callable, by the wall clock. What it starts on arrays of the engine is waited for at the end of a batch."""
+    """Any callable, by the wall clock. A batch ends when the work that it started on the engine's arrays is done."""
 
     clock = "wall"
 
@@ -112,12 +112,12 @@ class CallJob:
         return (time.perf_counter() - start) / count
 
     def restore(self) -> None:
-        """Nothing is known of what it changes."""
+        """Do nothing: what a callable changes is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Seconds of one run, one value for each batch, and the runs in a batch."""
+    """Seconds of one run, one value per batch, and the number of runs in a batch."""
 
     seconds: tuple[float, ...]
     batch: int
@@ -125,7 +125,7 @@ class Samples:
 
 @contextmanager
 def restored(job: Job) -> Iterator[None]:
-    """Leave the caller's arrays as they were, whatever happens."""
+    """Restore the caller's arrays, whatever happens."""
     try:
         yield
     finally:
@@ -133,7 +133,7 @@ def restored(job: Job) -> Iterator[None]:
 
 
 def batches(job: Job) -> Samples:
-    """Warm up, find out how long it takes, and time it in batches."""
+    """Warm up, find the size of a batch, and time batches."""
     with restored(job):
         count, lasted = count_for(job)
         wanted = min(_MOST, max(_LEAST, round(TOTAL / lasted)))
@@ -145,10 +145,10 @@ def batches(job: Job) -> Samples:
 
 
 def count_for(job: Job) -> tuple[int, float]:
-    """Find how many runs fill a batch, and the seconds that such a batch then lasts with all that belongs to it.
+    """Return how many runs fill a batch, and the seconds that such a batch takes with everything around it.
 
-    The first run compiles what is not compiled yet, and is not counted. A batch that seems full is run again: where
-    something else had the processor, a few runs seemed to fill it.
+    The first run compiles what is not compiled yet, and does not count. A batch that seems full is run again, because a
+    few runs seem to fill it while another program holds the processor.
     """
     job.run(1)
     count = 1
@@ -162,7 +162,7 @@ def count_for(job: Job) -> tuple[int, float]:
 
 
 def lasting(job: Job, count: int) -> float:
-    """Give the seconds that a batch lasts, with all that belongs to it."""
+    """Return the seconds that a batch takes, with everything around it."""
     job.restore()
     start = time.perf_counter()
     job.run(count)
@@ -170,7 +170,7 @@ def lasting(job: Job, count: int) -> float:
 
 
 def cold(job: Job) -> float:
-    """Take the time of single runs, each after the caches were filled with something else; give the median."""
+    """Time single runs, each after the caches were filled with other data; return the median."""
     flush = _flusher(job.engine)
     seconds = []
     with restored(job):
@@ -182,7 +182,7 @@ def cold(job: Job) -> float:
 
 
 def empty_dispatch(engine: Engine) -> float:
-    """Give the seconds from the launch of an empty kernel to the end of the wait for it (wall clock, median)."""
+    """Return the seconds from the launch of an empty kernel to its completion (wall clock, median)."""
     ready = _kernel(engine, _EMPTY, "metalnb_empty").prepare(grid=1)
     ready.run()
     seconds = []
@@ -196,7 +196,7 @@ def empty_dispatch(engine: Engine) -> float:
 
 
 def _flusher(engine: Engine) -> Callable[[], Any]:
-    """Give what fills every cache: the device's cores write four times the last one's size."""
+    """Return a function that fills every cache: the device writes four times the size of the last-level cache."""
     from .machine import last_cache
 
     words = max(4 * (last_cache(engine) or 0), 1 << 27) // 4
@@ -210,7 +210,7 @@ def _kernel(engine: Engine, source: str, name: str) -> Kernel:
 
 
 def _given(dispatch: Dispatch) -> list[int]:
-    """Give the places of the caller's arrays that the kernel may write to."""
+    """Return the positions of the caller's arrays that the kernel may write."""
     params = dispatch.kernel.signature.params
     made = {id(a) for a in dispatch.outputs}
     pairs = enumerate(zip(params, dispatch.arguments, strict=True))
@@ -218,7 +218,7 @@ def _given(dispatch: Dispatch) -> list[int]:
 
 
 def _staged(dispatch: Dispatch) -> Dispatch:
-    """Give a dispatch on copies in the device's own memory; arguments that were one array stay one."""
+    """Return a dispatch on copies in the device's own memory; arguments that share an array still share one."""
     engine = dispatch.kernel.engine
     copies: dict[tuple[int, int], Any] = {}
 

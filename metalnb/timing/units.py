@@ -23,7 +23,7 @@ def rate(value: float, unit: str) -> str:
 
 
 def percent(part: float) -> str:
-    """Write a part in percent; below 10 with one decimal, so that little is told from nothing."""
+    """Write a part in percent; below 10 with one decimal, so that little differs from nothing."""
     value = 100 * part
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
 

@@ -1,4 +1,4 @@
-"""Timings as matplotlib draws them; matplotlib is imported when something is drawn."""
+"""Timings as matplotlib draws them; matplotlib is imported on first use."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..units import rate, seconds
 
 __all__ = ["plot_timing", "roofline_figure", "roofline_png", "svg"]
 
-_INK = "#565758"  # for the page's own colour of text: put in its place in an SVG, and a grey that does in a PNG
+_INK = "#565758"  # stands for the page's text colour: replaced by it in an SVG, a suitable grey in a PNG
 _ROOF, _POINT = "#3b82c4", "#d9822b"
-_MARGIN = 4.0  # times: how far the axes reach beyond what is drawn
+_MARGIN = 4.0  # factor by which the axes extend beyond what is drawn
 
 
 def plot_timing(timing: Timing, ax: Any = None) -> Any:
-    """Draw the distribution of the times, with the median and the fifth on either side of it."""
+    """Draw the distribution of the times, with the median and the range from p20 to p80."""
     if ax is None:
         from matplotlib import pyplot as plt
 
@@ -28,13 +28,13 @@ def plot_timing(timing: Timing, ax: Any = None) -> Any:
     ax.hist([size * s for s in timing.seconds], bins=min(30, max(5, len(timing.seconds) // 2)), color=_ROOF, alpha=0.7)
     ax.axvspan(size * timing.p20, size * timing.p80, color=_ROOF, alpha=0.15, label="p20 to p80")
     ax.axvline(size * timing.median, color=_POINT, label=f"median {seconds(timing.median)}")
-    ax.set(xlabel=f"{unit} for a dispatch, {timing.clock} clock", ylabel="batches", title=timing.kernel)
+    ax.set(xlabel=f"{unit} per dispatch, {timing.clock} clock", ylabel="batches", title=timing.kernel)
     ax.legend(frameon=False)
     return ax
 
 
 def roofline_figure(found: Roofline) -> Any:
-    """Draw roofs and numbered points; both axes count in powers of ten."""
+    """Draw roofs and numbered points; both axes are logarithmic."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.6), layout="constrained")
@@ -65,7 +65,7 @@ Pair = tuple[float, float]
 
 
 def _extent(found: Roofline, points: list[Timing], slopes: list[float]) -> tuple[Pair, Pair]:
-    """Give what the axes span: the points, and the roofs' ridge."""
+    """Return the range of the axes: the points, and the ridge of the roofs."""
     at = [(t.intensity or 1.0, t.throughput or 1.0) for t in points]
     ridge = found.limits.flops / min(slopes)
     left, right = min([p[0] for p in at] + [ridge / 30]) / _MARGIN, max([p[0] for p in at] + [ridge]) * _MARGIN
@@ -75,7 +75,7 @@ def _extent(found: Roofline, points: list[Timing], slopes: list[float]) -> tuple
 
 def _dress(ax: Any, x: Pair, y: Pair) -> None:
     ax.set(xscale="log", yscale="log", xlim=x, ylim=y)
-    ax.set_xlabel("operations for each byte (FLOP/B)", color=_INK)
+    ax.set_xlabel("operations per byte (FLOP/B)", color=_INK)
     ax.set_ylabel("operations per second", color=_INK)
     ax.yaxis.set_major_formatter(lambda value, _place: rate(value, "FLOP/s"))
     ax.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
@@ -95,7 +95,7 @@ def roofline_png(found: Roofline) -> bytes:
 
 
 def svg(figure: Any) -> str:
-    """Give a figure as an SVG element in the colours of the page around it."""
+    """Return a figure as an SVG element in the colours of the page around it."""
     import matplotlib as mpl
 
     file = io.StringIO()

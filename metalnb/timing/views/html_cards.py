@@ -1,4 +1,4 @@
-"""Timings and limits as HTML: a head with the time, a bar against the limit, and the rest in words."""
+"""Timings and limits as HTML: a head with the time, a bar for the share of the limit, and the rest in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .plain_text import against, certainty, figures, limits_rows, limits_warning
 
 __all__ = ["bar", "comparison_html", "limits_html", "roofline_html", "timing_html"]
 
-# Blue to two thirds, then green: not red and green, which many cannot tell apart. The bar says no more than its text.
+# From blue to green, not from red to green, which many cannot distinguish. The bar says no more than its text.
 _CSS = (
     ".metalnb .metalnb-time{float:right;font-size:15px;font-weight:600;margin-left:24px}"
     ".metalnb .metalnb-bar{margin:8px 12px 2px;height:12px;border-radius:6px;overflow:hidden;"
@@ -33,7 +33,7 @@ _CSS = (
 
 
 def timing_html(timing: Timing) -> str:
-    """Write a timing for a notebook."""
+    """Render a timing for a notebook."""
     head = (
         f'<div class="metalnb-head"><span class="metalnb-time">{seconds(timing.median)}</span>'
         f"<code><b>{escape(timing.kernel)}</b></code> "
@@ -41,14 +41,14 @@ def timing_html(timing: Timing) -> str:
     )
     shown = bar(timing.share, against(timing)) if timing.share is not None else ""
     said = bottleneck(timing).sentence
-    told = f'<div class="metalnb-verdict">{escape(said)}</div>' if said else ""
+    verdict = f'<div class="metalnb-verdict">{escape(said)}</div>' if said else ""
     warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in timing.warnings)
     notes = "".join(note(label, escape(value)) for label, value in rows(timing))
-    return framed(f'{head}{shown}{told}<div class="metalnb-notes">{warned}{notes}</div>', _CSS)
+    return framed(f'{head}{shown}{verdict}<div class="metalnb-notes">{warned}{notes}</div>', _CSS)
 
 
 def bar(share: float, text: str) -> str:
-    """Draw a part of a limit as a bar, with the words under it that say the same."""
+    """Draw a part of a limit as a bar, with the same in words under it."""
     width = min(100.0, max(0.0, 100 * share))
     drawn = f'<div style="width:{width:.1f}%"></div>'
     return (
@@ -58,7 +58,7 @@ def bar(share: float, text: str) -> str:
 
 
 def limits_html(limits: Limits) -> str:
-    """Write limits for a notebook."""
+    """Render limits for a notebook."""
     top = max(limits.read, limits.write, limits.copy, limits.triad, limits.update)
     head = (
         f'<div class="metalnb-head"><b>limits of engine {escape(limits.engine)}</b> '
@@ -87,8 +87,8 @@ def _small_bar(part: float, pixels: int) -> str:
 
 
 _MEANING = {
-    "read": "an array is read",
-    "write": "an array is written",
+    "read": "reading an array",
+    "write": "writing an array",
     "copy": "a = b",
     "triad": "a = b + q·c",
     "update": "a = q − a",
@@ -97,7 +97,7 @@ _MEANING = {
 
 
 def comparison_html(found: Comparison) -> str:
-    """Write a comparison for a notebook: each one's time as a bar, the slower one's full."""
+    """Render a comparison for a notebook: each time as a bar, that of the slower one full."""
     head = f'<div class="metalnb-head"><b>{escape(outcome(found))}</b></div>'
     slowest = max(sum(found.first), sum(found.second))
     parts = (sum(found.first) / slowest, sum(found.second) / slowest)
@@ -106,12 +106,12 @@ def comparison_html(found: Comparison) -> str:
         f'<td class="metalnb-number">{escape(time)}</td><td>{_small_bar(part, 220)}</td></tr>'
         for (name, time), part in zip(medians(found), parts, strict=True)
     )
-    notes = note("sure of it", escape(certainty(found))) + note("on", escape(f"{found.engine} · {found.device}"))
+    notes = note("confidence", escape(certainty(found))) + note("on", escape(f"{found.engine} · {found.device}"))
     return framed(f'{head}<table><tbody>{body}</tbody></table><div class="metalnb-notes">{notes}</div>', _CSS)
 
 
 def roofline_html(found: Roofline) -> str:
-    """Write a roofline for a notebook: the drawing, and its sentences under it."""
+    """Render a roofline for a notebook: the chart, and its sentences under it."""
     device = f'<span class="metalnb-doc">{escape(found.limits.device)}</span>'
     head = f'<div class="metalnb-head"><b>roofline</b> {device}</div>'
     said = "".join(f"<div>{escape(sentence)}</div>" for sentence in found.sentences)

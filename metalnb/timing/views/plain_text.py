@@ -21,7 +21,7 @@ _WIDTH = 30
 
 
 def timing_text(timing: Timing) -> str:
-    """Write a timing for a terminal."""
+    """Render a timing for a terminal."""
     lines = [f"{timing.kernel}: {seconds(timing.median)}  ({'; '.join(figures(timing))})"]
     if timing.share is not None and timing.limit:
         lines.append(f"  {_bar(timing.share)}  {against(timing)}")
@@ -32,7 +32,7 @@ def timing_text(timing: Timing) -> str:
 
 
 def figures(timing: Timing) -> list[str]:
-    """Give what stands beside the median."""
+    """Return what stands beside the median."""
     count = len(timing.seconds)
     of = f"{count} batches of {timing.batch:,}" if timing.batch > 1 else f"{count} runs"
     spread = f"p20 {seconds(timing.p20)}, p80 {seconds(timing.p80)}, best {seconds(timing.best)}"
@@ -40,7 +40,7 @@ def figures(timing: Timing) -> list[str]:
 
 
 def against(timing: Timing) -> str:
-    """Say the bandwidth and what it is held against."""
+    """Return the bandwidth and its share of the limit, in words."""
     if timing.bandwidth is None or timing.share is None or not timing.limit:
         return ""
     limit = f"{percent(timing.share)} of the {rate(timing.limit, 'B/s')} that {timing.ceiling} reaches"
@@ -48,7 +48,7 @@ def against(timing: Timing) -> str:
 
 
 def rows(timing: Timing) -> list[tuple[str, str]]:
-    """Give what else there is to say, each with its label."""
+    """Return the other figures, each with its label."""
     found = []
     if timing.bandwidth is not None and timing.share is None:
         found.append(("bandwidth", rate(timing.bandwidth, "B/s")))
@@ -72,7 +72,7 @@ def _bar(share: float) -> str:
 
 
 def limits_rows(limits: Limits) -> list[tuple[str, str, str]]:
-    """Give a row for each limit: its name, what was measured, what is nominal."""
+    """Return a row for each limit: its name, the measured and the nominal rate."""
     memory, arithmetic = limits.nominal or (None, None)
     nominal = {"read": memory, "flops": arithmetic}
     units = dict.fromkeys(("read", "write", "copy", "triad", "update"), "B/s") | {"flops": "FLOP/s"}
@@ -83,7 +83,7 @@ def limits_rows(limits: Limits) -> list[tuple[str, str, str]]:
 
 
 def limits_text(limits: Limits) -> str:
-    """Write limits for a terminal."""
+    """Render limits for a terminal."""
     lines = [f"limits of engine {limits.engine}: {limits.device}"]
     for name, measured, nominal in limits_rows(limits):
         lines.append(f"  {name:<7}{measured:>13}" + (f"   nominal {nominal}" if nominal else ""))
@@ -92,20 +92,20 @@ def limits_text(limits: Limits) -> str:
 
 
 def limits_warnings(limits: Limits) -> list[str]:
-    """Say what a reader of the limits should know."""
+    """Return what a reader of the limits should know."""
     if limits.others < BUSY:
         return []
-    took = percent(limits.others)
-    return [f"other programs took {took} of the processors meanwhile: measure anew with mnb.limits(again=True)"]
+    used = percent(limits.others)
+    return [f"other programs used {used} of the processors meanwhile: measure again with mnb.limits(again=True)"]
 
 
 def roofline_text(found: Roofline) -> str:
-    """Write a roofline for a terminal: the limits, and a sentence for each kernel."""
+    """Render a roofline for a terminal: the limits, and a sentence for each kernel."""
     return "\n".join([limits_text(found.limits), *found.sentences])
 
 
 def comparison_text(found: Comparison) -> str:
-    """Write a comparison for a terminal."""
+    """Render a comparison for a terminal."""
     width = max(map(len, found.names))
     lines = [outcome(found)]
     lines += [f"  {name.ljust(width)}  {time}" for name, time in medians(found)]
@@ -113,26 +113,26 @@ def comparison_text(found: Comparison) -> str:
 
 
 def outcome(found: Comparison) -> str:
-    """Say which is faster, and how much."""
+    """Return which kernel is faster, and by how much, in words."""
     place = found.place
     if place is None:
-        return f"{found.names[0]} and {found.names[1]}: no difference that can be told from noise"
+        return f"{found.names[0]} and {found.names[1]}: no difference beyond noise"
     low, high = found.interval if place == 0 else (1 / found.interval[1], 1 / found.interval[0])
     times = found.ratio if place == 0 else 1 / found.ratio
     return f"{found.names[place]} is {times:.2f} × as fast as {found.names[1 - place]} ({low:.2f} to {high:.2f})"
 
 
 def medians(found: Comparison) -> list[tuple[str, str]]:
-    """Give each one's median."""
+    """Return the median of each."""
     both = zip(found.names, (found.first, found.second), strict=True)
     return [(name, seconds(float(np.median(times)))) for name, times in both]
 
 
 def certainty(found: Comparison) -> str:
-    """Say what the outcome stands on."""
+    """Return what the outcome is based on, in words."""
     low, high = found.interval
-    busy = f"; other programs took {percent(found.others)} of the processors" if found.others > BUSY else ""
+    busy = f"; other programs used {percent(found.others)} of the processors" if found.others > BUSY else ""
     return (
         f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}, {len(found.first)} "
-        f"rounds in turn, {found.clock} clock; a winner is named beyond {percent(found.margin)}{busy}"
+        f"alternating rounds, {found.clock} clock; a winner is named beyond {percent(found.margin)}{busy}"
     )
