@@ -205,4 +205,4 @@ def test_the_text_and_the_card_say_the_same() -> None:
                    "ratio 0.500, 95 % interval 0.500 to 0.500, 15 alternating rounds, device clock"):  # fmt: skip
         assert phrase in repr(found)
         assert phrase in words
-    assert "no difference that can be told from noise" in repr(comparison([1e-3] * 15, [1e-3] * 15))
+    assert "no difference beyond noise" in repr(comparison([1e-3] * 15, [1e-3] * 15))

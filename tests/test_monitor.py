@@ -227,7 +227,7 @@ def test_the_link_holds_the_rows_as_csv(program: mnb.Program) -> None:
     assert row["kernel"] == "saxpy"
     assert float(row["seconds"]) == given["seconds"]
     assert row["grid"] == "1000"
-    assert csv_link([]) == "nothing was seen yet"
+    assert csv_link([]) == "nothing recorded yet"
 
 
 def test_a_dispatch_that_failed_is_counted_as_such(program: mnb.Program) -> None:

@@ -1,8 +1,8 @@
 """What holds a kernel back: one sentence derived from a `Timing`.
 
-This is the roofline model (Williams, Waterman and Patterson, 2009): a kernel takes at least as long as its bytes take at
-the limit of memory, and at least as long as its operations take at the limit of arithmetic. The bottleneck is the one
-that is nearer to the measured time. The model leaves out the cost of the dispatch itself.
+This is the roofline model (Williams, Waterman and Patterson, 2009). A kernel takes at least as long as its bytes need
+at the limit of memory, and at least as long as its operations need at the limit of arithmetic. The one nearer to the
+measured time is the bottleneck. The model leaves out the cost of the dispatch itself.
 """
 
 from __future__ import annotations

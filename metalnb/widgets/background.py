@@ -1,4 +1,4 @@
-"""Work off the main thread, so that the notebook answers meanwhile: of what is asked for, the latest."""
+"""Work in a background thread, so that the notebook stays responsive: of several requests, only the latest is done."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["Latest", "spawn"]
 
 T = TypeVar("T")
 
-_PATIENCE = 10.0  # seconds that the end of the process waits for a thread
+_PATIENCE = 10.0  # seconds that the process waits for a thread at its end
 _threads: dict[threading.Thread, Callable[[], Any]] = {}
 
 
 def spawn(work: Callable[[], None], stop: Callable[[], Any]) -> threading.Thread:
-    """Start a thread; when the process ends meanwhile, ``stop`` is called and the thread waited for.
+    """Start a thread; if the process ends meanwhile, ``stop`` is called and the thread is joined.
 
-    It is no ordinary thread, which a process would wait for without asking it to stop; and no mere daemon either, which
-    would be cut off inside the device's runtime, and take the process down with it.
+    An ordinary thread would keep the process alive without being asked to stop. A mere daemon would be killed inside
+    the device's runtime, and crash the process.
     """
 
     def run() -> None:
@@ -44,16 +44,16 @@ def _end() -> None:
 
 
 class Latest(Generic[T]):
-    """A thread that does the latest thing asked for, and lets go what was asked for before it came to it.
+    """A thread that handles the latest request, and drops the earlier ones that it has not started.
 
     It lives while there is something to do.
 
     Parameters
     ----------
     work : callable
-        Takes what was asked for; must not raise.
+        Takes the request; must not raise.
     pause : float
-        Seconds that must pass without another `ask` before the work begins: a slider that is being drawn asks often.
+        Seconds that must pass without another `ask` before the work starts: a slider that is being dragged asks often.
     """
 
     def __init__(self, work: Callable[[T], None], pause: float = 0.0) -> None:
@@ -65,7 +65,7 @@ class Latest(Generic[T]):
         self._changed = threading.Condition()
 
     def ask(self, wanted: T) -> None:
-        """Have it done soon, unless something else is asked for before."""
+        """Request something, in place of any earlier request that has not been started."""
         with self._changed:
             self._wanted = [wanted]
             self._due = time.monotonic() + self._pause

@@ -1,4 +1,4 @@
-"""A call taken apart, so that it can be made again with other scalars, another size or another threadgroup."""
+"""A call taken apart, so that it can be repeated with other scalars, another size or another threadgroup."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["BoundArgument", "BoundCall", "bound_call"]
 
 @dataclass(frozen=True, slots=True)
 class BoundArgument:
-    """An argument.
+    """An argument of a call.
 
     Attributes
     ----------
     param : Param
     value : numpy.ndarray
-        As it is bound: an array, or the one value of a reference.
+        As it is bound: an array, or the value of a reference.
     inner : tuple of int
         The axes of one element: ``(4,)`` for ``float4``.
     """
@@ -37,12 +37,12 @@ class BoundArgument:
 
     @property
     def is_array(self) -> bool:
-        """False for what the kernel takes as one value."""
+        """False for an argument that the kernel takes as one value."""
         return not self.param.reference
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Axes in elements of the parameter's type; one axis where an array of vectors was given flat."""
+        """The axes in elements of the parameter's type; one axis if an array of vectors was passed flat."""
         shape, inner = self.value.shape, self.inner
         if not inner or shape[-len(inner) :] == inner:
             return tuple(shape[: len(shape) - len(inner)])
@@ -53,7 +53,7 @@ class BoundArgument:
 class BoundCall:
     """A call: its kernel, its arguments in buffer order, and its launch.
 
-    The arrays that the kernel writes are copies: what a widget runs changes nothing of the user's.
+    The arrays that the kernel writes are copies: running it changes nothing of the user's.
     """
 
     kernel: Kernel
@@ -67,7 +67,7 @@ class BoundCall:
         self, values: Sequence[Any] | None = None, *, grid: Grid | None = None, threadgroup: Any = None,
         kernel: Kernel | None = None,
     ) -> Dispatch:  # fmt: skip
-        """Make the call ready again; parameters left out are as they were.
+        """Bind the call again; what is left out stays as it was.
 
         Raises
         ------
@@ -82,19 +82,19 @@ class BoundCall:
 
 
 def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[str, Any]) -> BoundCall:
-    """Bind a call and take it apart.
+    """Bind a call, and take it apart.
 
     Parameters
     ----------
     asks : str
-        Who asks, for messages.
+        The caller's name, for messages.
     kernel, args, launch
         As for a call of the kernel.
 
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call; for what is no kernel; for an empty grid.
+        As for the call; for anything but a kernel; for an empty grid.
     """
     if not isinstance(kernel, Kernel):
         raise ArgumentError(f"{asks}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")

@@ -1,4 +1,4 @@
-"""HTML that the widgets and their static pictures share: the frame, its styles, and the pieces that stand in it."""
+"""The HTML that the widgets and their static pictures share: the frame, its styles, and the parts inside."""
 
 from __future__ import annotations
 
@@ -68,23 +68,23 @@ _CSS = (
 
 
 def styles() -> str:
-    """Give the style element that the widgets' HTML needs besides that of every frame."""
+    """Return the style element that the widgets' HTML needs in addition to that of every frame."""
     return f'<style scoped="">{_CSS}</style>'
 
 
 def card(head: str, body: str) -> str:
-    """Put HTML under a heading into metalnb's frame."""
+    """Return metalnb's frame with a heading and the HTML below it."""
     title = f'<div class="metalnb-head">{head}</div>' if head else ""
     return framed(f'{styles()}{title}<div class="metalnb-body">{body}</div>' if body else styles() + title)
 
 
 def error(text: str) -> str:
-    """Show an error where its result would stand."""
+    """Render an error, in the place of a result."""
     return f'<pre class="metalnb-error">{escape(text)}</pre>'
 
 
 def times(timing: Timing) -> str:
-    """Tell a timing in a line: the median large, its neighbours small."""
+    """Render a timing in a line: a large median, and small figures beside it."""
     spread = f"median of {len(timing.seconds):,} · p20 {seconds(timing.p20)} · p80 {seconds(timing.p80)}"
     return (
         f'<div><span class="metalnb-big">{seconds(timing.median)}</span> '
@@ -93,7 +93,7 @@ def times(timing: Timing) -> str:
 
 
 def throughput(timing: Timing) -> str:
-    """Show the bandwidth as a bar against the limit; nothing when no bytes are known."""
+    """Render the bandwidth as a bar, full at the limit; nothing when the bytes are unknown."""
     if timing.bandwidth is None:
         return ""
     ends = f"<b>{rate(timing.bandwidth, 'B/s')}</b>"
@@ -104,14 +104,14 @@ def throughput(timing: Timing) -> str:
 
 
 def figures(timing: Timing) -> str:
-    """Show a timing: its time, its bandwidth against the limit, and what holds it back."""
+    """Render a timing: its time, its bandwidth and limit, and what holds the kernel back."""
     said = _said(timing)
     sentence = f'<div class="metalnb-soft">{escape(said)}</div>' if said else ""
     return times(timing) + throughput(timing) + sentence
 
 
 def figures_text(timing: Timing) -> str:
-    """Write a timing for a terminal: what `figures` shows."""
+    """Render a timing for a terminal, with the content of `figures`."""
     spread = f"median of {len(timing.seconds):,}, p20 {seconds(timing.p20)}, p80 {seconds(timing.p80)}"
     lines = [f"{timing.kernel}: {seconds(timing.median)}  ({spread}, {timing.clock} clock)"]
     if timing.share is not None:
@@ -120,13 +120,13 @@ def figures_text(timing: Timing) -> str:
 
 
 def _said(timing: Timing) -> str:
-    """Say what holds a kernel back, where it is known: the sentence for where it is not speaks of `measure`."""
+    """Return what holds a kernel back; empty if that is unknown, because the sentence then refers to `measure`."""
     found = bottleneck(timing)
     return found.sentence if found.bound != "unknown" else ""
 
 
 def distribution(timing: Timing) -> str:
-    """Show how a timing's times are distributed."""
+    """Render the distribution of a timing's times."""
     low, high, _ = bins(timing.seconds)
     ends = f"fastest {seconds(low)}", f"99 % below {seconds(high)}"
     plot = histogram(timing.seconds, timing.median, ends)
@@ -134,7 +134,7 @@ def distribution(timing: Timing) -> str:
 
 
 def history(timings: Sequence[Timing], labels: Sequence[str]) -> str:
-    """Show the medians of the runs so far as a line."""
+    """Render the medians of the runs so far as a line."""
     medians = [t.median for t in timings]
     titles = [f"{label}: {seconds(m)}" for label, m in zip(labels, medians, strict=True)]
     count = f"{len(timings)} run{'' if len(timings) == 1 else 's'}"
@@ -144,7 +144,7 @@ def history(timings: Sequence[Timing], labels: Sequence[str]) -> str:
 
 
 def pair(parts: Iterable[str]) -> str:
-    """Put two plots beside each other."""
+    """Place two plots side by side."""
     return f'<div class="metalnb-part metalnb-pair">{"".join(parts)}</div>'
 
 
@@ -159,7 +159,7 @@ def sketch(part: float) -> str:
 
 
 def sparkline(values: Sequence[float], most: int = _CELLS) -> str:
-    """Draw values in characters, the last `most` of them; the axis begins at 0."""
+    """Draw values in characters, the last `most` of them; the axis starts at 0."""
     shown = values[-most:]
     top = max(shown, default=0) or 1.0
     return "".join(_LEVELS[min(7, int(8 * max(0.0, v) / top))] for v in shown)

@@ -1,4 +1,4 @@
-"""A widget, and a picture of it, in one display: a notebook without a widget manager shows the picture."""
+"""A widget and a picture of it in one display: a notebook without a widget manager shows the picture."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _in_cell: dict[str, Live] = {}  # what each cell of the notebook shows, by the c
 
 
 class Live(ABC):
-    """Base of what a notebook shows as a widget.
+    """Base class of what a notebook shows as a widget.
 
-    The widget is made when it is first shown, so that a script needs none. A page that runs no widgets (GitHub,
-    nbconvert, a terminal) shows what `html` and `text` gave at that moment, or at the last `_retake`.
+    The widget is created when it is first shown, so that a script needs none. A page that runs no widgets (GitHub,
+    nbconvert, a terminal) shows what `html` and `text` returned at that moment, or at the last `_retake`.
     """
 
     def __init__(self) -> None:
@@ -24,22 +24,22 @@ class Live(ABC):
 
     @abstractmethod
     def text(self) -> str:
-        """Give the picture in characters."""
+        """Return the picture in characters."""
 
     @abstractmethod
     def html(self) -> str:
-        """Give the picture as HTML, without scripts."""
+        """Return the picture as HTML, without scripts."""
 
     @abstractmethod
     def _make(self) -> Any:
-        """Make the widget."""
+        """Create the widget."""
 
-    def _replaced(self) -> None:  # noqa: B027  (most have nothing under way)
-        """End what is under way: the cell was run again, and shows another one in its place."""
+    def _replaced(self) -> None:  # noqa: B027  (most have nothing running)
+        """Stop what is running: the cell was run again, and shows another widget in its place."""
 
     @property
     def widget(self) -> Any:
-        """The ipywidgets box, to be put into a layout of one's own."""
+        """The ipywidgets box, for a layout of your own."""
         if self._made is None:
             self._made = self._make()
         return self._made
@@ -59,21 +59,21 @@ class Live(ABC):
         if cell:
             _in_cell[cell] = self
         if before is not None and before is not self:
-            before._handles.clear()  # noqa: SLF001  (one of our own kind)
+            before._handles.clear()  # noqa: SLF001  (an object of this class)
             before._replaced()  # noqa: SLF001
         handle = display(self._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
         if handle is not None:
             self._handles.append(handle)
 
     def _retake(self) -> None:
-        """Take the pictures beside the widget anew, wherever it was shown: what a saved notebook keeps."""
+        """Update the pictures that a saved notebook keeps, wherever the widget was shown."""
         for handle in self._handles:
-            with contextlib.suppress(Exception):  # the notebook may be gone, and nobody is left to be told
+            with contextlib.suppress(Exception):  # the notebook may be closed
                 handle.update(self._repr_mimebundle_(), raw=True)
 
 
 def _cell_id() -> str:
-    """Name the cell that is being run, where the notebook tells; empty elsewhere."""
+    """Return the id of the running cell; empty where the notebook does not report it."""
     from IPython.core.getipython import get_ipython
 
     parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)() or {}

@@ -1,4 +1,4 @@
-"""A measurement that is over before anybody waits for it: fewer dispatches than `measure` takes, each one counted."""
+"""A measurement short enough for a widget: fewer dispatches than `measure` takes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from metalnb.timing.units import trimmed
 __all__ = ["quick"]
 
 _SECONDS = 0.08
-_BATCH = 0.004  # seconds of a batch, where there is no device clock
+_BATCH = 0.004  # seconds of a batch, without a device clock
 _LEAST, _MOST = 3, 400  # dispatches
 
 
 def quick(dispatch: Dispatch, total: float = _SECONDS) -> Timing:
     """Time a dispatch for about ``total`` seconds.
 
-    By the device's clock every dispatch is a time of its own; by the wall's a batch is. Arrays that the kernel writes
-    are put back.
+    With a device clock each dispatch is one value; with the wall clock each batch is. Arrays that the kernel writes are
+    restored.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def quick(dispatch: Dispatch, total: float = _SECONDS) -> Timing:
 
 
 def _device(job: sampling.DispatchJob, total: float) -> tuple[tuple[float, ...], int]:
-    lasted = job.run(1)  # which warms the caches, too
+    lasted = job.run(1)  # this also warms the caches
     if lasted < total:
         job.restore()
         lasted = job.run(1)

@@ -1,4 +1,4 @@
-"""The scalars of a call, one knob each: those of vectors and structs too."""
+"""The scalars of a call, including those inside vectors and structs; each is a knob to turn."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .bound_call import BoundArgument, BoundCall
 
 __all__ = ["Knob", "knobs", "ranged", "turned"]
 
-_MOST = 16  # components of a value that get a knob each
+_MOST = 16  # components of a value that get a knob
 _EXACT = 2**53  # a slider's numbers are JavaScript's
 _STEPS = 10_000
-_TIED = 8  # whole numbers from here on that equal the length of an array are taken for that length
+_TIED = 8  # a whole number of at least this that equals the length of an array is assumed to be that length
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Knob:
     label : str
         ``a``, ``c.x``, ``params.scale``.
     part : int
-        The place of its argument in the problem.
+        The position of its argument in the call.
     dtype : numpy.dtype
     offset : int
         Of the number in the argument, in bytes.
     value : bool, int or float
-        As given.
+        As passed.
     low, high : int or float
-        What a slider offers.
+        The range of its slider.
     """
 
     label: str
@@ -50,7 +50,7 @@ class Knob:
 
     @property
     def step(self) -> float:
-        """How far apart a slider's places are."""
+        """The step of its slider."""
         if self.dtype.kind in "iub":
             return 1
         exponent = math.floor(math.log10((self.high - self.low) / _STEPS or 1))
@@ -58,7 +58,7 @@ class Knob:
 
 
 def knobs(call: BoundCall) -> list[Knob]:
-    """List a call's scalars, each with a range around its value."""
+    """Return a call's scalars, each with a range around its value."""
     found = []
     for i, part in enumerate(call.parts):
         if part.is_array or part.param.writable:
@@ -73,7 +73,7 @@ def knobs(call: BoundCall) -> list[Knob]:
 
 
 def lengths(call: BoundCall) -> set[int]:
-    """Give the lengths of the axes and the sizes of all arrays: a whole number that equals one is no free number."""
+    """Return the lengths of all axes and the sizes of all arrays: a whole number that equals one is not free."""
     found = set()
     for part in call.parts:
         if part.is_array:
@@ -82,24 +82,24 @@ def lengths(call: BoundCall) -> set[int]:
 
 
 def free(call: BoundCall) -> list[Knob]:
-    """List the scalars that can be changed without making an array too short, as far as can be told."""
+    """Return the scalars that can change without making an array too short, as far as can be seen."""
     taken = lengths(call)
     return [k for k in knobs(call) if k.dtype.kind not in "iu" or k.value not in taken]
 
 
 def ranged(asks: str, found: Sequence[Knob], ranges: Mapping[str, Any] | None) -> list[Knob]:
-    """Give knobs the ranges that a caller wants; None takes a knob away.
+    """Set the ranges that a caller wants; None removes a knob.
 
     Raises
     ------
     ArgumentError
-        For an unknown label or what is no range.
+        For an unknown label or an invalid range.
     """
     chosen = {k.label: k for k in found}
     for label, pair in (ranges or {}).items():
         if label not in chosen:
             names = ", ".join(k.label for k in found) or "none"
-            raise ArgumentError(f"{asks}: ranges[{label!r}] is no scalar of the kernel; there are: {names}.")
+            raise ArgumentError(f"{asks}: ranges[{label!r}] is not a scalar of the kernel; it has: {names}.")
         if pair is None:
             del chosen[label]
             continue
@@ -116,7 +116,7 @@ def ranged(asks: str, found: Sequence[Knob], ranges: Mapping[str, Any] | None) -
 
 
 def turned(parts: Sequence[BoundArgument], settings: Mapping[Knob, Any], values: list[Any]) -> list[Any]:
-    """Put settings into the arguments of a call: those they belong to are copied."""
+    """Return the arguments of a call with settings applied; the arguments that change are copied."""
     values = list(values)
     fresh: dict[int, bytearray] = {}
     for knob, setting in settings.items():
@@ -130,7 +130,7 @@ def turned(parts: Sequence[BoundArgument], settings: Mapping[Knob, Any], values:
 
 
 def _leaves(part: BoundArgument) -> Iterator[tuple[str, np.dtype[Any], int, Any]]:
-    """List the numbers of a value: label, dtype, offset, value."""
+    """Yield the numbers of a value: label, dtype, offset, value."""
     memory = part.value.tobytes()
     name, layout = part.param.name, part.param.type.layout
     if layout is None:
@@ -164,14 +164,14 @@ def _components(
         return
     for i, index in enumerate(np.ndindex(*shape)):
         if index[-1] >= width:
-            continue  # what only fills a place: the fourth of a float3
+            continue  # padding: the fourth component of a float3
         short = len(shape) == 1 and width <= 4
         label = f"{name}.{'xyzw'[index[0]]}" if short else name + "".join(f"[{n}]" for n in index)
         yield label, dtype, start + i * dtype.itemsize
 
 
 def _range(dtype: np.dtype[Any], value: Any, reach: float, *, alone: bool) -> tuple[float, float]:
-    """Choose a range: up to twice the value, to both sides of zero for a vector's or a struct's numbers."""
+    """Choose a range: up to twice the value; symmetric around zero for the numbers of vectors and structs."""
     if dtype.kind == "b":
         return 0, 1
     if dtype.kind in "iu":

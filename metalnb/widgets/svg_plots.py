@@ -1,7 +1,7 @@
 """Small plots as SVG that takes its colours from the page.
 
-There is no text in them: labels stand beside them as HTML, so that they keep their size when the plot is stretched, and
-read as sentences where a page shows no SVG.
+They contain no text. Their labels are HTML beside them, which keeps its size when the plot is stretched, and which
+reads as sentences on a page that shows no SVG.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from html import escape
 
 __all__ = ["bar", "bins", "histogram", "is_wide", "line", "spark"]
 
-_W, _H = 300, 64  # of the plane the marks are placed in; the page stretches it
+_W, _H = 300, 64  # coordinates of the marks; the page stretches them
 _BINS = 36
 _WIDE = 10
 _DOT = 'stroke-linecap="round" vector-effect="non-scaling-stroke"'
@@ -24,11 +24,11 @@ def histogram(values: Sequence[float], middle: float, titles: Sequence[str] = ()
     Parameters
     ----------
     values : sequence of float
-        At least one. The longest hundredth is heaped up in the last bin.
+        At least one. The largest hundredth is collected in the last bin.
     middle : float
-        Where the line stands that marks the median.
+        Position of the line that marks the median.
     titles : sequence of str, optional
-        What the pointer reads from the first and the last bin's ends.
+        Labels of both ends, for screen readers.
     """
     low, high, counts = bins(values)
     width = _W / len(counts)
@@ -44,7 +44,7 @@ def histogram(values: Sequence[float], middle: float, titles: Sequence[str] = ()
 
 
 def bins(values: Sequence[float]) -> tuple[float, float, list[int]]:
-    """Count values in equal bins from the least to the 99th percentile: both ends, and the counts."""
+    """Count values in equal bins from the smallest to the 99th percentile; return both ends and the counts."""
     ordered = sorted(values)
     low, high = ordered[0], ordered[math.ceil(0.99 * (len(ordered) - 1))]
     if high <= low:
@@ -57,9 +57,9 @@ def bins(values: Sequence[float]) -> tuple[float, float, list[int]]:
 
 
 def line(values: Sequence[float], titles: Sequence[str] = ()) -> str:
-    """Draw values one after the other, as a line with a dot each; the last one is marked.
+    """Draw values as a line with a dot for each; the last one is marked.
 
-    The axis begins at 0; where the values are more than a factor of ten apart it is logarithmic.
+    The axis starts at 0. It is logarithmic if the values are more than a factor of ten apart.
     """
     if is_wide(values):
         low = math.log(min(values))
@@ -75,12 +75,12 @@ def line(values: Sequence[float], titles: Sequence[str] = ()) -> str:
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """Tell whether values are so far apart that `line` takes their logarithms."""
+    """Return whether values are so far apart that `line` uses a logarithmic axis."""
     return min(values) > 0 and max(values) > _WIDE * min(values)
 
 
 def spark(values: Sequence[float]) -> str:
-    """Draw a line without dots, for a cell of a table; the axis begins at 0."""
+    """Draw a line without dots, for a cell of a table; the axis starts at 0."""
     points = _points(values, 120, 22, inset=2)
     x, y = points[-1]
     return (
@@ -90,7 +90,7 @@ def spark(values: Sequence[float]) -> str:
 
 
 def bar(part: float) -> str:
-    """Draw a part of a whole; what is beyond the whole fills it."""
+    """Draw a part of a whole as a bar; anything beyond the whole fills it."""
     width = _W * min(1.0, max(0.0, part))
     return (
         f'<svg class="metalnb-share" viewBox="0 0 {_W} 8" preserveAspectRatio="none" role="img" aria-label="share">'

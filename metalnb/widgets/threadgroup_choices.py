@@ -19,7 +19,7 @@ _SOME = {
 
 
 def some_groups(signature: Signature, grid: Grid) -> list[tuple[int, ...]]:
-    """List a dozen threadgroups for a grid by their number of threads, the default among them."""
+    """Return a dozen threadgroups for a grid, the default among them, by their number of threads."""
     rank = len(trimmed(grid))
     listed = _SOME[rank] if rank > 1 else ((n,) for n in _powers(_LEAST, MAX_THREADS))
     found = {*listed, trimmed(default_threadgroup(signature, grid))}
@@ -27,7 +27,7 @@ def some_groups(signature: Signature, grid: Grid) -> list[tuple[int, ...]]:
 
 
 def all_groups(signature: Signature, grid: Grid) -> list[tuple[int, ...]]:
-    """List the threadgroups of powers of two for a grid, from one SIMD-group up."""
+    """Return the threadgroups for a grid whose extents are powers of two, from one SIMD-group up."""
     if len(trimmed(grid)) != 2:
         return some_groups(signature, grid)
     found: set[tuple[int, ...]] = {(x, y) for x in _powers(4, 256) for y in _powers(1, 64) if x * y >= _LEAST}

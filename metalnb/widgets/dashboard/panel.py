@@ -1,4 +1,4 @@
-"""`dashboard`: a kernel's size, threadgroup and scalars under sliders, and what each setting costs."""
+"""`dashboard`: sliders for a kernel's size, threadgroup and scalars, and the cost of each setting."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .problem_sizes import Sizes
 
 __all__ = ["Dashboard", "dashboard"]
 
-_PAUSE = 0.08  # seconds that a slider must rest before it is measured
-_RUNS = 60  # of the history that are drawn
+_PAUSE = 0.08  # seconds that a slider must rest before its setting is measured
+_RUNS = 60  # that the history shows
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where the sliders stand."""
+    """The positions of the sliders."""
 
     factor: Fraction
     threadgroup: tuple[int, ...]
@@ -41,10 +41,10 @@ class Setting:
 def dashboard(kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = None, **launch: Any) -> Dashboard:
     """Show what a kernel costs, with sliders for its size, its threadgroup and every scalar.
 
-    Each move of a slider measures the kernel anew, in about a tenth of a second and beside the notebook's own work. It
-    runs on copies: the arrays that were passed are never changed. The size slider makes the problem smaller, and larger
-    where every array grows with the grid: the axes of arrays, and the whole numbers, that are as long as the grid (or
-    its product, a multiple of it, or a border longer) follow it.
+    Each move of a slider measures the kernel again, in about a tenth of a second and in the background. It runs on
+    copies: the arrays that were passed never change. The size slider makes the problem smaller, and larger if every
+    array grows with the grid. An axis or a whole number follows the grid if it is as long as the grid (or its product,
+    a multiple of it, or longer by a border).
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def dashboard(kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = Non
     *args, **launch
         As for a call of the kernel.
     ranges : mapping of str to (low, high) or None, optional
-        What a scalar's slider offers, by the scalar's name (``"a"``, ``"c.x"``, ``"params.scale"``); None for no
-        slider. By default from 0 to twice its value, and a whole number that is the length of an array has none.
-        A kernel that uses a scalar to find its place in an array must be given a range within that array.
+        The range of a scalar's slider, by the scalar's name (``"a"``, ``"c.x"``, ``"params.scale"``); None for no
+        slider. The default is from 0 to twice its value; a whole number that is the length of an array has no slider.
+        A scalar that the kernel uses as an index needs a range within the array.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def dashboard(kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = Non
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call, before anything runs; for ranges that name no scalar.
+        As for the call, before anything runs; for ranges of unknown scalars.
 
     Examples
     --------
@@ -74,12 +74,12 @@ def dashboard(kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = Non
 
 
 class Dashboard(Live):
-    """A kernel under sliders.
+    """A kernel with sliders for its arguments.
 
     Attributes
     ----------
     timings : list of Timing
-        Of all runs, the latest one last.
+        Of all runs, the latest last.
     labels : list of str
         The setting of each.
     error : str
@@ -103,19 +103,19 @@ class Dashboard(Live):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Where the sliders stand: grid, threadgroup, and each scalar."""
+        """The positions of the sliders: grid, threadgroup, and each scalar."""
         now = self._setting
         scalars = {k.label: now.knobs.get(k, k.value) for k in self._knobs}
         return {"grid": trimmed(self._grid(now)), "threadgroup": now.threadgroup, **scalars}
 
     def run(self) -> Timing | None:
-        """Measure the present setting once more and wait for it; None when it failed (see `error`)."""
+        """Measure the current setting again and wait for it; None when it failed (see `error`)."""
         self._worker.ask(self._setting)
         self._worker.wait()
         return None if self.error else self.timings[-1]
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until what the sliders asked for is measured; False when it takes longer than ``timeout`` seconds."""
+        """Wait until the current setting is measured; False when it takes longer than ``timeout`` seconds."""
         return self._worker.wait(timeout)
 
     # --- measuring -------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Dashboard(Live):
         return self._sizes.grid(setting.factor)
 
     def _turn(self, **change: Any) -> None:
-        """Go to another setting, and measure it soon."""
+        """Change the setting, and measure it soon."""
         with self._lock:
             self._setting = replace(self._setting, **change)
             self._worker.ask(self._setting)
@@ -143,7 +143,7 @@ class Dashboard(Live):
             values = turned(self._call.parts, setting.knobs, self._sizes.values(setting.factor))
             grid = self._grid(setting)
             timing = quick(self._call.dispatch(values, grid=grid, threadgroup=setting.threadgroup))
-        except Exception as error:  # noqa: BLE001  (shown in its place, and the sliders stay alive)
+        except Exception as error:  # noqa: BLE001  (shown in place of a result; the sliders stay alive)
             self.error = f"{type(error).__name__}: {error}"
             return
         self.error = ""
@@ -158,7 +158,7 @@ class Dashboard(Live):
     # --- showing ---------------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """Give the last run in characters."""
+        """Return the last run in characters."""
         parts = [f"dashboard: {self._label(self._setting)}"]
         if self.timings:
             medians = [t.median for t in self.timings]
@@ -167,7 +167,7 @@ class Dashboard(Live):
         return "\n".join([*parts, self.error]).rstrip()
 
     def html(self) -> str:
-        """Give the last run and the history as HTML."""
+        """Return the last run and the history as HTML."""
         signature = self._call.kernel.signature
         head = f"<code><b>{escape(signature.name)}</b></code> <span>{escape(self._label(self._setting))}</span>"
         return html_parts.card(head, self._body())

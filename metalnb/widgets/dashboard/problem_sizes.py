@@ -1,11 +1,10 @@
 """The same problem, larger and smaller.
 
-What grows with the grid is told by its length: an axis or a whole number that equals an extent of the grid, or their
-product, or is a small multiple of it, or longer by a border. Nothing else is changed.
+What grows with the grid is recognised by its length: an axis or a whole number that equals an extent of the grid or the
+product of its extents, is a small multiple of it, or is longer by a border. Nothing else changes.
 
-A problem that was made smaller keeps memory as large as the given one's behind its arrays, so that a kernel which was
-told a length in a way that is not seen here (a field of bits, say) still reads its own memory. Larger is offered only
-where every array grows.
+The arrays of a smaller problem keep as much memory as the original ones. So a kernel that gets a length in a way that
+is not seen here (in a bit field, say) still reads its own memory. A larger problem is offered only if every array grows.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _MULTIPLE = 64
 
 
 class Sizes:
-    """The sizes that a problem can have.
+    """The sizes that a call can have.
 
     Attributes
     ----------
     factors : list of Fraction
-        Of every extent of the grid, ascending; 1 is the given size.
+        Of every extent of the grid, ascending; 1 is the original size.
     tied : list of Knob
-        The whole numbers that follow.
+        The whole numbers that follow the grid.
     """
 
     def __init__(self, call: BoundCall) -> None:
@@ -49,12 +48,12 @@ class Sizes:
         self._made: tuple[Fraction, list[Any]] | None = None
 
     def grid(self, factor: Fraction) -> Grid:
-        """Give the grid of a size."""
+        """Return the grid of a size."""
         x, y, z = (_times(n, factor) for n in self.call.grid)
         return x, y, z
 
     def values(self, factor: Fraction) -> list[Any]:
-        """Give the arguments of a size, in buffer order; those of the last one asked for are kept.
+        """Return the arguments of a size, in buffer order; those of the latest size are kept.
 
         Raises
         ------
@@ -108,14 +107,14 @@ def _times(n: int, factor: Fraction) -> int:
 
 
 def _ties(grid: Grid, factor: Fraction) -> list[tuple[int, int]]:
-    """Give pairs of lengths: the given grid's, and those of the size."""
+    """Return pairs of lengths: in the original grid, and at the new size."""
     pairs = [(n, _times(n, factor)) for n in grid if n > 1]
     product = math.prod(old for old, _ in pairs), math.prod(new for _, new in pairs)
     return [*dict.fromkeys(pairs), product] if len(pairs) > 1 else pairs
 
 
 def _shape(part: BoundArgument, ties: list[tuple[int, int]]) -> tuple[int, ...] | None:
-    """Give what an array's shape becomes; None when it does not follow the grid."""
+    """Return an array's new shape; None when it does not follow the grid."""
     axes = [_scaled(n, ties) for n in part.shape]
     if any(axes):
         return tuple(new or old for new, old in zip(axes, part.shape, strict=True))
@@ -124,7 +123,7 @@ def _shape(part: BoundArgument, ties: list[tuple[int, int]]) -> tuple[int, ...] 
 
 
 def _scaled(length: int, ties: list[tuple[int, int]]) -> int | None:
-    """Give what a length becomes; None when it does not follow the grid."""
+    """Return the new length; None when it does not follow the grid."""
     for old, new in ties:
         if length == old:
             return new

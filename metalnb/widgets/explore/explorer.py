@@ -22,8 +22,8 @@ from .painter import Painter
 
 __all__ = ["Explorer", "explore"]
 
-_RECENT = 30  # frames that the rate is told of
-_WIDTH = 256  # pixels of the page that a smaller picture is drawn out to
+_RECENT = 30  # frames that the rate is computed from
+_WIDTH = 256  # pixels that a smaller picture is enlarged to
 
 
 def explore(
@@ -43,19 +43,20 @@ def explore(
     ----------
     kernel : Kernel
     *args, **launch
-        As for a call of the kernel. The arrays that are passed are never changed: each picture is made from them anew.
+        As for a call of the kernel. The arrays that are passed never change: each picture starts from them.
     picture : str, optional
-        The name of the buffer to show; by default the first that the call leaves out, else the first it writes. Of
-        shape (H, W) it is coloured; of shape (H, W, 3) or (H, W, 4) it holds the colours: uint8, or floats from 0 to 1.
+        The name of the buffer to show; by default the first that the call leaves out, else the first that the kernel
+        writes. A buffer of shape (H, W) is coloured by a colour map. One of shape (H, W, 3) or (H, W, 4) contains the
+        colours: uint8, or floats from 0 to 1.
     ranges : mapping of str to (low, high) or None, optional
-        What a scalar's slider offers, by the scalar's name (``"a"``, ``"c.x"``, ``"params.scale"``); None for no
+        The range of a scalar's slider, by the scalar's name (``"a"``, ``"c.x"``, ``"params.scale"``); None for no
         slider.
     colours : str, optional
         The name of one of matplotlib's colour maps.
     limits : tuple of float, optional
-        What the colour map's ends stand for; by default each picture's least and largest number.
+        The values at the ends of the colour map; by default each picture's smallest and largest number.
     origin : {"upper", "lower"}, optional
-        Where row 0 lies.
+        The position of row 0.
 
     Returns
     -------
@@ -64,8 +65,8 @@ def explore(
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call, before anything runs; when there is no scalar to turn, or no such buffer, or its shape is none
-        of a picture.
+        As for the call, before anything runs; without a scalar to turn; for an unknown buffer, or one that does not
+        have the shape of a picture.
 
     Examples
     --------
@@ -76,14 +77,14 @@ def explore(
     place = _place(asks, call, picture)
     knobs = ranged("explore", free(call), ranges)
     if not knobs:
-        raise ArgumentError(f"{asks}: has no scalar that a slider could turn. Give it one: constant float& name.")
+        raise ArgumentError(f"{asks}: has no scalar for a slider. Add one to the kernel: constant float& name.")
     part = call.parts[place]
     painter = Painter(asks, part.value.shape, colours, limits, origin)
     return Explorer(call, place, knobs, painter)
 
 
 class Explorer(Live):
-    """A picture under sliders.
+    """A picture with sliders for the scalars that it depends on.
 
     Attributes
     ----------
@@ -113,17 +114,17 @@ class Explorer(Live):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Where the sliders stand."""
+        """The positions of the sliders."""
         return {k.label: self._settings.get(k, k.value) for k in self._knobs}
 
     @property
     def rate(self) -> float:
-        """Pictures a second that the kernel and the painting allow, of the latest."""
+        """Pictures per second that the kernel and the painting allow, from the latest ones."""
         spent = sum(kernel + paint for kernel, paint in self._spent)
         return len(self._spent) / spent if spent else 0.0
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the picture is the sliders'; False when it takes longer than ``timeout`` seconds."""
+        """Wait until the picture matches the sliders; False when it takes longer than ``timeout`` seconds."""
         return self._worker.wait(timeout)
 
     # --- painting --------------------------------------------------------------------------------------------------
@@ -147,10 +148,10 @@ class Explorer(Live):
             self._call.dispatch(turned(self._call.parts, settings, self._values)).run()
             ran = time.perf_counter()
             self.png = self._painter.paint(self._values[self._place])
-        except Exception as error:  # noqa: BLE001  (shown in its place, and the sliders stay alive)
+        except Exception as error:  # noqa: BLE001  (shown in place of a result; the sliders stay alive)
             self.error = f"{type(error).__name__}: {error}"
             return
-        if self.frames:  # the first one compiled the kernel
+        if self.frames:  # the first one includes compiling
             self._spent.append((ran - start, time.perf_counter() - ran))
         self.error = ""
         self.frames += 1
@@ -162,21 +163,21 @@ class Explorer(Live):
             return ""
         kernel, paint = self._spent[-1]
         size = threads(self._call.parts[self._place].value.shape[1::-1])
-        text = f"{size} · kernel {seconds(kernel)}, picture {seconds(paint)} · {self.rate:.0f} pictures a second"
+        text = f"{size} · kernel {seconds(kernel)}, picture {seconds(paint)} · {self.rate:.0f} pictures per second"
         return f'<span style="opacity:.75;font-size:12px">{text}</span>'
 
     def _caption(self) -> str:
         return ", ".join(f"{k} = {v:.4g}" if isinstance(v, float) else f"{k} = {v}" for k, v in self.settings.items())
 
     def text(self) -> str:
-        """Say what the picture is of."""
+        """Return a description of the picture."""
         name, size = self._call.kernel.signature.name, self._call.parts[self._place].value.shape
         grid = threads(trimmed(self._call.grid))
         line = f"explore {name}: {self._call.parts[self._place].param.name} {size}, grid {grid}; {self._caption()}"
         return f"{line}\n{self.error}" if self.error else line
 
     def html(self) -> str:
-        """Give the latest picture as HTML."""
+        """Return the latest picture as HTML."""
         name = escape(self._call.kernel.signature.name)
         head = f"<code><b>{name}</b></code> <span>{escape(self._caption())}</span>"
         data = base64.b64encode(self.png).decode()
@@ -200,9 +201,9 @@ def _place(asks: str, call: BoundCall, wanted: str | None) -> int:
     """Find the buffer to show."""
     names = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array and p.param.writable}
     if not names:
-        raise ArgumentError(f"{asks}: writes no array: there is no picture.")
+        raise ArgumentError(f"{asks}: writes no array, so there is no picture.")
     if wanted is None:
         return next((names[n] for n in call.left_out if n in names), next(iter(names.values())))
     if wanted not in names:
-        raise ArgumentError(f"{asks}: picture={wanted!r} is no buffer that it writes; there are: {', '.join(names)}.")
+        raise ArgumentError(f"{asks}: picture={wanted!r} is not a buffer it writes; it writes: {', '.join(names)}.")
     return names[wanted]

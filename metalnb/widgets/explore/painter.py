@@ -1,4 +1,4 @@
-"""An array as a picture: the colours of numbers, and what kinds of arrays can be shown."""
+"""Turning an array into a picture: which arrays can be shown, and in what colours."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FASTEST = 1  # of zlib's levels: a frame is looked at once
 class Painter:
     """Turns arrays of one shape into PNG.
 
-    A plane of numbers is coloured by a colour map between two limits; three or four numbers for each pixel are red,
-    green, blue and alpha, integers of 8 bits as they are, and floats from 0 to 1.
+    A plane of numbers is coloured by a colour map between two limits. Three or four numbers per pixel are red, green,
+    blue and alpha: 8-bit integers as they are, or floats from 0 to 1.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class Painter:
     colours : str
         The name of one of matplotlib's colour maps.
     limits : tuple of float or None
-        What the ends of the colour map stand for; None takes each picture's own least and largest number.
+        The values at the ends of the colour map; None for each picture's own smallest and largest number.
     origin : {"upper", "lower"}
-        Where row 0 lies.
+        The position of row 0.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class Painter:
         return png(array)
 
     def _scaled(self, array: Any) -> Any:
-        """Map numbers to the palette's 256 entries; what is no number is the first."""
+        """Map numbers to the 256 entries of the palette; NaN becomes the first."""
         values = array.astype(np.float32, copy=False)
         low, high = self._limits or _extent(values)
         scale = 255.0 / (high - low) if high > low else 0.0
@@ -68,7 +68,7 @@ class Painter:
 
 
 def png(pixels: Any, palette: Any = None) -> bytes:
-    """Write a picture as PNG, fast.
+    """Return a picture as PNG, compressed quickly rather than well.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a monitor keeps of dispatches."""
+"""What a monitor records about dispatches."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 __all__ = ["DispatchKind", "DispatchRecord", "KernelStats"]
 
-_TAIL = 120  # dispatches of a kernel that its small plot shows
+_TAIL = 120  # dispatches in the small plot of a kernel
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchKind:
-    """What dispatches of the same kernel on arrays of the same sizes have in common.
+    """What all dispatches of one kernel on arrays of the same sizes have in common.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class DispatchKind:
     grid, threadgroup : tuple of int
         Threads, x first.
     bytes : int
-        That each must move: every input read once, every output written once.
+        Bytes that each must move: every input read once, every output written once.
     limit : float or None
-        B/s that the engine reached with that mix of reads and writes.
+        B/s that the engine reaches with the same mix of reads and writes.
     """
 
     kernel: str
@@ -34,7 +34,7 @@ class DispatchKind:
 
 
 class DispatchRecord(NamedTuple):
-    """A dispatch: when it was started (seconds since 1970), what it was, and the seconds that it took."""
+    """A dispatch: when it started (seconds since 1970), what it was, and how many seconds it took."""
 
     started: float
     kind: DispatchKind
@@ -54,7 +54,7 @@ class DispatchRecord(NamedTuple):
 
 @dataclass(slots=True)
 class KernelStats:
-    """What was seen of one kernel."""
+    """The totals of one kernel, and its latest dispatches."""
 
     count: int = 0
     seconds: float = 0.0

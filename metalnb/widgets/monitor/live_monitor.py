@@ -16,20 +16,20 @@ __all__ = ["Monitor", "monitor"]
 
 
 def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
-    """Look on at every dispatch: its kernel, grid, time, bandwidth and share of the limit.
+    """Watch every dispatch: its kernel, grid, time, bandwidth and share of the limit.
 
-    It begins at once, and shows what it sees while cells run. Dispatches of kernels in cells, of the library's
-    operations on arrays, and of the other widgets are seen; what `measure` times by the device's clock is not. A
-    library operation counts the whole blocks of memory that its arrays lie in.
+    It starts at once, and is updated while cells run. It sees the dispatches of kernels in cells, of library operations
+    on arrays, and of the other widgets, but not what `measure` times by the device's clock. A library operation counts
+    the whole memory blocks that its arrays are in.
 
-    A dispatch costs less than two microseconds more while it is on, and nothing when it is off.
+    While it is on, a dispatch costs less than two microseconds more. It costs nothing when it is off.
 
     Parameters
     ----------
     engine : str, optional
         One of `engines`; by default the one in use.
     keep : int, optional
-        How many dispatches are kept for `export`; the oldest go first.
+        How many dispatches are kept for `export`; the oldest are dropped first.
 
     Returns
     -------

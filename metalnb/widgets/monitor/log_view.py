@@ -1,4 +1,4 @@
-"""What a monitor shows: a row for each kernel with its times as a small plot, and the latest dispatches."""
+"""What a monitor shows: a row per kernel with a small plot of its times, and the latest dispatches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LATEST = 6
 
 
 def monitor_html(monitor: DispatchRecorder) -> str:
-    """Write what a monitor has seen as HTML."""
+    """Render the recorded dispatches as HTML."""
     rows = _shown(monitor)
     state = "on" if monitor.on else "stopped"
     head = f'<b>dispatches</b> <span class="metalnb-doc">{_summary(monitor)} · {state}</span>'
@@ -38,7 +38,7 @@ def monitor_html(monitor: DispatchRecorder) -> str:
 
 
 def monitor_text(monitor: DispatchRecorder) -> str:
-    """Write what a monitor has seen for a terminal."""
+    """Render the recorded dispatches for a terminal."""
     lines = [f"monitor ({'on' if monitor.on else 'stopped'}): {_summary(monitor)}"]
     for name, row in _shown(monitor):
         last = row.tail[-1]
@@ -57,7 +57,7 @@ def _summary(monitor: DispatchRecorder) -> str:
 
 
 def _shown(monitor: DispatchRecorder) -> list[tuple[str, KernelStats]]:
-    """Give the kernels to show: the ones that took most, in the order in which they first ran."""
+    """Return the kernels to show: those that took the most time, in the order in which they first ran."""
     rows = list(monitor.rows.items())
     most = sorted(rows, key=lambda item: item[1].seconds, reverse=True)[:_KERNELS]
     names = {name for name, _ in most}

@@ -27,9 +27,9 @@ class MonitorButtons:
 
     def __init__(self, monitor: DispatchRecorder) -> None:
         self._monitor = monitor
-        self.toggle = controls.button("Stop", "stop", self._toggled, tip="look on no longer, or again")
-        self.clear = controls.button("Clear", "trash", monitor.clear, tip="forget what was seen")
-        self.export = controls.button("CSV", "download", self._exported, tip="make a file of what was seen")
+        self.toggle = controls.button("Stop", "stop", self._toggled, tip="stop recording, or start again")
+        self.clear = controls.button("Clear", "trash", monitor.clear, tip="delete what was recorded")
+        self.export = controls.button("CSV", "download", self._exported, tip="save what was recorded as a file")
         self._link = controls.html()
         self._view = controls.html()
         bar = ipywidgets.HBox([self.toggle, self.clear, self.export, self._link], layout={"align_items": "center"})
@@ -38,7 +38,7 @@ class MonitorButtons:
         self.draw()
 
     def draw(self) -> None:
-        """Show the monitor's present state."""
+        """Show the monitor's current state."""
         self._view.value = monitor_html(self._monitor)
         on = self._monitor.on
         label, icon = ("Stop", "stop") if on else ("Start", "play")
@@ -56,9 +56,9 @@ class MonitorButtons:
 
 
 def csv_link(rows: list[dict[str, Any]]) -> str:
-    """Give a link that holds rows as a CSV file: the browser saves it, the server writes nothing."""
+    """Return a link that contains rows as a CSV file: the browser saves it, the server writes nothing."""
     if not rows:
-        return "nothing was seen yet"
+        return "nothing recorded yet"
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()

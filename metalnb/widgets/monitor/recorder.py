@@ -23,25 +23,25 @@ from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
 
 __all__ = ["DispatchRecorder"]
 
-_EVERY = 0.25  # seconds between two looks at what was noted
-_BUDGET = 0.008  # seconds of a look while cells run: the interpreter is theirs
-_CHUNK = 64  # dispatches between two looks at the clock
-_WAITING = 10_000  # dispatches under way that are waited for; what nobody waits for has no time
+_EVERY = 0.25  # seconds between two updates
+_BUDGET = 0.008  # seconds of an update while cells run, which need the interpreter
+_CHUNK = 64  # dispatches between two checks of the clock
+_WAITING = 10_000  # running dispatches that are tracked; a dispatch that nobody waits for has no time
 
 
 class DispatchRecorder:
-    """What was seen of an engine's dispatches.
+    """Records an engine's dispatches.
 
     Attributes
     ----------
     rows : dict of str to KernelStats
-        For each kernel, in the order in which they first ran.
+        By kernel, in the order in which they first ran.
     total : int
-        Dispatches seen.
+        Dispatches recorded.
     failed : int
-        Those of them that failed.
+        How many of them failed.
     lost : bool
-        Whether there were more than ``keep`` before they could be counted.
+        Whether there were more than ``keep`` of them before they could be counted.
     """
 
     def __init__(self, engine: engines.Engine, found: Limits, keep: int) -> None:
@@ -62,11 +62,11 @@ class DispatchRecorder:
 
     @property
     def on(self) -> bool:
-        """Whether it is looking on."""
+        """Whether it is recording."""
         return self._end is not None
 
     def start(self) -> Self:
-        """Begin to look on; go on after `stop`."""
+        """Start to record, or continue after `stop`."""
         with self._lock:
             if self._end is None:
                 self._stopped = threading.Event()
@@ -76,7 +76,7 @@ class DispatchRecorder:
         return self
 
     def stop(self) -> Self:
-        """Look on no longer; what was seen stays."""
+        """Stop recording; what was recorded stays."""
         with self._lock:
             end, self._end = self._end, None
         if end is not None:
@@ -94,7 +94,7 @@ class DispatchRecorder:
         """Called when it was stopped."""
 
     def clear(self) -> Self:
-        """Forget what was seen."""
+        """Delete what was recorded."""
         with self._lock:
             self._noted.clear()
             self._running.clear()
@@ -115,17 +115,17 @@ class DispatchRecorder:
         self.look()
         return len(self._seen)
 
-    # --- what was seen ---------------------------------------------------------------------------------------------
+    # --- what was recorded -----------------------------------------------------------------------------------------
 
     @property
     def seen(self) -> list[DispatchRecord]:
-        """Every dispatch that is over, the oldest first."""
+        """Every finished dispatch, the oldest first."""
         self.look()
         with self._lock:
             return list(self._seen)
 
     def export(self) -> list[dict[str, Any]]:
-        """Give a dictionary for each dispatch, the oldest first: what `pandas.DataFrame` takes.
+        """Return a dictionary for each dispatch, the oldest first, as `pandas.DataFrame` accepts them.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class DispatchRecorder:
         ]  # fmt: skip
 
     def look(self, budget: float = math.inf) -> bool:
-        """Take in what was noted and is over, for at most ``budget`` seconds; tell whether there was any."""
+        """Count the dispatches that have finished, for at most ``budget`` seconds; return whether there were any."""
         with self._lock:
             before = self.total
             end = time.perf_counter() + budget
@@ -181,7 +181,7 @@ class DispatchRecorder:
         signature = unit.signature
         counted = traffic.of_sizes(zip(signature.params, sizes, strict=True))
         limit = self._limits.ceiling(counted)[1] if counted.bytes else None
-        self._held.append(binary)  # its id is in use as long as it is a key
+        self._held.append(binary)  # keeps it alive, because its id is part of a key
         return DispatchKind(_name(unit), trimmed(grid), trimmed(threadgroup), counted.bytes, limit)
 
     def _follow(self, stopped: threading.Event) -> None:
@@ -194,6 +194,6 @@ class DispatchRecorder:
 
 
 def _name(unit: Unit) -> str:
-    """Name a kernel: one of the library's, by its operation too."""
+    """Return the name of a kernel; one of the library's is preceded by its operation."""
     kernel, cell = unit.signature.name, unit.cell.name
     return f"{cell} {kernel}" if cell.isidentifier() and cell not in {"cell", kernel} else kernel

@@ -1,4 +1,4 @@
-"""Copies of the arrays that a kernel writes, which tell when it writes past their ends or writes something else."""
+"""Copies of the arrays that a kernel writes, which detect writes past their ends and different results."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..bound_call import BoundArgument, BoundCall
 __all__ = ["GuardedArguments", "differing"]
 
 _MARK = 0xA5
-_MOST = 1 << 26  # bytes behind an array
+_MOST = 1 << 26  # guard bytes behind an array
 _LEAST = 1 << 12
-# How far results may lie apart, as a part of the largest: another order of summing changes less, a mistake far more.
+# Allowed difference of results, relative to the largest: another order of summation changes less, a mistake far more.
 _TOLERANCE = {"float16": 0.02, "bfloat16": 0.05, "float32": 1e-3}
 
 
 class GuardedArguments:
-    """The arguments of a problem, with marked memory behind each array that the kernel writes.
+    """The arguments of a call, with guard memory behind each array that the kernel writes.
 
-    A kernel that counts on a certain threadgroup (one result for each, say) writes past the ends of its arrays in
-    another. It then writes to the marked memory, as far as that goes: one element for each thread of the grid.
+    A kernel that relies on a certain threadgroup (it writes one result for each, say) writes past the ends of its
+    arrays with another one. It then writes to the guard memory, which has room for one element per thread of the grid.
 
-    An engine that copies what it is given copies none of that; there only the results can tell.
+    An engine that copies its arguments does not copy the guard memory; there only the results show a mistake.
     """
 
     def __init__(self, call: BoundCall) -> None:
@@ -41,12 +41,12 @@ class GuardedArguments:
         self.reset()
 
     def reset(self) -> None:
-        """Put the given contents back."""
+        """Restore the original contents."""
         for i, part in self._written:
             self.values[i][...] = part.value
 
     def overrun(self) -> str:
-        """Name an array that was written past its end since the last time; empty when none was."""
+        """Return the name of an array that was written past its end since the last call; empty if there is none."""
         found = ""
         for part, memory in self._behind:
             if not (memory == _MARK).all():
@@ -55,17 +55,17 @@ class GuardedArguments:
         return found
 
     def results(self) -> dict[str, Any]:
-        """Give copies of what the kernel has written."""
+        """Return copies of what the kernel has written."""
         return {part.param.name: self.values[i].copy() for i, part in self._written}
 
     def differing(self, expected: dict[str, Any]) -> str:
-        """Name an array whose contents are not the expected ones; empty when all are."""
+        """Return the name of an array with unexpected contents; empty if there is none."""
         names = (p.param.name for i, p in self._written if differing(self.values[i], expected[p.param.name]))
         return next(names, "")
 
 
 def differing(found: Any, expected: Any) -> bool:
-    """Tell whether results differ by more than another order of the same operations explains; integers by anything."""
+    """Return whether results differ by more than a reordering of operations explains; integers must be equal."""
     if found.dtype.names:
         return any(differing(found[name], expected[name]) for name in found.dtype.names)
     tolerance = _TOLERANCE.get(found.dtype.name, 0.0)

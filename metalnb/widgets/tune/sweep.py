@@ -19,8 +19,8 @@ from .trials import Trial
 __all__ = ["EVEN", "Sweep"]
 
 EVEN = 1.02  # a gain below this is noise
-_FINALISTS = 3  # measured again at the end, in turn with the kernel as it is
-_NEAR = 1.5  # times the best: what is slower is not in question
+_FINALISTS = 3  # measured again at the end, alternating with the baseline
+_NEAR = 1.5  # times the best: slower ones are not measured again
 _ROUNDS = 2
 
 
@@ -30,13 +30,13 @@ class Sweep:
     Attributes
     ----------
     trials : list of Trial
-        All configurations, in the order in which they are tried.
+        All configurations, in the order of the sweep.
     done : int
         How many have been tried.
     baseline : Trial
-        The kernel as it is: with its own constants, in its default threadgroup.
+        The kernel as it is: with its own constants and its default threadgroup.
     error : str
-        What ended the sweep in its thread before its time, such as no memory for copies; empty when nothing did.
+        Why the sweep in its thread ended early, such as a lack of memory for copies; empty when it did not.
     """
 
     def __init__(self, call: BoundCall, trials: list[Trial], *, check: bool) -> None:
@@ -54,20 +54,20 @@ class Sweep:
 
     @property
     def running(self) -> bool:
-        """Whether the sweep is under way."""
+        """Whether the sweep is running."""
         return self._running.locked()
 
     def start(self) -> Self:
-        """Begin, or go on after `stop`, in a thread of its own."""
+        """Start, or continue after `stop`, in a background thread."""
         if self._stopping.is_set():
-            self.wait()  # for the configuration that it was stopped in
+            self.wait()  # for the configuration that was running
         if self._thread is None or not self._thread.is_alive():
             self._stopping.clear()
             self._thread = spawn(self._sweep_apart, self.stop)
         return self
 
     def run(self) -> Self:
-        """Do all of it now, and return when it is done."""
+        """Run the sweep, and return when it is done."""
         self._stopping.clear()
         try:
             self._sweep()
@@ -77,7 +77,7 @@ class Sweep:
         return self
 
     def stop(self) -> Self:
-        """End it after the configuration that is under way; what was tried stays, and `start` goes on."""
+        """Stop after the configuration that is running; its results stay, and `start` continues."""
         self._stopping.set()
         return self
 
@@ -94,7 +94,7 @@ class Sweep:
         """Called when the sweep is done, stopped or failed."""
 
     def _sweep_apart(self) -> None:
-        """Sweep in a thread of its own, where nobody could catch what is raised: it is shown."""
+        """Run the sweep in its thread, where nobody could catch an exception: it is shown instead."""
         try:
             self._sweep()
         except Exception as error:  # noqa: BLE001
@@ -121,7 +121,7 @@ class Sweep:
             self._ended()
 
     def _measure_baseline(self, guarded: GuardedArguments) -> dict[str, Any] | None:
-        """Run the kernel as it is; give its results, or None when there is nothing to hold others against."""
+        """Run the kernel as it is; return its results, or None when there is nothing to compare others with."""
         tried = self._tried(replace(self.baseline, timing=None, error=""), guarded, None)
         self.baseline = tried
         if tried.error or not self.check:
@@ -141,14 +141,14 @@ class Sweep:
                 return replace(trial, error=f"writes past the end of '{beyond}'")
             other = guarded.differing(expected) if expected is not None else ""
             if other:
-                return replace(trial, error=f"gives other results in '{other}' (check=False takes them)")
+                return replace(trial, error=f"writes different results to '{other}' (check=False accepts them)")
             guarded.reset()
             return replace(trial, timing=quick(self._dispatch(trial, guarded)))
-        except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep goes on)
+        except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep continues)
             return replace(trial, error=f"{type(error).__name__}: {error}")
 
     def changes_nothing(self, trial: Trial) -> bool:
-        """Tell whether a configuration is the kernel as it is: one that is measured once, and gains nothing."""
+        """Return whether a configuration is the kernel as it is: it is measured once, and gains nothing."""
         own = self.call.kernel.program.constants
         same = all(own.get(name) == value for name, value in trial.constants.items())
         return same and trial.threadgroup == self.baseline.threadgroup
@@ -157,7 +157,7 @@ class Sweep:
         return replace(trial, timing=self.baseline.timing, error=self.baseline.error)
 
     def _settle(self, guarded: GuardedArguments) -> None:
-        """Measure the best ones again, in turn with the kernel as it is: who was lucky once is not the best."""
+        """Measure the best ones again, alternating with the baseline: one lucky measurement does not make the best."""
         ranked = sorted((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds)[:_FINALISTS]
         ranked = [t for t in ranked if _seconds(t) < _NEAR * _seconds(ranked[0])]
         again: dict[int, list[float]] = {}
@@ -181,14 +181,14 @@ class Sweep:
         return self.call.dispatch(guarded.values, threadgroup=trial.threadgroup, kernel=kernel)
 
     def kernel(self, trial: Trial) -> Kernel:
-        """Give the kernel compiled with a trial's constants."""
+        """Return the kernel compiled with a trial's constants."""
         return self.call.kernel.specialize(**trial.constants)
 
     # --- what was found --------------------------------------------------------------------------------------------
 
     @property
     def best(self) -> Trial | None:
-        """The fastest configuration so far; None when none has run. `baseline` itself unless one is faster by 2 %."""
+        """The fastest configuration so far: `baseline`, unless another is faster by 2 %; None before any has run."""
         base = self.baseline
         found = min((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds, default=None)
         if found is None or (base.timing and _seconds(base) < EVEN * _seconds(found)):
@@ -202,20 +202,20 @@ class Sweep:
 
     @property
     def gain(self) -> float | None:
-        """How many times faster the best is than the kernel as it is."""
+        """The speedup of the best over the kernel as it is."""
         best, base = self.best, self.baseline.seconds
         return None if best is None or best.seconds is None or base is None else base / best.seconds
 
     def apply(self) -> Kernel:
-        """Take the best threadgroup by default from now on.
+        """Make the best threadgroup the kernel's default.
 
-        It is kept on disk for the kernel's content, its constants and the device, and taken for grids of as many
-        dimensions when a call names no threadgroup. `Kernel.keep_threadgroup` takes it back.
+        It is kept on disk for the kernel's content, its constants and the device. A call without a threadgroup uses it
+        for a grid with the same number of dimensions. `Kernel.keep_threadgroup` undoes this.
 
         Returns
         -------
         Kernel
-            With the best constants. Without constants it is the kernel itself.
+            With the best constants; the kernel itself if none were swept.
 
         Raises
         ------

@@ -30,8 +30,8 @@ class SweepButtons:
             value=sweep.done, min=0, max=count, bar_style="info", layout={"width": "240px"},
         )  # fmt: skip
         self.count = ipywidgets.Label(layout={"min_width": "64px"})
-        self.toggle = controls.button("Stop", "stop", self._toggled, tip="stop after this one, or go on")
-        self.apply = controls.button("Apply", "check", self._applied, tip="take the best by default from now on")
+        self.toggle = controls.button("Stop", "stop", self._toggled, tip="stop after this one, or continue")
+        self.apply = controls.button("Apply", "check", self._applied, tip="make the best one the default")
         self._note = controls.html()
         self._view = controls.html(sweep_html(sweep))
         row = [self.progress, self.count, self.toggle, self.apply, self._note]
@@ -41,13 +41,13 @@ class SweepButtons:
         self.draw()
 
     def draw(self) -> None:
-        """Show how far the sweep is."""
+        """Show the progress of the sweep."""
         sweep = self._sweep
         finished = sweep.done == len(sweep.trials)
         self.progress.value = sweep.done
         self.progress.bar_style = "info" if sweep.running else "success" if finished else "warning"
         self.count.value = f"{sweep.done} / {len(sweep.trials)}"
-        self.toggle.description, self.toggle.icon = ("Stop", "stop") if sweep.running else ("Go on", "play")
+        self.toggle.description, self.toggle.icon = ("Stop", "stop") if sweep.running else ("Continue", "play")
         self.toggle.disabled = finished and not sweep.running
         self.apply.disabled = sweep.best is None
         self._view.value = sweep_html(sweep)
@@ -65,4 +65,4 @@ class SweepButtons:
             self._note.value = html_parts.error(str(error))
             return
         group = " × ".join(map(str, self._sweep.best.threadgroup)) if self._sweep.best else ""
-        self._note.value = f"{kernel.signature.name} now takes threadgroup {group} by default"
+        self._note.value = f"{kernel.signature.name} now uses threadgroup {group} by default"

@@ -1,4 +1,4 @@
-"""What a sweep shows: the best configuration, a heat map, and the ones that failed."""
+"""What a sweep shows: the best configuration, a heat map, and the configurations that failed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PLANE = "y \\ x"
 
 
 def label(trial: Trial) -> str:
-    """Name a configuration: ``(32, 8), TILE = 16``."""
+    """Return the name of a configuration: ``32 × 8, TILE = 16``."""
     return ", ".join([threads(trial.threadgroup), *_constants(trial.constants)])
 
 
 def sweep_html(sweep: Sweep) -> str:
-    """Write a sweep as HTML."""
+    """Render a sweep as HTML."""
     head = f"<code><b>{escape(sweep.call.kernel.signature.name)}</b></code> <span>{escape(_state(sweep))}</span>"
     best = sweep.best
     body = ""
@@ -36,7 +36,7 @@ def sweep_html(sweep: Sweep) -> str:
 
 
 def sweep_text(sweep: Sweep) -> str:
-    """Write a sweep for a terminal."""
+    """Render a sweep for a terminal."""
     lines = [f"tune {sweep.call.kernel.signature.name}: {_state(sweep)}"]
     best = sweep.best
     if best is not None:
@@ -64,13 +64,13 @@ def _state(sweep: Sweep) -> str:
 
 
 def _against(sweep: Sweep) -> str:
-    """Say what the best takes, and what it gains over the kernel as it is."""
+    """Return the time of the best, and its gain over the kernel as it is, in words."""
     best, base = sweep.best, sweep.baseline
     if best is None or best.seconds is None:
         return ""
     took = seconds(best.seconds)
     if best is base:
-        return f"{took}: the kernel as it is; nothing that was tried is faster"
+        return f"{took}: the kernel as it is; no configuration is faster"
     if sweep.gain is None:
         return f"{took}; the kernel as it is failed: {_brief(base.error)}" if base.error else took
     as_it_is = f"{seconds(base.seconds or 0)} as it is, in {threads(base.threadgroup)}"
@@ -79,7 +79,7 @@ def _against(sweep: Sweep) -> str:
 
 
 def _heat(sweep: Sweep) -> str:
-    """Write the configurations as a table, the faster the deeper."""
+    """Render the configurations as a table; the faster one is, the deeper its colour."""
     corner, at = _places(sweep.trials)
     rows, columns = ([*dict.fromkeys(names)] for names in zip(*at, strict=True))
     if corner == _PLANE:
@@ -95,7 +95,7 @@ def _heat(sweep: Sweep) -> str:
 
 
 def _places(trials: Sequence[Trial]) -> tuple[str, dict[tuple[str, str], Trial]]:
-    """Give each configuration its row and column, and the name of the corner between them."""
+    """Return the label of the table's corner, and each configuration by its row and column."""
     groups = {t.threadgroup for t in trials}
     if len(groups) > 1 and all(len(g) == 2 for g in groups) and not any(t.constants for t in trials):
         return _PLANE, {(str(t.threadgroup[1]), str(t.threadgroup[0])): t for t in trials}
@@ -117,7 +117,7 @@ def _cell(trial: Trial | None, best: Trial | None) -> str:
 
 
 def _failures(failed: Sequence[Trial]) -> str:
-    """List what failed, the same reason once."""
+    """Render what failed, each reason once."""
     reasons: dict[str, list[str]] = {}
     for trial in failed:
         reasons.setdefault(_brief(trial.error), []).append(label(trial))

@@ -1,4 +1,4 @@
-"""The configurations of a sweep."""
+"""The configurations of a sweep: every threadgroup with every combination of constants."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _MOST = 4096  # configurations
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One configuration, and how it fared.
+    """One configuration and its result.
 
     Attributes
     ----------
     threadgroup : tuple of int
     constants : mapping of str to value
-        The function constants that are swept.
+        The swept function constants.
     timing : Timing or None
         None when it has not run, or failed.
     error : str
@@ -47,19 +47,19 @@ class Trial:
 
 
 def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[Trial]:
-    """List the configurations: every threadgroup with every combination of constants.
+    """Return the configurations: every threadgroup with every combination of constants.
 
     Parameters
     ----------
     call : BoundCall
     groups : sequence or None
-        Threadgroups; None takes those that fit the grid.
+        Threadgroups; None for those that fit the grid.
     constants : mapping of str to sequence
 
     Raises
     ------
     ArgumentError, LaunchError
-        For what cannot be a configuration.
+        For an impossible configuration.
     """
     signature = call.kernel.signature
     known = {c.name: c for c in call.kernel.reflection.constants}
@@ -77,7 +77,7 @@ def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[T
         raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
     pairs = list(itertools.product(_combinations(constants), (_group(g) for g in groups)))
     if len(pairs) > _MOST:
-        raise ArgumentError(f"tune: {len(pairs):,} configurations are too many; {_MOST:,} are the most.")
+        raise ArgumentError(f"tune: {len(pairs):,} configurations are too many; the limit is {_MOST:,}.")
     return [_checked(Trial(group, chosen), call) for chosen, group in pairs]
 
 
@@ -91,7 +91,7 @@ def _group(given: Any) -> tuple[int, ...]:
 
 
 def _checked(trial: Trial, call: BoundCall) -> Trial:
-    """Refuse what is no threadgroup at all; one that is too large is a failure to be listed."""
+    """Reject what is not a threadgroup at all; one that is too large is listed as a failure."""
     group: tuple[Any, ...] = trial.threadgroup
     if not all(type(n) is int and n > 0 for n in group):
         check_threadgroup(call.kernel.signature, group, call.grid)  # raises

@@ -24,12 +24,12 @@ def tune(
     run: bool = True,
     **launch: Any,
 ) -> Tuner:
-    """Find the threadgroup, and the function constants, that a kernel is fastest with.
+    """Find the threadgroup and the function constants with which a kernel is fastest.
 
-    Every threadgroup is tried with every combination of constants, on copies of the arrays, beside the notebook's own
-    work. A configuration that fails is listed with its reason; so is one that writes past the end of an array, or other
-    results than the kernel as it is, since a kernel may count on its threadgroup. The best three are measured again, in
-    turn with the kernel as it is.
+    Every threadgroup is tried with every combination of constants, on copies of the arrays and in the background. A
+    configuration that fails is listed with its reason. So is one that writes past the end of an array, or that writes
+    other results than the kernel as it is, because a kernel may rely on its threadgroup. The best three are measured
+    again, alternating with the kernel as it is.
 
     Parameters
     ----------
@@ -37,13 +37,13 @@ def tune(
     *args, **launch
         As for a call of the kernel.
     threadgroup : sequence of int or tuple of int, optional
-        By default powers of two, from a SIMD-group up to what the kernel allows.
+        By default powers of two, from a SIMD-group up to the kernel's limit.
     constants : mapping of str to sequence, optional
-        For each function constant the values to try. The others stay as they are.
+        The values to try for each function constant. The others keep their values.
     check : bool, optional
-        False takes configurations with other results too: constants may be meant to change them.
+        False accepts configurations with other results too: constants may be meant to change them.
     run : bool, optional
-        True begins at once, in a thread of its own. False leaves it to `Tuner.run`, which returns when it is done.
+        True starts at once, in a background thread. False leaves it to `Tuner.run`, which returns when it is done.
 
     Returns
     -------
@@ -53,8 +53,8 @@ def tune(
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call, before anything runs; for constants the cell does not have, values that do not fit them, and
-        an empty sweep.
+        As for the call, before anything runs; for unknown constants, for values that do not fit them, and for an empty
+        sweep.
 
     Examples
     --------
