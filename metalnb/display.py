@@ -1,7 +1,7 @@
-"""What a notebook shows of metalnb's records: each as text, and as HTML that says the same.
+"""What a notebook shows of kernels and programs, as text and as HTML with the same content; and the frame of all HTML.
 
-The HTML is readable by its structure alone (GitHub removes styles), takes JupyterLab's own colours where they are, and
-elsewhere mixes its greys from the text's colour, so that it suits a light page and a dark one.
+The HTML is readable by its structure alone, because GitHub removes styles. It uses JupyterLab's own colours where they
+exist, and otherwise greys mixed from the text's colour, which suit a light page and a dark one.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = [
 
 T = TypeVar("T")
 
-# JupyterLab sets cells to the right, and removes style sheets, but not this, from a notebook it does not trust yet.
+# JupyterLab aligns cells to the right. It removes style sheets, but not this, from a notebook it does not trust yet.
 _LEFT = 'style="text-align:left"'
-_LINES = 500  # of a cell's text that its card repeats
-_FULL = 4  # kernels of a program that get a card each; more of them are a table
+_LINES = 500  # of a cell's source that its card repeats
+_FULL = 4  # kernels of a program that get a card each; more are shown as a table
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a kernel's card tells.
+    """What a kernel's card shows.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Card:
     absent : frozenset of str
         Parameters that a function constant removes.
     threadgroup_bytes : int
-        What the kernel declares; 0 for none, or not known yet.
+        What the kernel declares; 0 for none, or if not known yet.
     threadgroup_limit : int
     source : str
         The cell's text.
@@ -71,7 +71,7 @@ class Card:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """What else there is to say, each with its label."""
+        """Further facts, each with its label."""
         facts = []
         if self.threadgroup_bytes:
             facts.append(("threadgroup memory", f"{self.threadgroup_bytes:,} of {self.threadgroup_limit:,} bytes"))
@@ -82,7 +82,7 @@ class Card:
         return facts
 
     def parameters(self) -> list[tuple[str, str, str, str, str]]:
-        """Give a row for each parameter: name, MSL type, attribute, access, what Python passes."""
+        """Return a row for each parameter: name, MSL type, attribute, access, what Python passes."""
         rows = []
         for p in self.signature.params:
             access = "shared" if p.space == "threadgroup" else _ACCESS[p.use or ("update" if p.writable else "read")]
@@ -96,7 +96,7 @@ _ACCESS = {"read": "read", "write": "write", "update": "read, write", "none": "n
 
 
 def _passed(param: Param, kernel: str, reflection: Reflection) -> str:
-    """Say what a caller passes for a parameter."""
+    """Describe what a caller passes for a parameter."""
     if param.space == "threadgroup":
         return f"sized by the launch: one {param.type}{'' if param.reference else ' for each thread'}"
     if param.reference and not param.writable:
@@ -113,7 +113,7 @@ def _passed(param: Param, kernel: str, reflection: Reflection) -> str:
 
 
 def _value(param: Param, reflection: Reflection) -> str:
-    """Say what a caller passes for one value."""
+    """Describe what a caller passes for one value."""
     layout, extents = param.type.layout, param.type.extents
     if layout is None:
         record = reflection.struct(param.type.name)
@@ -137,7 +137,7 @@ class Table:
     rows : tuple of tuple of str
     caption : str
     empty : str
-        What to say when there are no rows.
+        The text in place of rows when there are none.
     code : frozenset of int
         The columns that hold code.
     """
@@ -149,12 +149,12 @@ class Table:
     code: frozenset[int] = frozenset()
 
     def text(self) -> str:
-        """Give it in columns."""
+        """Return it as text in columns."""
         lines = [self.caption] if self.caption else []
         return "\n".join([*lines, *_columns([self.head, *self.rows])]) if self.rows else "\n".join([*lines, self.empty])
 
     def html(self) -> str:
-        """Give it as an element of its own."""
+        """Return it as an HTML element."""
         caption = f'<div class="metalnb-head">{escape(self.caption)}</div>' if self.caption else ""
         body = _html_table(self.head, self.rows, self.code) if self.rows else f"<div>{escape(self.empty)}</div>"
         return framed(caption + body)
@@ -181,7 +181,7 @@ class Listing(dict[str, T]):
 
 
 class Source(str):
-    """MSL, or text made of it, that a notebook shows highlighted."""
+    """MSL, or text generated from it, that a notebook shows highlighted."""
 
     __slots__ = ()
 
@@ -201,19 +201,19 @@ def nbytes(count: int) -> str:
 
 
 def bundle(cards: Sequence[Card]) -> dict[str, str]:
-    """Give the MIME bundle that IPython shows for a kernel (one card) or a program."""
+    """Return the MIME bundle that IPython shows for a kernel (one card) or a program."""
     return {"text/plain": cards_text(cards), "text/html": cards_html(cards)}
 
 
 def cards_text(cards: Sequence[Card]) -> str:
-    """Write cards for a terminal."""
+    """Render cards for a terminal."""
     if len(cards) > _FULL:
         return _listed(cards).text()
     return "\n\n".join(map(_text, cards))
 
 
 def cards_html(cards: Sequence[Card]) -> str:
-    """Write cards for a notebook; the source they share stands once, folded, at the end."""
+    """Render cards for a notebook; the source that they share is shown once, folded, at the end."""
     body = _listed_html(cards) if len(cards) > _FULL else "".join(map(_html, cards))
     return framed(body + _folded(cards[0].source)) if cards else ""
 
@@ -240,7 +240,7 @@ def _html(card: Card) -> str:
 
 
 def note(label: str, html: str) -> str:
-    """Write a line of a card's foot."""
+    """Render a line of a card's foot."""
     return f"<div><i>{escape(label)}:</i> {html}</div>"
 
 
@@ -281,21 +281,21 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def framed(body: str, css: str = "") -> str:
-    """Put HTML into the frame that all of metalnb's has, with its styles and ``css``, rules of its own."""
+    """Return HTML in metalnb's frame, with the common styles and further rules ``css``."""
     return f'<div class="metalnb"><style scoped="">{_CSS}{css}</style>{body}</div>'
 
 
 def _token(name: str, theirs: str, ours: str) -> str:
-    """Give a class of `highlight` the colour of JupyterLab's editor, else one that is readable on light and on dark."""
+    """Return the rule for a class of `highlight`: JupyterLab's editor's colour, or one for light and dark pages."""
     return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{ours})}}"
 
 
 def mix(percent: int) -> str:
-    """Give a grey for any page: a part of the text's own colour."""
+    """Return a grey for any page: a part of the text's own colour."""
     return f"color-mix(in srgb,currentColor {percent}%,transparent)"
 
 
-# The class stands twice to weigh more than JupyterLab's own rules for tables and code.
+# The class is doubled to outweigh JupyterLab's own rules for tables and code.
 _CSS = (
     f".metalnb{{border:1px solid {mix(18)};border-radius:6px;overflow:hidden;margin:4px 0;"
     "width:fit-content;min-width:min(36rem,100%);max-width:100%;font-size:13px;line-height:1.5}"

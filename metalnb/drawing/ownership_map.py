@@ -1,4 +1,4 @@
-"""Whose each element of a matrix is."""
+"""Which thread, or which memory bank, owns each element of a matrix."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["plane"]
 
 
 def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
-    """Draw whose each element of a matrix is: which thread writes it, or which bank of memory holds it.
+    """Draw the owner of each element of a matrix: the thread that writes it, or the memory bank that holds it.
 
     Parameters
     ----------
     owners : array_like of int, shape (R, C)
-        The number of the owner; -1 for nobody's.
+        The number of the owner; -1 for none.
     word : str, optional
         What an owner is called.
 

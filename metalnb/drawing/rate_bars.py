@@ -13,18 +13,18 @@ __all__ = ["ladder"]
 
 
 def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best: bool = False) -> Picture:
-    """Draw how fast each version of a kernel was, against the limit; the newest stands out, or the best.
+    """Draw how fast each version of a kernel was, with the limit; the newest version stands out, or the best.
 
     Parameters
     ----------
     rates : mapping of str to float
-        By name, in the order of the steps.
+        By name, in the order of the versions.
     limit : float
         In the same unit.
     unit : str, optional
         ``"FLOP/s"`` for kernels that compute.
     best : bool, optional
-        The fastest stands out, for versions that are no steps.
+        True highlights the fastest version, for alternatives that do not build on each other.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     Raises
     ------
     ArgumentError
-        Without a rate; for a rate or a limit that is not above 0.
+        Without any rate; for a rate or a limit that is not above 0.
 
     Examples
     --------

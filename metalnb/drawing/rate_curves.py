@@ -1,4 +1,4 @@
-"""How a measured figure goes with a size, and the limits it stays under."""
+"""How a measured figure varies with a size, and the limits above it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .canvas import COLOURS, INK, Picture, png
 
 __all__ = ["curves"]
 
-_LABELS = 12  # that have room below the axis
+_LABELS = 12  # that fit below the axis
 _SIZE = (8.2, 3.5)  # inches
 _UNITS = ("B", "KiB", "MiB", "GiB")
-_WHOLE = 1000  # from here on no digits after the point
-_FEW = 2.5  # powers of ten: below that grid lines stand between them too
+_WHOLE = 1000  # no decimals from here on
+_FEW = 2.5  # powers of ten: with fewer, there are grid lines between them too
 
 
 def curves(
@@ -29,7 +29,7 @@ def curves(
     marks: Mapping[str, float] | None = None,
     sizes: bool = False,
 ) -> Picture:
-    """Draw measured figures over what was varied; both axes count in powers.
+    """Draw measured figures over what was varied; both axes are logarithmic.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ def curves(
     unit : str
         Of the figures: ``"s"``, ``"B/s"``, ``"FLOP/s"``.
     limits : mapping of str to float or mapping of float to float, optional
-        What the figures are held against, drawn dashed: the same everywhere, or at two points or more.
+        Limits to compare the figures with, drawn dashed: one value, or values at two points or more.
     marks : mapping of str to float, optional
-        Places across that have a name.
+        Named positions on the horizontal axis.
     sizes : bool, optional
-        True when what was varied are bytes.
+        True when the horizontal axis counts bytes.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def curves(
     Raises
     ------
     ArgumentError
-        Without a point; for a number that is not above 0.
+        Without any point; for a number that is not above 0.
 
     Examples
     --------
@@ -90,7 +90,7 @@ _DASHES = ("--", ":", "-.")
 
 
 def _sheet(across: str, unit: str, *, sizes: bool) -> tuple[Any, Any]:
-    """Make a figure with two axes that count in powers."""
+    """Return a figure with two logarithmic axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_SIZE, layout="constrained")
@@ -107,7 +107,7 @@ def _sheet(across: str, unit: str, *, sizes: bool) -> tuple[Any, Any]:
 
 
 def _grid(figures: list[float]) -> Any:
-    """Place the grid lines: at the powers of ten, and at 2 and 5 times them where there would be few."""
+    """Place the grid lines at the powers of ten; if there are few, at 2 and 5 times them too."""
     from matplotlib.ticker import LogLocator
 
     few = math.log10(max(figures) / min(figures)) < _FEW
@@ -115,7 +115,7 @@ def _grid(figures: list[float]) -> Any:
 
 
 def _told(lines: Any, limits: Any, marks: Any, unit: str, *, sizes: bool) -> list[str]:
-    """Say what is drawn."""
+    """Describe what is drawn."""
 
     def series(points: Mapping[float, float]) -> str:
         return ", ".join(f"{_figure(y, unit)} at {_place(x, sizes=sizes)}" for x, y in sorted(points.items()))

@@ -1,4 +1,4 @@
-"""Who reads what, and when."""
+"""Which thread reads which element, and when."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["reads"]
 
 
 def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", loop: str = "") -> Picture:
-    """Draw which element of an array each thread reads in each step: one row a step, one colour a thread.
+    """Draw which element of an array each thread reads in each step: one row per step, one colour per thread.
 
     Parameters
     ----------

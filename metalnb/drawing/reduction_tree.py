@@ -1,4 +1,4 @@
-"""The rounds of a tree."""
+"""The rounds of a tree reduction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     rounds : iterable of iterables of (int, int)
         For each round the pairs (t, s): thread t adds element s to element t.
     simd : int, optional
-        Threads to a SIMD-group, which share a colour; small, so that the picture is.
+        Threads per SIMD-group, which share a colour; a small number keeps the picture small.
 
     Returns
     -------

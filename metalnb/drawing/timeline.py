@@ -1,4 +1,4 @@
-"""Who runs when, and where all wait."""
+"""What runs when, and where everything waits."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .canvas import INK, Picture, colour, png
 
 __all__ = ["turns"]
 
-_WIDE, _HIGH = 1.55, 0.42  # inches of a moment, and of a row
+_WIDE, _HIGH = 1.55, 0.42  # inches per moment, and per row
 
 
 def turns(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) -> Picture:
-    """Draw who does what when: a row for each SIMD-group, or whoever takes turns, and time to the right.
+    """Draw who does what when: a row for each SIMD-group (or anything else that alternates), and time to the right.
 
     Parameters
     ----------
     rows : mapping of str to sequence of str
-        For each name what it does at each moment, in a word or three; an empty text where it does nothing.
+        For each name what it does at each moment, in one to three words; empty if it does nothing.
     barriers : collection of int, optional
-        The moments, from 0, before which all wait at a barrier.
+        The moments, from 0, before which everything waits at a barrier.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def turns(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) 
     Raises
     ------
     ArgumentError
-        Without a moment, for rows that differ in length, or a barrier that stands outside them.
+        Without any moment; for rows of different lengths; for a barrier outside them.
 
     Examples
     --------
@@ -39,11 +39,11 @@ def turns(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) 
     """
     lengths = {len(moments) for moments in rows.values()}
     if len(lengths) != 1 or 0 in lengths:
-        message = f"turns: rows have a text for each moment, as many in each; got {sorted(lengths)}."
+        message = f"turns: each row has an entry for every moment; got rows of length {sorted(lengths)}."
         raise ArgumentError(message)
     (count,) = lengths
     if wrong := [moment for moment in barriers if not 0 < moment < count]:
-        raise ArgumentError(f"turns: a barrier stands between two of the {count} moments; got {wrong[0]}.")
+        raise ArgumentError(f"turns: a barrier is between two of the {count} moments; got {wrong[0]}.")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDE * (count + 0.8), _HIGH * len(rows)))

@@ -1,4 +1,4 @@
-"""The picture of a dispatch: threads in the middle, what they read above, what they write below."""
+"""The diagram of a dispatch: threads in the middle, what they read above, what they write below."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GROUPS = ("#0d9488", "#7c3aed", "#db2777", "#65a30d")
 
 @dataclass(frozen=True, slots=True)
 class AccessDiagram:
-    """A drawing with its twin in words.
+    """A diagram, and the same in words.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class AccessDiagram:
 
 
 def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
-    """Run a kernel on the size that is drawn, and draw what it did.
+    """Run a kernel at the size to draw, and draw what each thread accessed.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def _svg(puzzle: Puzzle, arrays: dict[str, np.ndarray[Any, Any]], seen: Validati
 
 
 def _cells(count: int, shape: tuple[int, ...]) -> list[tuple[float, float]]:
-    """Give each element's place and width; a matrix's rows stand apart."""
+    """Return each element's position and width; there are gaps between a matrix's rows."""
     columns = shape[-1] if len(shape) > 1 else count
     gaps = max(count // max(columns, 1) - 1, 0)
     room = _WIDTH - _LEFT - 8
@@ -115,7 +115,7 @@ def _cells(count: int, shape: tuple[int, ...]) -> list[tuple[float, float]]:
 
 
 def _grid_groups(launch: Any, count: int, group: int) -> Any:
-    """Give a function from a thread to its threadgroup's colour."""
+    """Return a function from a thread to its threadgroup's colour."""
     grid = launch["grid"]
     size = launch.get("threadgroup")
     if isinstance(grid, tuple) and isinstance(size, tuple):
@@ -165,7 +165,7 @@ def _thread(x: float, y: int, width: float, colour: str, index: int) -> str:
 
 
 def _stray(event: Event, spans: dict[str, Any], rows: dict[str, int]) -> str:
-    """Mark an access beyond the end, at the end it lies behind."""
+    """Mark an access beyond the array, at the end that it exceeds."""
     first, last = spans[event.buffer][0], spans[event.buffer][-1]
     x = last[0] + last[1] + 3 if event.index >= 0 else first[0] - 12
     x = min(x, _WIDTH - 12)

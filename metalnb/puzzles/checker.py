@@ -1,4 +1,4 @@
-"""Tell whether a kernel solves its puzzle, and if not, what went wrong, in a learner's terms."""
+"""Checking whether a kernel solves its puzzle, and explaining in a learner's terms what went wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .simdgroup_order import turned
 
 __all__ = ["Verdict", "check_kernel"]
 
-_GUARD = 64  # elements before and after each array, so that a wrong index spoils nothing
+_GUARD = 64  # elements before and after each array, so that a wrong index does no harm
 _UNWRITTEN = {"f": 0x7FC0BEEF, "u": 0xBADC0DE5, "i": 0xBADC0DE5}
 _SHOWN = 6
 _WRAPPED = 1 << 31  # an unsigned index from here on has wrapped
@@ -33,7 +33,7 @@ class Verdict:
     puzzle : str
     passed : bool
     message : str
-        What is wrong, where, and what to look at; or that all is right.
+        What is wrong, where, and what to look at; or that everything is right.
     """
 
     puzzle: str
@@ -55,7 +55,7 @@ class Verdict:
 
 
 def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Verdict:
-    """Run a kernel on the puzzle's sizes with fresh random inputs; stop at the first that is wrong."""
+    """Run a kernel on the puzzle's sizes with new random inputs; stop at the first wrong result."""
     rng = np.random.default_rng(seed)
     drawn = (Case("", n, puzzle.given(rng, n)) for n in puzzle.sizes)
     for case in (*drawn, *puzzle.cases):
@@ -75,7 +75,7 @@ def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Ver
 
 
 def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
-    """Give what is wrong when the SIMD-groups of the only threadgroup run in the other order, or nothing."""
+    """Return what is wrong when the SIMD-groups of the only threadgroup run in reverse order; else an empty string."""
     launch = puzzle.launch(case.n)
     threads = launch.get("threadgroup")
     twin = turned(kernel, threads) if isinstance(threads, int) and launch["grid"] == threads else None
@@ -99,7 +99,7 @@ def _size(case: Case) -> str:
 
 
 def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> str:
-    """Give what is wrong at one size, or nothing."""
+    """Return what is wrong at one size; else an empty string."""
     right = np.asarray(puzzle.spec(**inputs))
     missing = [p.name for p in kernel.signature.buffers if p.name not in inputs and p.name != puzzle.out]
     if missing:
@@ -122,12 +122,12 @@ def _named(kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fill(puzzle: Puzzle) -> np.uint32:
-    """Give the bits that stand in an output before the kernel runs: what no kernel writes by chance."""
+    """Return the bits of an output before the kernel runs: a value that no kernel writes by chance."""
     return np.uint32(0 if puzzle.zeroed else _UNWRITTEN[np.dtype(puzzle.dtype).kind])
 
 
 def _between_guards(shape: tuple[int, ...], puzzle: Puzzle) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Make an output as it stands before the kernel runs, in memory that has room before and after it; give both."""
+    """Return memory with room before and after an output, and the output inside, as before the kernel runs."""
     count = int(np.prod(shape))
     memory = np.full(count + 2 * _GUARD, _fill(puzzle), np.uint32).view(puzzle.dtype)
     return memory, memory[_GUARD : _GUARD + count].reshape(shape)
@@ -158,7 +158,7 @@ def _threads(launch: Mapping[str, Any]) -> str:
 def _guarded(
     kernel: Kernel, puzzle: Puzzle, inputs: dict[str, Any], shape: tuple[int, ...], launch: Mapping[str, Any]
 ) -> tuple[np.ndarray[Any, Any], str]:
-    """Run the kernel itself, its output between guards; give what it wrote, and whether a guard was touched."""
+    """Run the kernel itself with guards around its output; return the output, and a message if a guard was touched."""
     memory, out = _between_guards(shape, puzzle)
     count = out.size
     kernel(**_named(kernel, {**inputs, puzzle.out: out}), **launch)
@@ -195,7 +195,7 @@ def _compare(puzzle: Puzzle, made: np.ndarray[Any, Any], right: np.ndarray[Any, 
 
 
 def _twice(puzzle: Puzzle, events: list[Event]) -> str:
-    """Tell of an element that two threads wrote: whichever came last won, and that is chance."""
+    """Return a message about an element that two threads wrote: which write comes last is chance."""
     if not puzzle.once:
         return ""
     writers: dict[int, set[int]] = {}

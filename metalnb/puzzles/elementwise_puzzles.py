@@ -1,4 +1,4 @@
-"""Puzzles 1 to 8: one thread an element, guards, two dimensions, threadgroups."""
+"""Puzzles 1 to 8: one thread per element, guards, two dimensions, threadgroups."""
 
 from __future__ import annotations
 

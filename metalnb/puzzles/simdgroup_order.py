@@ -1,8 +1,8 @@
-"""The same kernel, its SIMD-groups met in the other order: what a missing barrier leaves to chance.
+"""The same kernel with its SIMD-groups in reverse order, which exposes a missing barrier.
 
 A CPU runs the SIMD-groups of a threadgroup one after the other, the first one first, up to the next barrier. A kernel
-that lacks a barrier can be right in just that order, always, and wrong on a GPU, now and then. In the twin made here
-the SIMD-group that runs first holds the last threads.
+that lacks a barrier can always be right in that order, and sometimes be wrong on a GPU. In the twin made here the
+SIMD-group that runs first holds the last threads.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from metalnb.validation import twin_of
 __all__ = ["turned"]
 
 _LANES = 32
-# What stays true of a thread when SIMD-groups change places; with any other input the twin would be another kernel.
+# The inputs that stay the same when SIMD-groups change places; with any other the twin would be a different kernel.
 _KEPT = {"thread_index_in_simdgroup", "threads_per_simdgroup", "threads_per_threadgroup", "threads_per_grid"}
 _PLACE = "thread_position_in_threadgroup"
 _HEAD = r"\bvoid\s+{name}\s*\(.*?\b(?:uint|ushort)\s+(\w+)\s*\[\[\s*{place}\s*\]\][^{{]*\{{"
 
 
 def turned(kernel: Kernel, threadgroup: int) -> Kernel | None:
-    """Make the twin, for one threadgroup of a number of threads; None where there is none."""
+    """Return the twin for one threadgroup of a number of threads; None if there is none."""
     inputs = {i.attribute for i in kernel.signature.inputs}
     if threadgroup <= _LANES or threadgroup % _LANES or inputs - _KEPT != {_PLACE}:
         return None

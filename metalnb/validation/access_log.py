@@ -1,19 +1,19 @@
-"""The memory that the watched buffers write into: its layout, and what stands there afterwards.
+"""The memory that the watched buffers write to: its layout, and how it is read afterwards.
 
-In words of uint32, as ``watched.h`` has it too::
+The layout in words of uint32, which ``watched.h`` shares::
 
-    0         how many events wanted a place in the log
-    2, 3      what atomics beyond an end are given instead
-    16        the log: 3 words an event, the thread, the index, and what it did:
+    0         the number of events that asked for a place in the log
+    2, 3      the target of atomics beyond an end
+    16        the log: 3 words per event, the thread, the index, and what it did:
               buffer (4 bits up) | before the start (8) | beyond the end (4) | written (2)
     then for each buffer
       0, 2, 4   its reads, its writes, the accesses beyond its end: 64 bits each
-      6         how many of the latter wanted a place
+      6         the number of the latter that asked for a place
       16        the first of them, as in the log
-      then      of what may be written, four words an element: the last thread that wrote it and the first,
-                the last that read it and the first; last + 1 and ~first, so that 0 says none
+      then      for a writable buffer four words per element: the last thread that wrote it and the first,
+                the last that read it and the first; stored as last + 1 and ~first, so that 0 means none
 
-The log may be full. What a verdict rests on stands in the rest, whose size does not depend on the number of threads.
+The log may be full. A verdict uses only the rest, whose size does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from .access_report import Log, Meetings
 
 __all__ = ["AccessLog"]
 
-_EVENTS = 1 << 20  # that are kept
-_STRAYS = 1 << 14  # accesses beyond one buffer's end that are kept
+_EVENTS = 1 << 20  # kept
+_STRAYS = 1 << 14  # accesses beyond one buffer's end, kept
 _LOG, _OWN = 16, 16  # words
-_UNIT = 16  # words, by which the device is told places
+_UNIT = 16  # words: the unit of the positions passed to the device
 _NONE = (1 << 32) - 1
 
 
 class AccessLog:
-    """The memory for one dispatch.
+    """The log of one dispatch.
 
     Parameters
     ----------
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     buffers : sequence of (int, bool)
-        Of each one watched, the elements, and whether each of them is to be watched: 16 B each.
+        For each watched buffer the number of elements, and whether to record each element (16 B per element).
 
     Attributes
     ----------
     words, sizes : numpy.ndarray
-        What the twin is given: uint32, the memory and its layout.
+        The arguments of the twin: uint32, the memory and its layout.
     """
 
     def __init__(self, grid: Grid, threadgroup: Grid, buffers: Sequence[tuple[int, bool]]) -> None:
@@ -69,29 +69,29 @@ class AccessLog:
 
     @property
     def log(self) -> Log:
-        """The accesses within the arrays that found a place: (n, 3), by the thread's linear position in the grid."""
+        """The recorded accesses within the arrays: (n, 3), with the thread's linear position in the grid."""
         return self._events(_LOG, min(int(self.words[0]), self._kept[0]))
 
     @property
     def strays(self) -> Log:
-        """The accesses beyond an end that found a place, as in the log."""
+        """The recorded accesses beyond an end, as in the log."""
         found = [self._events(s + _OWN, min(int(self.words[s + 6]), self._kept[1])) for s, _ in self._starts]
         return np.concatenate([np.zeros((0, 3), np.uint32), *found])
 
     def counts(self, place: int) -> tuple[int, int, int]:
-        """Give how many reads a buffer has had, how many writes, and how many accesses beyond its end."""
+        """Return the number of a buffer's reads, of its writes, and of the accesses beyond its end."""
         start, _ = self._starts[place]
         low_high = self.words[start : start + 6].astype(np.uint64).reshape(3, 2)
         reads, writes, beyond = (int(low) + (int(high) << 32) for low, high in low_high)
         return reads, writes, beyond
 
     def unwritten(self, place: int) -> list[int]:
-        """Give the elements of a buffer that no thread wrote."""
+        """Return the elements of a buffer that no thread wrote."""
         found: list[int] = np.flatnonzero(self._table(place)[:, 0] == 0).tolist()
         return found
 
     def meetings(self, place: int) -> Meetings:
-        """Give the elements of a buffer that one thread wrote and another one touched."""
+        """Return the elements of a buffer that one thread wrote and another one accessed."""
         table = self._table(place)
         last = np.maximum(table[:, 0], table[:, 2]) - np.uint32(1)
         first = ~np.maximum(table[:, 1], table[:, 3])
@@ -113,7 +113,7 @@ class AccessLog:
         return rows
 
     def _linear(self, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Give the linear positions in the grid of threads that are numbered threadgroup by threadgroup."""
+        """Return the linear positions in the grid of threads that are numbered threadgroup by threadgroup."""
         group, within = np.divmod(numbers.astype(np.int64), math.prod(self._threadgroup))
         position = np.zeros(numbers.shape, np.int64)
         stride = 1
@@ -126,5 +126,5 @@ class AccessLog:
 
 
 def _whole(words: int) -> int:
-    """Round up to what a place can be told by."""
+    """Round up to a whole unit."""
     return -(-words // _UNIT) * _UNIT

@@ -1,4 +1,4 @@
-"""What a watched dispatch did, as data, and what is wrong with it."""
+"""The record of a watched dispatch: what it did, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Event:
         The parameter's name.
     written : bool
     beyond : bool
-        Outside the array: it was not made.
+        Outside the array; the access was not performed.
     index : int
         In elements of the parameter's type.
     """
@@ -49,11 +49,12 @@ class Conflict:
     buffer : str
     index : int
     writers, readers : tuple of int
-        Threads, by their linear position in the grid. Who writes and reads stands in both. Where the log has not all
-        accesses these are some of them: the first and the last of each, threadgroup by threadgroup, and those logged.
+        Threads, by their linear position in the grid. A thread that writes and reads is in both. If the log does not
+        contain all accesses, these are some of them: those logged, and the first and the last of each kind, threadgroup
+        by threadgroup.
     across : bool
-        True when they are of different threadgroups: no barrier can order them (MSL 6.9.1). Within one
-        threadgroup the kernel is right if a ``threadgroup_barrier(mem_flags::mem_device)`` lies between.
+        True when they are in different threadgroups, which no barrier can order (MSL 6.9.1). Within one threadgroup the
+        kernel is correct if a ``threadgroup_barrier(mem_flags::mem_device)`` separates them.
     """
 
     buffer: str
@@ -74,7 +75,7 @@ class WatchedBuffer:
         Elements.
     writable : bool
     atomic : bool
-        Threads may meet at its elements. Each atomic operation counts as a write.
+        Several threads may access one element. Each atomic operation counts as a write.
     reads, writes : int
         The accesses within it.
     beyond : int
@@ -92,7 +93,7 @@ class WatchedBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Meetings:
-    """The elements of a buffer that one thread writes and another one touches: k of them.
+    """The k elements of a buffer that one thread writes and another one accesses.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class Meetings:
     writers, readers : numpy.ndarray
         int64, (k, 2): the last thread and the first, threadgroup by threadgroup; -1 for none.
     across : numpy.ndarray
-        bool, (k,): they are of different threadgroups.
+        bool, (k,): they are in different threadgroups.
     """
 
     index: np.ndarray[Any, np.dtype[np.int64]]
@@ -110,7 +111,7 @@ class Meetings:
     across: np.ndarray[Any, np.dtype[np.bool]]
 
     def of(self, chosen: Any) -> Meetings:
-        """Give some of them."""
+        """Return some of them."""
         return Meetings(self.index[chosen], self.writers[chosen], self.readers[chosen], self.across[chosen])
 
 
@@ -124,20 +125,20 @@ class Validation(Rendered):
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     buffers : tuple of WatchedBuffer
-        Those watched, in the order of the signature.
+        The watched buffers, in the order of the signature.
     unwatched : tuple of str
-        Arrays that were not: those in constant memory, ``volatile`` ones, and atomics not used by indices alone.
+        The other arrays: those in constant memory, ``volatile`` ones, and atomics that are not only indexed.
     spoiled : tuple of str
-        Those of them beside which something was written, by a thread that is not known. Seen only where the device
-        works on Python's own memory: on engine ``cpu``.
+        The unwatched arrays beside which an unknown thread wrote something. Detected only if the device works on
+        Python's own memory: on engine ``cpu``.
     unwritten : dict of str to list of int
-        The elements of each writable buffer that no thread wrote; of atomics none is expected to.
+        The elements of each writable buffer that no thread wrote; atomics are left out.
     met : dict of str to Meetings
-        The elements of each writable buffer, atomics aside, that one thread writes and another one touches.
+        The elements of each writable buffer, except atomics, that one thread writes and another one accesses.
     log : numpy.ndarray
         uint32, (n, 3): thread, index, and what it did (see access_log.py). Accesses within the arrays; it may be full.
     strays : numpy.ndarray
-        As the log, accesses beyond an end: the first of each buffer.
+        Like the log, for the accesses beyond an end: the first ones of each buffer.
     """
 
     kernel: str
@@ -153,20 +154,20 @@ class Validation(Rendered):
 
     @functools.cached_property
     def events(self) -> list[Event]:
-        """Every access that was kept, in no order in particular: all of them unless some were missed."""
+        """Every recorded access, in no particular order: all of them unless some were missed."""
         return [self._event(row) for rows in (self.log, self.strays) for row in rows.tolist()]
 
     @functools.cached_property
     def beyond(self) -> list[Event]:
-        """The accesses outside an array, by thread. They were not made; a read of them gave 0.
+        """The accesses outside an array, by thread. They were not performed; a read returned 0.
 
-        Of more than 16,384 outside one array these are some: ``buffers`` has their number.
+        If one array had more than 16,384 of them, only some are listed: ``buffers`` has their number.
         """
         return sorted({self._event(row) for row in self.strays.tolist()}, key=lambda e: (e.thread, e.buffer, e.index))
 
     @functools.cached_property
     def conflicts(self) -> list[Conflict]:
-        """The elements that one thread writes and another touches, those across threadgroups first."""
+        """The elements that one thread writes and another accesses, those across threadgroups first."""
         return [
             c
             for across in (True, False)
@@ -176,17 +177,17 @@ class Validation(Rendered):
 
     @property
     def accesses(self) -> int:
-        """How many accesses there were."""
+        """The number of accesses."""
         return sum(b.reads + b.writes + b.beyond for b in self.buffers)
 
     @property
     def missed(self) -> int:
-        """How many of them found no place in the log: they are counted and judged, but are no events."""
+        """The number of accesses that the log had no room for: counted and judged, but not among the events."""
         return self.accesses - len(self.log) - len(self.strays)
 
     @property
     def ok(self) -> bool:
-        """True when nothing lay beyond an end, and no two threadgroups met at one element."""
+        """True when no access was beyond an end, and no two threadgroups conflict at an element."""
         met = any(bool(m.across.any()) for m in self.met.values())
         return not (met or self.spoiled or any(b.beyond for b in self.buffers))
 
@@ -196,7 +197,7 @@ class Validation(Rendered):
         return found.writes if written else found.reads
 
     def conflicts_of(self, buffer: str, met: Meetings) -> list[Conflict]:
-        """Name the threads of some of a buffer's meetings, as far as they are known."""
+        """Return some of a buffer's conflicts with their threads, as far as these are known."""
         writers = self._threads(buffer, met.index, met.writers, written=True)
         readers = self._threads(buffer, met.index, met.readers, written=False)
         rows = zip(met.index.tolist(), writers, readers, met.across.tolist(), strict=True)
@@ -205,7 +206,7 @@ class Validation(Rendered):
     def _threads(
         self, buffer: str, index: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], *, written: bool
     ) -> list[tuple[int, ...]]:
-        """Give the threads that wrote or read each of some elements: those logged, and the first and last."""
+        """Return the threads that wrote or read each of some elements: those logged, and the first and last."""
         place = [b.name for b in self.buffers].index(buffer)
         logged = self.log[self.log[:, 2] == place << 4 | written << 1]
         logged = logged[np.isin(logged[:, 1], index)]

@@ -1,4 +1,4 @@
-"""A validation in words, and as HTML that says the same."""
+"""A validation as text, and as HTML with the same content."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .access_report import Event, Validation, WatchedBuffer
 
 __all__ = ["findings", "html", "text"]
 
-_MOST = 4  # of a kind that are told one by one
-_ACROSS = "and those are of different threadgroups: nothing orders them. Use an atomic, or a place for each."
-_WITHIN = "all of one threadgroup: right only where a threadgroup_barrier lies between. Else use an atomic."
+_MOST = 4  # findings of a kind that are listed one by one
+_ACROSS = "and they are in different threadgroups: nothing orders them. Use an atomic, or an element for each."
+_WITHIN = "all in one threadgroup: correct only with a threadgroup_barrier between them. Else use an atomic."
 _UNWATCHED = "Not watched: {} (constant memory, volatile, or not used by indices alone)."
 _CSS = (
     ".metalnb .metalnb-finding{border-left:3px solid #d08a2a;padding:1px 8px;margin:4px 12px}"
@@ -24,32 +24,32 @@ _CSS = (
 
 
 def text(seen: Validation) -> str:
-    """Write it in lines."""
+    """Render a validation for a terminal."""
     wide = max((len(b.name) for b in seen.buffers), default=0)
     rows = [f"  {b.name:{wide}}  {', '.join(_counts(b))}" for b in seen.buffers]
     return "\n".join([_head(seen), *rows, *(findings(seen) or [_well(seen)]), *_missed(seen)])
 
 
 def html(seen: Validation) -> str:
-    """Write it for a notebook."""
+    """Render a validation for a notebook."""
     name, rest = _head(seen).split(":", 1)
     head = f'<div class="metalnb-head"><code><b>{escape(name)}</b></code> <span class="metalnb-doc">{rest}</span></div>'
     rows = "".join(
         f"<tr><td><code>{escape(b.name)}</code></td><td>{escape(', '.join(_counts(b)))}</td></tr>" for b in seen.buffers
     )
-    told = "".join(f'<div class="metalnb-finding">{escape(line)}</div>' for line in findings(seen))
+    listed = "".join(f'<div class="metalnb-finding">{escape(line)}</div>' for line in findings(seen))
     well = f'<div class="metalnb-well">{escape(_well(seen))}</div>'
     missed = "".join(f'<div class="metalnb-well">{escape(line)}</div>' for line in _missed(seen))
-    return framed(f"{head}<table>{rows}</table>{told or well}{missed}", _CSS)
+    return framed(f"{head}<table>{rows}</table>{listed or well}{missed}", _CSS)
 
 
 def findings(seen: Validation) -> list[str]:
-    """Say what is wrong, or may be, the worst first: a sentence each."""
+    """Return what is wrong, or may be, the worst first: a sentence each."""
     return [
         *_strays(seen),
         *_meetings(seen, _ACROSS, across=True),
         *_meetings(seen, _WITHIN, across=False),
-        *(f"{name}: something was written beside it, by a thread that is not known." for name in seen.spoiled),
+        *(f"{name}: something was written beside it, by an unknown thread." for name in seen.spoiled),
         *_unwritten(seen),
         *([_UNWATCHED.format(", ".join(seen.unwatched))] if seen.unwatched else []),
     ]
@@ -73,20 +73,20 @@ def _well(seen: Validation) -> str:
 
 
 def _missed(seen: Validation) -> list[str]:
-    """Say of a log that was full what is partial."""
+    """Return what is incomplete because the log was full."""
     if not seen.missed:
         return []
-    told = f"All {seen.accesses:,} accesses are counted and judged, but {seen.missed:,} are not in .events"
-    some = ", and the threads named may not be all" if any(m.index.size for m in seen.met.values()) else ""
-    return [f"{told}{some}: take a smaller grid to see each."]
+    counted = f"All {seen.accesses:,} accesses are counted and judged, but {seen.missed:,} are not in .events"
+    some = ", and more threads may be involved than those named" if any(m.index.size for m in seen.met.values()) else ""
+    return [f"{counted}{some}: use a smaller grid to see each."]
 
 
 def _strays(seen: Validation) -> list[str]:
     sizes = {b.name: b.size for b in seen.buffers}
     all_kept = sum(b.beyond for b in seen.buffers) == len(seen.strays)
     more = (len(seen.beyond) if all_kept else sum(b.beyond for b in seen.buffers)) - _MOST
-    told = [_beyond(e, sizes[e.buffer]) for e in seen.beyond[:_MOST]]
-    return [*told, f"… and {more:,} more accesses beyond an end."] if more > 0 else told
+    listed = [_beyond(e, sizes[e.buffer]) for e in seen.beyond[:_MOST]]
+    return [*listed, f"… and {more:,} more accesses beyond an end."] if more > 0 else listed
 
 
 def _beyond(event: Event, size: int) -> str:
@@ -98,7 +98,7 @@ def _beyond(event: Event, size: int) -> str:
 
 
 def _meetings(seen: Validation, what_then: str, *, across: bool) -> Iterator[str]:
-    """Tell of each buffer's conflicts, the first for all."""
+    """Yield a sentence for each buffer with conflicts, about the first of them."""
     for name, met in seen.met.items():
         own = np.flatnonzero(met.across == across)
         if not own.size:

@@ -4,7 +4,7 @@ What grows with the grid is recognised by its length: an axis or a whole number 
 product of its extents, is a small multiple of it, or is longer by a border. Nothing else changes.
 
 The arrays of a smaller problem keep as much memory as the original ones. So a kernel that gets a length in a way that
-is not seen here (in a bit field, say) still reads its own memory. A larger problem is offered only if every array grows.
+is not seen here (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.
 """
 
 from __future__ import annotations
