@@ -5,6 +5,7 @@ imported by name at run time (the lazy names of ``metalnb/__init__.py``) stands 
 """
 
 import ast
+import graphlib
 import importlib
 import os
 from pathlib import Path
@@ -31,6 +32,8 @@ LAYERS = (
     ("magics",),
     ("__init__", "__main__", "doctor"),
 )
+# Between the modules of these no circle of imports exists, be it at call time or for types only.
+ACYCLIC = ("rendering", "display", "highlight", "descriptions", "timing", "validation", "widgets", "puzzles", "drawing")
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
@@ -101,6 +104,13 @@ def write_package(root: Path, **sources: str) -> dict[str, Path]:
 
 def test_no_import_climbs() -> None:
     assert upward(modules(ROOT / "metalnb")) == []
+
+
+def test_the_rooms_that_show_things_have_no_circle() -> None:
+    known = modules(ROOT / "metalnb")
+    here = {name for name in known if name.split(".")[0] in ACYCLIC}
+    graph = {name: imported(name, ast.parse(known[name].read_text("utf-8")), known) & here for name in here}
+    graphlib.TopologicalSorter(graph).prepare()  # raises a CycleError that names the circle
 
 
 def test_every_module_has_a_layer() -> None:

@@ -147,7 +147,7 @@ def test_threads_that_meet_at_an_element_are_told_by_their_threadgroups(program:
     assert {c.across for c in together.conflicts} == {False}
     assert len(together.conflicts) == 64
     assert together.ok
-    assert "right only where a threadgroup_barrier lies between. Else use an atomic." in repr(together)
+    assert "correct only with a threadgroup_barrier between them. Else use an atomic." in repr(together)
     assert "Likewise 63 more of its elements." in repr(together)
 
 
@@ -242,7 +242,7 @@ def test_two_threads_at_one_element_are_found_whatever_the_size(program: mnb.Pro
     assert (conflict.across, seen.ok, seen.unwritten) == (True, False, {"o": [n - 1]})
     told = f"o[{start - 1}] is written by threads {start - 1}, {start}, and they are in different threadgroups"
     assert told in repr(seen)
-    assert "and the threads named may not be all: use a smaller grid" in repr(seen)
+    assert "and more threads may be involved than those named: use a smaller grid" in repr(seen)
     within = mnb.validate(program.late, np.zeros(n, np.float32), threadgroup=128, **{"from": start + 1})
     assert ([c.across for c in within.conflicts], within.ok) == ([False], True)
     looked = mnb.validate(program.looked, np.zeros(n, np.float32))

@@ -143,8 +143,8 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
 def _key(engine: Engine) -> str:
     caps = engine.caps
     versions = repr(sorted(caps.versions.items()))
-    texts = [p.source for p in (*PROBES, *ARITHMETIC)]
-    return cache.digest(str(_FORM), engine.name, caps.device, machine_name(), versions, *texts)
+    sources = [p.source for p in (*PROBES, *ARITHMETIC)]
+    return cache.digest(str(_FORM), engine.name, caps.device, machine_name(), versions, *sources)
 
 
 def _measured(engine: Engine) -> Limits:

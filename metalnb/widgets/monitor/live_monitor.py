@@ -53,7 +53,7 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
 
 
 class Monitor(DispatchRecorder, Live):
-    """A recorder as a widget: a table of the kernels that ran, with buttons to stop, to clear and to save."""
+    """A `DispatchRecorder` as a widget: a table of the kernels that ran, with buttons to stop, to clear and to save."""
 
     def __init__(self, engine: engines.Engine, found: Limits, keep: int) -> None:
         Live.__init__(self)

@@ -104,9 +104,9 @@ def _share(seen: DispatchRecord) -> str:
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     left = {"kernel", "latest", "times", "of the limit"}
 
-    def row(tag: str, texts: Sequence[str]) -> str:
+    def row(tag: str, cells: Sequence[str]) -> str:
         kinds = ("" if n in left else ' class="metalnb-num"' for n in names)
-        return "<tr>" + "".join(f"<{tag}{kind}>{t}</{tag}>" for kind, t in zip(kinds, texts, strict=True)) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}{kind}>{t}</{tag}>" for kind, t in zip(kinds, cells, strict=True)) + "</tr>"
 
     body = "".join(row("td", r) for r in rows)
     return f"<table><thead>{row('th', names)}</thead><tbody>{body}</tbody></table>"

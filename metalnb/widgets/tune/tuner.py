@@ -67,7 +67,7 @@ def tune(
 
 
 class Tuner(Sweep, Live):
-    """A sweep as a widget: a progress bar, a heat map of the configurations, and a button that applies the best."""
+    """A `Sweep` as a widget: a progress bar, a heat map of the configurations, and a button that applies the best."""
 
     def __init__(self, call: BoundCall, trials: list[Trial], *, check: bool) -> None:
         Sweep.__init__(self, call, trials, check=check)
