@@ -64,8 +64,8 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
     _part(axes, shift + left, shift + top, columns, rows, COLOURS[3], 1)
     down, across, along = _span(top, rows), _span(left, columns), _span(first, depth)
     held = f"rows {down}, columns {along} of A and rows {along}, columns {across} of B"
-    told = f"makes rows {down}, columns {across} of C\nstep {step + 1} of {size // depth} holds {held}"
-    return Picture(png(figure), told)
+    text = f"makes rows {down}, columns {across} of C\nstep {step + 1} of {size // depth} holds {held}"
+    return Picture(png(figure), text)
 
 
 def _span(first: int, count: int) -> str:

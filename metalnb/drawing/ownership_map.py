@@ -49,5 +49,5 @@ def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
     names = [f"row {r}" for r in range(len(table))]
     figure, axes = sheet(names, table.shape[1], pitch=1)
     cells(axes, colours, labels, pitch=1)
-    told = [f"{name}: {word}s {' '.join(at or '–' for at in row)}" for name, row in zip(names, labels, strict=True)]
-    return Picture(png(figure), "\n".join(told))
+    lines = [f"{name}: {word}s {' '.join(at or '–' for at in row)}" for name, row in zip(names, labels, strict=True)]
+    return Picture(png(figure), "\n".join(lines))

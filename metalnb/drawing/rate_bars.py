@@ -45,14 +45,14 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
         raise ArgumentError(f"ladder: needs rates above 0 and a limit above 0; got {dict(rates)}, {limit}.")
     from matplotlib.figure import Figure
 
-    told = {name: f"{rate(value, unit)}, {percent(value / limit)} of the limit" for name, value in rates.items()}
+    labels = {name: f"{rate(value, unit)}, {percent(value / limit)} of the limit" for name, value in rates.items()}
     low, right = min(*rates.values(), limit) / 3, 1.2 * max(*rates.values(), limit)
     marked = max(rates, key=rates.__getitem__) if best else list(rates)[-1]
     figure = Figure(figsize=(8.2, 0.5 + INCHES * len(rates)), layout="constrained")
     axes = figure.subplots()
     for place, (name, value) in enumerate(rates.items()):
         axes.barh(place, value - low, left=low, height=0.62, color=COLOURS[3 if name == marked else 4])
-        axes.text(right, place, told[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
+        axes.text(right, place, labels[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
     axes.axvline(limit, color=INK, linestyle="--", linewidth=1)
     axes.set(xscale="log", xlim=(low, right * 6), ylim=(len(rates) - 0.4, -0.6), yticks=range(len(rates)))
     axes.set_yticklabels(list(rates), color=INK, fontsize=9)
@@ -64,5 +64,5 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     axes.grid(axis="x", which="major", color=INK, alpha=0.25)
     axes.set_axisbelow(True)
     axes.spines[:].set_visible(False)
-    width = max(map(len, told))
-    return Picture(png(figure), "\n".join(f"{name:{width}}  {value}" for name, value in told.items()))
+    width = max(map(len, labels))
+    return Picture(png(figure), "\n".join(f"{name:{width}}  {value}" for name, value in labels.items()))

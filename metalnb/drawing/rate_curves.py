@@ -121,8 +121,8 @@ def _told(lines: Any, limits: Any, marks: Any, unit: str, *, sizes: bool) -> lis
         return ", ".join(f"{_figure(y, unit)} at {_place(x, sizes=sizes)}" for x, y in sorted(points.items()))
 
     every = {**lines, **limits}
-    told = [f"{name}: {series(v) if isinstance(v, Mapping) else _figure(v, unit)}" for name, v in every.items()]
-    return told + [f"{name}: at {_place(x, sizes=sizes)}" for name, x in marks.items()]
+    shown = [f"{name}: {series(v) if isinstance(v, Mapping) else _figure(v, unit)}" for name, v in every.items()]
+    return shown + [f"{name}: at {_place(x, sizes=sizes)}" for name, x in marks.items()]
 
 
 def _figure(value: float, unit: str) -> str:

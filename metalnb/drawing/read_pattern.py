@@ -63,8 +63,8 @@ def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", l
     figure, axes = sheet(names, count, pitch=1)
     cells(axes, colours, labels, pitch=1)
     who = f"{word}s 0 to {threads - 1}"
-    told = [f"{name}: {who} read elements {_words(row)}" for name, row in zip(names, table.T, strict=True)]
-    return Picture(png(figure), "\n".join(told))
+    lines = [f"{name}: {who} read elements {_words(row)}" for name, row in zip(names, table.T, strict=True)]
+    return Picture(png(figure), "\n".join(lines))
 
 
 def _words(row: Any) -> str:

@@ -50,7 +50,7 @@ def turns(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) 
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(-0.8, count), ylim=(len(rows), 0))
     axes.axis("off")
-    told = []
+    lines = []
     for row, (name, moments) in enumerate(rows.items()):
         axes.text(-0.08, row + 0.5, name, color=INK, ha="right", va="center", fontsize=9)
         words: list[str] = []
@@ -59,7 +59,7 @@ def turns(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) 
             if text:
                 axes.barh(row + 0.5, 0.94, left=moment + 0.03, height=0.78, color=colour(row))
                 axes.text(moment + 0.5, row + 0.5, text, color="white", ha="center", va="center", fontsize=9)
-        told.append(f"{name}: {', '.join(words)}")
+        lines.append(f"{name}: {', '.join(words)}")
     for moment in barriers:
         axes.axvline(moment, color=INK, linewidth=2, linestyle=(0, (2, 1)))
-    return Picture(png(figure), "\n".join(told))
+    return Picture(png(figure), "\n".join(lines))

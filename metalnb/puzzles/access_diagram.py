@@ -170,9 +170,9 @@ def _stray(event: Event, spans: dict[str, Any], rows: dict[str, int]) -> str:
     x = last[0] + last[1] + 3 if event.index >= 0 else first[0] - 12
     x = min(x, _WIDTH - 12)
     y = rows[event.buffer]
-    told = f"{event.buffer}[{event.index}]"
+    label = f"{event.buffer}[{event.index}]"
     return (
-        f'<g><title>{told}</title><rect x="{x:.1f}" y="{y}" width="10" height="18" rx="2" fill="{_WRONG}"/></g>'
+        f'<g><title>{label}</title><rect x="{x:.1f}" y="{y}" width="10" height="18" rx="2" fill="{_WRONG}"/></g>'
     )
 
 

@@ -68,10 +68,10 @@ def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Ver
     wrong = _other_order(puzzle, kernel, case)
     if wrong:
         return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {wrong}")
-    told = f"right on {len(puzzle.sizes)} sizes, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}"
+    message = f"right on {len(puzzle.sizes)} sizes, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}"
     if puzzle.cases:
-        told += f", and {len(puzzle.cases)} awkward case{'s' if len(puzzle.cases) > 1 else ''}"
-    return Verdict(puzzle.name, passed=True, message=f"{told}.")
+        message += f", and {len(puzzle.cases)} awkward case{'s' if len(puzzle.cases) > 1 else ''}"
+    return Verdict(puzzle.name, passed=True, message=f"{message}.")
 
 
 def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
@@ -94,8 +94,8 @@ def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
 def _size(case: Case) -> str:
     arrays = {name: a for name, a in case.inputs.items() if isinstance(a, np.ndarray)}
     sizes = [f"{name} of {_count(a.size) if a.ndim == 1 else f'shape {a.shape}'}" for name, a in arrays.items()]
-    told = f"with {' and '.join(sizes)}" if sizes else "at the first size"
-    return f"{told}, {case.told}" if case.told else told
+    message = f"with {' and '.join(sizes)}" if sizes else "at the first size"
+    return f"{message}, {case.description}" if case.description else message
 
 
 def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> str:
@@ -104,8 +104,8 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
     missing = [p.name for p in kernel.signature.buffers if p.name not in inputs and p.name != puzzle.out]
     if missing:
         names = ", ".join([*inputs, puzzle.out])
-        told = f"the kernel has a parameter {missing[0]!r}, but the puzzle gives {names}."
-        return f"{told} Keep the head of the starter cell."
+        message = f"the kernel has a parameter {missing[0]!r}, but the puzzle gives {names}."
+        return f"{message} Keep the head of the starter cell."
     launch = puzzle.launch(n)
     out = _between_guards(right.shape, puzzle)[1]
     seen = watch(kernel.prepare(**_named(kernel, {**inputs, puzzle.out: out}), **launch))
@@ -177,8 +177,8 @@ def _compare(puzzle: Puzzle, made: np.ndarray[Any, Any], right: np.ndarray[Any, 
     if len(unwritten) and not puzzle.zeroed:
         listed = ", ".join(_at(puzzle.out, i) for i in unwritten[:_SHOWN])
         more = f" and {len(unwritten) - _SHOWN} more" if len(unwritten) > _SHOWN else ""
-        told = f"{listed}{more} never written: {len(unwritten)} of {made.size} elements."
-        return f"{told} Which thread should write them?"
+        message = f"{listed}{more} never written: {len(unwritten)} of {made.size} elements."
+        return f"{message} Which thread should write them?"
     if made.dtype.kind == "f":
         close = np.isclose(made, right, rtol=1e-4, atol=1e-5, equal_nan=True)
     else:
@@ -189,9 +189,9 @@ def _compare(puzzle: Puzzle, made: np.ndarray[Any, Any], right: np.ndarray[Any, 
     first = np.argwhere(~close)[0]
     place = tuple(int(i) for i in first)
     wrong = int((~close).sum())
-    told = f"{_at(puzzle.out, first)} is {_number(made[place])}, expected {_number(right[place])}"
-    told += f" ({wrong} of {made.size} elements are wrong)."
-    return f"{told}\n{twice}" if twice else told
+    message = f"{_at(puzzle.out, first)} is {_number(made[place])}, expected {_number(right[place])}"
+    message += f" ({wrong} of {made.size} elements are wrong)."
+    return f"{message}\n{twice}" if twice else message
 
 
 def _twice(puzzle: Puzzle, events: list[Event]) -> str:

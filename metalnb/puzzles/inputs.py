@@ -60,8 +60,8 @@ def values(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"a": rng.integers(0, 16, n).astype(np.uint32)}
 
 
-def _arg_max(told: str, a: np.ndarray[Any, Any]) -> Case:
-    return Case(told, a.size, {"a": a.astype(np.float32), "n": a.size})
+def _arg_max(description: str, a: np.ndarray[Any, Any]) -> Case:
+    return Case(description, a.size, {"a": a.astype(np.float32), "n": a.size})
 
 
 # Random numbers seldom expose a search that starts at 0, or one that takes the last of several equal elements.

@@ -25,7 +25,7 @@ class Case:
 
     Attributes
     ----------
-    told : str
+    description : str
         What is special about them; it continues "with a of 100 elements, …".
     n : int
         The size, for `Puzzle.launch`.
@@ -33,7 +33,7 @@ class Case:
         Arrays and scalars by parameter name, as `Puzzle.given` makes them.
     """
 
-    told: str
+    description: str
     n: int
     inputs: dict[str, Any]
 

@@ -123,8 +123,8 @@ def _failures(failed: Sequence[Trial]) -> str:
         reasons.setdefault(_brief(trial.error), []).append(label(trial))
     if not reasons:
         return ""
-    told = list(reasons.items())[:_LISTED]
-    items = [f"<li>{escape('; '.join(names))}: {escape(reason)}</li>" for reason, names in told]
+    listed = list(reasons.items())[:_LISTED]
+    items = [f"<li>{escape('; '.join(names))}: {escape(reason)}</li>" for reason, names in listed]
     return f'<div class="metalnb-part metalnb-soft">failed<ul class="metalnb-list">{"".join(items)}</ul></div>'
 
 
