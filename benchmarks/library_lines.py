@@ -14,7 +14,7 @@ import numpy as np
 from report import Row, interleaved, median
 
 import metalnb as mnb
-from metalnb.timing.probes import PROBES
+from metalnb.timing.limit_probes import PROBES
 
 __all__ = ["lines"]
 

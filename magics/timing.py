@@ -13,7 +13,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from ..call.kernel import Kernel
 from ..timing.compare import Comparison, compare
 from ..timing.measure import measure
-from ..timing.record import Timing
+from ..timing.records import Timing
 from .calls import Call, evaluated, parsed, split
 from .options import unquoted
 from .session import Session

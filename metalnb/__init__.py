@@ -51,11 +51,11 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .timing.limits import Limits as Limits
     from .timing.limits import limits as limits
     from .timing.measure import measure as measure
-    from .timing.record import Timing as Timing
-    from .timing.record import Traffic as Traffic
+    from .timing.records import Timing as Timing
+    from .timing.records import Traffic as Traffic
     from .timing.roofline import Roofline as Roofline
     from .timing.roofline import roofline as roofline
-    from .validation.record import Validation as Validation
+    from .validation.access_report import Validation as Validation
     from .validation.run import validate as validate
     from .widgets.dashboard import dashboard as dashboard
     from .widgets.explore import explore as explore
@@ -79,9 +79,9 @@ _PUBLIC = {
     "timing.compare": ("Comparison", "compare"),
     "timing.limits": ("Limits", "limits"),
     "timing.measure": ("measure",),
-    "timing.record": ("Timing", "Traffic"),
+    "timing.records": ("Timing", "Traffic"),
     "timing.roofline": ("Roofline", "roofline"),
-    "validation.record": ("Validation",),
+    "validation.access_report": ("Validation",),
     "validation.run": ("validate",),
     "widgets.dashboard": ("dashboard",),
     "widgets.explore": ("explore",),

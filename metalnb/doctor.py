@@ -19,7 +19,7 @@ from .display import nbytes
 from .errors import MetalnbError
 from .program import compile
 
-__all__ = ["Checkup", "Trial", "examine", "write"]
+__all__ = ["Checkup", "EngineTrial", "examine", "write"]
 
 _THREADS = 1_000_003  # no threadgroup divides it
 
@@ -38,7 +38,7 @@ kernel void checkup(device const uint* x, device uint* y, constant uint& a, uint
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class EngineTrial:
     """One engine on this machine.
 
     Attributes
@@ -76,7 +76,7 @@ class Checkup:
     cache_bytes, cache_entries : int
     cache_problem : str
         Empty when the folder can be written.
-    trials : tuple of Trial
+    trials : tuple of EngineTrial
     chosen : str
         The engine that a cell runs on when it does not choose; empty when there is none.
     chosen_problem : str
@@ -89,7 +89,7 @@ class Checkup:
     cache_bytes: int
     cache_entries: int
     cache_problem: str
-    trials: tuple[Trial, ...]
+    trials: tuple[EngineTrial, ...]
     chosen: str = ""
     chosen_problem: str = ""
 
@@ -164,17 +164,17 @@ def _cache_problem() -> str:
     return "cannot be written, so every cell is compiled again: set METALNB_CACHE to another folder"
 
 
-def _try(name: str) -> Trial:
-    trial = Trial(name)
+def _try(name: str) -> EngineTrial:
+    trial = EngineTrial(name)
     try:
         caps = engine.named(name).caps
-        trial = Trial(name, caps.device, dict(caps.versions))
+        trial = EngineTrial(name, caps.device, dict(caps.versions))
         return _run(trial)
     except Exception as error:  # noqa: BLE001  (a broken driver may raise anything; the doctor must live to tell)
         return dataclasses.replace(trial, problem=_problem(error))
 
 
-def _run(trial: Trial) -> Trial:
+def _run(trial: EngineTrial) -> EngineTrial:
     x = np.arange(_THREADS, dtype=np.uint32)
     start = time.perf_counter()
     kernel = compile(_KERNEL, engine=trial.name, name="doctor.metal")["checkup"]
@@ -237,7 +237,7 @@ def _ending(found: Checkup, good: Callable[[str], str], bad: Callable[[str], str
     return good(f"Ready: cells run on engine '{found.chosen}'. In a notebook: %load_ext metalnb")
 
 
-def _verdict(trial: Trial) -> str:
+def _verdict(trial: EngineTrial) -> str:
     if not trial.works:
         return trial.problem.replace("\n", "\n    ")
     return (

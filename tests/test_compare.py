@@ -13,7 +13,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.timing import compare as module
-from metalnb.timing import sample
+from metalnb.timing import sampling
 from metalnb.timing.compare import median_interval
 
 SOURCE = """
@@ -31,7 +31,7 @@ kernel void other(device float* y, uint i [[thread_position_in_grid]]) { y[i] = 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_TOTAL", 0.0)
-    monkeypatch.setattr(sample, "BATCH", 0.002)
+    monkeypatch.setattr(sampling, "BATCH", 0.002)
 
 
 @pytest.fixture(scope="module")
@@ -112,19 +112,19 @@ class Scripted:
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "BATCH", 0.010)
-    monkeypatch.setattr(sample, "time", SimpleNamespace(perf_counter=lambda: Scripted.now))
+    monkeypatch.setattr(sampling, "BATCH", 0.010)
+    monkeypatch.setattr(sampling, "time", SimpleNamespace(perf_counter=lambda: Scripted.now))
 
 
 @pytest.mark.usefixtures("scripted")
 def test_a_run_that_was_held_up_does_not_fill_a_batch() -> None:
-    calm, _ = sample.count_for(Scripted(20e-6))
+    calm, _ = sampling.count_for(Scripted(20e-6))
     assert 250 <= calm <= 1000
     for stalls in ([0, 0.03], [0, 0, 0.03], [0, 0.03, 0.03], [0, 0.15]):
-        held_up, lasted = sample.count_for(Scripted(20e-6, stalls))
+        held_up, lasted = sampling.count_for(Scripted(20e-6, stalls))
         assert 250 <= held_up <= 1000
         assert lasted == pytest.approx(20e-6 * held_up)
-    assert sample.count_for(Scripted(0.5)) == (1, pytest.approx(0.5))
+    assert sampling.count_for(Scripted(0.5)) == (1, pytest.approx(0.5))
 
 
 @pytest.mark.usefixtures("scripted")
@@ -162,13 +162,13 @@ def test_kernels_of_one_name_are_told_apart(program: mnb.Program) -> None:
 def test_they_take_turns_and_leave_the_arrays_alone(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     y = np.zeros(64, np.float32)
     seen = []
-    run = sample.DispatchJob.run
+    run = sampling.DispatchJob.run
 
-    def watched(job: sample.DispatchJob, count: int) -> float:
+    def watched(job: sampling.DispatchJob, count: int) -> float:
         seen.append((job.dispatch.kernel.signature.name, y[0]))
         return run(job, count)
 
-    monkeypatch.setattr(sample.DispatchJob, "run", watched)
+    monkeypatch.setattr(sampling.DispatchJob, "run", watched)
     mnb.compare(program.chain.prepare(y, 3), program.other.prepare(y))
     assert [name for name, _ in seen[-6:]] == ["chain", "other", "other", "chain", "chain", "other"]
     assert {value for _, value in seen} == {0}
@@ -202,7 +202,7 @@ def test_the_text_and_the_card_say_the_same() -> None:
     root = ET.fromstring(found._repr_html_())  # noqa: S314  (made here)
     words = " ".join("".join(root.itertext()).split())
     for phrase in ("fast is 2.00 × as fast as <slow> (2.00 to 2.00)", "2.00 ms", "1.00 ms",
-                   "ratio 0.500, 95 % interval 0.500 to 0.500, 15 rounds in turn, device clock"):  # fmt: skip
+                   "ratio 0.500, 95 % interval 0.500 to 0.500, 15 alternating rounds, device clock"):  # fmt: skip
         assert phrase in repr(found)
         assert phrase in words
-    assert "no difference that can be told from noise" in repr(comparison([1e-3] * 15, [1e-3] * 15))
+    assert "no difference beyond noise" in repr(comparison([1e-3] * 15, [1e-3] * 15))

@@ -13,7 +13,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import __main__, doctor, engine
-from metalnb.doctor import Checkup, Trial, examine, write
+from metalnb.doctor import Checkup, EngineTrial, examine, write
 
 ENGINE = engine.current().name  # the one that this machine has
 
@@ -31,7 +31,7 @@ def found() -> Checkup:
     return examine()
 
 
-def checkup(*trials: Trial, **changes: Any) -> Checkup:
+def checkup(*trials: EngineTrial, **changes: Any) -> Checkup:
     parts = {"cache": "/somewhere", "cache_bytes": 0, "cache_entries": 0, "cache_problem": "", **changes}
     return Checkup(versions={"metalnb": "1.0"}, system="Linux x86_64", trials=trials, **parts)
 
@@ -109,8 +109,8 @@ def test_an_engine_chosen_in_vain_is_told() -> None:
 
 
 def test_colours_and_marks() -> None:
-    good = Trial("good", "Device", {"Driver": "Driver 7", "lib": "2"}, works=True)
-    both = checkup(good, Trial("bad", problem="gone"))
+    good = EngineTrial("good", "Device", {"Driver": "Driver 7", "lib": "2"}, works=True)
+    both = checkup(good, EngineTrial("bad", problem="gone"))
     text = write(both, colour=True)
     assert "\x1b[32m✓\x1b[0m \x1b[1mgood\x1b[0m  Device" in text
     assert "\x1b[2mDriver 7 · lib 2\x1b[0m" in text

@@ -117,9 +117,9 @@ def test_turns_tell_who_does_what_when() -> None:
 
 
 @pytest.mark.parametrize(("rows", "barriers", "message"), [
-    ({}, [], "as many in each; got []"),
-    ({"a": []}, [], "as many in each; got [0]"),
-    ({"a": ["x"], "b": ["x", "y"]}, [], "as many in each; got [1, 2]"),
+    ({}, [], "an entry for every moment; got rows of length []"),
+    ({"a": []}, [], "an entry for every moment; got rows of length [0]"),
+    ({"a": ["x"], "b": ["x", "y"]}, [], "an entry for every moment; got rows of length [1, 2]"),
     ({"a": ["x", "y"]}, [2], "between two of the 2 moments; got 2"),
     ({"a": ["x", "y"]}, [0], "between two of the 2 moments; got 0"),
 ])  # fmt: skip

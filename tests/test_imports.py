@@ -5,12 +5,16 @@ imported by name at run time (the lazy names of ``metalnb/__init__.py``) stands 
 """
 
 import ast
+import graphlib
+import importlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import metalnb
+from metalnb.rendering import RENDERERS, Rendered
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -19,7 +23,7 @@ LAYERS = (
     ("errors", "tracebacks", "dtypes", "cache", "library_includes"),
     ("msl",),
     # Functions of the records below; what those above add to it are records too.
-    ("display",),
+    ("rendering", "display"),
     ("engine",),
     ("metalcompute",),
     ("call",),
@@ -33,6 +37,8 @@ LAYERS = (
     ("magics",),
     ("__init__", "__main__", "doctor"),
 )
+# Between the modules of these no circle of imports exists, be it at call time or for types only.
+ACYCLIC = ("rendering", "display", "timing", "validation", "widgets", "puzzles", "drawing")
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
@@ -105,6 +111,13 @@ def test_no_import_climbs() -> None:
     assert upward(modules(ROOT / "metalnb")) == []
 
 
+def test_the_rooms_that_show_things_have_no_circle() -> None:
+    known = modules(ROOT / "metalnb")
+    here = {name for name in known if name.split(".")[0] in ACYCLIC}
+    graph = {name: imported(name, ast.parse(known[name].read_text("utf-8")), known) & here for name in here}
+    graphlib.TopologicalSorter(graph).prepare()  # raises a CycleError that names the circle
+
+
 def test_every_module_has_a_layer() -> None:
     """Add a new module to LAYERS, at the lowest place from which it can reach what it imports."""
     assert {name.split(".")[0] for name in modules(ROOT / "metalnb")} <= RANK.keys()
@@ -159,3 +172,36 @@ def test_imports_along_a_layer_and_downward_are_fine(tmp_path: Path) -> None:
     below = "from .errors import E\nimport numpy"
     known = write_package(tmp_path, dtypes=below, errors="", magics="from . import dtypes")
     assert upward(known) == []
+
+
+# ---- Records and their renderers -------------------------------------------------------------------------------------
+
+
+def found(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(f"metalnb.{module}"), attribute)
+
+
+@pytest.mark.parametrize("record", RENDERERS)
+def test_every_record_has_the_renderers_that_the_table_names(record: str) -> None:
+    assert issubclass(found(record), Rendered)
+    assert {"text/plain", "text/html"} <= RENDERERS[record].keys()
+    assert all(callable(found(function)) for function in RENDERERS[record].values())
+
+
+def test_every_record_that_is_rendered_has_a_row() -> None:
+    bases = {
+        f"{module}.{node.name}"
+        for module, path in modules(ROOT / "metalnb").items()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef) and "Rendered" in [ast.unparse(base) for base in node.bases]
+    }
+    assert bases == RENDERERS.keys()
+
+
+def test_no_record_imports_a_renderer() -> None:
+    known = modules(ROOT / "metalnb")
+    renderers = {function.rpartition(".")[0] for row in RENDERERS.values() for function in row.values()}
+    for record in RENDERERS:
+        module = record.rpartition(".")[0]
+        assert not imported(module, ast.parse(known[module].read_text("utf-8")), known) & renderers

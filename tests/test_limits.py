@@ -12,14 +12,16 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
+import psutil
 import pytest
 
 import metalnb as mnb
 from metalnb import cache
 from metalnb.timing import limits as module
-from metalnb.timing import machine, others
-from metalnb.timing.probes import ARITHMETIC, PROBES
-from metalnb.timing.record import Traffic
+from metalnb.timing import machine, other_processes
+from metalnb.timing.limit_probes import ARITHMETIC, PROBES
+from metalnb.timing.other_processes import OtherProcesses
+from metalnb.timing.records import Traffic
 
 GIVEN = mnb.Limits(
     "cpu", "a <chip>", "a machine", "2026-01-02T03:04:05+00:00", {"driver": "1"}, 50e9, 30e9, 40e9, 45e9, 60e9, 500e9,
@@ -146,26 +148,27 @@ def test_the_text_and_the_card_say_the_same() -> None:
 
 def test_a_busy_machine_is_told_of() -> None:
     busy = replace(GIVEN, others=0.48)
-    said = "other programs took 48 % of the processors meanwhile: measure anew with mnb.limits(again=True)"
+    said = "other programs used 48 % of the processors meanwhile: measure again with mnb.limits(again=True)"
     assert said in repr(busy)
     assert said in busy._repr_html_()
     assert "meanwhile" not in repr(GIVEN) + GIVEN._repr_html_()
 
 
+@pytest.mark.skipif(not psutil.LINUX, reason="reads the ticks as Linux writes them")
 def test_what_others_take_is_read_off_the_ticks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
     stat = tmp_path / "stat"
-    monkeypatch.setattr(others, "_STAT", stat)
-    assert others.Others().share() == 0  # no such file
+    assert OtherProcesses().share() == 0  # no such file
     tick = os.sysconf("SC_CLK_TCK")
     own = [0.0]
-    monkeypatch.setattr(others.time, "process_time", lambda: own[0])
+    monkeypatch.setattr(other_processes.time, "process_time", lambda: own[0])
     stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 …\n".replace("…", "1"))
-    watch = others.Others()
+    load = OtherProcesses()
     own[0] = 1.0  # of ten seconds: 2 user, 1 system, 5 idle, 1 waiting for a disk, 1 stolen; a guest's are the user's
     stat.write_text(f"cpu  {2 * tick} 0 {tick} {5 * tick} {tick} 0 0 {tick} {tick} 0\n")
-    assert watch.share() == pytest.approx(0.3)
+    assert load.share() == pytest.approx(0.3)
     stat.write_text("nonsense\n")
-    assert watch.share() == 0
+    assert load.share() == 0
 
 
 def test_an_engine_that_is_not_here_says_so() -> None:

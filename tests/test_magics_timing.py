@@ -12,7 +12,7 @@ from traitlets.config import Config
 
 import metalnb as mnb
 from metalnb.magics.calls import split
-from metalnb.timing import sample
+from metalnb.timing import sampling
 
 CELL = """%%metal
 kernel void add(device float* x, constant float& a, uint i [[thread_position_in_grid]]) {{ x[i] += {}; }}
@@ -22,8 +22,8 @@ Run = Callable[[str], Any]
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    monkeypatch.setattr(sample, "TOTAL", 0.005)
-    monkeypatch.setattr(sample, "BATCH", 0.001)
+    monkeypatch.setattr(sampling, "TOTAL", 0.005)
+    monkeypatch.setattr(sampling, "BATCH", 0.001)
     shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
     shell.extension_manager.load_extension("metalnb")
     yield shell

@@ -18,7 +18,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine.observation import Observable, Stopwatch, observe
-from metalnb.widgets.monitor_controls import csv_link
+from metalnb.widgets.monitor.monitor_buttons import csv_link
 
 SOURCE = """
 #include <metal_stdlib>
@@ -225,7 +225,7 @@ def test_the_link_holds_the_rows_as_csv(program: mnb.Program) -> None:
     assert row["kernel"] == "saxpy"
     assert float(row["seconds"]) == given["seconds"]
     assert row["grid"] == "1000"
-    assert csv_link([]) == "nothing was seen yet"
+    assert csv_link([]) == "nothing recorded yet"
 
 
 def test_a_dispatch_that_failed_is_counted_as_such(program: mnb.Program) -> None:
@@ -264,7 +264,7 @@ def test_a_burst_is_taken_in_bit_by_bit_and_all_of_it(program: mnb.Program) -> N
     seen = mnb.monitor(keep=20_000).stop()
     launch = (0.0, program.saxpy.binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: 1e-6)
     seen._noted.extend([launch] * 15_000)
-    seen._look(1e-4)
+    seen.look(1e-4)
     assert 0 < seen.total < 15_000, "while cells run, the interpreter is theirs"
     assert not seen.lost
     assert len(seen) == seen.total == 15_000

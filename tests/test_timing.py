@@ -17,10 +17,10 @@ from metal_module import metal_module
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.metal import open_engine
-from metalnb.timing import sample
-from metalnb.timing.record import Traffic, quantile
+from metalnb.timing import sampling
+from metalnb.timing.bottleneck import bottleneck
+from metalnb.timing.records import Traffic
 from metalnb.timing.units import percent, rate, seconds
-from metalnb.timing.verdict import verdict
 
 SOURCE = """
 #include <metal_stdlib>
@@ -52,8 +52,8 @@ GIVEN = mnb.Timing(
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure for a few milliseconds; what is measured does not matter here."""
-    monkeypatch.setattr(sample, "TOTAL", 0.005)
-    monkeypatch.setattr(sample, "BATCH", 0.001)
+    monkeypatch.setattr(sampling, "TOTAL", 0.005)
+    monkeypatch.setattr(sampling, "BATCH", 0.001)
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +82,10 @@ def test_the_figures_are_made_of_the_times() -> None:
 
 def test_quantiles_are_numpys(rng: np.random.Generator) -> None:
     for n in (1, 2, 5, 8):
-        values = rng.random(n).tolist()
-        for part in (0, 0.2, 0.5, 0.8, 1):
-            assert quantile(values, part) == pytest.approx(np.quantile(values, part))
+        timing = replace(GIVEN, seconds=tuple(rng.random(n).tolist()))
+        parts = (timing.best, timing.p20, timing.median, timing.p80)
+        assert parts == pytest.approx(np.quantile(timing.seconds, (0, 0.2, 0.5, 0.8)).tolist())
+        assert {type(part) for part in parts} == {float}  # JSON has no NumPy scalars
 
 
 def test_a_timing_goes_through_json() -> None:
@@ -132,13 +133,13 @@ def test_each_batch_starts_from_the_same_values(program: mnb.Program, monkeypatc
     x, y = arrays(64)
     ready = program.saxpy.prepare(x, y, 1.0)
     seen = []
-    run = sample.DispatchJob.run
+    run = sampling.DispatchJob.run
 
-    def watched(job: sample.DispatchJob, count: int) -> float:
+    def watched(job: sampling.DispatchJob, count: int) -> float:
         seen.append(y.copy())
         return run(job, count)
 
-    monkeypatch.setattr(sample.DispatchJob, "run", watched)
+    monkeypatch.setattr(sampling.DispatchJob, "run", watched)
     mnb.measure(ready)
     assert len(seen) > 8
     assert all((s == 1).all() for s in seen)
@@ -146,14 +147,14 @@ def test_each_batch_starts_from_the_same_values(program: mnb.Program, monkeypatc
 
 def test_arrays_are_put_back_when_it_is_broken_off(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = arrays(64)
-    run = sample.DispatchJob.run
+    run = sampling.DispatchJob.run
 
-    def broken(job: sample.DispatchJob, count: int) -> float:
+    def broken(job: sampling.DispatchJob, count: int) -> float:
         run(job, count)
         assert job.dispatch.arguments[1][1] != 1
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sample.DispatchJob, "run", broken)
+    monkeypatch.setattr(sampling.DispatchJob, "run", broken)
     with pytest.raises(KeyboardInterrupt):
         mnb.measure(program.saxpy, x, y, 1.0)
     assert (y == 1).all()
@@ -196,7 +197,7 @@ def test_a_callable_is_timed_by_the_wall_clock() -> None:
     assert len(calls) > 5
     given = mnb.measure(work, n=3, cold=False, bytes=1e6)
     assert (given.bytes, given.ceiling) == (1_000_000, "copy")
-    assert "half of its bytes are taken as read and half as written" in given.warnings
+    assert "half of its bytes are assumed to be read and half written" in given.warnings
 
 
 def test_a_callable_may_tell_its_traffic() -> None:
@@ -212,7 +213,7 @@ def test_a_callable_may_tell_its_traffic() -> None:
     assert (timing.kernel, timing.bytes, timing.flops, timing.ceiling) == ("op", 1200, 200, "triad")
     one = mnb.measure(Op(), 1, cold=False)
     assert (one.bytes, one.flops, one.ceiling) == (8, 2, "copy")
-    with pytest.raises(mnb.ArgumentError, match=r"op: __metal_traffic__ gives a Traffic, or .* got str"):
+    with pytest.raises(mnb.ArgumentError, match=r"op: __metal_traffic__ returns a Traffic, or .* got str"):
         mnb.measure(Op(), 0)
 
 
@@ -222,7 +223,7 @@ def test_arrays_of_the_engine_are_timed_to_the_end_of_their_dispatches(program: 
     assert timing.bytes == 12 * x.size
     assert np.asarray(y).tolist() == [1] * y.size
     slow = mnb.array(np.ones(1 << 14, np.float32))
-    job = sample.CallJob(lambda: program.chain(slow, 20000), program.engine)  # started, and not waited for
+    job = sampling.CallJob(lambda: program.chain(slow, 20000), program.engine)  # started, and not waited for
     job.run(1)
     assert slow.block.ticket.elapsed() is not None  # over when the batch is
     traffic = mnb.measure(functools.partial(mnb.add, x), y, cold=False)
@@ -231,11 +232,11 @@ def test_arrays_of_the_engine_are_timed_to_the_end_of_their_dispatches(program: 
 
 def test_cold_means_after_a_flush(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    monkeypatch.setattr(sample, "_flusher", lambda engine: lambda: done.append("flush"))
-    monkeypatch.setattr(sample.DispatchJob, "run", lambda job, count: done.append(f"run {count}") or len(done))
-    monkeypatch.setattr(sample.DispatchJob, "restore", lambda job: done.append("restore"))
+    monkeypatch.setattr(sampling, "_flusher", lambda engine: lambda: done.append("flush"))
+    monkeypatch.setattr(sampling.DispatchJob, "run", lambda job, count: done.append(f"run {count}") or len(done))
+    monkeypatch.setattr(sampling.DispatchJob, "restore", lambda job: done.append("restore"))
     x, y = arrays(8)
-    assert sample.cold(sample.DispatchJob(program.saxpy.prepare(x, y, 1.0))) == 9  # the median of 3, 6, 9, 12, 15
+    assert sampling.cold(sampling.DispatchJob(program.saxpy.prepare(x, y, 1.0))) == 9  # the median of 3, 6, 9, 12, 15
     assert done == ["restore", "flush", "run 1"] * 5 + ["restore"]
 
 
@@ -245,7 +246,7 @@ def test_a_flush_touches_more_than_the_last_cache_holds(program: mnb.Program, mo
     monkeypatch.setattr(type(program.engine), "alloc", lambda e, nbytes: made.append(alloc(e, nbytes)) or made[-1])
     for last, least in ((None, 1 << 27), (1 << 26, 1 << 28)):
         monkeypatch.setattr("metalnb.timing.machine.last_cache", lambda engine, last=last: last)
-        sample._flusher(program.engine)()
+        sampling._flusher(program.engine)()
         flushed = np.frombuffer(made[-1], np.uint32)
         assert flushed.nbytes == least
         assert (flushed == 1).all()  # every word was read and written
@@ -322,7 +323,7 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     monkeypatch.setattr("metalnb.timing.measure.limits", lambda engine: limits(engine="cpu"))
     saxpy = mnb.compile(SOURCE, engine="metal").saxpy
     x, y = arrays()
-    job = sample.DispatchJob(saxpy.prepare(x, y, 2.0))
+    job = sampling.DispatchJob(saxpy.prepare(x, y, 2.0))
     assert job.clock == "wall"
     places, results = opened._staging.bind("saxpy", [(p.writable, a) for p, a in zip(
         saxpy.signature.params, job.dispatch.arguments, strict=True)])  # fmt: skip
@@ -346,21 +347,21 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     [
         ({}, "memory", "bound by memory: 80 % of what triad reaches"),
         ({"flops": 5e6}, "arithmetic", "bound by arithmetic: 83 % of what chains of fma reach"),
-        ({"bytes": 3_000_000}, "neither", "bound by neither: 10 % of memory's limit (triad) and 50 % of arithmetic's"),
+        ({"bytes": 3_000_000}, "neither", "10 % of the memory limit (triad) and 50 % of the arithmetic limit"),
         ({"empty": 0.1}, "dispatch", "an empty dispatch costs 100 ms, the kernel itself takes 3.00 ms"),
         ({"limit": 1e9, "cache": 1 << 30}, "caches", "runs from the caches: 800 % of what memory can give (triad)"),
         ({"limit": 5e9, "cache": 1 << 23}, "caches", "runs partly from the caches: 160 % of what memory"),
         ({"limit": 7.5e9, "cache": 1 << 23}, "memory", "bound by memory: 107 %"),
-        ({"limit": 1e9}, "unknown", "800 % of what triad reaches: the bytes counted cannot be those that it moves"),
+        ({"limit": 1e9}, "unknown", "800 % of what triad reaches: it cannot have moved all the bytes counted"),
         ({"limit": 1e8, "cache": 1 << 30}, "unknown", "parts of the arrays are not touched; pass bytes="),
         ({"empty": 0.1, "grid": ()}, "memory", "bound by memory"),  # a function: no dispatch need be in it
         ({"flops": None, "bytes": 3_000_000}, "unknown", "pass flops= to learn whether arithmetic bounds it"),
-        ({"bytes": None}, "unknown", "50 % of arithmetic's; pass bytes= to learn whether memory bounds it"),
+        ({"bytes": None}, "unknown", "50 % of the arithmetic limit; pass bytes= to learn whether memory bounds it"),
         ({"bytes": None, "flops": None}, "unknown", ""),
     ],
 )
 def test_the_verdict(changes: dict[str, Any], bound: str, said: str) -> None:
-    found = verdict(replace(GIVEN, **changes))
+    found = bottleneck(replace(GIVEN, **changes))
     assert found.bound == bound
     assert said in found.sentence
 
@@ -393,13 +394,13 @@ def test_the_warnings(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> 
     found = mnb.limits()
     calm = replace(GIVEN, seconds=(3e-3,) * 5)
     assert _warnings(calm, found, 0.05) == ()
-    assert _warnings(calm, found, 0.5) == ("other programs took 50 % of the processors meanwhile",)
+    assert _warnings(calm, found, 0.5) == ("other programs used 50 % of the processors meanwhile",)
     assert _warnings(GIVEN, found, 0.0) == ("the times spread over 80 % of the median",)
-    assert _warnings(GIVEN, found, 0.5)[0].endswith("median; other programs took 50 % of the processors meanwhile")
+    assert _warnings(GIVEN, found, 0.5)[0].endswith("median; other programs used 50 % of the processors meanwhile")
     (said,) = _warnings(replace(calm, limit=1e9), found, 0.0)
     assert said.startswith(f"faster than the limit of {found.date[:10]}")
     (said,) = _warnings(replace(calm, limit=1e9, cache=1 << 26), found, 0.0)
-    assert said == "it moves 24.0 MB, and the last cache holds 67.1 MB; the limit is the memory's"
+    assert said == "it moves 24.0 MB, and the last-level cache holds 67.1 MB; the limit is that of memory"
     (said,) = _warnings(replace(calm, clock="wall", empty=1.0), found, 0.0)
     assert "3.00 ms is the cost of launching" in said
 
@@ -421,7 +422,7 @@ def test_numbers_are_written_in_three_digits(said: str, expected: str) -> None:
 def test_the_times_are_drawn() -> None:
     ax = GIVEN.plot()
     assert ax.get_title() == "k"
-    assert ax.get_xlabel() == "ms for a dispatch, device clock"
+    assert ax.get_xlabel() == "ms per dispatch, device clock"
     assert sum(p.get_height() for p in ax.patches[:5]) == 5
     assert GIVEN.plot(ax) is ax
     from matplotlib import pyplot as plt

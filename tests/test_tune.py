@@ -14,8 +14,8 @@ import pytest
 import metalnb as mnb
 from metalnb import cache
 from metalnb.call import tuned_threadgroups as tuned
-from metalnb.widgets.guarded import Guarded, differing
-from metalnb.widgets.problem import problem
+from metalnb.widgets.bound_call import bound_call
+from metalnb.widgets.tune.overrun_check import GuardedArguments, differing
 
 SOURCE = """
 #include <metal_stdlib>
@@ -91,14 +91,14 @@ def test_the_best_is_the_one_that_does_least(program: mnb.Program, forgotten: No
 def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mnb.Program) -> None:
     tuner = swept(program.partial, X, np.zeros(64, np.float32), grid=4096, threadgroup=[32, 128])
     shared = program.partial.engine.caps.offsets  # else the engine copies an array without what lies behind it
-    differs = "gives other results in 'out'"
+    differs = "writes different results to 'out'"
     errors = ["writes past the end of 'out'" if shared else differs, differs]
     assert [t.error.split(" (")[0] for t in tuner.trials] == errors
     assert tuner.best is tuner.baseline
-    assert "nothing that was tried is faster" in tuner.text()
+    assert "no configuration is faster" in tuner.text()
     given = {"grid": 4096, "threadgroup": 64}
-    call = problem("t", program.partial, (X, np.zeros(64, np.float32)), given)
-    guarded = Guarded(call)
+    call = bound_call("t", program.partial, (X, np.zeros(64, np.float32)), given)
+    guarded = GuardedArguments(call)
     call.dispatch(guarded.values).run()
     assert guarded.overrun() == ""
     np.testing.assert_allclose(guarded.results()["out"], X.astype(float).reshape(64, 64).sum(1), rtol=1e-5)
@@ -118,7 +118,7 @@ def test_constants_are_swept_and_only_the_same_results_count(program: mnb.Progra
         ({"WORK": 1, "TWICE": False}, False), ({"WORK": 1, "TWICE": True}, True),
         ({"WORK": 20000, "TWICE": False}, False), ({"WORK": 20000, "TWICE": True}, True),
     ]  # fmt: skip
-    assert "other results in 'y'" in tuner.failures[0].error
+    assert "different results to 'y'" in tuner.failures[0].error
     taken = swept(program.working, y, check=False, **options)
     assert taken.failures == []
     slow = mnb.compile(SOURCE, constants={"WORK": 20000, "TWICE": False}).working
@@ -197,7 +197,7 @@ def test_what_ends_a_sweep_in_its_thread_is_shown(program: mnb.Program, monkeypa
     def none(_call: Any) -> None:
         raise MemoryError("no room for copies")
 
-    monkeypatch.setattr("metalnb.widgets.tune.Guarded", none)
+    monkeypatch.setattr("metalnb.widgets.tune.sweep.GuardedArguments", none)
     tuner = mnb.tune(program.plane, np.zeros((4, 4), np.float32), threadgroup=[(4, 4)]).wait(30)
     assert (tuner.error, tuner.done, tuner.running) == ("MemoryError: no room for copies", 0, False)
     for shown in (tuner.text(), tuner.html()):
@@ -296,4 +296,4 @@ def test_the_kernel_as_it_is_gains_nothing_over_itself(program: mnb.Program, for
     assert tuner.gain == pytest.approx(2)
     tuner.trials[:] = [lasting(t, 2e-6) for t in tuner.trials]
     assert tuner.gain == 1
-    assert "the kernel as it is; nothing that was tried is faster" in tuner.text()
+    assert "the kernel as it is; no configuration is faster" in tuner.text()

@@ -9,7 +9,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.validation import ledger, run
+from metalnb.validation import access_log, run
 
 CELL = """
 #include <metal_stdlib>
@@ -142,12 +142,12 @@ def test_threads_that_meet_at_an_element_are_told_by_their_threadgroups(program:
     (conflict,) = apart.conflicts
     assert (conflict.buffer, conflict.index, conflict.writers, conflict.across) == ("bins", 1, (1, 2, 3), True)
     assert not apart.ok
-    assert "bins[1] is written by threads 1, 2, 3, and those are of different threadgroups" in repr(apart)
+    assert "bins[1] is written by threads 1, 2, 3, and they are in different threadgroups" in repr(apart)
     together = mnb.validate(program.turned, np.arange(64, dtype=np.float32), threadgroup=32)
     assert {c.across for c in together.conflicts} == {False}
     assert len(together.conflicts) == 64
     assert together.ok
-    assert "right only where a threadgroup_barrier lies between. Else use an atomic." in repr(together)
+    assert "correct only with a threadgroup_barrier between them. Else use an atomic." in repr(together)
     assert "Likewise 63 more of its elements." in repr(together)
 
 
@@ -215,7 +215,7 @@ def test_a_right_kernel_passes_whatever_its_size(program: mnb.Program, n: int) -
     assert (seen.count("x", written=False), seen.count("o", written=True)) == (n, n)
     assert (len(seen.log), seen.accesses) == (1 << 20, 2 * n)
     partial = (
-        f"All {2 * n:,} accesses are counted and judged, but {2 * n - (1 << 20):,} are not in .events: take a smaller"
+        f"All {2 * n:,} accesses are counted and judged, but {2 * n - (1 << 20):,} are not in .events: use a smaller"
     )
     for said in seen._repr_mimebundle_().values():
         assert "No access beyond an end, and no two threads at one element." in said
@@ -240,9 +240,9 @@ def test_two_threads_at_one_element_are_found_whatever_the_size(program: mnb.Pro
     (conflict,) = seen.conflicts
     assert (conflict.index, conflict.writers, conflict.readers) == (start - 1, (start - 1, start), ())
     assert (conflict.across, seen.ok, seen.unwritten) == (True, False, {"o": [n - 1]})
-    told = f"o[{start - 1}] is written by threads {start - 1}, {start}, and those are of different threadgroups"
+    told = f"o[{start - 1}] is written by threads {start - 1}, {start}, and they are in different threadgroups"
     assert told in repr(seen)
-    assert "and the threads named may not be all: take a smaller grid" in repr(seen)
+    assert "and more threads may be involved than those named: use a smaller grid" in repr(seen)
     within = mnb.validate(program.late, np.zeros(n, np.float32), threadgroup=128, **{"from": start + 1})
     assert ([c.across for c in within.conflicts], within.ok) == ([False], True)
     looked = mnb.validate(program.looked, np.zeros(n, np.float32))
@@ -261,7 +261,7 @@ def test_four_million_elements_that_threads_meet_at_are_told_in_a_line(program: 
     assert "o: 2,000,000 of 4,000,000 elements are never written, the first is [2000000]." in repr(seen)
     apart = mnb.validate(program.halves, x, threadgroup=(4, 1))
     assert not apart.ok
-    assert "o[0] is written by threads 0, 2000, and those are of different threadgroups" in repr(apart)
+    assert "o[0] is written by threads 0, 2000, and they are in different threadgroups" in repr(apart)
 
 
 def test_every_buffer_that_is_left_is_named_however_many_the_accesses(program: mnb.Program) -> None:
@@ -274,10 +274,10 @@ def test_every_buffer_that_is_left_is_named_however_many_the_accesses(program: m
 
 
 def test_more_accesses_than_are_kept_are_counted(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_EVENTS", 10)
+    monkeypatch.setattr(access_log, "_EVENTS", 10)
     seen = mnb.validate(program.flat, np.zeros((4, 4), np.float32))
     assert (len(seen.events), seen.missed, seen.ok) == (10, 22, True)
-    assert "All 32 accesses are counted and judged, but 22 are not in .events: take a smaller grid" in repr(seen)
+    assert "All 32 accesses are counted and judged, but 22 are not in .events: use a smaller grid" in repr(seen)
     met = mnb.validate(program.count, np.zeros(64, np.uint32), np.zeros(2, np.uint32), grid=64, threadgroup=32)
     (conflict,) = met.conflicts
     assert {0, 63} <= {*conflict.writers} & {*conflict.readers}
@@ -287,14 +287,14 @@ def test_more_accesses_than_are_kept_are_counted(program: mnb.Program, monkeypat
 def test_counts_go_beyond_32_bits(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a product of large matrices; here they begin just below."""
 
-    class Late(ledger.Ledger):
+    class Late(access_log.AccessLog):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             self.words[0] = (1 << 32) - 4
             for start, _ in self._starts:
                 self.words[start : start + 6 : 2] = (1 << 32) - 4
 
-    monkeypatch.setattr(run, "Ledger", Late)
+    monkeypatch.setattr(run, "AccessLog", Late)
     seen = mnb.validate(program.next, np.zeros(40, np.float32))
     assert [(b.reads, b.writes, b.beyond) for b in seen.buffers] == [
         ((1 << 32) + 35, (1 << 32) - 4, (1 << 32) - 3),

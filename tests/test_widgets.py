@@ -1,13 +1,12 @@
 """The widgets without a browser: what they measure, refuse, survive, and show where no widget can run."""
 
+import io
 import json
 import re
-import struct
 import subprocess
 import sys
 import threading
 import time
-import zlib
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -17,18 +16,18 @@ import ipywidgets
 import nbformat
 import numpy as np
 import pytest
+from PIL import Image
 
 import metalnb as mnb
-from metalnb.widgets import plot
+from metalnb.widgets import svg_plots
+from metalnb.widgets.background import Latest
+from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.dashboard import Dashboard
-from metalnb.widgets.groups import all_groups, some_groups
-from metalnb.widgets.knobs import free, knobs, turned
-from metalnb.widgets.picture import Painter
-from metalnb.widgets.png import indexed, truecolour
-from metalnb.widgets.problem import problem
-from metalnb.widgets.show import Live
-from metalnb.widgets.sizes import Sizes
-from metalnb.widgets.worker import Latest
+from metalnb.widgets.dashboard.problem_sizes import Sizes
+from metalnb.widgets.explore.painter import Painter, png
+from metalnb.widgets.live import Live
+from metalnb.widgets.scalars import free, knobs, turned
+from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -83,7 +82,7 @@ def visible(html: str) -> str:
 
 def test_every_scalar_is_a_knob(program: mnb.Program) -> None:
     params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
-    call = problem("test", program.many, (), {"p": params, "c": (0.1, -4), "n": 64, "k": -3, "grid": 64})
+    call = bound_call("test", program.many, (), {"p": params, "c": (0.1, -4), "n": 64, "k": -3, "grid": 64})
     found = {k.label: (k.value, k.low, k.high) for k in knobs(call)}
     assert found == {
         "p.scale": (0.5, -6, 6), "p.tint.x": (1, -6, 6), "p.tint.y": (2, -6, 6), "p.tint.z": (3, -6, 6),
@@ -95,14 +94,14 @@ def test_every_scalar_is_a_knob(program: mnb.Program) -> None:
 
 def test_the_users_arrays_are_not_even_lent(program: mnb.Program) -> None:
     x, y = np.ones((2, 64), np.float32)
-    (own_x, own_y, _) = (p.value for p in problem("test", program.saxpy, (x, y, 2.0), {}).parts)
+    (own_x, own_y, _) = (p.value for p in bound_call("test", program.saxpy, (x, y, 2.0), {}).parts)
     assert np.shares_memory(own_x, x), "what is only read need not be copied"
     assert not np.shares_memory(own_y, y)
 
 
 def test_a_turned_knob_reaches_the_kernel_and_nothing_else(program: mnb.Program) -> None:
     params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
-    call = problem("test", program.many, (), {"p": params, "c": (2, -4), "n": 64, "k": -3, "grid": 64})
+    call = bound_call("test", program.many, (), {"p": params, "c": (2, -4), "n": 64, "k": -3, "grid": 64})
     at = {k.label: k for k in knobs(call)}
     given = [p.value for p in call.parts]
 
@@ -118,7 +117,7 @@ def test_a_turned_knob_reaches_the_kernel_and_nothing_else(program: mnb.Program)
 
 def test_a_size_takes_with_it_what_is_as_long_as_the_grid(program: mnb.Program) -> None:
     image = np.arange(256 * 512, dtype=np.float32).reshape(256, 512)
-    sizes = Sizes(problem("test", program.plane, (image,), {"gain": 2.0}))
+    sizes = Sizes(bound_call("test", program.plane, (image,), {"gain": 2.0}))
     assert sizes.factors[0] == Fraction(1, 8)
     assert sizes.factors[-1] == 8
     half = Fraction(1, 2)
@@ -135,17 +134,17 @@ def test_a_size_takes_with_it_what_is_as_long_as_the_grid(program: mnb.Program) 
 
 def run_at(sizes: Sizes, factor: Fraction) -> Any:
     values = sizes.values(factor)
-    sizes.problem.dispatch(values, grid=sizes.grid(factor)).run()
+    sizes.call.dispatch(values, grid=sizes.grid(factor)).run()
     return values[1]
 
 
 def test_a_row_of_threads_on_an_image_and_a_length_follow_the_grid(program: mnb.Program) -> None:
     narrow = np.arange(48 * 256, dtype=np.float32).reshape(48, 256)
-    sizes = Sizes(problem("test", program.plane, (narrow,), {"gain": 1.0}))
+    sizes = Sizes(bound_call("test", program.plane, (narrow,), {"gain": 1.0}))
     np.testing.assert_array_equal(sizes.values(Fraction(1, 4))[0], narrow[:12, :64])
     params = {"scale": 0, "tint": (0, 0, 0), "count": 1000, "on": False}
     out = np.zeros((10, 100), np.float32)
-    sizes = Sizes(problem("test", program.many, (out, params, (0, 0), 1002, 0), {}))
+    sizes = Sizes(bound_call("test", program.many, (out, params, (0, 0), 1002, 0), {}))
     assert [k.label for k in sizes.tied] == ["p.count", "n"]
     made, p, _, n, _ = sizes.values(Fraction(1, 4))
     assert (made.shape, int(p["count"]), int(n)) == ((250,), 250, 252)
@@ -153,8 +152,8 @@ def test_a_row_of_threads_on_an_image_and_a_length_follow_the_grid(program: mnb.
 
 def test_nothing_grows_when_an_array_would_stay(program: mnb.Program) -> None:
     x, y = np.zeros(1 << 12, np.float32), np.zeros(1 << 12, np.float32)
-    assert Sizes(problem("t", program.saxpy, (x, y, 1.0), {})).factors[-1] == 8
-    short = Sizes(problem("t", program.saxpy, (x, y, 1.0), {"grid": 100}))
+    assert Sizes(bound_call("t", program.saxpy, (x, y, 1.0), {})).factors[-1] == 8
+    short = Sizes(bound_call("t", program.saxpy, (x, y, 1.0), {"grid": 100}))
     assert short.factors == [Fraction(1)]
 
 
@@ -223,34 +222,24 @@ def test_ranges_choose_what_sliders_offer(program: mnb.Program) -> None:
 # --- pictures --------------------------------------------------------------------------------------------------------
 
 
-def read_png(data: bytes) -> tuple[int, Any, Any]:
-    """A PNG's colour type, pixels and palette, read by the letter of the standard."""
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks, at = {}, 8
-    while at < len(data):
-        (length,) = struct.unpack_from(">I", data, at)
-        kind, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
-        assert struct.unpack_from(">I", data, at + 8 + length)[0] == zlib.crc32(kind + body)
-        chunks[kind] = body
-        at += 12 + length
-    width, height, depth, colour, *rest = struct.unpack(">2I5B", chunks[b"IHDR"])
-    assert (depth, rest) == (8, [0, 0, 0])
-    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, -1)
-    assert (rows[:, 0] == 0).all()
-    pixels = rows[:, 1:].reshape(height, width, -1)
-    return colour, pixels, np.frombuffer(chunks.get(b"PLTE", b""), np.uint8).reshape(-1, 3)
+def read_png(data: bytes) -> tuple[str, Any, Any]:
+    """A PNG's mode, pixels and palette."""
+    picture = Image.open(io.BytesIO(data), formats=["PNG"])
+    palette = np.array(picture.getpalette() or [], np.uint8).reshape(-1, 3)
+    pixels = np.asarray(picture)
+    return picture.mode, pixels.reshape(*pixels.shape[:2], -1), palette
 
 
-def test_png_by_the_letter(rng: np.random.Generator) -> None:
+def test_a_png_holds_what_was_painted(rng: np.random.Generator) -> None:
     plane, palette = rng.integers(0, 256, (3, 5), np.uint8), rng.integers(0, 256, (256, 3), np.uint8)
-    colour, pixels, found = read_png(indexed(plane, palette))
-    assert colour == 3
+    mode, pixels, found = read_png(png(plane, palette))
+    assert mode == "P"
     np.testing.assert_array_equal(pixels[..., 0], plane)
     np.testing.assert_array_equal(found, palette)
-    for channels, kind in ((3, 2), (4, 6)):
+    for channels, kind in ((3, "RGB"), (4, "RGBA")):
         image = rng.integers(0, 256, (4, 2, channels), np.uint8)
-        colour, pixels, _ = read_png(truecolour(image))
-        assert colour == kind
+        mode, pixels, _ = read_png(png(image))
+        assert mode == kind
         np.testing.assert_array_equal(pixels, image)
 
 
@@ -288,8 +277,8 @@ def test_explore_paints_what_the_sliders_say(program: mnb.Program) -> None:
 
 def test_explore_shows_colours_as_they_are(program: mnb.Program) -> None:
     found = mnb.explore(program.colours, t=0.25, grid=(32, 16))
-    colour, pixels, _ = read_png(found.png)
-    assert colour == 6
+    mode, pixels, _ = read_png(found.png)
+    assert mode == "RGBA"
     y, x = np.mgrid[:16, :32]
     expected = np.stack([x / 32, y / 16, np.full((16, 32), 0.25), np.ones((16, 32))], -1) * 255
     np.testing.assert_allclose(pixels, expected, atol=0.51)
@@ -302,14 +291,14 @@ REFUSED = {
     "no kernel": (lambda p: mnb.dashboard(np.sin, 1), "dashboard: takes a kernel .*; got ufunc"),
     "a bad call": (lambda p: mnb.dashboard(p.saxpy, X.astype(float), a=1.0), r"Pass x.astype\(np.float32\)"),
     "an empty grid": (lambda p: mnb.dashboard(p.saxpy, X[:0], a=1.0), "grid .* is empty"),
-    "an unknown range": (lambda p: mnb.dashboard(p.saxpy, X, a=1.0, ranges={"b": (0, 1)}), "there are: a"),
+    "an unknown range": (lambda p: mnb.dashboard(p.saxpy, X, a=1.0, ranges={"b": (0, 1)}), "it has: a"),
     "no range": (lambda p: mnb.dashboard(p.saxpy, X, a=1.0, ranges={"a": (1, 0)}), r"\(low, high\)"),
     "no range at all": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1, ranges={"gain": "ab"}), "got 'ab'"),
-    "no scalar": (lambda p: mnb.explore(p.hungry, X), "no scalar that a slider could turn"),
+    "no scalar": (lambda p: mnb.explore(p.hungry, X), "no scalar for a slider"),
     "every slider taken": (
-        lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, ranges={"gain": None}), "no scalar that a slider"),
+        lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, ranges={"gain": None}), "no scalar for a slider"),
     "no picture": (lambda p: mnb.explore(p.saxpy, X, a=1.0), r"shape \(H, W\).*got shape \(16,\)"),
-    "an unknown buffer": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, picture="image"), "there are: out"),
+    "an unknown buffer": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, picture="image"), "it writes: out"),
     "unknown colours": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, colours="mgma"), "'mgma'"),
     "unknown origin": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, origin="left"), "'upper' or 'lower'"),
     "bad limits": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, limits=(1, 1)), r"got \(1, 1\)"),
@@ -359,15 +348,15 @@ def test_nbconvert_shows_the_picture_where_no_widget_runs(program: mnb.Program, 
 
 
 def test_text_of_the_author_is_never_markup() -> None:
-    assert "<b>" not in plot.line([1.0, 2.0], ["<b>", "<i>"])
+    assert "<b>" not in svg_plots.line([1.0, 2.0], ["<b>", "<i>"])
 
 
 def test_plots_survive_equal_and_single_values() -> None:
     for values in ([1e-6], [2e-6, 2e-6, 2e-6], [1e-6, 1e-3], [0.0, 0.0]):
-        for svg in (plot.histogram(values, values[0]), plot.line(values), plot.spark(values)):
+        for svg in (svg_plots.histogram(values, values[0]), svg_plots.line(values), svg_plots.spark(values)):
             assert ET.fromstring(svg).tag == "svg"  # noqa: S314  (metalnb's own)
             assert "nan" not in svg
-    low, high, counts = plot.bins([1.0] * 98 + [2.0, 50.0])
+    low, high, counts = svg_plots.bins([1.0] * 98 + [2.0, 50.0])
     assert (low, high, sum(counts)) == (1.0, 50.0, 100)
 
 
@@ -421,7 +410,7 @@ def test_a_cell_that_is_run_again_ends_what_it_showed_before(
 
     monkeypatch.setattr("IPython.core.getipython.get_ipython", Shell)
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
-    monkeypatch.setattr("metalnb.widgets.show._in_cell", {})
+    monkeypatch.setattr("metalnb.widgets.live._in_cell", {})
     first, second = mnb.monitor(), mnb.monitor()
     first._ipython_display_()
     first._ipython_display_()
@@ -454,10 +443,10 @@ print(tuner.running)
 
 def test_the_cards_of_timings_do_not_dress_the_widgets() -> None:
     """On a notebook's page every card's style holds for all of them: a class has one meaning."""
-    from metalnb.timing import card
-    from metalnb.widgets import page
+    from metalnb.timing.views import html_cards
+    from metalnb.widgets import html_parts
 
-    dressed = [set(re.findall(r"\.(metalnb-[\w-]+)\{", style)) for style in (card._CSS, page._CSS)]
+    dressed = [set(re.findall(r"\.(metalnb-[\w-]+)\{", style)) for style in (html_cards._CSS, html_parts._CSS)]
     assert "metalnb-bar" in dressed[0]
     assert "metalnb-share" in dressed[1]
     assert not dressed[0] & dressed[1]

@@ -158,7 +158,7 @@ def test_the_tuner_moves_its_bar_and_its_stop_button_stops(notebook: Notebook) -
     first = notebook.wait(TUNE, f"parseFloat({bar}) > 0 && {bar}")
     assert first != notebook.wait(TUNE, f"{bar} !== {json.dumps(first)} && {bar}")
     notebook.click(TUNE, "Stop")
-    notebook.wait(TUNE, "[...e.querySelectorAll('button')].some(b => b.innerText.trim() === 'Go on')")
+    notebook.wait(TUNE, "[...e.querySelectorAll('button')].some(b => b.innerText.trim() === 'Continue')")
     (tried, of) = notebook.wait(TUNE, "e.innerText.match(/(\\d+) of (\\d+) conf/)?.slice(1).map(Number)")
     assert 0 < tried < of
     stopped = notebook.page.evaluate(f"(e => {bar})({ALL}[{TUNE}].node)")

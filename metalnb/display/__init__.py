@@ -1,4 +1,4 @@
-"""What a notebook shows of metalnb's records: each as text, and as HTML that says the same.
+"""What a notebook shows: records as text, and as HTML with the same content, in one frame.
 
 Records and texts come in; text, HTML and MIME bundles go out. Nothing here computes, measures or knows an engine. The
 HTML is readable by its structure alone (GitHub removes styles), takes JupyterLab's own colours where they exist, and

@@ -16,8 +16,8 @@ from .table import Table, columns, html_table
 
 __all__ = ["Card", "bundle", "cards_html", "cards_text"]
 
-_LINES = 500  # of a cell's text that its card repeats
-_FULL = 4  # kernels of a program that get a card each; more of them are a table
+_LINES = 500  # of a cell's source that its card repeats
+_FULL = 4  # kernels of a program that get a card each; more are shown as a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Card:
     absent : frozenset of str
         Parameters that a function constant removes.
     threadgroup_bytes : int
-        What the kernel declares; 0 for none, or not known yet.
+        What the kernel declares; 0 for none, or if not known yet.
     threadgroup_limit : int
     source : str
         The cell's text.
@@ -64,7 +64,7 @@ class Card:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """What else there is to say, each with its label."""
+        """Further facts, each with its label."""
         facts = []
         if self.threadgroup_bytes:
             facts.append(("threadgroup memory", f"{self.threadgroup_bytes:,} of {self.threadgroup_limit:,} bytes"))

@@ -21,7 +21,7 @@ def note(label: str, html: str) -> str:
 
 
 def framed(body: str, css: str = "") -> str:
-    """Put HTML into the frame that all of metalnb's has, with its styles and ``css``, rules of its own."""
+    """Return HTML in metalnb's frame, with the common styles and further rules ``css``."""
     return f'<div class="metalnb"><style scoped="">{_CSS}{css}</style>{body}</div>'
 
 
@@ -35,7 +35,7 @@ def mix(percent: int) -> str:
     return f"color-mix(in srgb,currentColor {percent}%,transparent)"
 
 
-# The class stands twice to weigh more than JupyterLab's own rules for tables and code.
+# The class is doubled to outweigh JupyterLab's own rules for tables and code.
 _CSS = (
     f".metalnb{{border:1px solid {mix(18)};border-radius:6px;overflow:hidden;margin:4px 0;"
     "width:fit-content;min-width:min(36rem,100%);max-width:100%;font-size:13px;line-height:1.5}"

@@ -1,7 +1,7 @@
 """MSL as HTML, its tokens marked by class: ``<span class="k">kernel</span>``.
 
-Pygments knows C++, not Metal; what Metal adds are words and the types of `metalnb.dtypes`. Where there is no
-Pygments (it comes with IPython) the text is only escaped.
+Pygments knows C++, not Metal; Metal adds some keywords, and the types of `metalnb.dtypes`. Without Pygments (which
+comes with IPython) the text is only escaped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def highlight(text: str) -> str:
     Returns
     -------
     str
-        HTML to stand in a ``<pre>``. Classes: k keyword, t type, s string or character, m number, c comment,
+        HTML for the inside of a ``<pre>``. Classes: k keyword, t type, s string or character, m number, c comment,
         p preprocessor, f function.
     """
     try:
@@ -60,7 +60,7 @@ def _class(kind: Any, word: str) -> str:
 
 
 class Source(str):
-    """MSL, or text made of it, that a notebook shows highlighted."""
+    """MSL, or text generated from it, that a notebook shows highlighted."""
 
     __slots__ = ()
 

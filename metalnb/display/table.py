@@ -13,7 +13,7 @@ __all__ = ["Listing", "Table", "columns", "html_table"]
 
 T = TypeVar("T")
 
-# JupyterLab sets cells to the right, and removes style sheets, but not this, from a notebook it does not trust yet.
+# JupyterLab aligns cells to the right. It removes style sheets, but not this, from a notebook it does not trust yet.
 _LEFT = 'style="text-align:left"'
 
 
@@ -27,7 +27,7 @@ class Table:
     rows : tuple of tuple of str
     caption : str
     empty : str
-        What to say when there are no rows.
+        The text in place of rows when there are none.
     code : frozenset of int
         The columns that hold code.
     """

@@ -1,21 +1,19 @@
-"""Pictures for notebooks: the rounds of a tree, who reads what when, and how fast each version of a kernel was.
+"""Pictures for notebooks: plain numbers in; a transparent PNG, and the same in words, out.
 
-They are transparent PNGs in colours that hold on a light page and on a dark one, so that they show wherever a notebook
-does. Each has a twin in words.
-
-canvas.py    the record of a picture, the colours of both pages, boxes in rows
-and a file for each picture
+There is one module per picture: the rounds of a tree, which thread reads what and when, how fast each version of a
+kernel was. ``canvas`` has what they share: the record of a picture, boxes in rows, and colours that suit a light page
+and a dark one. Nothing is run or measured here.
 """
 
 from __future__ import annotations
 
 from .canvas import Picture
-from .curves import curves
-from .ladder import ladder
-from .plane import plane
-from .reads import reads
-from .tiles import tiles
-from .tree import tree
-from .turns import turns
+from .matrix_tiles import tiles
+from .ownership_map import plane
+from .rate_bars import ladder
+from .rate_curves import curves
+from .read_pattern import reads
+from .reduction_tree import tree
+from .timeline import turns
 
 __all__ = ["Picture", "curves", "ladder", "plane", "reads", "tiles", "tree", "turns"]

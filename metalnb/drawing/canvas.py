@@ -1,4 +1,4 @@
-"""What the pictures share: the record of one, the colours, and boxes in rows."""
+"""What the pictures share: their record, the colours, and boxes in rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..errors import ArgumentError
 
 __all__ = ["COLOURS", "INCHES", "INK", "Picture", "cells", "colour", "png", "sheet", "within"]
 
-INK = "#808488"  # a grey between the colours of both pages
+INK = "#808488"  # a grey between the text colours of a light and a dark page
 COLOURS = ("#0d9488", "#7c3aed", "#db2777", "#d97706", "#2563eb", "#65a30d", "#dc2626", "#0891b2")
-INCHES = 0.36  # for a cell
-_CELL = 0.82  # of the room for it
+INCHES = 0.36  # of a cell
+_CELL = 0.82  # of the space for it
 _DPI = 110
-_MOST = 64  # cells in a row that can still be told apart
+_MOST = 64  # cells in a row that can still be distinguished
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing with its twin in words.
+    """A picture, and the same in words.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Picture:
 
 
 def within(asks: str, size: int, places: Sequence[int]) -> None:
-    """Refuse, for the function `asks`, an array that is too long to draw and places outside it."""
+    """Reject, for the function `asks`, an array that is too long to draw, and places outside it."""
     if not 1 <= size <= _MOST:
         raise ArgumentError(f"{asks}: draws 1 to {_MOST} elements; got {size}. Draw fewer: the pattern is the same.")
     if wrong := [place for place in places if not 0 <= place < size]:
@@ -50,12 +50,12 @@ def within(asks: str, size: int, places: Sequence[int]) -> None:
 
 
 def colour(number: int) -> str:
-    """Give the colour of a thread, or of whatever is counted."""
+    """Return the colour of a thread, or of anything else that has a number."""
     return COLOURS[number % len(COLOURS)]
 
 
 def sheet(rows: list[str], columns: int, pitch: float) -> tuple[Any, Any]:
-    """Make a figure with one named row below the other; columns lie at 0, 1, 2 and so on."""
+    """Return a figure with named rows below each other; columns are at 0, 1, 2 and so on."""
     from matplotlib.figure import Figure
 
     height = pitch * (len(rows) - 1) + 1
@@ -85,7 +85,7 @@ def cells(axes: Any, colours: Any, labels: Any, pitch: float) -> None:
 
 
 def png(figure: Any) -> bytes:
-    """Write a figure without a ground of its own."""
+    """Return a figure as PNG with a transparent background."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=_DPI, transparent=True)
     return file.getvalue()

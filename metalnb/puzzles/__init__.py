@@ -1,17 +1,15 @@
-"""Puzzles: short kernels to be written, checked against a specification in NumPy.
+"""Puzzles: a learner's kernel in; whether it is right, why not, and a picture of its accesses out.
 
 >>> from metalnb import puzzles
->>> puzzles.puzzle("add_ten")      # what is asked, and the cell to begin with
+>>> puzzles.puzzle("add_ten")      # the task, and the cell to start from
 >>> puzzles.check(add_ten)         # is it right? on sizes and numbers that you have not seen
 >>> puzzles.show(add_ten)          # what each thread reads and writes
 >>> puzzles.hint("add_ten")        # a nudge; again for the next
 
-puzzle.py        what a puzzle is
-simple.py, together.py   the puzzles; inputs.py, what the second are given
-check.py         right or wrong, and why
-order.py         the same kernel with its SIMD-groups in another order
-draw.py          the picture of it
-solutions/       one way to solve each
+A puzzle is a short kernel to write, checked against a specification in NumPy. ``puzzle`` is the record of one;
+``elementwise_puzzles`` and ``cooperative_puzzles`` (with ``inputs``) contain them, and ``solutions`` one way to solve
+each. ``checker`` decides, with ``simdgroup_order``, which runs the SIMD-groups in another order; ``access_diagram``
+draws. The kernel runs on inputs of our own: nothing of the learner's may change here.
 """
 
 from __future__ import annotations
@@ -25,25 +23,26 @@ from metalnb.call.kernel import Kernel
 from metalnb.display import Source
 from metalnb.errors import ArgumentError
 
-from . import simple, together
-from .check import Verdict, check_kernel
-from .draw import Picture, picture
+from . import cooperative_puzzles, elementwise_puzzles
+from .access_diagram import AccessDiagram, access_diagram
+from .checker import Verdict, check_kernel
 from .puzzle import Puzzle
 
 __all__ = ["PUZZLES", "Puzzle", "Verdict", "check", "hint", "puzzle", "show", "solution"]
 
-PUZZLES: Mapping[str, Puzzle] = MappingProxyType({p.name: p for p in (*simple.PUZZLES, *together.PUZZLES)})
+_IN_ORDER = (*elementwise_puzzles.PUZZLES, *cooperative_puzzles.PUZZLES)
+PUZZLES: Mapping[str, Puzzle] = MappingProxyType({p.name: p for p in _IN_ORDER})
 
 _asked: dict[str, int] = {}
 
 
 def puzzle(name: str | int) -> Puzzle:
-    """Give a puzzle by its kernel's name or its number.
+    """Return a puzzle by its kernel's name or its number.
 
     Raises
     ------
     ArgumentError
-        When there is no such puzzle.
+        For an unknown puzzle.
     """
     if isinstance(name, int) and 1 <= name <= len(PUZZLES):
         return list(PUZZLES.values())[name - 1]
@@ -53,31 +52,31 @@ def puzzle(name: str | int) -> Puzzle:
 
 
 def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:
-    """Tell whether a kernel solves the puzzle that it is named after.
+    """Check whether a kernel solves the puzzle that it is named after.
 
     Parameters
     ----------
     kernel : Kernel
     seed : int, optional
-        Of the random inputs; by default they are fresh each time.
+        Of the random inputs; by default they are new each time.
 
     Returns
     -------
     Verdict
-        True when it does; else its message says what is wrong: the first wrong element with what was expected, elements
-        never written, elements that two threads write, accesses beyond the end, and some missing barriers: on a CPU not
-        every one shows.
+        True when it does. Else its message says what is wrong: the first wrong element and its expected value, elements
+        never written, elements that two threads write, accesses beyond the end, and some missing barriers. A CPU does
+        not reveal every missing barrier.
     """
     return check_kernel(_puzzle_of(kernel, "check"), kernel, seed)
 
 
-def show(kernel: Kernel) -> Picture:
+def show(kernel: Kernel) -> AccessDiagram:
     """Draw what each thread of a small dispatch reads and writes."""
-    return picture(_puzzle_of(kernel, "show"), kernel)
+    return access_diagram(_puzzle_of(kernel, "show"), kernel)
 
 
 def hint(name: str | int) -> str:
-    """Give the next hint of a puzzle; after the last one it begins again."""
+    """Return the next hint of a puzzle; after the last one, the first again."""
     asked = puzzle(name)
     at = _asked.get(asked.name, 0)
     _asked[asked.name] = at + 1
@@ -85,7 +84,7 @@ def hint(name: str | int) -> str:
 
 
 def solution(name: str | int) -> Source:
-    """Give one way to solve a puzzle."""
+    """Return one way to solve a puzzle."""
     return Source((Path(__file__).parent / "solutions" / f"{puzzle(name).name}.metal").read_text("utf-8"))
 
 

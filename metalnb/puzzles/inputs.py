@@ -1,4 +1,4 @@
-"""Inputs of the puzzles in which threads work together: random ones, and those that only a careful kernel survives."""
+"""Inputs of the cooperative puzzles: random ones, and difficult ones that only a careful kernel handles."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def values(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"a": rng.integers(0, 16, n).astype(np.uint32)}
 
 
-def _arg_max(told: str, a: np.ndarray[Any, Any]) -> Case:
-    return Case(told, a.size, {"a": a.astype(np.float32), "n": a.size})
+def _arg_max(description: str, a: np.ndarray[Any, Any]) -> Case:
+    return Case(description, a.size, {"a": a.astype(np.float32), "n": a.size})
 
 
-# What random numbers seldom bring: a search that begins at 0, and one that takes the last of equals.
+# Random numbers seldom expose a search that starts at 0, or one that takes the last of several equal elements.
 ARG_MAX = (
     _arg_max("all far below zero", -1e9 * (2 + (np.arange(100) * 37 + 1) % 100)),
     _arg_max("all equal", np.full(100, 3.0)),
@@ -74,7 +74,7 @@ ARG_MAX = (
     ),
 )
 
-# Random rows are so narrow that any of their elements passes for the largest. In these it stands last in the first row,
-# and at other places in the others.
+# The values of random rows are so close together that any of them works as the largest. In these rows only the largest
+# does; it is last in the first row, and elsewhere in the others.
 _WIDE = np.stack([np.roll(np.linspace(-150, 150, 100), 20 * row) for row in range(5)])
 SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE.astype(np.float32), "n": 100}),)

@@ -1,4 +1,4 @@
-"""The record of a puzzle: what is asked, how it is launched, and what is right."""
+"""The record of a puzzle: its task, its launch, and its specification."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import numpy as np
 
 from metalnb.display import Source
 
-__all__ = ["Case", "Launch", "Puzzle"]
+__all__ = ["Case", "LaunchOptions", "Puzzle"]
 
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n\n"
 
 Array = np.ndarray[Any, Any]
-Launch = Mapping[str, Any]
+LaunchOptions = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs chosen by hand, which random ones seldom resemble.
+    """Inputs chosen by hand, unlike any that random numbers give.
 
     Attributes
     ----------
-    told : str
-        What is special about them, in words that follow "with a of 100 elements, …".
+    description : str
+        What is special about them; it continues "with a of 100 elements, …".
     n : int
         The size, for `Puzzle.launch`.
     inputs : dict
         Arrays and scalars by parameter name, as `Puzzle.given` makes them.
     """
 
-    told: str
+    description: str
     n: int
     inputs: dict[str, Any]
 
@@ -45,22 +45,22 @@ class Puzzle:
     Attributes
     ----------
     name : str
-        Of the kernel to be written.
+        The name of the kernel to write.
     title : str
     task : str
-        What is asked, a few sentences of Markdown.
+        The task, in a few sentences of Markdown.
     starter : str
-        The kernel to begin with; the cell begins with the library's header, as every cell does.
+        The kernel to start from; the cell starts with the library's header, as every cell does.
     given : callable
-        ``given(rng, n)`` makes the inputs for a size: a dict of arrays and scalars by parameter name.
+        ``given(rng, n)`` returns the inputs for a size: a dict of arrays and scalars by parameter name.
     spec : callable
-        ``spec(**inputs)`` gives the right answer: the puzzle in NumPy. It is shown to whoever asks for it.
+        ``spec(**inputs)`` returns the right answer: the puzzle in NumPy.
     launch : callable
-        ``launch(n)`` gives grid, threadgroup and threadgroup_memory for a size.
+        ``launch(n)`` returns grid, threadgroup and threadgroup_memory for a size.
     sizes : tuple of int
-        Those that `check` tries.
+        The sizes that `check` tries.
     cases : tuple of Case
-        What `check` tries after these.
+        The inputs that `check` tries afterwards.
     shown : int
         The size that `show` draws.
     hints : tuple of str
@@ -70,9 +70,9 @@ class Puzzle:
     dtype : type
         Of the output.
     once : bool
-        Whether each element is to be written by one thread only.
+        Whether each element must be written by one thread only.
     zeroed : bool
-        Whether the output begins at 0: then an element that is never written is not missed.
+        Whether the output starts as 0, so that an element that is never written is not an error.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Puzzle:
     starter: str
     given: Callable[[np.random.Generator, int], dict[str, Any]]
     spec: Callable[..., Array]
-    launch: Callable[[int], Launch]
+    launch: Callable[[int], LaunchOptions]
     sizes: tuple[int, ...] = (1, 8, 31, 32, 33, 100, 257)
     cases: tuple[Case, ...] = ()
     shown: int = 8
@@ -93,7 +93,7 @@ class Puzzle:
 
     @property
     def cell(self) -> Source:
-        """The cell to begin with, to be copied below ``%%metal``."""
+        """The cell to start from, to be copied below ``%%metal``."""
         return Source(_HEAD + self.starter)
 
     def __repr__(self) -> str:

@@ -1,5 +1,6 @@
-"""How fast a kernel is, how fast it could be, and what holds it back.
+"""Measuring: a kernel, a dispatch or any callable in; frozen records of its time, its bytes and the limits out.
 
-``sample`` runs it and takes the times, ``traffic`` counts the bytes, ``limits`` measures what the machine could do;
-``measure`` and ``compare`` put them into the records of ``record``, which ``text``, ``card`` and ``plot`` show.
+``sampling`` runs it and takes the times, ``traffic`` counts the bytes, ``limits`` measures what the machine can do.
+``measure``, ``compare`` and ``roofline`` put these into records, ``bottleneck`` says what holds a kernel back, and
+``views`` renders the records. Arrays that a kernel writes are restored: nothing of the caller's may change here.
 """

@@ -9,42 +9,44 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import ArgumentError
+from metalnb.rendering import Rendered
 
 from .measure import job_of, name_of
-from .others import Others
-from .record import quantile
-from .sample import Job, count_for, lasting, restored
+from .other_processes import OtherProcesses
+from .sampling import Job, count_for, lasting, restored
 
 __all__ = ["Comparison", "compare", "median_interval"]
 
 _CONFIDENCE = 0.95
-# Closer than this is called equal, however narrow the interval. Where code and data happen to lie in memory alone makes
-# a program some percent faster or slower (Mytkowicz, Diwan, Hauswirth and Sweeney, "Producing wrong data without doing
-# anything obviously wrong!", 2009), and that is no property of the kernel.
+# Closer than this counts as equal, however narrow the interval. The placement of code and data in memory alone makes a
+# program a few percent faster or slower (Mytkowicz, Diwan, Hauswirth and Sweeney, "Producing wrong data without doing
+# anything obviously wrong!", 2009), and that is not a property of the kernel.
 _MARGIN = 0.03
 _LEAST, _MOST = 15, 41  # rounds
-_TOTAL = 0.6  # seconds that all of them last, where the kernels let that be
-_LASTS = 0.1  # seconds that a batch of the slower one may last, to have as many runs as the other's
+_TOTAL = 0.6  # seconds for all of them, where the kernels are short enough
+_LASTS = 0.1  # seconds that a batch of the slower kernel may take to have as many runs as the other's
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two kernels, timed in turn.
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Rendered):
+    """Two kernels, timed alternately.
 
     Attributes
     ----------
     names : tuple of 2 str
     engine, device, clock : str
     first, second : tuple of float
-        Seconds of one dispatch, a value for each round: those of a round were taken right after each other.
+        Seconds of one dispatch, one value per round. The two of a round were taken right after each other.
     confidence : float
-        Of the interval: the probability that such an interval holds the true ratio.
+        Of the interval: the probability that such an interval contains the true ratio.
     margin : float
-        How far from 1 the whole interval must be before one is called faster.
+        How far from 1 the whole interval must lie before one kernel is called faster.
     others : float
-        The part of all processors' time that other programs took meanwhile; 0 when it is not known.
+        The part of all processors' time that other programs used meanwhile; 0 when unknown.
     """
 
     names: tuple[str, str]
@@ -59,13 +61,13 @@ class Comparison:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """The second's time over the first's, in each round."""
+        """The second's time divided by the first's, for each round."""
         return tuple(b / a for a, b in zip(self.first, self.second, strict=True))
 
     @property
     def ratio(self) -> float:
         """The median of `ratios`: how many times as fast the first is as the second."""
-        return quantile(self.ratios, 0.5)
+        return float(np.median(self.ratios))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -74,25 +76,25 @@ class Comparison:
 
     @property
     def winner(self) -> str | None:
-        """The faster one's name; None while the interval reaches into the margin about 1."""
+        """The faster one's name; None while the interval overlaps the margin around 1."""
         place = self.place
         return None if place is None else self.names[place]
 
     @property
     def place(self) -> int | None:
-        """0 when the first is the faster one, 1 for the second, None when neither can be called so."""
+        """0 when the first is the faster one, 1 for the second, None when neither is."""
         low, high = self.interval
         if low > 1 + self.margin:
             return 0
         return 1 if high < 1 / (1 + self.margin) else None
 
     def to_json(self) -> dict[str, Any]:
-        """Give the fields as plain values that `json.dumps` takes."""
+        """Return the fields as plain values that `json.dumps` accepts."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_json` gave.
+        """Build a record from what `to_json` returned.
 
         Raises
         ------
@@ -101,36 +103,26 @@ class Comparison:
         """
         return cls(**{**data, **{name: tuple(data[name]) for name in ("names", "first", "second")}})
 
-    def __repr__(self) -> str:
-        from .text import comparison_text
-
-        return comparison_text(self)
-
-    def _repr_html_(self) -> str:
-        from .card import comparison_html
-
-        return comparison_html(self)
-
 
 def compare(
     a: Kernel | Dispatch | Callable[..., Any], b: Kernel | Dispatch | Callable[..., Any], /,
     *args: Any, names: tuple[str, str] | None = None, **launch: Any,
 ) -> Comparison:  # fmt: skip
-    """Time two kernels in turn, and tell which is faster, or that it cannot be told.
+    """Time two kernels alternately and say which is faster, or that no difference can be seen.
 
-    They take turns, batch by batch, the one that begins changing each round, so that a drift of the machine's speed
-    meets both alike. Of each round only the ratio of the two times counts. A winner is named when the 95 % confidence
-    interval of the ratios' median is beyond 3 % from 1. Arrays that a kernel writes are put back as they were before
-    each batch and at the end.
+    The kernels alternate batch by batch, and which one goes first changes each round, so that a drift of the machine's
+    speed affects both alike. Only the ratio of a round's two times counts. A winner is named when the 95 % confidence
+    interval of the median ratio lies more than 3 % away from 1. Arrays that a kernel writes are restored before each
+    batch and at the end.
 
     Parameters
     ----------
     a, b : Kernel, Dispatch or callable
-        What ``prepare`` gave is taken with the arguments that it has: ``compare(f.prepare(x), g.prepare(x, y))``.
+        A dispatch from ``prepare`` keeps its own arguments: ``compare(f.prepare(x), g.prepare(x, y))``.
     *args, **launch
-        As for a call; both are given the same.
+        As for a call; both kernels get the same ones.
     names : tuple of 2 str, optional
-        What to call them in the record; by default the kernels' own names.
+        Their names in the record; by default the kernels' own.
 
     Returns
     -------
@@ -147,31 +139,31 @@ def compare(
     if jobs[0].clock != jobs[1].clock:
         message = (
             f"compare: {name_of(a)} has the {jobs[0].clock} clock and {name_of(b)} the {jobs[1].clock} clock: their "
-            "times say nothing of each other. Compare two kernels, or two functions."
+            "times cannot be compared. Compare two kernels, or two functions."
         )
         raise ArgumentError(message)
-    watch = Others()
+    load = OtherProcesses()
     with restored(jobs[0]), restored(jobs[1]):
         times = _rounds(jobs)
     caps = jobs[0].engine.caps
-    told = names or _told_apart(name_of(a), name_of(b))
+    shown = names or _distinct(name_of(a), name_of(b))
     first, second = map(tuple, times)
-    return Comparison(told, jobs[0].engine.name, caps.device, jobs[0].clock, first, second, others=watch.share())
+    return Comparison(shown, jobs[0].engine.name, caps.device, jobs[0].clock, first, second, others=load.share())
 
 
-def _told_apart(a: str, b: str) -> tuple[str, str]:
+def _distinct(a: str, b: str) -> tuple[str, str]:
     return (a, b) if a != b else (f"{a} (first)", f"{b} (second)")
 
 
 def _rounds(jobs: Sequence[Job]) -> list[list[float]]:
     """Run both in every round, in the order A B, then B A.
 
-    Whatever either has written is put back before each runs: one may read what the other writes.
+    Everything that either wrote is restored before each run: one may read what the other writes.
     """
     counts = _counts(jobs)
     times: list[list[float]] = [[], []]
-    begin = time.perf_counter()
-    while len(times[0]) < _MOST and (len(times[0]) < _LEAST or time.perf_counter() - begin < _TOTAL):
+    start = time.perf_counter()
+    while len(times[0]) < _MOST and (len(times[0]) < _LEAST or time.perf_counter() - start < _TOTAL):
         order = (0, 1) if len(times[0]) % 2 == 0 else (1, 0)
         for i in order:
             times[i].append(jobs[i].run(counts[i]))
@@ -180,9 +172,9 @@ def _rounds(jobs: Sequence[Job]) -> list[list[float]]:
 
 
 def _counts(jobs: Sequence[Job]) -> list[int]:
-    """Give the runs in a batch of each: as many of the one as of the other, unless it is much slower.
+    """Return the runs in a batch of each: as many for one as for the other, unless it is much slower.
 
-    What runs more often in a row finds more in the caches: of two equal kernels it would seem the faster one.
+    A kernel that runs more often in a row finds more in the caches: it would seem the faster of two equal ones.
     """
     counts = []
     for job in jobs:
@@ -206,11 +198,11 @@ def _restore(jobs: Sequence[Job]) -> None:
 
 
 def median_interval(values: Sequence[float], confidence: float = _CONFIDENCE) -> tuple[float, float]:
-    """Give a confidence interval of the median, from order statistics.
+    """Return a confidence interval of the median, from order statistics.
 
-    Nothing is assumed of the distribution but that the values are independent: how many of them lie below the true
-    median is binomial with p = 1/2, so that the interval between the k-th smallest and the k-th largest holds it with
-    the probability 1 - 2 P(Bin(n, 1/2) < k). The largest k that keeps ``confidence`` is taken.
+    It assumes only that the values are independent. Then the number of them below the true median is binomial with
+    p = 1/2, and the interval between the k-th smallest and the k-th largest contains the median with probability
+    1 - 2 P(Bin(n, 1/2) < k). The largest k that keeps ``confidence`` is used.
 
     Source: H. A. David and H. N. Nagaraja, Order Statistics, 3rd edition (2003), section 7.1.
 

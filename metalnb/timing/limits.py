@@ -1,4 +1,4 @@
-"""What this engine can do at best: measured with kernels that do nothing else, once, and kept on disk."""
+"""The best rates that an engine reaches: measured once, with kernels that do nothing else, and kept on disk."""
 
 from __future__ import annotations
 
@@ -16,47 +16,48 @@ from metalnb import engine as engines
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 from metalnb.program import compile
+from metalnb.rendering import Rendered
 
+from .limit_probes import ARITHMETIC, PROBES, Probe
 from .machine import last_cache, machine_name, nominal
-from .others import Others
-from .probes import ARITHMETIC, PROBES, Probe
-from .record import Traffic
-from .sample import DispatchJob
+from .other_processes import OtherProcesses
+from .records import Traffic
+from .sampling import DispatchJob
 
 __all__ = ["Limits", "limits"]
 
-_FORM = 2  # of the records and of the way they are measured: older ones are measured anew
-_SPAN = 4  # arrays as large as so many last caches
-_BYTES = 1 << 28  # of an array, where the last cache is not known
-_RUNS = 7  # of each probe in each size of threadgroup; the best counts
-_READS_ONLY = 0.9  # a mix with more than this part reads is held against reading alone
-_READS_MOST = 0.6  # with more than this, against two reads and a write
+_FORM = 2  # version of the record and of the measurement: older ones are measured again
+_SPAN = 4  # size of an array in last-level caches
+_BYTES = 1 << 28  # of an array, where the size of the last-level cache is unknown
+_RUNS = 7  # of each probe with each threadgroup size; the best counts
+_READS_ONLY = 0.9  # a mix with a larger part of reads is compared with reading alone
+_READS_MOST = 0.6  # with a larger one than this, with two reads and a write
 _WRITES_ONLY = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+@dataclass(frozen=True, slots=True, repr=False)
+class Limits(Rendered):
     """The rates that an engine reached on this machine.
 
     Attributes
     ----------
     engine, device, machine : str
     date : str
-        When they were measured: ISO 8601, local time.
+        Of the measurement: ISO 8601, local time.
     versions : mapping of str to str
-        Of what the engine stands on.
+        Of the software that the engine uses.
     read, write, copy, triad, update : float
         B/s of reading an array; of writing one; of ``a = b``; of ``a = b + q·c``; of ``a = q - a`` in place. Each byte
-        counts once for a read and once for a write. On a processor writing costs a read as well, since a line of
-        memory comes to the cache before it is written; so `copy` reaches less than `update`, which has read it anyway.
+        counts once for a read and once for a write. On a CPU a write costs a read as well, because a cache line is
+        fetched before it is written; so `copy` is slower than `update`, which has read the line anyway.
     flops : float
         Single-precision operations per second, of independent chains of fused multiply-adds (two operations each).
     cache : int or None
-        Bytes of the last cache. Arrays that fit in it may go beyond the limits.
+        Bytes of the last-level cache. Arrays that fit in it may exceed the limits.
     nominal : tuple of 2 float or None
-        What the chip's maker, or who counted its cores, says: B/s and FLOP/s.
+        B/s and FLOP/s as the maker states them, or as computed from the number of cores.
     others : float
-        The part of all processors' time that other programs took meanwhile: with much of it the limits are too low.
+        The part of all processors' time that other programs used meanwhile: if it is large, the limits are too low.
     """
 
     engine: str
@@ -75,7 +76,7 @@ class Limits:
     others: float = 0.0
 
     def ceiling(self, traffic: Traffic) -> tuple[str, float]:
-        """Give the name and the B/s of the limit with most nearly the same mix of reads and writes."""
+        """Return the name and the B/s of the limit with the most similar mix of reads and writes."""
         total = traffic.bytes or 1
         if traffic.read / total >= _READS_ONLY:
             name = "read"
@@ -88,12 +89,12 @@ class Limits:
         return name, getattr(self, name)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the fields as plain values that `json.dumps` takes."""
+        """Return the fields as plain values that `json.dumps` accepts."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_json` gave.
+        """Build a record from what `to_json` returned.
 
         Raises
         ------
@@ -103,28 +104,18 @@ class Limits:
         pair = data["nominal"]
         return cls(**{**data, "nominal": None if pair is None else (float(pair[0]), float(pair[1]))})
 
-    def __repr__(self) -> str:
-        from .text import limits_text
-
-        return limits_text(self)
-
-    def _repr_html_(self) -> str:
-        from .card import limits_html
-
-        return limits_html(self)
-
 
 def limits(*, engine: str | None = None, again: bool = False) -> Limits:
-    """Tell what this machine's memory and arithmetic can do, as an engine's kernels reach it.
+    """Return what this machine's memory and arithmetic can do, as an engine's kernels reach it.
 
-    Measured once, in about three seconds, and kept on disk for the device and the versions of what drives it.
+    They are measured once, in about three seconds, and kept on disk for this device and these versions of its drivers.
 
     Parameters
     ----------
     engine : str, optional
         One of `engines`; by default the one in use.
     again : bool, optional
-        True measures anew.
+        True measures again.
 
     Returns
     -------
@@ -143,7 +134,7 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
             try:
                 return Limits.from_json(json.loads(kept))
             except (ValueError, KeyError, TypeError):
-                pass  # damaged: measured anew
+                pass  # damaged: measured again
     found = _measured(chosen)
     cache.store().put(key, "limits", json.dumps(found.to_json()).encode())
     return found
@@ -152,8 +143,8 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
 def _key(engine: Engine) -> str:
     caps = engine.caps
     versions = repr(sorted(caps.versions.items()))
-    texts = [p.source for p in (*PROBES, *ARITHMETIC)]
-    return cache.digest(str(_FORM), engine.name, caps.device, machine_name(), versions, *texts)
+    sources = [p.source for p in (*PROBES, *ARITHMETIC)]
+    return cache.digest(str(_FORM), engine.name, caps.device, machine_name(), versions, *sources)
 
 
 def _measured(engine: Engine) -> Limits:
@@ -175,28 +166,28 @@ def _measured(engine: Engine) -> Limits:
 
 
 def _span(last: int | None) -> int:
-    """Give the bytes of an array that is well beyond the last cache."""
+    """Return the bytes of an array that is much larger than the last-level cache."""
     return max(_SPAN * last, 1 << 26) if last else _BYTES
 
 
 def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], float]:
-    """Give the best rate for each limit, and what others took of the processors meanwhile.
+    """Return the best rate for each limit, and the part of the processors that other programs used meanwhile.
 
-    The probes take turns, so that one which is disturbed for a while is run again when that is over.
+    The probes alternate, so that a disturbance of some duration does not hit all runs of one of them.
     """
     jobs = [(probe, grid, job) for probe in (*PROBES, *ARITHMETIC) for grid, job in _jobs(engine, probe, arrays)]
     for _, _, job in jobs:
-        job.run(1)  # compiled, and with every page in its place
-    watch = Others()
+        job.run(1)  # compiles it, and touches every page
+    load = OtherProcesses()
     best: dict[str, float] = {}
     for _ in range(_RUNS):
         for probe, grid, job in jobs:
             best[probe.limit] = max(best.get(probe.limit, 0.0), probe.amount * grid / job.run(1))
-    return best, watch.share()
+    return best, load.share()
 
 
 def _jobs(engine: Engine, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
-    """Make a probe ready for each size of threadgroup, with its number of threads."""
+    """Bind a probe for each threadgroup size; yield the number of threads with it."""
     kernel = compile(probe.source, engine=engine.name)["probe"]
     given = [arrays[p.name] for p in kernel.signature.buffers]
     grid = probe.threads or given[0].size // probe.elements

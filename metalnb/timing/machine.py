@@ -11,9 +11,9 @@ from metalnb.engine.base import Engine
 
 __all__ = ["CHIPS", "last_cache", "machine_name", "nominal"]
 
-# Chip -> memory bandwidth in GB/s, single-precision TFLOP/s. Apple's specifications state the bandwidths; of the
-# arithmetic they state little, and these figures are the commonly computed ones (cores × lanes × 2 × clock). Where a
-# chip is sold with two memories, both bandwidths are given.
+# Chip -> memory bandwidth in GB/s, single-precision TFLOP/s. The bandwidths are from Apple's specifications. These say
+# little about arithmetic, so its figures are the commonly computed ones (cores × lanes × 2 × clock). Where a chip is
+# sold with two kinds of memory, both bandwidths are listed.
 CHIPS: dict[str, tuple[tuple[float, ...], float]] = {
     "Apple M1": ((68.25,), 2.6),
     "Apple M1 Pro": ((200,), 5.2),
@@ -40,9 +40,9 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def nominal(device: str) -> tuple[float, float] | None:
-    """Give a chip's nominal B/s and FLOP/s by its name; None for one that is not in the table.
+    """Return a chip's nominal B/s and FLOP/s by its name; None for one that is not in the table.
 
-    A chip that is sold with two memories gives the faster one.
+    For a chip that is sold with two kinds of memory this is the faster one.
     """
     found = _CHIP.search(device)
     row = CHIPS.get(found[0]) if found else None
@@ -50,19 +50,19 @@ def nominal(device: str) -> tuple[float, float] | None:
 
 
 def last_cache(engine: Engine) -> int | None:
-    """Give the bytes of the device's last cache; None when it is not known."""
+    """Return the bytes of the device's last-level cache; None when unknown."""
     if engine.name != "cpu":
-        return None  # an Apple GPU does not tell of its system cache
-    sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+        return None  # an Apple GPU does not report its system-level cache
+    files = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
     try:
-        texts = [path.read_text(encoding="ascii").strip() for path in sizes]
+        sizes = [path.read_text(encoding="ascii").strip() for path in files]
     except OSError:
         return None
-    return max((int(t[:-1]) * _UNITS[t[-1]] for t in texts if t[-1:] in _UNITS), default=None)
+    return max((int(t[:-1]) * _UNITS[t[-1]] for t in sizes if t[-1:] in _UNITS), default=None)
 
 
 def machine_name() -> str:
-    """Name the machine: its processor, their number, its system."""
+    """Return the machine's name: its processor, the number of cores, its system."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -1,4 +1,4 @@
-"""`measure`: a kernel's time, and the figures that are made of it."""
+"""`measure`: a kernel's time, and the figures derived from it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from metalnb.display import nbytes
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
 
-from . import sample, traffic
+from . import sampling, traffic
+from .bottleneck import FASTER, from_caches
 from .limits import Limits, limits
-from .others import Others
-from .record import Timing, Traffic
-from .sample import Job
-from .text import BUSY
-from .units import percent, seconds
-from .verdict import FASTER, from_caches
+from .other_processes import BUSY, OtherProcesses
+from .records import Timing, Traffic
+from .sampling import Job
+from .units import percent, seconds, trimmed
 
 __all__ = ["job_of", "measure", "name_of"]
 
-_WIDE = 0.10  # of the median: more than this between p20 and p80 is told
+_WIDE = 0.10  # of the median: a larger distance between p20 and p80 is worth a warning
 
 
 def measure(
@@ -39,24 +38,24 @@ def measure(
     cold: bool = True,
     **launch: Any,
 ) -> Timing:
-    """Take the time of a kernel, and hold it against what this machine could do.
+    """Measure a kernel's time, and compare it with what this machine could do.
 
-    It is warmed up, then run in batches of dispatches right after each other, a quarter of a second in all and at
-    least five batches. Arrays that it writes are put back as they were before each batch and at the end; a copy of them
-    is kept meanwhile. Within a batch a kernel that updates in place works on what it wrote itself.
+    The kernel is warmed up and then run in batches of back-to-back dispatches, for a quarter of a second in all and at
+    least five batches. Arrays that it writes are restored before each batch and at the end, from a copy that is kept
+    meanwhile. Within a batch, a kernel that updates in place works on its own results.
 
     The engine's limits (see `limits`) are measured the first time they are needed on a machine.
 
     Parameters
     ----------
     kernel : Kernel, Dispatch or callable
-        A kernel, or what its ``prepare`` gave. Any other callable is timed by the wall clock, with Python's part in it;
-        it is called many times, and what it changes stays changed. One that offers ``__metal_traffic__(*args,
-        **named) -> Traffic`` is asked for its bytes.
+        A kernel, or the result of its ``prepare``. Any other callable is timed by the wall clock, Python's overhead
+        included; it is called many times, and what it changes stays changed. Its bytes are known if it has a method
+        ``__metal_traffic__(*args, **named) -> Traffic``.
     *args, **launch
         As for the call itself.
     bytes : float, optional
-        That one dispatch moves; by default the size of every array, once for a read and once for a write.
+        Moved by one dispatch; by default the size of each array, once for a read and once for a write.
     flops : float, optional
         Floating-point operations of one dispatch.
     cold : bool, optional
@@ -69,7 +68,7 @@ def measure(
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call; for an empty grid; for what cannot be called.
+        As for the call; for an empty grid; for an object that cannot be called.
     KernelFault
         When the kernel failed.
 
@@ -83,27 +82,27 @@ def measure(
     kernel, args, launch = _unwrapped(kernel, args, launch)
     job = job_of("measure", kernel, args, launch)
     counted = traffic.overridden(_traffic(job, kernel, args, launch), *given)
-    watch = Others()
-    samples = sample.batches(job)
-    others = watch.share()
-    cold_seconds = sample.cold(job) if cold else None
+    load = OtherProcesses()
+    samples = sampling.batches(job)
+    others = load.share()
+    cold_seconds = sampling.cold(job) if cold else None
     found = limits(engine=job.engine.name)
     ceiling, limit = found.ceiling(counted) if counted.bytes else ("", None)
     timing = Timing(
         name_of(kernel), job.engine.name, job.engine.caps.device, job.clock, samples.seconds, samples.batch,
-        sample.empty_dispatch(job.engine), cold_seconds, counted.bytes or None, counted.flops, limit, ceiling,
+        sampling.empty_dispatch(job.engine), cold_seconds, counted.bytes or None, counted.flops, limit, ceiling,
         found.flops, found.cache, **_shape(job, args, launch),
     )  # fmt: skip
     return replace(timing, warnings=(*_warnings(timing, found, others), *counted.notes))
 
 
 def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Job:
-    """Make what can be timed of a kernel, a dispatch or a callable.
+    """Return a job that can be timed: of a kernel, a dispatch or a callable.
 
     Parameters
     ----------
     asks : str
-        Who asks, for the message.
+        The caller's name, for messages.
     kernel, args, named
         As for `measure`.
 
@@ -120,16 +119,16 @@ def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any])
         dispatch = kernel.prepare(*args, **named)
     elif callable(kernel):
         engine = next((a.engine for a in residents((*args, *named.values()))), None) or engines.current()
-        return sample.CallJob(lambda: kernel(*args, **named), engine)
+        return sampling.CallJob(lambda: kernel(*args, **named), engine)
     else:
         raise ArgumentError(f"{asks}: takes a kernel, or a callable that runs some; got {type(kernel).__name__}.")
     if 0 in dispatch.grid:
         raise LaunchError(f"{asks}: {name_of(kernel)}: grid {dispatch.grid} is empty: nothing would run.")
-    return sample.DispatchJob(dispatch)
+    return sampling.DispatchJob(dispatch)
 
 
 def _unwrapped(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """See through `functools.partial` to what is called, and with what."""
+    """Unwrap `functools.partial`: return what is called, and its arguments."""
     while isinstance(kernel, functools.partial):
         args, named = (*kernel.args, *args), {**kernel.keywords, **named}
         kernel = kernel.func
@@ -137,7 +136,7 @@ def _unwrapped(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tup
 
 
 def name_of(kernel: Any) -> str:
-    """Name what is timed."""
+    """Return the name of what is timed."""
     kernel, _, _ = _unwrapped(kernel, (), {})
     if isinstance(kernel, Dispatch):
         kernel = kernel.kernel
@@ -147,29 +146,24 @@ def name_of(kernel: Any) -> str:
 
 
 def _traffic(job: Job, kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:
-    if isinstance(job, sample.DispatchJob):
+    if isinstance(job, sampling.DispatchJob):
         return traffic.of_dispatch(job.dispatch)
     return traffic.of_call(kernel, args, named)
 
 
 def _shape(job: Job, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """Give the fields of a Timing that tell what was run."""
-    if isinstance(job, sample.DispatchJob):
+    """Return the fields of a Timing that describe what was run."""
+    if isinstance(job, sampling.DispatchJob):
         d = job.dispatch
         pairs = zip(d.kernel.signature.params, d.arguments, strict=True)
-        told = {p.name: _bound(p, value) for p, value in pairs if value is not None}
-        return {"grid": _short(d.grid), "threadgroup": _short(d.threadgroup), "arguments": told}
-    told = {str(i): _plain(value) for i, value in enumerate(args)}
-    return {"arguments": {**told, **{name: _plain(value) for name, value in named.items()}}}
-
-
-def _short(grid: tuple[int, int, int]) -> tuple[int, ...]:
-    """Leave out what is 1 at the end."""
-    return grid if grid[2] > 1 else grid[:2] if grid[1] > 1 else grid[:1]
+        bound = {p.name: _bound(p, value) for p, value in pairs if value is not None}
+        return {"grid": trimmed(d.grid), "threadgroup": trimmed(d.threadgroup), "arguments": bound}
+    positional = {str(i): _plain(value) for i, value in enumerate(args)}
+    return {"arguments": {**positional, **{name: _plain(value) for name, value in named.items()}}}
 
 
 def _bound(param: Param, value: Any) -> str:
-    """Tell a bound argument in words: ``float32 (1000, 1000)``, ``2.5``, ``64 bytes``."""
+    """Describe a bound argument: ``float32 (1000, 1000)``, ``2.5``, ``64 bytes``."""
     if isinstance(value, int):
         return f"{value:,} bytes"
     layout = param.type.layout
@@ -183,7 +177,7 @@ def _bound(param: Param, value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Tell any value in a few words."""
+    """Describe any value in a few words."""
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} {tuple(value.shape)}"
     text = repr(value)
@@ -191,22 +185,22 @@ def _plain(value: Any) -> str:
 
 
 def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
-    """Tell what a reader of the figures should know."""
+    """Return what a reader of the figures should know."""
     said = []
     if timing.spread > _WIDE:
-        why = f"; other programs took {percent(others)} of the processors meanwhile" if others > BUSY else ""
+        why = f"; other programs used {percent(others)} of the processors meanwhile" if others > BUSY else ""
         said.append(f"the times spread over {percent(timing.spread)} of the median{why}")
     elif others > BUSY:
-        said.append(f"other programs took {percent(others)} of the processors meanwhile")
+        said.append(f"other programs used {percent(others)} of the processors meanwhile")
     if timing.grid and timing.clock == "wall" and timing.median < timing.empty:
         said.append(f"no device clock: {seconds(timing.median)} is the cost of launching rather than the kernel's time")
     if timing.share is not None and timing.share > FASTER:
         if from_caches(timing) and timing.bytes and timing.cache:
             moved, room = nbytes(timing.bytes), nbytes(timing.cache)
-            said.append(f"it moves {moved}, and the last cache holds {room}; the limit is the memory's")
+            said.append(f"it moves {moved}, and the last-level cache holds {room}; the limit is that of memory")
         else:
             said.append(
                 f"faster than the limit of {found.date[:10]}: parts of the arrays may never be touched (pass bytes=), "
-                "or the machine was busy then (mnb.limits(again=True))"
+                "or the machine was busy at that time (mnb.limits(again=True))"
             )
     return tuple(said)

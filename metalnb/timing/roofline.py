@@ -1,4 +1,4 @@
-"""`roofline`: kernels in the picture of what memory and arithmetic allow.
+"""`roofline`: where kernels lie below the limits of memory and arithmetic.
 
 Source: S. Williams, A. Waterman and D. Patterson, "Roofline: an insightful visual performance model for multicore
 architectures", Communications of the ACM 52 (2009).
@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from metalnb.errors import ArgumentError
+from metalnb.rendering import Rendered, render
 
+from .bottleneck import bottleneck
 from .limits import Limits, limits
-from .record import Timing
+from .records import Timing
 from .units import percent
-from .verdict import verdict
 
 __all__ = ["Roofline", "roofline"]
 
 
-@dataclass(frozen=True, slots=True)
-class Roofline:
-    """Timings against the limits of the engine that they ran on; a notebook shows it as a picture with its sentences.
+@dataclass(frozen=True, slots=True, repr=False)
+class Roofline(Rendered):
+    """Timings and the limits of the engine that they ran on; a notebook shows a chart with a sentence for each kernel.
 
     Attributes
     ----------
@@ -38,42 +39,27 @@ class Roofline:
         return tuple(f"{n} {t.kernel}: {_sentence(t)}" for n, t in enumerate(self.timings, 1))
 
     def figure(self) -> Any:
-        """Draw it.
+        """Draw the chart.
 
         Returns
         -------
         matplotlib.figure.Figure
-            That pyplot does not know of: it is shown once, and closed with its last reference.
+            Pyplot does not know it: it is shown once, and freed with its last reference.
         """
-        from .plot import roofline_figure
-
-        return roofline_figure(self)
-
-    def __repr__(self) -> str:
-        from .text import limits_text
-
-        return "\n".join([limits_text(self.limits), *self.sentences])
-
-    def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
-        from .card import roofline_html
-        from .plot import png, svg
-
-        drawn = self.figure()
-        return {"text/plain": repr(self), "text/html": roofline_html(self, svg(drawn)), "image/png": png(drawn)}
+        return render(self, "figure")
 
 
 def roofline(*timings: Timing) -> Roofline:
     """Show what bounds kernels: memory, arithmetic, the dispatch, or none of them.
 
-    Each is a point: the operations it does for each byte it moves, and the operations it does in a second. The roof
-    over it is what the engine's own kernels reached (see `limits`), and dashed what the chip is said to have, where
-    that is known.
+    Each kernel is a point: its operations per byte moved, and its operations per second. The roof above it is what the
+    engine's own kernels reached (see `limits`). A dashed roof shows the chip's nominal figures, where they are known.
 
     Parameters
     ----------
     *timings : Timing
-        From `measure`, all on one device. One without ``flops`` or ``bytes`` has no place in the picture, but its
-        sentence. With none at all there are the roofs alone.
+        From `measure`, all on one device. One without ``flops`` or ``bytes`` has a sentence but no point. Without any
+        timing the chart shows the roofs alone.
 
     Returns
     -------
@@ -82,11 +68,11 @@ def roofline(*timings: Timing) -> Roofline:
     Raises
     ------
     ArgumentError
-        For what is no Timing, and for timings of several devices.
+        For anything but a Timing, and for timings of several devices.
     """
     for timing in timings:
         if not isinstance(timing, Timing):
-            raise ArgumentError(f"roofline: takes what measure gives; got {type(timing).__name__}.")
+            raise ArgumentError(f"roofline: takes the timings that measure returns; got {type(timing).__name__}.")
     places = sorted({f"{t.engine} ({t.device})" for t in timings})
     if len(places) > 1:
         raise ArgumentError(f"roofline: one device has one roof; got timings of {', '.join(places)}.")
@@ -94,8 +80,8 @@ def roofline(*timings: Timing) -> Roofline:
 
 
 def _sentence(timing: Timing) -> str:
-    found = verdict(timing)
-    said = found.sentence or "nothing is known of its bytes or operations: pass bytes= and flops= to measure"
+    found = bottleneck(timing)
+    said = found.sentence or "neither its bytes nor its operations are known: pass bytes= and flops= to measure"
     if timing.intensity is None or timing.throughput is None or not timing.limit or not timing.peak:
         return f"{said} (not drawn)"
     if found.bound in {"memory", "arithmetic"}:

@@ -1,8 +1,8 @@
 """The bytes that a dispatch must move, counted from its signature and its arrays.
 
-It is the least that any memory could get by with, so that the bandwidth made of it is never flattered: each input is
-read once and each output written once, whatever the kernel reads again. What only the author can know (parts of an
-array that are never touched, a gather that visits an element twice) is told with ``bytes=``.
+It is a lower bound, so that the bandwidth computed from it is never flattering: each input is read once and each output
+is written once, however often the kernel reads them. What only the author can know (parts of an array that are never
+touched, a gather that visits an element twice) is passed as ``bytes=``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from metalnb.call.kernel import Dispatch
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param
 
-from .record import Traffic
+from .records import Traffic
 
 __all__ = ["PROTOCOL", "checked", "of_call", "of_dispatch", "of_sizes", "overridden"]
 
@@ -24,13 +24,13 @@ PROTOCOL = "__metal_traffic__"
 
 
 def of_dispatch(dispatch: Dispatch) -> Traffic:
-    """Count a bound dispatch; a scalar's few bytes are left out."""
+    """Count the bytes of a bound dispatch; the few bytes of scalars are left out."""
     pairs = zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
     return of_sizes((p, getattr(a, "nbytes", 0)) for p, a in pairs if a is not None)
 
 
 def of_sizes(pairs: Iterable[tuple[Param, int]]) -> Traffic:
-    """Count a dispatch by its parameters and the bytes of each array."""
+    """Count the bytes of a dispatch from its parameters and the size of each array."""
     read = written = updated = 0
     unsure, unused = [], []
     for param, nbytes in pairs:
@@ -51,15 +51,15 @@ def of_sizes(pairs: Iterable[tuple[Param, int]]) -> Traffic:
 
 
 def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:
-    """Ask a callable for its traffic; nothing is counted for one that does not tell.
+    """Ask a callable for its traffic; nothing is counted for one that does not report it.
 
-    A function offers it as an attribute ``__metal_traffic__``, called with the arguments of the call, which gives a
-    `Traffic`, or anything with its ``bytes`` and ``flops``.
+    A function reports it by an attribute ``__metal_traffic__``, which is called with the arguments of the call and
+    returns a `Traffic`, or anything with ``bytes`` and ``flops``.
 
     Raises
     ------
     ArgumentError
-        When it gives something else.
+        When it returns something else.
     """
     ask = getattr(function, PROTOCOL, None)
     if ask is None:
@@ -71,24 +71,24 @@ def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traf
         nbytes, flops = found.bytes, found.flops
     except AttributeError:
         name = getattr(function, "__name__", type(function).__name__)
-        message = f"{name}: {PROTOCOL} gives a Traffic, or what has its bytes and flops; got {type(found).__name__}."
+        message = f"{name}: {PROTOCOL} returns a Traffic, or anything with bytes and flops; got {type(found).__name__}."
         raise ArgumentError(message) from None
     return overridden(Traffic(0, 0), nbytes, flops)
 
 
 def overridden(counted: Traffic, nbytes: float | None, flops: float | None) -> Traffic:
-    """Put the caller's own counts in the place of those that were counted; the mix of reads and writes stays."""
+    """Replace what was counted by the caller's own figures; the mix of reads and writes stays the same."""
     if nbytes is not None:
         known = counted.bytes
         read = round(nbytes * counted.read / known) if known else round(nbytes / 2)
         updated = round(nbytes * counted.updated / known) if known else 0
-        mixed = () if known else ("half of its bytes are taken as read and half as written",)
+        mixed = () if known else ("half of its bytes are assumed to be read and half written",)
         counted = Traffic(read, round(nbytes) - read, updated, counted.flops, mixed)
     return counted if flops is None else replace(counted, flops=flops)
 
 
 def checked(asks: str, name: str, value: Any) -> float | None:
-    """Check a count that a caller gives.
+    """Check a count that a caller passes.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def checked(asks: str, name: str, value: Any) -> float | None:
     except (TypeError, ValueError):
         number = math.nan
     if not 0 <= number < math.inf:
-        raise ArgumentError(f"{asks}: {name} is what one dispatch comes to, a number, 0 or more; got {value!r}.")
+        raise ArgumentError(f"{asks}: {name} is a number for one dispatch, 0 or more; got {value!r}.")
     return number
 
 

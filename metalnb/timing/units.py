@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["percent", "rate", "seconds", "threads"]
+__all__ = ["percent", "rate", "seconds", "threads", "trimmed"]
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _RATES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -23,7 +23,7 @@ def rate(value: float, unit: str) -> str:
 
 
 def percent(part: float) -> str:
-    """Write a part in percent; below 10 with one decimal, so that little is told from nothing."""
+    """Write a part in percent; below 10 with one decimal, so that little differs from nothing."""
     value = 100 * part
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
 
@@ -31,6 +31,13 @@ def percent(part: float) -> str:
 def threads(grid: tuple[int, ...]) -> str:
     """Write a grid: ``1,920 × 1,080``."""
     return " × ".join(f"{n:,}" for n in grid)
+
+
+def trimmed(grid: tuple[int, ...]) -> tuple[int, ...]:
+    """Leave out the extents of 1 at the end of a grid."""
+    while len(grid) > 1 and grid[-1] == 1:
+        grid = grid[:-1]
+    return grid
 
 
 def _digits(value: float) -> str:

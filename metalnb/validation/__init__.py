@@ -1,14 +1,12 @@
-"""What a kernel did to its buffers, access by access: beyond the end, never written, written by two threads.
+"""Validation: a call of a kernel in; what it did to its buffers, access by access, out.
 
-run.py      a call, made once more with buffers that watch themselves
-rewrite.py  the text of that twin; watched.h is what its buffers are
-twin.py     that text, compiled as its kernel was
-ledger.py   the memory that those write into
-record.py   what was seen, and what is wrong with it
-card.py     that, for a notebook
+``run`` makes the call once more with buffers that record their accesses: ``rewrite`` makes the text of that twin (its
+buffers are in ``watched.h``), ``twin`` compiles it as the kernel was compiled, ``access_log`` is the memory that it
+writes to. ``access_report`` is the record of what was found, ``report_view`` renders it. The call runs on copies:
+nothing of the caller's may change here.
 """
 
-from .record import Conflict, Event, Validation
+from .access_report import Conflict, Event, Validation
 from .run import validate, watch
 from .twin import twin_of
 

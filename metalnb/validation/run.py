@@ -10,8 +10,8 @@ from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import ArgumentError
 
-from .ledger import Ledger
-from .record import Buffer, Validation
+from .access_log import AccessLog
+from .access_report import Validation, WatchedBuffer
 from .rewrite import ATOMICS, HEADER, LEDGER, MEMORY, NAME, OUTPUT, SIZES, rewritten
 from .twin import twin_of
 
@@ -90,7 +90,7 @@ def watch(dispatch: Dispatch) -> Validation | None:
         synchronize(kernel.engine.name)  # what was started before may still be writing
     sizes = {name: given[name].nbytes // arrays[name].type.size for name in watched}
     each = {name: wrapper == OUTPUT for name, wrapper in watched.items()}
-    ledger = Ledger(dispatch.grid, dispatch.threadgroup, [(sizes[name], each[name]) for name in watched])
+    ledger = AccessLog(dispatch.grid, dispatch.threadgroup, [(sizes[name], each[name]) for name in watched])
     copies = {name: _Copy(a) for name, a in given.items() if isinstance(a, np.ndarray)}
     arguments = {f"{n}{MEMORY}" if n in watched else n: copies[n].array if n in copies else a for n, a in given.items()}
     arguments |= {LEDGER: ledger.words, SIZES: ledger.sizes}
@@ -102,7 +102,7 @@ def watch(dispatch: Dispatch) -> Validation | None:
         dispatch.grid,
         dispatch.threadgroup,
         tuple(
-            Buffer(name, sizes[name], arrays[name].writable, wrapper == ATOMICS, *ledger.counts(place))
+            WatchedBuffer(name, sizes[name], arrays[name].writable, wrapper == ATOMICS, *ledger.counts(place))
             for place, (name, wrapper) in enumerate(watched.items())
         ),
         tuple(name for name in arrays if name not in watched),

@@ -6,7 +6,7 @@
 namespace watching {
 using namespace metal;
 
-// Where things stand in the ledger, in words. Its sizes are the host's to choose; see ledger.py, which says the same.
+// Where things stand in the ledger, in words. Its sizes are the host's to choose; see access_log.py, which says the same.
 constant constexpr uint SPARE = 2;  // what atomics beyond an end are given instead: even, as one may have eight bytes
 constant constexpr uint LOG = 16;
 constant constexpr uint READS = 0, WRITES = 2, BEYOND = 4, STRAYS = 16;  // from the start of a buffer's own part

@@ -1,7 +1,8 @@
-"""Live views of kernels in a notebook, each with a static picture for where no widget can run.
+"""Live views: a kernel and its arguments in; a widget, and a static picture for where no widget runs, out.
 
-``dashboard`` turns a kernel's knobs and measures it anew at each turn; ``monitor`` looks on at every dispatch; ``tune``
-sweeps threadgroups and function constants; ``explore`` shows a kernel's output as a picture under sliders. They rest on
-``page`` and ``plot`` (HTML and SVG), ``show`` (widget and picture in one display), ``worker`` (a thread that does the
-latest thing wanted), ``knobs`` and ``problem`` (a call's scalars and sizes), and ``quick`` (a short measurement).
+There is one folder per widget: ``dashboard``, ``monitor``, ``tune`` and ``explore``. They share ``live`` (widget and
+picture in one display), ``html_parts``, ``svg_plots`` and ``controls`` (what a page is made of), ``background`` (work
+in a thread), ``bound_call`` and ``scalars`` (a call that can be repeated with other arguments),
+``threadgroup_choices`` and ``quick_timing``. A widget works on copies of the arrays that the kernel writes: nothing of
+the caller's may change here.
 """

@@ -1,4 +1,4 @@
-"""ipywidgets for knobs: what is the same in every widget of the package."""
+"""The ipywidgets that the package's widgets are made of: sliders, buttons, and their layout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets
 
-from .knobs import Knob
+from .scalars import Knob
 
 __all__ = ["button", "choice", "control", "html", "side_by_side"]
 
@@ -16,7 +16,7 @@ _WIDE = {"width": "auto"}
 
 
 def control(knob: Knob, changed: Callable[[Any], None]) -> Any:
-    """Make the control of a knob; ``changed`` takes its new value."""
+    """Return the control of a knob; ``changed`` is called with its new value."""
     common = {"description": knob.label, "style": _STYLE, "layout": _WIDE, "tooltip": knob.label}
     if knob.dtype.kind == "b":
         made = ipywidgets.Checkbox(value=bool(knob.value), indent=True, **common)
@@ -32,7 +32,7 @@ def control(knob: Knob, changed: Callable[[Any], None]) -> Any:
 
 
 def choice(label: str, options: Sequence[tuple[str, Any]], value: Any, changed: Callable[[Any], None]) -> Any:
-    """Make a slider over named values."""
+    """Return a slider over named values."""
     made = ipywidgets.SelectionSlider(
         options=list(options), value=value, description=label, style=_STYLE, layout=_WIDE, continuous_update=True,
     )  # fmt: skip
@@ -41,7 +41,7 @@ def choice(label: str, options: Sequence[tuple[str, Any]], value: Any, changed: 
 
 
 def button(label: str, icon: str, clicked: Callable[[], Any], *, tip: str = "", primary: bool = False) -> Any:
-    """Make a button."""
+    """Return a button."""
     made = ipywidgets.Button(
         description=label, icon=icon, tooltip=tip, button_style="primary" if primary else "", layout={"width": "auto"},
     )  # fmt: skip
@@ -50,12 +50,12 @@ def button(label: str, icon: str, clicked: Callable[[], Any], *, tip: str = "", 
 
 
 def html(value: str = "", **layout: str) -> Any:
-    """Make a stretch of HTML."""
+    """Return a widget that shows HTML."""
     return ipywidgets.HTML(value, layout={"margin": "0", **layout})
 
 
 def side_by_side(controls: Sequence[Any], view: Any) -> Any:
-    """Put controls to the left of what they control; below each other where it is narrow."""
+    """Put controls to the left of what they control, or above it on a narrow page."""
     left = ipywidgets.VBox(list(controls), layout={"flex": "1 1 300px", "min_width": "280px", "max_width": "380px"})
     right = ipywidgets.VBox([view], layout={"flex": "3 1 420px", "min_width": "300px"})
     box = ipywidgets.HBox([left, right], layout={"flex_flow": "row wrap", "max_width": "980px", "grid_gap": "12px"})

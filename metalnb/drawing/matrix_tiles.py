@@ -1,0 +1,98 @@
+"""Which parts of two matrices a threadgroup holds while it computes a tile of their product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import ArgumentError
+from .canvas import COLOURS, INK, Picture, png
+
+__all__ = ["tiles"]
+
+_CELL = 0.17  # inches of an element
+_GAP = 1.6  # elements between two matrices
+_MOST = 32
+
+
+def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0), step: int = 0) -> Picture:
+    """Draw a step of C = A·B by tiles: the tile of C that a threadgroup computes, and the tiles of A and B it holds.
+
+    B stands above C and A to the left of it, so that a row of A and a column of B meet at their product.
+
+    Parameters
+    ----------
+    size : int
+        Rows and columns of each matrix; a small number keeps the picture small.
+    tile : tuple of 3 int
+        Rows and columns of C's tile, and the depth: columns of A's tile and rows of B's.
+    at : tuple of 2 int, optional
+        Which tile of C: down, across.
+    step : int, optional
+        Which tiles along A's rows and B's columns; the earlier ones are done.
+
+    Returns
+    -------
+    Picture
+
+    Raises
+    ------
+    ArgumentError
+        For a tile or a step outside the matrices, or matrices too large to draw.
+
+    Examples
+    --------
+    >>> tiles(8, (4, 4, 2), at=(1, 0), step=2)
+    makes rows 4 to 7, columns 0 to 3 of C
+    step 3 of 4 holds rows 4 to 7, columns 4 to 5 of A and rows 4 to 5, columns 0 to 3 of B
+    """
+    rows, columns, depth = tile
+    top, left, first = at[0] * rows, at[1] * columns, step * depth
+    if not 1 <= size <= _MOST:
+        raise ArgumentError(
+            f"tiles: draws matrices of 1 to {_MOST} rows; got {size}. Draw fewer: the pattern is the same."
+        )
+    if min(tile) < 1 or min(top, left, first) < 0 or max(top + rows, left + columns, first + depth) > size:
+        raise ArgumentError(f"tiles: tile {tile} at {at}, step {step}, is outside matrices of {size} rows and columns.")
+    figure, axes = _sheet(size)
+    shift = size + _GAP
+    for name, x, y in (("A", 0, shift), ("B", shift, 0), ("C", shift, shift)):
+        _matrix(axes, name, x, y, size)
+    _part(axes, 0, shift + top, size, rows, COLOURS[4], 0.25)
+    _part(axes, shift + left, 0, columns, size, COLOURS[0], 0.25)
+    _part(axes, first, shift + top, depth, rows, COLOURS[4], 1)
+    _part(axes, shift + left, first, columns, depth, COLOURS[0], 1)
+    _part(axes, shift + left, shift + top, columns, rows, COLOURS[3], 1)
+    down, across, along = _span(top, rows), _span(left, columns), _span(first, depth)
+    held = f"rows {down}, columns {along} of A and rows {along}, columns {across} of B"
+    text = f"makes rows {down}, columns {across} of C\nstep {step + 1} of {size // depth} holds {held}"
+    return Picture(png(figure), text)
+
+
+def _span(first: int, count: int) -> str:
+    return f"{first} to {first + count - 1}"
+
+
+def _sheet(size: int) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    side = 2 * size + _GAP
+    figure = Figure(figsize=(_CELL * (side + 2.4), _CELL * (side + 0.8)))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(-2, side + 0.4), ylim=(side + 0.4, -0.4))
+    axes.axis("off")
+    return figure, axes
+
+
+def _matrix(axes: Any, name: str, x: float, y: float, size: int) -> None:
+    """Draw the lines between a matrix's elements, and its name above its corner."""
+    for k in range(size + 1):
+        weight = {"color": INK, "linewidth": 0.5, "alpha": 0.6}
+        axes.plot((x, x + size), (y + k, y + k), **weight)
+        axes.plot((x + k, x + k), (y, y + size), **weight)
+    axes.text(x - 0.9, y + 0.5, name, color=INK, ha="center", va="center", fontsize=11, weight="bold")
+
+
+def _part(axes: Any, x: float, y: float, width: float, height: float, colour: str, alpha: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, alpha=alpha, linewidth=0))

@@ -1,0 +1,68 @@
+"""How fast each version of a kernel was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil, floor, log10
+
+from ..errors import ArgumentError
+from ..timing.units import percent, rate
+from .canvas import COLOURS, INCHES, INK, Picture, png
+
+__all__ = ["ladder"]
+
+
+def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best: bool = False) -> Picture:
+    """Draw how fast each version of a kernel was, with the limit; the newest version stands out, or the best.
+
+    Parameters
+    ----------
+    rates : mapping of str to float
+        By name, in the order of the versions.
+    limit : float
+        In the same unit.
+    unit : str, optional
+        ``"FLOP/s"`` for kernels that compute.
+    best : bool, optional
+        True highlights the fastest version, for alternatives that do not build on each other.
+
+    Returns
+    -------
+    Picture
+
+    Raises
+    ------
+    ArgumentError
+        Without any rate; for a rate or a limit that is not above 0.
+
+    Examples
+    --------
+    >>> ladder({"one thread": 5e9, "all threads": 30e9}, 40e9)
+    one thread   5.00 GB/s, 12 % of the limit
+    all threads  30.0 GB/s, 75 % of the limit
+    """
+    if not rates or min(limit, *rates.values()) <= 0:
+        raise ArgumentError(f"ladder: needs rates above 0 and a limit above 0; got {dict(rates)}, {limit}.")
+    from matplotlib.figure import Figure
+
+    labels = {name: f"{rate(value, unit)}, {percent(value / limit)} of the limit" for name, value in rates.items()}
+    low, right = min(*rates.values(), limit) / 3, 1.2 * max(*rates.values(), limit)
+    marked = max(rates, key=rates.__getitem__) if best else list(rates)[-1]
+    figure = Figure(figsize=(8.2, 0.5 + INCHES * len(rates)), layout="constrained")
+    axes = figure.subplots()
+    for place, (name, value) in enumerate(rates.items()):
+        axes.barh(place, value - low, left=low, height=0.62, color=COLOURS[3 if name == marked else 4])
+        axes.text(right, place, labels[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
+    axes.axvline(limit, color=INK, linestyle="--", linewidth=1)
+    axes.set(xscale="log", xlim=(low, right * 6), ylim=(len(rates) - 0.4, -0.6), yticks=range(len(rates)))
+    axes.set_yticklabels(list(rates), color=INK, fontsize=9)
+    axes.set_xlabel(f"a grid line is ten times the one before; dashed: {rate(limit, unit)}, the limit")
+    axes.xaxis.label.set(color=INK, fontsize=9)
+    axes.set_xticks([10.0**e for e in range(floor(log10(low)) + 1, ceil(log10(right)))])  # none behind the figures
+    axes.xaxis.set_major_formatter(lambda value, _place: rate(value, unit))
+    axes.tick_params(which="both", colors=INK, length=0, labelsize=9)
+    axes.grid(axis="x", which="major", color=INK, alpha=0.25)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+    width = max(map(len, labels))
+    return Picture(png(figure), "\n".join(f"{name:{width}}  {value}" for name, value in labels.items()))

@@ -1,0 +1,136 @@
+"""How a measured figure varies with a size, and the limits above it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from ..errors import ArgumentError
+from ..timing.units import rate, seconds
+from .canvas import COLOURS, INK, Picture, png
+
+__all__ = ["curves"]
+
+_LABELS = 12  # that fit below the axis
+_SIZE = (8.2, 3.5)  # inches
+_UNITS = ("B", "KiB", "MiB", "GiB")
+_WHOLE = 1000  # no decimals from here on
+_FEW = 2.5  # powers of ten: with fewer, there are grid lines between them too
+
+
+def curves(
+    lines: Mapping[str, Mapping[float, float]],
+    *,
+    across: str,
+    unit: str,
+    limits: Mapping[str, float | Mapping[float, float]] | None = None,
+    marks: Mapping[str, float] | None = None,
+    sizes: bool = False,
+) -> Picture:
+    """Draw measured figures over what was varied; both axes are logarithmic.
+
+    Parameters
+    ----------
+    lines : mapping of str to mapping of float to float
+        By name: the figure at each point.
+    across : str
+        What was varied.
+    unit : str
+        Of the figures: ``"s"``, ``"B/s"``, ``"FLOP/s"``.
+    limits : mapping of str to float or mapping of float to float, optional
+        Limits to compare the figures with, drawn dashed: one value, or values at two points or more.
+    marks : mapping of str to float, optional
+        Named positions on the horizontal axis.
+    sizes : bool, optional
+        True when the horizontal axis counts bytes.
+
+    Returns
+    -------
+    Picture
+
+    Raises
+    ------
+    ArgumentError
+        Without any point; for a number that is not above 0.
+
+    Examples
+    --------
+    >>> curves({"copy": {1: 2e-6, 1024: 3e-6}}, across="elements", unit="s", limits={"a launch": 2e-6})
+    copy: 2.00 µs at 1, 3.00 µs at 1,024
+    a launch: 2.00 µs
+    """
+    roofs, named = dict(limits or {}), dict(marks or {})
+    numbers = [v for line in lines.values() for v in chain.from_iterable(line.items())]
+    if not numbers or min(numbers) <= 0:
+        raise ArgumentError(f"curves: needs points, with numbers above 0; got {dict(lines)}.")
+    figure, axes = _sheet(across, unit, sizes=sizes)
+    places = sorted({x for line in lines.values() for x in line})
+    for number, (name, line) in enumerate(lines.items()):
+        axes.plot(*zip(*sorted(line.items()), strict=True), "o-", color=_SHADES[number % len(_SHADES)], label=name,
+                  linewidth=1.8, markersize=4)  # fmt: skip
+    for style, (name, roof) in zip(_DASHES * len(roofs), roofs.items(), strict=False):
+        points = roof if isinstance(roof, Mapping) else {places[0]: roof, places[-1]: roof}
+        axes.plot(*zip(*sorted(points.items()), strict=True), color=INK, linestyle=style, linewidth=1.2, label=name)
+    for name, place in named.items():
+        axes.axvline(place, color=INK, linestyle=":", linewidth=1, alpha=0.8)
+        above = axes.get_xaxis_transform()
+        axes.text(place, 1.0, name, color=INK, fontsize=8, ha="center", va="bottom", transform=above)
+    axes.set_xticks(places[:: -(-len(places) // _LABELS)])
+    axes.yaxis.set_major_locator(_grid([*(y for line in lines.values() for y in line.values())]))
+    axes.minorticks_off()
+    if len(lines) + len(roofs) > 1:
+        figure.legend(loc="outside upper center", ncols=3, frameon=False, labelcolor=INK, fontsize=9)
+    return Picture(png(figure), "\n".join(_told(lines, roofs, named, unit, sizes=sizes)))
+
+
+_SHADES = (COLOURS[4], COLOURS[3], COLOURS[0], COLOURS[2], COLOURS[1])
+_DASHES = ("--", ":", "-.")
+
+
+def _sheet(across: str, unit: str, *, sizes: bool) -> tuple[Any, Any]:
+    """Return a figure with two logarithmic axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    axes = figure.subplots()
+    axes.set(xscale="log", yscale="log")
+    axes.set_xlabel(across, color=INK, fontsize=9)
+    axes.xaxis.set_major_formatter(lambda value, _: _place(value, sizes=sizes))
+    axes.yaxis.set_major_formatter(lambda value, _: _figure(value, unit))
+    axes.tick_params(which="both", colors=INK, length=0, labelsize=9)
+    axes.grid(axis="y", which="major", color=INK, alpha=0.25)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+    return figure, axes
+
+
+def _grid(figures: list[float]) -> Any:
+    """Place the grid lines at the powers of ten; if there are few, at 2 and 5 times them too."""
+    from matplotlib.ticker import LogLocator
+
+    few = math.log10(max(figures) / min(figures)) < _FEW
+    return LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,))
+
+
+def _told(lines: Any, limits: Any, marks: Any, unit: str, *, sizes: bool) -> list[str]:
+    """Describe what is drawn."""
+
+    def series(points: Mapping[float, float]) -> str:
+        return ", ".join(f"{_figure(y, unit)} at {_place(x, sizes=sizes)}" for x, y in sorted(points.items()))
+
+    every = {**lines, **limits}
+    shown = [f"{name}: {series(v) if isinstance(v, Mapping) else _figure(v, unit)}" for name, v in every.items()]
+    return shown + [f"{name}: at {_place(x, sizes=sizes)}" for name, x in marks.items()]
+
+
+def _figure(value: float, unit: str) -> str:
+    return seconds(value) if unit == "s" else rate(value, unit)
+
+
+def _place(value: float, *, sizes: bool) -> str:
+    if sizes:
+        power = min(int(math.log2(value)) // 10, len(_UNITS) - 1)
+        return f"{value / 1024**power:,.4g} {_UNITS[power]}"
+    return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"

@@ -1,0 +1,71 @@
+"""Which thread reads which element, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .canvas import Picture, cells, colour, png, sheet, within
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["reads"]
+
+
+def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", loop: str = "") -> Picture:
+    """Draw which element of an array each thread reads in each step: one row per step, one colour per thread.
+
+    Parameters
+    ----------
+    places : array_like of int, shape (T, S)
+        The element that thread t reads in step s.
+    size : int, optional
+        Elements of the array; by default up to the last one that is read.
+    word : str, optional
+        What a reader is called.
+    loop : str, optional
+        The variable that counts the steps, from 0; without one they are step 1, step 2, …
+
+    Returns
+    -------
+    Picture
+
+    Raises
+    ------
+    ArgumentError
+        For an element outside the array, too many to draw, or another shape.
+
+    Examples
+    --------
+    >>> reads([[0, 2], [1, 3]])
+    step 1: threads 0 to 1 read elements 0 1
+    step 2: threads 0 to 1 read elements 2 3
+    >>> reads([[0, 2], [1, 3]], word="lane", loop="k")
+    k = 0: lanes 0 to 1 read elements 0 1
+    k = 1: lanes 0 to 1 read elements 2 3
+    """
+    table = np.asarray(places)
+    if table.ndim != 2 or not table.size or table.dtype.kind not in "iu":
+        message = f"reads: places are whole numbers of shape (threads, steps); got {table.dtype}, shape {table.shape}."
+        raise ArgumentError(message)
+    threads, steps = table.shape
+    count = int(table.max()) + 1 if size is None else size
+    within("reads", count, table.ravel().tolist())
+    colours = np.full((steps, count), "", dtype=object)
+    labels = np.full((steps, count), "", dtype=object)
+    for step, row in enumerate(table.T):
+        colours[step, row] = [colour(t) for t in range(threads)]
+        labels[step, row] = [str(t) for t in range(threads)]
+    names = [f"{loop} = {s}" if loop else f"step {s + 1}" for s in range(steps)]
+    figure, axes = sheet(names, count, pitch=1)
+    cells(axes, colours, labels, pitch=1)
+    who = f"{word}s 0 to {threads - 1}"
+    lines = [f"{name}: {who} read elements {_words(row)}" for name, row in zip(names, table.T, strict=True)]
+    return Picture(png(figure), "\n".join(lines))
+
+
+def _words(row: Any) -> str:
+    return " ".join(str(int(place)) for place in row)

@@ -1,0 +1,58 @@
+"""The rounds of a tree reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from .canvas import INK, Picture, cells, colour, png, sheet, within
+
+__all__ = ["tree"]
+
+
+def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 4) -> Picture:
+    """Draw the rounds in which threads add elements of an array to their own.
+
+    Parameters
+    ----------
+    size : int
+        Elements, and threads: thread t owns element t.
+    rounds : iterable of iterables of (int, int)
+        For each round the pairs (t, s): thread t adds element s to element t.
+    simd : int, optional
+        Threads per SIMD-group, which share a colour; a small number keeps the picture small.
+
+    Returns
+    -------
+    Picture
+
+    Raises
+    ------
+    ArgumentError
+        For an element outside the array, or too many to draw.
+
+    Examples
+    --------
+    >>> tree(4, [[(0, 2), (1, 3)], [(0, 1)]], simd=2)
+    round 1: threads 0 1 work, in 1 of 2 SIMD-groups
+    round 2: threads 0 work, in 1 of 2 SIMD-groups
+    """
+    done = [list(pairs) for pairs in rounds]
+    within("tree", size, [place for pairs in done for pair in pairs for place in pair])
+    groups = -(-size // simd)
+    text, colours = [], np.full((len(done) + 1, size), "", dtype=object)
+    colours[0] = [colour(t // simd) for t in range(size)]
+    for number, pairs in enumerate(done, 1):
+        threads = sorted(t for t, _ in pairs)
+        colours[number, threads] = [colour(t // simd) for t in threads]
+        awake = len({t // simd for t in threads})
+        text.append(f"round {number}: threads {' '.join(map(str, threads))} work, in {awake} of {groups} SIMD-groups")
+    figure, axes = sheet(["before", *(f"round {n}" for n in range(1, len(done) + 1))], size, pitch=1.6)
+    for row, pairs in enumerate(done):
+        for target, source in pairs:
+            for place in (target, source):
+                axes.plot((place, target), (1.6 * row + 0.42, 1.6 * (row + 1) - 0.42), color=INK, linewidth=1)
+    labels = np.where(colours != "", np.arange(size).astype(str), "")
+    cells(axes, colours, labels, pitch=1.6)
+    return Picture(png(figure), "\n".join(text))

@@ -1,0 +1,192 @@
+"""The diagram of a dispatch: threads in the middle, what they read above, what they write below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from metalnb.call.kernel import Kernel
+from metalnb.errors import ArgumentError
+from metalnb.validation import Event, Validation, watch
+
+from .puzzle import Puzzle
+
+__all__ = ["AccessDiagram", "access_diagram"]
+
+_WIDTH = 720
+_LEFT = 74
+_BAND = 78
+_READ, _WRITE, _WRONG = "#3b82f6", "#f59e0b", "#ef4444"
+_GROUPS = ("#0d9488", "#7c3aed", "#db2777", "#65a30d")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessDiagram:
+    """A diagram, and the same in words.
+
+    Attributes
+    ----------
+    svg : str
+    text : str
+    """
+
+    svg: str
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        return {"text/plain": self.text, "text/html": self.svg}
+
+
+def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
+    """Run a kernel at the size to draw, and draw what each thread accessed.
+
+    Raises
+    ------
+    ArgumentError
+        When the kernel uses its buffers in ways that cannot be watched.
+    """
+    inputs = puzzle.given(np.random.default_rng(0), puzzle.shown)
+    out = np.zeros(np.asarray(puzzle.spec(**inputs)).shape, puzzle.dtype)
+    arguments = {**inputs, puzzle.out: out}
+    named = {p.name: arguments[p.name] for p in kernel.signature.buffers if p.name in arguments}
+    launch = puzzle.launch(puzzle.shown)
+    seen = watch(kernel.prepare(**named, **launch))
+    if seen is None:
+        cure = "Index the buffers themselves (a[i]), not pointers to them."
+        raise ArgumentError(f"show: {puzzle.name} cannot be watched. {cure}")
+    arrays = {k: v for k, v in named.items() if isinstance(v, np.ndarray)}
+    return AccessDiagram(_svg(puzzle, arrays, seen, launch), _words(puzzle, seen))
+
+
+def _words(puzzle: Puzzle, seen: Validation) -> str:
+    lines = [f"{puzzle.name} at size {puzzle.shown}:"]
+    threads = sorted({e.thread for e in seen.events})
+    for thread in threads[:16]:
+        own = sorted({(e.written, e.buffer, e.index) for e in seen.events if e.thread == thread})
+        reads = ", ".join(f"{b}[{i}]" for w, b, i in own if not w)
+        writes = ", ".join(f"{b}[{i}]" for w, b, i in own if w)
+        lines.append(f"  thread {thread}: reads {reads or 'nothing'}; writes {writes or 'nothing'}")
+    if len(threads) > 16:
+        lines.append(f"  … and {len(threads) - 16} more threads")
+    return "\n".join(lines)
+
+
+def _svg(puzzle: Puzzle, arrays: dict[str, np.ndarray[Any, Any]], seen: Validation, launch: Any) -> str:
+    inputs = [n for n in arrays if n != puzzle.out]
+    count = int(np.prod(launch["grid"]))
+    group = int(np.prod(launch.get("threadgroup", count)))
+    rows = {name: 20 + _BAND * i for i, name in enumerate(inputs)}
+    middle = 20 + _BAND * len(inputs)
+    rows[puzzle.out] = middle + _BAND
+    height = rows[puzzle.out] + 46
+    spans = {name: _cells(a.size, a.shape) for name, a in arrays.items()}
+    threads = _cells(count, (count,))
+    parts = [_lines(seen.events, spans, threads, rows, middle)]
+    touched = {(e.buffer, e.index) for e in seen.events}
+    for name, y in rows.items():
+        parts.append(_label(name, y))
+        parts += [_cell(x, y, w, lit=(name, i) in touched) for i, (x, w) in enumerate(spans[name])]
+    parts.append(_label("threads", middle))
+    colour = _grid_groups(launch, count, group)
+    parts += [_thread(x, middle, w, colour(i), i) for i, (x, w) in enumerate(threads)]
+    parts += [_stray(e, spans, rows) for e in seen.events if e.beyond]
+    style = "font:11px ui-monospace,SFMono-Regular,Menlo,monospace;max-width:100%;height:auto;color:inherit"
+    body = "".join(dict.fromkeys(parts))
+    title = f"<title>{escape(puzzle.title)}: what each thread reads and writes</title>"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" role="img" '
+        f'style="{style}">{title}{body}{_legend(height)}</svg>'
+    )
+
+
+def _cells(count: int, shape: tuple[int, ...]) -> list[tuple[float, float]]:
+    """Return each element's position and width; there are gaps between a matrix's rows."""
+    columns = shape[-1] if len(shape) > 1 else count
+    gaps = max(count // max(columns, 1) - 1, 0)
+    room = _WIDTH - _LEFT - 8
+    width = min(26.0, (room - 6 * gaps) / max(count, 1))
+    return [(_LEFT + i * width + 6 * (i // columns), width) for i in range(count)]
+
+
+def _grid_groups(launch: Any, count: int, group: int) -> Any:
+    """Return a function from a thread to its threadgroup's colour."""
+    grid = launch["grid"]
+    size = launch.get("threadgroup")
+    if isinstance(grid, tuple) and isinstance(size, tuple):
+        across = -(-grid[0] // size[0])
+        return lambda i: _GROUPS[((i // grid[0]) // size[1] * across + (i % grid[0]) // size[0]) % len(_GROUPS)]
+    return lambda i: _GROUPS[(i // max(group, 1)) % len(_GROUPS)] if count else _GROUPS[0]
+
+
+def _lines(
+    events: list[Event], spans: dict[str, Any], threads: list[tuple[float, float]], rows: dict[str, int], middle: int
+) -> str:
+    drawn = []
+    faint = 0.75 if len(events) < 120 else 0.35
+    once = dict.fromkeys((e.buffer, e.index, e.thread, e.written) for e in events if not e.beyond)
+    for buffer, index, thread, written in once:
+        x, w = spans[buffer][index]
+        tx, tw = threads[min(thread, len(threads) - 1)]
+        y = rows[buffer]
+        above = y < middle
+        start = (x + w / 2, y + 18 if above else y)
+        end = (tx + tw / 2, middle if above else middle + 18)
+        bend = (start[1] + end[1]) / 2
+        colour = _WRITE if written else _READ
+        drawn.append(
+            f'<path d="M{start[0]:.1f} {start[1]}C{start[0]:.1f} {bend:.1f} {end[0]:.1f} {bend:.1f} '
+            f'{end[0]:.1f} {end[1]}" fill="none" stroke="{colour}" stroke-opacity="{faint}"/>'
+        )
+    return "".join(drawn)
+
+
+def _cell(x: float, y: int, width: float, *, lit: bool) -> str:
+    fill = f'fill="{_READ}" fill-opacity=".16"' if lit else 'fill="currentColor" fill-opacity=".04"'
+    return (
+        f'<rect x="{x + 0.5:.1f}" y="{y}" width="{max(width - 1.5, 1):.1f}" height="18" rx="2" {fill} '
+        'stroke="currentColor" stroke-opacity=".35"/>'
+    )
+
+
+def _thread(x: float, y: int, width: float, colour: str, index: int) -> str:
+    text = ""
+    if width >= 14:
+        text = f'<text x="{x + width / 2:.1f}" y="{y + 13}" text-anchor="middle" fill="#fff">{index}</text>'
+    return (
+        f'<rect x="{x + 0.5:.1f}" y="{y}" width="{max(width - 1.5, 1):.1f}" height="18" rx="{min(9, width / 2):.1f}" '
+        f'fill="{colour}"/>{text}'
+    )
+
+
+def _stray(event: Event, spans: dict[str, Any], rows: dict[str, int]) -> str:
+    """Mark an access beyond the array, at the end that it exceeds."""
+    first, last = spans[event.buffer][0], spans[event.buffer][-1]
+    x = last[0] + last[1] + 3 if event.index >= 0 else first[0] - 12
+    x = min(x, _WIDTH - 12)
+    y = rows[event.buffer]
+    label = f"{event.buffer}[{event.index}]"
+    return (
+        f'<g><title>{label}</title><rect x="{x:.1f}" y="{y}" width="10" height="18" rx="2" fill="{_WRONG}"/></g>'
+    )
+
+
+def _label(name: str, y: int) -> str:
+    return f'<text x="{_LEFT - 8}" y="{y + 13}" text-anchor="end" fill="currentColor">{escape(name)}</text>'
+
+
+def _legend(height: int) -> str:
+    entries = (("reads", _READ), ("writes", _WRITE), ("beyond the end", _WRONG))
+    x, parts = _LEFT, []
+    for text, colour in entries:
+        parts.append(
+            f'<rect x="{x}" y="{height - 15}" width="14" height="4" rx="2" fill="{colour}"/>'
+            f'<text x="{x + 19}" y="{height - 9}" fill="currentColor" fill-opacity=".75">{text}</text>'
+        )
+        x += 40 + 8 * len(text)
+    return "".join(parts)

@@ -1,0 +1,221 @@
+"""Checking whether a kernel solves its puzzle, and explaining in a learner's terms what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from metalnb.call.kernel import Kernel
+from metalnb.errors import MetalnbError
+from metalnb.validation import Event, watch
+
+from .puzzle import Case, Puzzle
+from .simdgroup_order import turned
+
+__all__ = ["Verdict", "check_kernel"]
+
+_GUARD = 64  # elements before and after each array, so that a wrong index does no harm
+_UNWRITTEN = {"f": 0x7FC0BEEF, "u": 0xBADC0DE5, "i": 0xBADC0DE5}
+_SHOWN = 6
+_WRAPPED = 1 << 31  # an unsigned index from here on has wrapped
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `check` found.
+
+    Attributes
+    ----------
+    puzzle : str
+    passed : bool
+    message : str
+        What is wrong, where, and what to look at; or that everything is right.
+    """
+
+    puzzle: str
+    passed: bool
+    message: str
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        return f"{'✓' if self.passed else '✗'} {self.puzzle}: {self.message}"
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        colour = "#2da44e" if self.passed else "#cf222e"
+        lines = escape(self.message).replace("\n", "<br>")
+        style = f"border-left:4px solid {colour};padding:.3em .8em;margin:.3em 0"
+        title = f"<b>{'✓' if self.passed else '✗'} {escape(self.puzzle)}</b>"
+        return {"text/plain": repr(self), "text/html": f'<div style="{style}">{title} {lines}</div>'}
+
+
+def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Verdict:
+    """Run a kernel on the puzzle's sizes with new random inputs; stop at the first wrong result."""
+    rng = np.random.default_rng(seed)
+    drawn = (Case("", n, puzzle.given(rng, n)) for n in puzzle.sizes)
+    for case in (*drawn, *puzzle.cases):
+        try:
+            wrong = _trial(puzzle, kernel, case.inputs, case.n)
+        except MetalnbError as error:
+            wrong = str(error)
+        if wrong:
+            return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {wrong}")
+    wrong = _other_order(puzzle, kernel, case)
+    if wrong:
+        return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {wrong}")
+    message = f"right on {len(puzzle.sizes)} sizes, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}"
+    if puzzle.cases:
+        message += f", and {len(puzzle.cases)} awkward case{'s' if len(puzzle.cases) > 1 else ''}"
+    return Verdict(puzzle.name, passed=True, message=f"{message}.")
+
+
+def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
+    """Return what is wrong when the SIMD-groups of the only threadgroup run in reverse order; else an empty string."""
+    launch = puzzle.launch(case.n)
+    threads = launch.get("threadgroup")
+    twin = turned(kernel, threads) if isinstance(threads, int) and launch["grid"] == threads else None
+    if twin is None:
+        return ""
+    right = np.asarray(puzzle.spec(**case.inputs))
+    wrong = _compare(puzzle, _guarded(twin, puzzle, case.inputs, right.shape, launch)[0], right, [])
+    if not wrong:
+        return ""
+    return (
+        f"right here by luck. With its SIMD-groups run in another order, {wrong}\n"
+        "Nothing settles that order but barriers. Which one is missing?"
+    )
+
+
+def _size(case: Case) -> str:
+    arrays = {name: a for name, a in case.inputs.items() if isinstance(a, np.ndarray)}
+    sizes = [f"{name} of {_count(a.size) if a.ndim == 1 else f'shape {a.shape}'}" for name, a in arrays.items()]
+    message = f"with {' and '.join(sizes)}" if sizes else "at the first size"
+    return f"{message}, {case.description}" if case.description else message
+
+
+def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> str:
+    """Return what is wrong at one size; else an empty string."""
+    right = np.asarray(puzzle.spec(**inputs))
+    missing = [p.name for p in kernel.signature.buffers if p.name not in inputs and p.name != puzzle.out]
+    if missing:
+        names = ", ".join([*inputs, puzzle.out])
+        message = f"the kernel has a parameter {missing[0]!r}, but the puzzle gives {names}."
+        return f"{message} Keep the head of the starter cell."
+    launch = puzzle.launch(n)
+    out = _between_guards(right.shape, puzzle)[1]
+    seen = watch(kernel.prepare(**_named(kernel, {**inputs, puzzle.out: out}), **launch))
+    if seen is not None and seen.beyond:
+        return _beyond(seen.beyond[0], {**inputs, puzzle.out: out}, launch)
+    made, spoiled = _guarded(kernel, puzzle, inputs, right.shape, launch)
+    if spoiled:
+        return spoiled
+    return _compare(puzzle, made, right, seen.events if seen else [])
+
+
+def _named(kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {p.name: arguments[p.name] for p in kernel.signature.buffers if p.name in arguments}
+
+
+def _fill(puzzle: Puzzle) -> np.uint32:
+    """Return the bits of an output before the kernel runs: a value that no kernel writes by chance."""
+    return np.uint32(0 if puzzle.zeroed else _UNWRITTEN[np.dtype(puzzle.dtype).kind])
+
+
+def _between_guards(shape: tuple[int, ...], puzzle: Puzzle) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return memory with room before and after an output, and the output inside, as before the kernel runs."""
+    count = int(np.prod(shape))
+    memory = np.full(count + 2 * _GUARD, _fill(puzzle), np.uint32).view(puzzle.dtype)
+    return memory, memory[_GUARD : _GUARD + count].reshape(shape)
+
+
+def _beyond(event: Event, arrays: Mapping[str, Any], launch: Mapping[str, Any]) -> str:
+    size = arrays[event.buffer].size
+    deed = "writes" if event.written else "reads"
+    place = "before the start" if event.index < 0 else "beyond the end"
+    if event.index >= _WRAPPED:
+        place = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
+    return (
+        f"thread {event.thread} {deed} {event.buffer}[{event.index}], {place}: it has {_count(size)}. "
+        f"{_threads(launch)} Guard the access, or look at how the index is made."
+    )
+
+
+def _count(size: int) -> str:
+    return "1 element" if size == 1 else f"{size} elements"
+
+
+def _threads(launch: Mapping[str, Any]) -> str:
+    grid = launch["grid"]
+    size = " × ".join(map(str, grid)) if isinstance(grid, tuple) else str(grid)
+    return f"The grid has {size} thread{'' if size == '1' else 's'}."
+
+
+def _guarded(
+    kernel: Kernel, puzzle: Puzzle, inputs: dict[str, Any], shape: tuple[int, ...], launch: Mapping[str, Any]
+) -> tuple[np.ndarray[Any, Any], str]:
+    """Run the kernel itself with guards around its output; return the output, and a message if a guard was touched."""
+    memory, out = _between_guards(shape, puzzle)
+    count = out.size
+    kernel(**_named(kernel, {**inputs, puzzle.out: out}), **launch)
+    bits = memory.view(np.uint32)
+    touched = np.flatnonzero(bits != _fill(puzzle))
+    outside = touched[(touched < _GUARD) | (touched >= _GUARD + count)]
+    if outside.size:
+        where = int(outside[0]) - _GUARD
+        return out, f"{puzzle.out}[{where}] is written, but it has {_count(count)}. Guard the write."
+    return out, ""
+
+
+def _compare(puzzle: Puzzle, made: np.ndarray[Any, Any], right: np.ndarray[Any, Any], events: list[Event]) -> str:
+    bits = np.ascontiguousarray(made).view(np.uint32).reshape(made.shape)
+    unwritten = np.argwhere(bits == _fill(puzzle))
+    if len(unwritten) and not puzzle.zeroed:
+        listed = ", ".join(_at(puzzle.out, i) for i in unwritten[:_SHOWN])
+        more = f" and {len(unwritten) - _SHOWN} more" if len(unwritten) > _SHOWN else ""
+        message = f"{listed}{more} never written: {len(unwritten)} of {made.size} elements."
+        return f"{message} Which thread should write them?"
+    if made.dtype.kind == "f":
+        close = np.isclose(made, right, rtol=1e-4, atol=1e-5, equal_nan=True)
+    else:
+        close = made == right
+    twice = _twice(puzzle, events)
+    if close.all():
+        return twice
+    first = np.argwhere(~close)[0]
+    place = tuple(int(i) for i in first)
+    wrong = int((~close).sum())
+    message = f"{_at(puzzle.out, first)} is {_number(made[place])}, expected {_number(right[place])}"
+    message += f" ({wrong} of {made.size} elements are wrong)."
+    return f"{message}\n{twice}" if twice else message
+
+
+def _twice(puzzle: Puzzle, events: list[Event]) -> str:
+    """Return a message about an element that two threads wrote: which write comes last is chance."""
+    if not puzzle.once:
+        return ""
+    writers: dict[int, set[int]] = {}
+    for event in events:
+        if event.written and event.buffer == puzzle.out:
+            writers.setdefault(event.index, set()).add(event.thread)
+    for index in sorted(writers):
+        if len(writers[index]) > 1:
+            some = ", ".join(map(str, sorted(writers[index])[:_SHOWN]))
+            some += ", …" if len(writers[index]) > _SHOWN else ""
+            return (
+                f"{puzzle.out}[{index}] is written by {len(writers[index])} threads ({some}): "
+                "which write comes last is chance. Let one thread write each element."
+            )
+    return ""
+
+
+def _number(value: np.generic) -> str:
+    return str(value) if np.issubdtype(value.dtype, np.integer) else f"{value:.6g}"
+
+
+def _at(name: str, index: Any) -> str:
+    return f"{name}[{', '.join(map(str, index))}]"

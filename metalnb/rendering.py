@@ -1,0 +1,77 @@
+"""Where a record finds what renders it: measure, then record, then render.
+
+A record is plain data and imports nothing that draws it. It derives from `Rendered`, which looks its class up in
+`RENDERERS` and imports the function named there when the record is first shown. So a renderer may import the records
+that it shows, and ``import metalnb`` loads no renderer. A new record needs a row in the table and nothing else here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["RENDERERS", "Rendered", "render"]
+
+# Record -> for each form the function that renders it, both named from the package down. A form is a MIME type, which
+# becomes part of what a notebook shows, or "figure": what matplotlib draws on request.
+RENDERERS: Mapping[str, Mapping[str, str]] = {
+    "timing.records.Timing": {
+        "text/plain": "timing.views.plain_text.timing_text",
+        "text/html": "timing.views.html_cards.timing_html",
+        "figure": "timing.views.charts.plot_timing",
+    },
+    "timing.compare.Comparison": {
+        "text/plain": "timing.views.plain_text.comparison_text",
+        "text/html": "timing.views.html_cards.comparison_html",
+    },
+    "timing.limits.Limits": {
+        "text/plain": "timing.views.plain_text.limits_text",
+        "text/html": "timing.views.html_cards.limits_html",
+    },
+    "timing.roofline.Roofline": {
+        "text/plain": "timing.views.plain_text.roofline_text",
+        "text/html": "timing.views.html_cards.roofline_html",
+        "image/png": "timing.views.charts.roofline_png",
+        "figure": "timing.views.charts.roofline_figure",
+    },
+    "validation.access_report.Validation": {
+        "text/plain": "validation.report_view.text",
+        "text/html": "validation.report_view.html",
+    },
+}
+
+
+class Rendered:
+    """Base of the records that a notebook shows."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(render(self, "text/plain"))
+
+    def _repr_html_(self) -> str:
+        return str(render(self, "text/html"))
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
+        return {form: render(self, form) for form in _forms(type(self)) if "/" in form}
+
+
+def render(record: Rendered, form: str, *args: Any) -> Any:
+    """Return a record in one of its forms (see `RENDERERS`); ``args`` go to the function that renders it."""
+    return _renderer(_forms(type(record))[form])(record, *args)
+
+
+def _forms(record: type) -> Mapping[str, str]:
+    """Return the row of a class, or of the class that it derives from."""
+    package = __package__ or ""
+    names = (f"{base.__module__}.{base.__qualname__}".removeprefix(f"{package}.") for base in record.__mro__)
+    return next(RENDERERS[name] for name in names if name in RENDERERS)
+
+
+@functools.cache
+def _renderer(name: str) -> Callable[..., Any]:
+    module, _, function = name.rpartition(".")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.{module}"), function)
+    return found

@@ -1,0 +1,81 @@
+"""What holds a kernel back: one sentence derived from a `Timing`.
+
+This is the roofline model (Williams, Waterman and Patterson, 2009). A kernel takes at least as long as its bytes need
+at the limit of memory, and at least as long as its operations need at the limit of arithmetic. The one nearer to the
+measured time is the bottleneck. The model leaves out the cost of the dispatch itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .records import Timing
+from .units import percent, seconds
+
+__all__ = ["FASTER", "Bottleneck", "bottleneck", "from_caches"]
+
+FASTER = 1.10  # of a limit: more than this is not noise
+_NEAR = 0.7  # of a limit: from here on the kernel counts as bound by it
+_LIMIT, _CACHES = 2, 50  # times a limit, from memory and from caches: more than this cannot be a bandwidth
+_PARTLY = 4  # last-level caches: part of smaller arrays may still be there from the dispatch before
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What holds a kernel back.
+
+    Attributes
+    ----------
+    bound : {"memory", "arithmetic", "caches", "dispatch", "neither", "unknown"}
+    sentence : str
+        The finding in words, with its figures; empty when nothing is known.
+    """
+
+    bound: str
+    sentence: str
+
+
+def bottleneck(timing: Timing) -> Bottleneck:
+    """Find what bounds a kernel."""
+    share = timing.share
+    part = timing.throughput / timing.peak if timing.throughput is not None and timing.peak else None
+    if timing.grid and timing.median < timing.empty:
+        took, empty = seconds(timing.median), seconds(timing.empty)
+        sentence = f"an empty dispatch costs {empty}, the kernel itself takes {took}: give each dispatch more work"
+        return Bottleneck("dispatch", f"bound by the dispatch: {sentence}")
+    cached = from_caches(timing)
+    if share is not None and share > (_CACHES if cached else _LIMIT):
+        why = "it cannot have moved all the bytes counted, so parts of the arrays are not touched; pass bytes="
+        return Bottleneck("unknown", f"{percent(share)} of what {timing.ceiling} reaches: {why}")
+    if share is not None and cached:
+        part_of = f"{percent(share)} of what memory can give ({timing.ceiling})"
+        return Bottleneck("caches", f"runs {cached} the caches: {part_of}")
+    if share is not None and share >= max(_NEAR, part or 0):
+        return Bottleneck("memory", f"bound by memory: {percent(share)} of what {timing.ceiling} reaches")
+    if part is not None and part >= _NEAR:
+        return Bottleneck("arithmetic", f"bound by arithmetic: {percent(part)} of what chains of fma reach")
+    return _neither(timing, share, part)
+
+
+def from_caches(timing: Timing) -> str:
+    """Return "from" or "partly from" when a kernel is so fast that the caches must serve it, else an empty string."""
+    if timing.share is None or not timing.cache or not timing.bytes:
+        return ""
+    if timing.bytes <= timing.cache:
+        return "from" if timing.share > 1 else ""
+    return "partly from" if timing.bytes <= _PARTLY * timing.cache and timing.share > FASTER else ""
+
+
+def _neither(timing: Timing, share: float | None, part: float | None) -> Bottleneck:
+    known = [f"{percent(share)} of the memory limit ({timing.ceiling})"] if share is not None else []
+    known += [f"{percent(part)} of the arithmetic limit"] if part is not None else []
+    if len(known) == 2:
+        why = "it waits for something else: divergent branches, latency, too few threads, uncoalesced accesses"
+        return Bottleneck("neither", f"bound by neither: {' and '.join(known)}; {why}")
+    if not known:
+        return Bottleneck("unknown", "")
+    lacks = "flops" if part is None else "bytes"
+    return Bottleneck("unknown", f"{known[0]}; pass {lacks}= to learn whether {_OTHER[lacks]} bounds it")
+
+
+_OTHER = {"flops": "arithmetic", "bytes": "memory"}

@@ -1,0 +1,237 @@
+"""Running something repeatedly and timing it: warm up, find the batch size, then time batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from metalnb.arrays.stream import synchronize
+from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.engine.base import Clocked, Engine
+from metalnb.program import compile
+
+__all__ = ["CallJob", "DispatchJob", "Job", "Samples", "batches", "cold", "count_for", "empty_dispatch", "lasting"]
+
+BATCH = 0.010  # seconds of a batch: a thousand times the cost of a launch
+TOTAL = 0.25  # seconds of all batches
+_LEAST, _MOST = 5, 50  # batches
+_LONGEST = 1000  # dispatches in a batch
+_SURE = 20 * BATCH  # longer than any other program holds the processor at a time
+_COLD = 5  # dispatches with cold caches
+_EMPTY = "kernel void metalnb_empty() {}\n"
+_TOUCH = "kernel void metalnb_touch(device uint* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }\n"
+
+
+class Job(Protocol):
+    """What can be timed."""
+
+    clock: str
+    engine: Engine
+
+    def run(self, count: int) -> float:
+        """Run it ``count`` times; return the seconds of one run."""
+        ...
+
+    def restore(self) -> None:
+        """Restore what it has changed."""
+        ...
+
+
+class DispatchJob:
+    """A bound dispatch.
+
+    Within a batch, a kernel that updates an array in place works on its own results; the arrays are restored before
+    each batch and at the end. An engine without a device clock may copy its arguments at every launch, which would be
+    timed too: there the kernel works on copies in the engine's own memory, made once.
+
+    Parameters
+    ----------
+    dispatch : Dispatch
+        Its grid is not empty.
+    keep : bool, optional
+        False for arrays that are in the device's memory already and need not be restored.
+    """
+
+    def __init__(self, dispatch: Dispatch, *, keep: bool = True) -> None:
+        self.engine = dispatch.kernel.engine
+        self.clock = self.engine.caps.clock
+        if dispatch.residents:
+            synchronize(self.engine.name)  # earlier work on them must not be timed, nor copied half done
+        written = _given(dispatch) if keep else []
+        if self.clock == "device" or not keep:
+            self.dispatch = dispatch
+            self._kept = [(dispatch.arguments[i], dispatch.arguments[i].copy()) for i in written]
+        else:
+            self.dispatch = _staged(dispatch)
+            self._kept = [(self.dispatch.arguments[i], dispatch.arguments[i]) for i in written]
+
+    def run(self, count: int) -> float:
+        """Run it ``count`` times back to back.
+
+        The result is the median by the device's clock, and the mean by the wall clock.
+        """
+        d = self.dispatch
+        if self.clock == "device":
+            clocked: Clocked = self.engine  # type: ignore[assignment]  # its clock says so
+            seconds = clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, count)
+            return float(np.median(seconds))
+        start = time.perf_counter()
+        tickets = [d.launch() for _ in range(count)]
+        for ticket in reversed(tickets):  # they finish in launch order: only the wait for the last one blocks
+            if ticket is not None:
+                ticket.wait()
+        return (time.perf_counter() - start) / count
+
+    def restore(self) -> None:
+        """Restore the arrays that the kernel may have written."""
+        for array, kept in self._kept:
+            array[...] = kept
+
+
+class CallJob:
+    """Any callable, by the wall clock. A batch ends when the work that it started on the engine's arrays is done."""
+
+    clock = "wall"
+
+    def __init__(self, call: Callable[[], Any], engine: Engine) -> None:
+        self.call = call
+        self.engine = engine
+
+    def run(self, count: int) -> float:
+        """Call it ``count`` times."""
+        call = self.call
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        synchronize(self.engine.name)
+        return (time.perf_counter() - start) / count
+
+    def restore(self) -> None:
+        """Do nothing: what a callable changes is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Seconds of one run, one value per batch, and the number of runs in a batch."""
+
+    seconds: tuple[float, ...]
+    batch: int
+
+
+@contextmanager
+def restored(job: Job) -> Iterator[None]:
+    """Restore the caller's arrays, whatever happens."""
+    try:
+        yield
+    finally:
+        job.restore()
+
+
+def batches(job: Job) -> Samples:
+    """Warm up, find the size of a batch, and time batches."""
+    with restored(job):
+        count, lasted = count_for(job)
+        wanted = min(_MOST, max(_LEAST, round(TOTAL / lasted)))
+        seconds = []
+        for _ in range(wanted):
+            job.restore()
+            seconds.append(job.run(count))
+    return Samples(tuple(seconds), count)
+
+
+def count_for(job: Job) -> tuple[int, float]:
+    """Return how many runs fill a batch, and the seconds that such a batch takes with everything around it.
+
+    The first run compiles what is not compiled yet, and does not count. A batch that seems full is run again, because a
+    few runs seem to fill it while another program holds the processor.
+    """
+    job.run(1)
+    count = 1
+    while True:
+        lasted = lasting(job, count)
+        if BATCH / 2 <= lasted < _SURE:
+            lasted = min(lasted, *(lasting(job, count) for _ in range(2)))
+        if lasted >= BATCH / 2 or count >= _LONGEST:
+            return count, lasted
+        count = min(_LONGEST, max(2 * count, int(count * BATCH / lasted)) if lasted > BATCH / 20 else 4 * count)
+
+
+def lasting(job: Job, count: int) -> float:
+    """Return the seconds that a batch takes, with everything around it."""
+    job.restore()
+    start = time.perf_counter()
+    job.run(count)
+    return time.perf_counter() - start
+
+
+def cold(job: Job) -> float:
+    """Time single runs, each after the caches were filled with other data; return the median."""
+    flush = _flusher(job.engine)
+    seconds = []
+    with restored(job):
+        for _ in range(_COLD):
+            job.restore()
+            flush()
+            seconds.append(job.run(1))
+    return float(np.median(seconds))
+
+
+def empty_dispatch(engine: Engine) -> float:
+    """Return the seconds from the launch of an empty kernel to its completion (wall clock, median)."""
+    ready = _kernel(engine, _EMPTY, "metalnb_empty").prepare(grid=1)
+    ready.run()
+    seconds = []
+    for _ in range(100):
+        start = time.perf_counter()
+        ready.run()
+        seconds.append(time.perf_counter() - start)
+        if sum(seconds) > BATCH:
+            break
+    return float(np.median(seconds))
+
+
+def _flusher(engine: Engine) -> Callable[[], Any]:
+    """Return a function that fills every cache: the device writes four times the size of the last-level cache."""
+    from .machine import last_cache
+
+    words = max(4 * (last_cache(engine) or 0), 1 << 27) // 4
+    array = np.frombuffer(engine.alloc(4 * words), np.uint32)
+    array[:] = 0
+    return _kernel(engine, _TOUCH, "metalnb_touch").prepare(array).run
+
+
+def _kernel(engine: Engine, source: str, name: str) -> Kernel:
+    return compile(source, engine=engine.name)[name]
+
+
+def _given(dispatch: Dispatch) -> list[int]:
+    """Return the positions of the caller's arrays that the kernel may write."""
+    params = dispatch.kernel.signature.params
+    made = {id(a) for a in dispatch.outputs}
+    pairs = enumerate(zip(params, dispatch.arguments, strict=True))
+    return [i for i, (p, a) in pairs if p.writable and a is not None and id(a) not in made]
+
+
+def _staged(dispatch: Dispatch) -> Dispatch:
+    """Return a dispatch on copies in the device's own memory; arguments that share an array still share one."""
+    engine = dispatch.kernel.engine
+    copies: dict[tuple[int, int], Any] = {}
+
+    def copied(value: Any) -> Any:
+        if value is None or isinstance(value, int):
+            return value
+        array = value if isinstance(value, np.ndarray) else np.frombuffer(value, np.uint8)
+        if not array.nbytes:
+            return value
+        place = (array.ctypes.data, array.nbytes)
+        if place not in copies:
+            copies[place] = np.frombuffer(engine.alloc(array.nbytes), np.uint8)
+            copies[place][:] = array.reshape(-1).view(np.uint8)
+        return copies[place].view(array.dtype).reshape(array.shape)
+
+    return dispatch._replace(arguments=[copied(a) for a in dispatch.arguments], residents=())

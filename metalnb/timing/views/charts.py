@@ -1,0 +1,105 @@
+"""Timings as matplotlib draws them; matplotlib is imported on first use."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from ..records import Timing
+from ..roofline import Roofline
+from ..units import rate, seconds
+
+__all__ = ["plot_timing", "roofline_figure", "roofline_png", "svg"]
+
+_INK = "#565758"  # stands for the page's text colour: replaced by it in an SVG, a suitable grey in a PNG
+_ROOF, _POINT = "#3b82c4", "#d9822b"
+_MARGIN = 4.0  # factor by which the axes extend beyond what is drawn
+
+
+def plot_timing(timing: Timing, ax: Any = None) -> Any:
+    """Draw the distribution of the times, with the median and the range from p20 to p80."""
+    if ax is None:
+        from matplotlib import pyplot as plt
+
+        _, ax = plt.subplots(figsize=(6, 2.4), layout="constrained")
+    size, unit = next((s, u) for s, u in ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")) if timing.median * s >= 1)
+    ax.hist([size * s for s in timing.seconds], bins=min(30, max(5, len(timing.seconds) // 2)), color=_ROOF, alpha=0.7)
+    ax.axvspan(size * timing.p20, size * timing.p80, color=_ROOF, alpha=0.15, label="p20 to p80")
+    ax.axvline(size * timing.median, color=_POINT, label=f"median {seconds(timing.median)}")
+    ax.set(xlabel=f"{unit} per dispatch, {timing.clock} clock", ylabel="batches", title=timing.kernel)
+    ax.legend(frameon=False)
+    return ax
+
+
+def roofline_figure(found: Roofline) -> Any:
+    """Draw roofs and numbered points; both axes are logarithmic."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
+    figure.patch.set_alpha(0)
+    ax = figure.subplots()
+    ax.patch.set_alpha(0)
+    points = {n: t for n, t in enumerate(found.timings, 1) if t.intensity and t.throughput}
+    slopes = {t.ceiling: t.limit for t in points.values() if t.limit} or {"triad": found.limits.triad}
+    x, y = _extent(found, list(points.values()), list(slopes.values()))
+    across = np.geomspace(*x, 400)
+    for style, (name, slope) in zip(_STYLES, slopes.items(), strict=False):
+        label = f"{name} {rate(slope, 'B/s')}, fma {rate(found.limits.flops, 'FLOP/s')}"
+        ax.plot(across, np.minimum(slope * across, found.limits.flops), style, color=_ROOF, linewidth=1.8, label=label)
+    if found.limits.nominal:
+        slope, peak = found.limits.nominal
+        label = f"nominal {rate(slope, 'B/s')}, {rate(peak, 'FLOP/s')}"
+        ax.plot(across, np.minimum(slope * across, peak), "--", color=_INK, alpha=0.6, label=label)
+    for number, t in points.items():
+        place = (t.intensity or 0.0, t.throughput or 0.0)
+        ax.plot(*([v] for v in place), "o", color=_POINT, markersize=13, label=f"{number} {t.kernel}")
+        ax.annotate(str(number), place, color="white", ha="center", va="center_baseline", size=9, weight="bold")
+    _dress(ax, x, y)
+    return figure
+
+
+_STYLES = ("-", "-.", ":", (0, (6, 1)), (0, (1, 2)))
+Pair = tuple[float, float]
+
+
+def _extent(found: Roofline, points: list[Timing], slopes: list[float]) -> tuple[Pair, Pair]:
+    """Return the range of the axes: the points, and the ridge of the roofs."""
+    at = [(t.intensity or 1.0, t.throughput or 1.0) for t in points]
+    ridge = found.limits.flops / min(slopes)
+    left, right = min([p[0] for p in at] + [ridge / 30]) / _MARGIN, max([p[0] for p in at] + [ridge]) * _MARGIN
+    top = max([p[1] for p in at] + [found.limits.flops, *(found.limits.nominal or ())[1:]])
+    return (left, right), (min([p[1] for p in at] + [left * min(slopes)]) / 2, 2 * top)
+
+
+def _dress(ax: Any, x: Pair, y: Pair) -> None:
+    ax.set(xscale="log", yscale="log", xlim=x, ylim=y)
+    ax.set_xlabel("operations per byte (FLOP/B)", color=_INK)
+    ax.set_ylabel("operations per second", color=_INK)
+    ax.yaxis.set_major_formatter(lambda value, _place: rate(value, "FLOP/s"))
+    ax.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+    ax.tick_params(which="both", colors=_INK)
+    ax.grid(visible=True, color=_INK, alpha=0.15)
+    for side, spine in ax.spines.items():
+        spine.set_color(_INK)
+        spine.set_visible(side in {"left", "bottom"})
+    ax.legend(frameon=False, labelcolor=_INK, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=0.6)
+
+
+def roofline_png(found: Roofline) -> bytes:
+    """Return a roofline as a PNG, on white: its greys are made for a light page."""
+    file = io.BytesIO()
+    roofline_figure(found).savefig(file, format="png", dpi=144, facecolor="white")
+    return file.getvalue()
+
+
+def svg(figure: Any) -> str:
+    """Return a figure as an SVG element in the colours of the page around it."""
+    import matplotlib as mpl
+
+    file = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "metalnb"}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    text = file.getvalue()
+    return text[text.index("<svg") :].replace(_INK, "currentColor")

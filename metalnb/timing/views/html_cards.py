@@ -1,0 +1,120 @@
+"""Timings and limits as HTML: a head with the time, a bar for the share of the limit, and the rest in words."""
+
+from __future__ import annotations
+
+from html import escape
+
+from metalnb.display import framed, mix, note
+
+from ..bottleneck import bottleneck
+from ..compare import Comparison
+from ..limits import Limits
+from ..records import Timing
+from ..roofline import Roofline
+from ..units import percent, seconds
+from .charts import roofline_figure, svg
+from .plain_text import against, certainty, figures, limits_rows, limits_warnings, medians, outcome, rows
+
+__all__ = ["bar", "comparison_html", "limits_html", "roofline_html", "timing_html"]
+
+# From blue to green, not from red to green, which many cannot distinguish. The bar says no more than its text.
+_CSS = (
+    ".metalnb .metalnb-time{float:right;font-size:15px;font-weight:600;margin-left:24px}"
+    ".metalnb .metalnb-bar{margin:8px 12px 2px;height:12px;border-radius:6px;overflow:hidden;"
+    f"background:{mix(10)};position:relative}}"
+    ".metalnb .metalnb-bar>div{height:100%;border-radius:6px;background:linear-gradient(90deg,#3b82c4,#2a9d74);"
+    "min-width:2px}"
+    f".metalnb .metalnb-against{{padding:2px 12px 6px;color:{mix(85)}}}"
+    f".metalnb .metalnb-verdict{{padding:5px 12px;border-top:1px solid {mix(8)};font-weight:600}}"
+    ".metalnb .metalnb-warning{border-left:3px solid #d08a2a;padding-left:8px;margin:3px 0}"
+    ".metalnb .metalnb-drawing{padding:6px 12px}.metalnb .metalnb-drawing svg{max-width:100%;height:auto}"
+    ".metalnb.metalnb td.metalnb-number{text-align:right!important;font-variant-numeric:tabular-nums}"
+)
+
+
+def timing_html(timing: Timing) -> str:
+    """Render a timing for a notebook."""
+    head = (
+        f'<div class="metalnb-head"><span class="metalnb-time">{seconds(timing.median)}</span>'
+        f"<code><b>{escape(timing.kernel)}</b></code> "
+        f'<span class="metalnb-doc">{escape("; ".join(figures(timing)))}</span></div>'
+    )
+    shown = bar(timing.share, against(timing)) if timing.share is not None else ""
+    said = bottleneck(timing).sentence
+    verdict = f'<div class="metalnb-verdict">{escape(said)}</div>' if said else ""
+    warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in timing.warnings)
+    notes = "".join(note(label, escape(value)) for label, value in rows(timing))
+    return framed(f'{head}{shown}{verdict}<div class="metalnb-notes">{warned}{notes}</div>', _CSS)
+
+
+def bar(share: float, text: str) -> str:
+    """Draw a part of a limit as a bar, with the same in words under it."""
+    width = min(100.0, max(0.0, 100 * share))
+    drawn = f'<div style="width:{width:.1f}%"></div>'
+    return (
+        f'<div class="metalnb-bar" role="img" aria-label="{percent(share)}">{drawn}</div>'
+        f'<div class="metalnb-against">{escape(text)}</div>'
+    )
+
+
+def limits_html(limits: Limits) -> str:
+    """Render limits for a notebook."""
+    top = max(limits.read, limits.write, limits.copy, limits.triad, limits.update)
+    head = (
+        f'<div class="metalnb-head"><b>limits of engine {escape(limits.engine)}</b> '
+        f'<span class="metalnb-doc">{escape(limits.device)}</span></div>'
+    )
+    body = "".join(_row(limits, name, measured, nominal, top) for name, measured, nominal in limits_rows(limits))
+    columns = "<tr><th>limit</th><th>measured</th><th></th><th>nominal</th></tr>"
+    table = f"<table><thead>{columns}</thead><tbody>{body}</tbody></table>"
+    when = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}"
+    warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in limits_warnings(limits))
+    return framed(f'{head}{table}<div class="metalnb-notes">{warned}{note("measured", escape(when))}</div>', _CSS)
+
+
+def _row(limits: Limits, name: str, measured: str, nominal: str, top: float) -> str:
+    drawn = _small_bar(getattr(limits, name) / top, 160) if name != "flops" else ""
+    return (
+        f"<tr><td><code>{name}</code> {_MEANING[name]}</td>"
+        f'<td class="metalnb-number">{escape(measured)}</td>'
+        f"<td>{drawn}</td><td>{escape(nominal) or '–'}</td></tr>"
+    )
+
+
+def _small_bar(part: float, pixels: int) -> str:
+    full = f'<div style="width:{100 * part:.0f}%"></div>'
+    return f'<div class="metalnb-bar" style="width:{pixels}px;margin:0">{full}</div>'
+
+
+_MEANING = {
+    "read": "reading an array",
+    "write": "writing an array",
+    "copy": "a = b",
+    "triad": "a = b + q·c",
+    "update": "a = q − a",
+    "flops": "chains of fma",
+}
+
+
+def comparison_html(found: Comparison) -> str:
+    """Render a comparison for a notebook: each time as a bar, that of the slower one full."""
+    head = f'<div class="metalnb-head"><b>{escape(outcome(found))}</b></div>'
+    slowest = max(sum(found.first), sum(found.second))
+    parts = (sum(found.first) / slowest, sum(found.second) / slowest)
+    body = "".join(
+        f"<tr><td><code>{escape(name)}</code></td>"
+        f'<td class="metalnb-number">{escape(time)}</td><td>{_small_bar(part, 220)}</td></tr>'
+        for (name, time), part in zip(medians(found), parts, strict=True)
+    )
+    notes = note("confidence", escape(certainty(found))) + note("on", escape(f"{found.engine} · {found.device}"))
+    return framed(f'{head}<table><tbody>{body}</tbody></table><div class="metalnb-notes">{notes}</div>', _CSS)
+
+
+def roofline_html(found: Roofline) -> str:
+    """Render a roofline for a notebook: the chart, and its sentences under it."""
+    device = f'<span class="metalnb-doc">{escape(found.limits.device)}</span>'
+    head = f'<div class="metalnb-head"><b>roofline</b> {device}</div>'
+    said = "".join(f"<div>{escape(sentence)}</div>" for sentence in found.sentences)
+    when = note("limits measured", escape(found.limits.date[:16].replace("T", " ")))
+    shown = f'<div class="metalnb-drawing">{svg(roofline_figure(found))}</div>'
+    return framed(f'{head}{shown}<div class="metalnb-notes">{said}{when}</div>', _CSS)

@@ -1,0 +1,122 @@
+"""A call taken apart, so that it can be repeated with other scalars, another size or another threadgroup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metalnb.arrays.stream import synchronize
+from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.call.packing import type_dtype
+from metalnb.engine.base import Grid
+from metalnb.errors import ArgumentError, LaunchError
+from metalnb.msl.signature import Param
+
+__all__ = ["BoundArgument", "BoundCall", "bound_call"]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundArgument:
+    """An argument of a call.
+
+    Attributes
+    ----------
+    param : Param
+    value : numpy.ndarray
+        As it is bound: an array, or the value of a reference.
+    inner : tuple of int
+        The axes of one element: ``(4,)`` for ``float4``.
+    """
+
+    param: Param
+    value: np.ndarray[Any, Any]
+    inner: tuple[int, ...]
+
+    @property
+    def is_array(self) -> bool:
+        """False for an argument that the kernel takes as one value."""
+        return not self.param.reference
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The axes in elements of the parameter's type; one axis if an array of vectors was passed flat."""
+        shape, inner = self.value.shape, self.inner
+        if not inner or shape[-len(inner) :] == inner:
+            return tuple(shape[: len(shape) - len(inner)])
+        return (self.value.size // int(np.prod(inner)),)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCall:
+    """A call: its kernel, its arguments in buffer order, and its launch.
+
+    The arrays that the kernel writes are copies: running it changes nothing of the user's.
+    """
+
+    kernel: Kernel
+    parts: tuple[BoundArgument, ...]
+    grid: Grid
+    threadgroup: Any
+    memory: Mapping[str, int] | None
+    left_out: tuple[str, ...]
+
+    def dispatch(
+        self, values: Sequence[Any] | None = None, *, grid: Grid | None = None, threadgroup: Any = None,
+        kernel: Kernel | None = None,
+    ) -> Dispatch:  # fmt: skip
+        """Bind the call again; what is left out stays as it was.
+
+        Raises
+        ------
+        ArgumentError, LaunchError, CompileError
+        """
+        return (kernel or self.kernel).prepare(
+            *([p.value for p in self.parts] if values is None else values),
+            grid=self.grid if grid is None else grid,
+            threadgroup=self.threadgroup if threadgroup is None else threadgroup,
+            threadgroup_memory=self.memory,
+        )
+
+
+def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[str, Any]) -> BoundCall:
+    """Bind a call, and take it apart.
+
+    Parameters
+    ----------
+    asks : str
+        The caller's name, for messages.
+    kernel, args, launch
+        As for a call of the kernel.
+
+    Raises
+    ------
+    ArgumentError, LaunchError
+        As for the call; for anything but a kernel; for an empty grid.
+    """
+    if not isinstance(kernel, Kernel):
+        raise ArgumentError(f"{asks}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")
+    dispatch = kernel.prepare(*args, **launch)
+    if dispatch.residents:
+        synchronize(kernel.engine.name)  # their memory is read here
+    signature = kernel.signature
+    if 0 in dispatch.grid:
+        raise LaunchError(f"{asks}: {signature.name}: grid {dispatch.grid} is empty: nothing would run.")
+    made = {id(a) for a in dispatch.outputs}
+    parts, left_out = [], []
+    for param, value in zip(signature.params, dispatch.arguments, strict=True):
+        if param.space == "threadgroup" or kernel.unit.absent(param):
+            continue
+        dtype, inner = type_dtype(param.type, kernel.reflection)
+        if param.reference and not param.writable:
+            array = np.frombuffer(bytes(memoryview(value)), dtype).reshape(inner)
+        elif id(value) in made:
+            array = value
+            left_out.append(param.name)
+        else:
+            array = value.copy() if param.writable else value
+        parts.append(BoundArgument(param, array, inner))
+    memory = launch.get("threadgroup_memory")
+    return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, tuple(left_out))

@@ -1,0 +1,218 @@
+"""`dashboard`: sliders for a kernel's size, threadgroup and scalars, and the cost of each setting."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from metalnb.engine.base import Grid
+from metalnb.timing.records import Timing
+from metalnb.timing.units import seconds, threads, trimmed
+
+from .. import html_parts
+from ..background import Latest
+from ..bound_call import BoundCall, bound_call
+from ..live import Live
+from ..quick_timing import quick
+from ..scalars import Knob, free, ranged, turned
+from ..threadgroup_choices import some_groups
+from .problem_sizes import Sizes
+
+__all__ = ["Dashboard", "dashboard"]
+
+_PAUSE = 0.08  # seconds that a slider must rest before its setting is measured
+_RUNS = 60  # that the history shows
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The positions of the sliders."""
+
+    factor: Fraction
+    threadgroup: tuple[int, ...]
+    knobs: Mapping[Knob, Any] = field(default_factory=dict)
+
+
+def dashboard(kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = None, **launch: Any) -> Dashboard:
+    """Show what a kernel costs, with sliders for its size, its threadgroup and every scalar.
+
+    Each move of a slider measures the kernel again, in about a tenth of a second and in the background. It runs on
+    copies: the arrays that were passed never change. The size slider makes the problem smaller, and larger if every
+    array grows with the grid. An axis or a whole number follows the grid if it is as long as the grid (or its product,
+    a multiple of it, or longer by a border).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    *args, **launch
+        As for a call of the kernel.
+    ranges : mapping of str to (low, high) or None, optional
+        The range of a scalar's slider, by the scalar's name (``"a"``, ``"c.x"``, ``"params.scale"``); None for no
+        slider. The default is from 0 to twice its value; a whole number that is the length of an array has no slider.
+        A scalar that the kernel uses as an index needs a range within the array.
+
+    Returns
+    -------
+    Dashboard
+
+    Raises
+    ------
+    ArgumentError, LaunchError
+        As for the call, before anything runs; for ranges of unknown scalars.
+
+    Examples
+    --------
+    >>> mnb.dashboard(saxpy, x, y, a=2.0)   # doctest: +SKIP
+    """
+    call = bound_call("dashboard", kernel, args, launch)
+    return Dashboard(call, ranged("dashboard", free(call), ranges))
+
+
+class Dashboard(Live):
+    """A kernel with sliders for its arguments.
+
+    Attributes
+    ----------
+    timings : list of Timing
+        Of all runs, the latest last.
+    labels : list of str
+        The setting of each.
+    error : str
+        Why the last run failed; empty when it did not.
+    """
+
+    def __init__(self, call: BoundCall, knobs: list[Knob]) -> None:
+        super().__init__()
+        self._call = call
+        self._sizes = Sizes(call)
+        self._knobs = knobs
+        self.timings: list[Timing] = []
+        self.labels: list[str] = []
+        self.error = ""
+        given = trimmed(call.dispatch().threadgroup)
+        self._groups = sorted({*some_groups(call.kernel.signature, call.grid), given}, key=_threads)
+        self._setting = Setting(Fraction(1), given)
+        self._lock = threading.Lock()
+        self._worker: Latest[Setting] = Latest(self._run, _PAUSE)
+        self._measure(self._setting)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The positions of the sliders: grid, threadgroup, and each scalar."""
+        now = self._setting
+        scalars = {k.label: now.knobs.get(k, k.value) for k in self._knobs}
+        return {"grid": trimmed(self._grid(now)), "threadgroup": now.threadgroup, **scalars}
+
+    def run(self) -> Timing | None:
+        """Measure the current setting again and wait for it; None when it failed (see `error`)."""
+        self._worker.ask(self._setting)
+        self._worker.wait()
+        return None if self.error else self.timings[-1]
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the current setting is measured; False when it takes longer than ``timeout`` seconds."""
+        return self._worker.wait(timeout)
+
+    # --- measuring -------------------------------------------------------------------------------------------------
+
+    def _grid(self, setting: Setting) -> Grid:
+        return self._sizes.grid(setting.factor)
+
+    def _turn(self, **change: Any) -> None:
+        """Change the setting, and measure it soon."""
+        with self._lock:
+            self._setting = replace(self._setting, **change)
+            self._worker.ask(self._setting)
+
+    def _turn_knob(self, knob: Knob, value: Any) -> None:
+        self._turn(knobs={**self._setting.knobs, knob: value})
+
+    def _run(self, setting: Setting) -> None:
+        self._said("measuring …")
+        self._measure(setting)
+        self._said("")
+        self._draw()
+
+    def _measure(self, setting: Setting) -> None:
+        try:
+            values = turned(self._call.parts, setting.knobs, self._sizes.values(setting.factor))
+            grid = self._grid(setting)
+            timing = quick(self._call.dispatch(values, grid=grid, threadgroup=setting.threadgroup))
+        except Exception as error:  # noqa: BLE001  (shown in place of a result; the sliders stay alive)
+            self.error = f"{type(error).__name__}: {error}"
+            return
+        self.error = ""
+        self.labels.append(self._label(setting))
+        self.timings.append(timing)
+
+    def _label(self, setting: Setting) -> str:
+        scalars = [f"{k.label} = {_short(setting.knobs.get(k, k.value))}" for k in self._knobs]
+        size = f"grid {threads(trimmed(self._grid(setting)))}"
+        return ", ".join([size, f"threadgroup {threads(setting.threadgroup)}", *scalars])
+
+    # --- showing ---------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """Return the last run in characters."""
+        parts = [f"dashboard: {self._label(self._setting)}"]
+        if self.timings:
+            medians = [t.median for t in self.timings]
+            parts.append(html_parts.figures_text(self.timings[-1]))
+            parts.append(f"  runs: {html_parts.sparkline(medians)} {seconds(min(medians))} to {seconds(max(medians))}")
+        return "\n".join([*parts, self.error]).rstrip()
+
+    def html(self) -> str:
+        """Return the last run and the history as HTML."""
+        signature = self._call.kernel.signature
+        head = f"<code><b>{escape(signature.name)}</b></code> <span>{escape(self._label(self._setting))}</span>"
+        return html_parts.card(head, self._body())
+
+    def _body(self) -> str:
+        shown = html_parts.error(self.error) if self.error else ""
+        if self.timings:
+            last, recent = self.timings[-1], slice(-_RUNS, None)
+            history = html_parts.history(self.timings[recent], self.labels[recent])
+            shown += html_parts.figures(last) + html_parts.pair((html_parts.distribution(last), history))
+        return shown
+
+    def _make(self) -> Any:
+        from .. import controls
+
+        signature = self._call.kernel.signature
+        sizes = [(threads(trimmed(self._sizes.grid(f))), f) for f in self._sizes.factors]
+        groups = [(threads(g), g) for g in self._groups]
+        turn, now = self._turn, self._setting
+        self.controls = {
+            "grid": controls.choice("size", sizes, now.factor, lambda v: turn(factor=v)),
+            "threadgroup": controls.choice("threadgroup", groups, now.threadgroup, lambda v: turn(threadgroup=v)),
+        }
+        for knob in self._knobs:
+            self.controls[knob.label] = controls.control(knob, functools.partial(self._turn_knob, knob))
+        self._button = controls.button("Run", "play", turn, tip=f"measure {signature.name} again")
+        self._note = controls.html()
+        self._view = controls.html(self.html())
+        return controls.side_by_side([*self.controls.values(), self._button, self._note], self._view)
+
+    def _said(self, text: str) -> None:
+        if self._made is not None:
+            self._note.value = f'<span style="opacity:.7">{text}</span>'
+
+    def _draw(self) -> None:
+        if self._made is not None:
+            self._view.value = self.html()
+
+
+def _threads(group: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    total = 1
+    for n in group:
+        total *= n
+    return total, group
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

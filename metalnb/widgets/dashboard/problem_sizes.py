@@ -1,0 +1,136 @@
+"""The same problem, larger and smaller.
+
+What grows with the grid is recognised by its length: an axis or a whole number that equals an extent of the grid or the
+product of its extents, is a small multiple of it, or is longer by a border. Nothing else changes.
+
+The arrays of a smaller problem keep as much memory as the original ones. So a kernel that gets a length in a way that
+is not seen here (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from metalnb.engine.base import Grid
+
+from ..bound_call import BoundArgument, BoundCall
+from ..scalars import Knob, knobs, turned
+
+__all__ = ["Sizes"]
+
+_LEAST = 64  # threads along the longest extent
+_GROWTH = 3  # doublings
+_BYTES = 1 << 30  # of all arrays
+_BORDER = 16
+_MULTIPLE = 64
+
+
+class Sizes:
+    """The sizes that a call can have.
+
+    Attributes
+    ----------
+    factors : list of Fraction
+        Of every extent of the grid, ascending; 1 is the original size.
+    tied : list of Knob
+        The whole numbers that follow the grid.
+    """
+
+    def __init__(self, call: BoundCall) -> None:
+        self.call = call
+        ties = _ties(call.grid, Fraction(2))
+        self.tied = [k for k in knobs(call) if k.dtype.kind in "iu" and _scaled(k.value, ties) is not None]
+        self.factors = [f for f in _factors(call.grid) if f <= 1 or self._can_grow(f)]
+        self._made: tuple[Fraction, list[Any]] | None = None
+
+    def grid(self, factor: Fraction) -> Grid:
+        """Return the grid of a size."""
+        x, y, z = (_times(n, factor) for n in self.call.grid)
+        return x, y, z
+
+    def values(self, factor: Fraction) -> list[Any]:
+        """Return the arguments of a size, in buffer order; those of the latest size are kept.
+
+        Raises
+        ------
+        MemoryError
+        """
+        if self._made is None or self._made[0] != factor:
+            self._made = None  # free it first
+            ties = _ties(self.call.grid, factor)
+            parts = self.call.parts
+            values = [self._array(p, ties) if p.is_array else p.value for p in parts]
+            settings: dict[Knob, Any] = {k: _scaled(k.value, ties) for k in self.tied}
+            self._made = factor, turned(parts, settings, values)
+        return self._made[1]
+
+    def _array(self, part: BoundArgument, ties: list[tuple[int, int]]) -> Any:
+        shape = _shape(part, ties)
+        if shape is None or shape == part.shape:
+            return part.value
+        full = shape + part.inner
+        nbytes = math.prod(full) * part.value.itemsize
+        memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
+        array = memory[:nbytes].view(part.value.dtype).reshape(full)
+        before = part.shape if len(shape) == len(part.shape) else (math.prod(part.shape),)
+        given = part.value.reshape(before + part.inner)
+        for axis, (new, old) in enumerate(zip(shape, before, strict=True)):
+            if new != old:
+                given = np.take(given, np.arange(new) % old, axis)
+        array[...] = given
+        return array
+
+    def _can_grow(self, factor: Fraction) -> bool:
+        ties = _ties(self.call.grid, factor)
+        total = 0
+        for part in self.call.parts:
+            if part.is_array:
+                shape = _shape(part, ties)
+                if shape is None:
+                    return False
+                total += math.prod((*shape, *part.inner)) * part.value.itemsize
+        return total <= _BYTES
+
+
+def _factors(grid: Grid) -> list[Fraction]:
+    longest = max(grid)
+    halvings = max(0, math.floor(math.log2(longest / _LEAST))) if longest > _LEAST else 0
+    return [Fraction(2) ** k for k in range(-min(halvings, 16), _GROWTH + 1)]
+
+
+def _times(n: int, factor: Fraction) -> int:
+    return n if n == 1 else max(1, round(n * factor))
+
+
+def _ties(grid: Grid, factor: Fraction) -> list[tuple[int, int]]:
+    """Return pairs of lengths: in the original grid, and at the new size."""
+    pairs = [(n, _times(n, factor)) for n in grid if n > 1]
+    product = math.prod(old for old, _ in pairs), math.prod(new for _, new in pairs)
+    return [*dict.fromkeys(pairs), product] if len(pairs) > 1 else pairs
+
+
+def _shape(part: BoundArgument, ties: list[tuple[int, int]]) -> tuple[int, ...] | None:
+    """Return an array's new shape; None when it does not follow the grid."""
+    axes = [_scaled(n, ties) for n in part.shape]
+    if any(axes):
+        return tuple(new or old for new, old in zip(axes, part.shape, strict=True))
+    total = _scaled(math.prod(part.shape), ties[-1:])  # a row of threads on an array of several axes
+    return None if total is None else (total,)
+
+
+def _scaled(length: int, ties: list[tuple[int, int]]) -> int | None:
+    """Return the new length; None when it does not follow the grid."""
+    for old, new in ties:
+        if length == old:
+            return new
+    for old, new in ties:
+        if old >= _LEAST and abs(length - old) <= _BORDER:
+            return max(1, new + length - old)
+    for old, new in ties:
+        if old >= _LEAST and length % old == 0 and 0 < length // old <= _MULTIPLE:
+            return length // old * new
+    return None

@@ -1,0 +1,209 @@
+"""`explore`: a kernel's output as a picture, with sliders for its scalars."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import time
+from collections import deque
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from metalnb.errors import ArgumentError
+from metalnb.timing.units import seconds, threads, trimmed
+
+from .. import html_parts
+from ..background import Latest
+from ..bound_call import BoundCall, bound_call
+from ..live import Live
+from ..scalars import Knob, free, ranged, turned
+from .painter import Painter
+
+__all__ = ["Explorer", "explore"]
+
+_RECENT = 30  # frames that the rate is computed from
+_WIDTH = 256  # pixels that a smaller picture is enlarged to
+
+
+def explore(
+    kernel: Any,
+    /,
+    *args: Any,
+    picture: str | None = None,
+    ranges: Mapping[str, Any] | None = None,
+    colours: str = "magma",
+    limits: tuple[float, float] | None = None,
+    origin: str = "upper",
+    **launch: Any,
+) -> Explorer:
+    """Show a kernel's output as a picture that follows sliders for its scalars.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    *args, **launch
+        As for a call of the kernel. The arrays that are passed never change: each picture starts from them.
+    picture : str, optional
+        The name of the buffer to show; by default the first that the call leaves out, else the first that the kernel
+        writes. A buffer of shape (H, W) is coloured by a colour map. One of shape (H, W, 3) or (H, W, 4) contains the
+        colours: uint8, or floats from 0 to 1.
+    ranges : mapping of str to (low, high) or None, optional
+        The range of a scalar's slider, by the scalar's name (``"a"``, ``"c.x"``, ``"params.scale"``); None for no
+        slider.
+    colours : str, optional
+        The name of one of matplotlib's colour maps.
+    limits : tuple of float, optional
+        The values at the ends of the colour map; by default each picture's smallest and largest number.
+    origin : {"upper", "lower"}, optional
+        The position of row 0.
+
+    Returns
+    -------
+    Explorer
+
+    Raises
+    ------
+    ArgumentError, LaunchError
+        As for the call, before anything runs; without a scalar to turn; for an unknown buffer, or one that does not
+        have the shape of a picture.
+
+    Examples
+    --------
+    >>> mnb.explore(julia, c=(-0.8, 0.16), grid=(512, 512))   # doctest: +SKIP
+    """
+    call = bound_call("explore", kernel, args, launch)
+    asks = f"explore: {call.kernel.signature.name}"
+    place = _place(asks, call, picture)
+    knobs = ranged("explore", free(call), ranges)
+    if not knobs:
+        raise ArgumentError(f"{asks}: has no scalar for a slider. Add one to the kernel: constant float& name.")
+    part = call.parts[place]
+    painter = Painter(asks, part.value.shape, colours, limits, origin)
+    return Explorer(call, place, knobs, painter)
+
+
+class Explorer(Live):
+    """A picture with sliders for the scalars that it depends on.
+
+    Attributes
+    ----------
+    png : bytes
+        The latest picture.
+    error : str
+        Why the last one could not be made; empty when it could.
+    frames : int
+        Pictures made so far.
+    """
+
+    def __init__(self, call: BoundCall, place: int, knobs: list[Knob], painter: Painter) -> None:
+        super().__init__()
+        self._call = call
+        self._place = place
+        self._knobs = knobs
+        self._painter = painter
+        self._settings: dict[Knob, Any] = {}
+        self._written = [i for i, p in enumerate(call.parts) if p.is_array and p.param.writable]
+        self._values = [p.value.copy() if i in self._written else p.value for i, p in enumerate(call.parts)]
+        self._spent: deque[tuple[float, float]] = deque(maxlen=_RECENT)
+        self._worker: Latest[dict[Knob, Any]] = Latest(self._run)
+        self.png = b""
+        self.error = ""
+        self.frames = 0
+        self._frame({})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The positions of the sliders."""
+        return {k.label: self._settings.get(k, k.value) for k in self._knobs}
+
+    @property
+    def rate(self) -> float:
+        """Pictures per second that the kernel and the painting allow, from the latest ones."""
+        spent = sum(kernel + paint for kernel, paint in self._spent)
+        return len(self._spent) / spent if spent else 0.0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the picture matches the sliders; False when it takes longer than ``timeout`` seconds."""
+        return self._worker.wait(timeout)
+
+    # --- painting --------------------------------------------------------------------------------------------------
+
+    def _turn(self, knob: Knob, value: Any) -> None:
+        self._settings = {**self._settings, knob: value}
+        self._worker.ask(self._settings)
+
+    def _run(self, settings: dict[Knob, Any]) -> None:
+        self._frame(settings)
+        if self._made is not None:
+            if not self.error:
+                self._image.value = self.png
+            self._note.value = html_parts.error(self.error) if self.error else self._figures()
+
+    def _frame(self, settings: dict[Knob, Any]) -> None:
+        try:
+            for i in self._written:
+                self._values[i][...] = self._call.parts[i].value
+            start = time.perf_counter()
+            self._call.dispatch(turned(self._call.parts, settings, self._values)).run()
+            ran = time.perf_counter()
+            self.png = self._painter.paint(self._values[self._place])
+        except Exception as error:  # noqa: BLE001  (shown in place of a result; the sliders stay alive)
+            self.error = f"{type(error).__name__}: {error}"
+            return
+        if self.frames:  # the first one includes compiling
+            self._spent.append((ran - start, time.perf_counter() - ran))
+        self.error = ""
+        self.frames += 1
+
+    # --- showing ---------------------------------------------------------------------------------------------------
+
+    def _figures(self) -> str:
+        if not self._spent:
+            return ""
+        kernel, paint = self._spent[-1]
+        size = threads(self._call.parts[self._place].value.shape[1::-1])
+        text = f"{size} · kernel {seconds(kernel)}, picture {seconds(paint)} · {self.rate:.0f} pictures per second"
+        return f'<span style="opacity:.75;font-size:12px">{text}</span>'
+
+    def _caption(self) -> str:
+        return ", ".join(f"{k} = {v:.4g}" if isinstance(v, float) else f"{k} = {v}" for k, v in self.settings.items())
+
+    def text(self) -> str:
+        """Return a description of the picture."""
+        name, size = self._call.kernel.signature.name, self._call.parts[self._place].value.shape
+        grid = threads(trimmed(self._call.grid))
+        line = f"explore {name}: {self._call.parts[self._place].param.name} {size}, grid {grid}; {self._caption()}"
+        return f"{line}\n{self.error}" if self.error else line
+
+    def html(self) -> str:
+        """Return the latest picture as HTML."""
+        name = escape(self._call.kernel.signature.name)
+        head = f"<code><b>{name}</b></code> <span>{escape(self._caption())}</span>"
+        data = base64.b64encode(self.png).decode()
+        image = f'<img alt="{name}: {escape(self._caption())}" src="data:image/png;base64,{data}"/>' if data else ""
+        return html_parts.card(head, image + (html_parts.error(self.error) if self.error else ""))
+
+    def _make(self) -> Any:
+        import ipywidgets
+
+        from .. import controls
+
+        self.controls = {k.label: controls.control(k, functools.partial(self._turn, k)) for k in self._knobs}
+        width = max(_WIDTH, self._call.parts[self._place].value.shape[1])
+        layout = {"width": f"{width}px", "max_width": "100%", "align_self": "flex-start"}
+        self._image = ipywidgets.Image(value=self.png, format="png", layout=layout)
+        self._note = controls.html(html_parts.error(self.error) if self.error else self._figures())
+        return controls.side_by_side(list(self.controls.values()), ipywidgets.VBox([self._image, self._note]))
+
+
+def _place(asks: str, call: BoundCall, wanted: str | None) -> int:
+    """Find the buffer to show."""
+    names = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array and p.param.writable}
+    if not names:
+        raise ArgumentError(f"{asks}: writes no array, so there is no picture.")
+    if wanted is None:
+        return next((names[n] for n in call.left_out if n in names), next(iter(names.values())))
+    if wanted not in names:
+        raise ArgumentError(f"{asks}: picture={wanted!r} is not a buffer it writes; it writes: {', '.join(names)}.")
+    return names[wanted]

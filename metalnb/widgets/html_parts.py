@@ -1,0 +1,165 @@
+"""The HTML that the widgets and their static pictures share: the frame, its styles, and the parts inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from metalnb.display import framed
+from metalnb.timing.bottleneck import bottleneck
+from metalnb.timing.records import Timing
+from metalnb.timing.units import percent, rate, seconds
+from metalnb.timing.views.plain_text import against
+
+from .svg_plots import bar, bins, histogram, is_wide, line
+
+__all__ = [
+    "card", "distribution", "error", "figures", "figures_text", "history", "pair", "sketch", "sparkline", "styles",
+    "throughput", "times",
+]  # fmt: skip
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_CELLS = 24
+
+
+def _mix(percentage: int) -> str:
+    return f"color-mix(in srgb,currentColor {percentage}%,transparent)"
+
+
+_ACCENT = "var(--jp-brand-color1,#2f7fd6)"
+_CSS = (
+    ".metalnb-live .metalnb{width:auto;min-width:0;margin:0}"
+    ".metalnb-live .widget-readout{min-width:92px;white-space:nowrap}"
+    ".metalnb .metalnb-body{padding:10px 12px 12px}"
+    ".metalnb .metalnb-big{font-size:22px;font-weight:600;letter-spacing:-.01em;font-variant-numeric:tabular-nums}"
+    f".metalnb .metalnb-soft{{color:{_mix(70)};font-variant-numeric:tabular-nums}}"
+    ".metalnb .metalnb-ends{display:flex;justify-content:space-between;gap:12px;font-size:12px;"
+    "font-variant-numeric:tabular-nums}"
+    ".metalnb .metalnb-part{margin-top:12px}"
+    ".metalnb .metalnb-pair{display:grid;grid-template-columns:1fr 1fr;gap:20px}"
+    f".metalnb .metalnb-plot{{display:block;width:100%;height:64px;border-bottom:1px solid {_mix(25)}}}"
+    ".metalnb .metalnb-share{display:block;width:100%;height:8px;border-radius:4px;margin:3px 0}"
+    f".metalnb .metalnb-track{{fill:{_mix(12)}}}"
+    f".metalnb .metalnb-fill,.metalnb .metalnb-bars{{fill:{_ACCENT}}}"
+    f".metalnb .metalnb-rule{{stroke:{_mix(75)};stroke-width:1.5px;stroke-dasharray:3 2}}"
+    f".metalnb .metalnb-line{{stroke:{_ACCENT};stroke-width:1.5px;fill:none}}"
+    f".metalnb .metalnb-dot{{stroke:{_ACCENT};stroke-width:5px}}"
+    f".metalnb .metalnb-last{{stroke:{_ACCENT};stroke-width:8px}}"
+    ".metalnb .metalnb-spark{display:block;width:120px;height:22px;overflow:visible}"
+    ".metalnb .metalnb-spark .metalnb-last{stroke-width:5px}"
+    ".metalnb.metalnb td.metalnb-num,.metalnb.metalnb th.metalnb-num{text-align:right!important;"
+    "font-variant-numeric:tabular-nums}"
+    ".metalnb .metalnb-meter{display:grid;grid-template-columns:44px 90px;align-items:center;gap:6px;"
+    "font-variant-numeric:tabular-nums}"
+    ".metalnb.metalnb .metalnb-meter span{text-align:right}"
+    ".metalnb.metalnb .metalnb-body :is(td,th){vertical-align:middle}"
+    ".metalnb.metalnb td.metalnb-heat{text-align:center!important;min-width:62px;padding:6px 8px;border:0;"
+    "font-variant-numeric:tabular-nums}"
+    f".metalnb.metalnb td.metalnb-best{{outline:2px solid {_ACCENT};outline-offset:-2px;font-weight:600}}"
+    ".metalnb .metalnb-error{margin:0;padding:8px 12px;border-left:3px solid var(--jp-error-color1,#d64545);"
+    "white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px;line-height:1.45}"
+    ".metalnb .metalnb-scroll{overflow-x:auto}"
+    ".metalnb.metalnb .metalnb-map{width:auto}"
+    ".metalnb.metalnb .metalnb-map :is(th,td){border:0}"
+    ".metalnb.metalnb .metalnb-map thead th:not(:first-child){text-align:center}"
+    ".metalnb.metalnb .metalnb-list{margin:2px 0 0;padding-left:18px}"
+    ".metalnb img{max-width:100%}"
+)  # fmt: skip
+
+
+def styles() -> str:
+    """Return the style element that the widgets' HTML needs in addition to that of every frame."""
+    return f'<style scoped="">{_CSS}</style>'
+
+
+def card(head: str, body: str) -> str:
+    """Return metalnb's frame with a heading and the HTML below it."""
+    title = f'<div class="metalnb-head">{head}</div>' if head else ""
+    return framed(f'{styles()}{title}<div class="metalnb-body">{body}</div>' if body else styles() + title)
+
+
+def error(text: str) -> str:
+    """Render an error, in the place of a result."""
+    return f'<pre class="metalnb-error">{escape(text)}</pre>'
+
+
+def times(timing: Timing) -> str:
+    """Render a timing in a line: a large median, and small figures beside it."""
+    spread = f"median of {len(timing.seconds):,} · p20 {seconds(timing.p20)} · p80 {seconds(timing.p80)}"
+    return (
+        f'<div><span class="metalnb-big">{seconds(timing.median)}</span> '
+        f'<span class="metalnb-soft">{spread} · {timing.clock} clock</span></div>'
+    )
+
+
+def throughput(timing: Timing) -> str:
+    """Render the bandwidth as a bar, full at the limit; nothing when the bytes are unknown."""
+    if timing.bandwidth is None:
+        return ""
+    ends = f"<b>{rate(timing.bandwidth, 'B/s')}</b>"
+    if timing.share is None or not timing.limit:
+        return f'<div class="metalnb-part">{ends}</div>'
+    against = f"{percent(timing.share)} of {rate(timing.limit, 'B/s')} ({escape(timing.ceiling)})"
+    return f'<div class="metalnb-part">{_ends(ends, against)}{bar(timing.share)}</div>'
+
+
+def figures(timing: Timing) -> str:
+    """Render a timing: its time, its bandwidth and limit, and what holds the kernel back."""
+    said = _said(timing)
+    sentence = f'<div class="metalnb-soft">{escape(said)}</div>' if said else ""
+    return times(timing) + throughput(timing) + sentence
+
+
+def figures_text(timing: Timing) -> str:
+    """Render a timing for a terminal, with the content of `figures`."""
+    spread = f"median of {len(timing.seconds):,}, p20 {seconds(timing.p20)}, p80 {seconds(timing.p80)}"
+    lines = [f"{timing.kernel}: {seconds(timing.median)}  ({spread}, {timing.clock} clock)"]
+    if timing.share is not None:
+        lines.append(f"  {sketch(timing.share)}  {against(timing)}")
+    return "\n  ".join(filter(None, ["\n".join(lines), _said(timing)]))
+
+
+def _said(timing: Timing) -> str:
+    """Return what holds a kernel back; empty if that is unknown, because the sentence then refers to `measure`."""
+    found = bottleneck(timing)
+    return found.sentence if found.bound != "unknown" else ""
+
+
+def distribution(timing: Timing) -> str:
+    """Render the distribution of a timing's times."""
+    low, high, _ = bins(timing.seconds)
+    ends = f"fastest {seconds(low)}", f"99 % below {seconds(high)}"
+    plot = histogram(timing.seconds, timing.median, ends)
+    return f"<div>{_ends('times of a dispatch', '')}{plot}{_ends(*ends)}</div>"
+
+
+def history(timings: Sequence[Timing], labels: Sequence[str]) -> str:
+    """Render the medians of the runs so far as a line."""
+    medians = [t.median for t in timings]
+    titles = [f"{label}: {seconds(m)}" for label, m in zip(labels, medians, strict=True)]
+    count = f"{len(timings)} run{'' if len(timings) == 1 else 's'}"
+    foot = _ends(f"{count}, from {seconds(min(medians))}", f"to {seconds(max(medians))}")
+    axis = "logarithmic" if is_wide(medians) else ""
+    return f"<div>{_ends('medians of the runs', axis)}{line(medians, titles)}{foot}</div>"
+
+
+def pair(parts: Iterable[str]) -> str:
+    """Place two plots side by side."""
+    return f'<div class="metalnb-part metalnb-pair">{"".join(parts)}</div>'
+
+
+def _ends(left: str, right: str) -> str:
+    return f'<div class="metalnb-ends metalnb-soft"><span>{left}</span> <span>{right}</span></div>'
+
+
+def sketch(part: float) -> str:
+    """Draw a part of a whole in characters."""
+    full = round(_CELLS * min(1.0, max(0.0, part)))
+    return "█" * full + "░" * (_CELLS - full)
+
+
+def sparkline(values: Sequence[float], most: int = _CELLS) -> str:
+    """Draw values in characters, the last `most` of them; the axis starts at 0."""
+    shown = values[-most:]
+    top = max(shown, default=0) or 1.0
+    return "".join(_LEVELS[min(7, int(8 * max(0.0, v) / top))] for v in shown)

@@ -1,0 +1,80 @@
+"""A widget and a picture of it in one display: a notebook without a widget manager shows the picture."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from typing import Any
+
+__all__ = ["Live"]
+
+_in_cell: dict[str, Live] = {}  # what each cell of the notebook shows, by the cell's id
+
+
+class Live(ABC):
+    """Base class of what a notebook shows as a widget.
+
+    The widget is created when it is first shown, so that a script needs none. A page that runs no widgets (GitHub,
+    nbconvert, a terminal) shows what `html` and `text` returned at that moment, or at the last `_retake`.
+    """
+
+    def __init__(self) -> None:
+        self._made: Any = None
+        self._handles: list[Any] = []
+
+    @abstractmethod
+    def text(self) -> str:
+        """Return the picture in characters."""
+
+    @abstractmethod
+    def html(self) -> str:
+        """Return the picture as HTML, without scripts."""
+
+    @abstractmethod
+    def _make(self) -> Any:
+        """Create the widget."""
+
+    def _replaced(self) -> None:  # noqa: B027  (most have nothing running)
+        """Stop what is running: the cell was run again, and shows another widget in its place."""
+
+    @property
+    def widget(self) -> Any:
+        """The ipywidgets box, for a layout of your own."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
+        view = self.widget._repr_mimebundle_()
+        return {**view, "text/plain": self.text(), "text/html": self.html()}
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        cell = _cell_id()
+        before = _in_cell.get(cell)
+        if cell:
+            _in_cell[cell] = self
+        if before is not None and before is not self:
+            before._handles.clear()  # noqa: SLF001  (an object of this class)
+            before._replaced()  # noqa: SLF001
+        handle = display(self._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        if handle is not None:
+            self._handles.append(handle)
+
+    def _retake(self) -> None:
+        """Update the pictures that a saved notebook keeps, wherever the widget was shown."""
+        for handle in self._handles:
+            with contextlib.suppress(Exception):  # the notebook may be closed
+                handle.update(self._repr_mimebundle_(), raw=True)
+
+
+def _cell_id() -> str:
+    """Return the id of the running cell; empty where the notebook does not report it."""
+    from IPython.core.getipython import get_ipython
+
+    parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)() or {}
+    return str(parent.get("metadata", {}).get("cellId", ""))

@@ -1,0 +1,61 @@
+"""What a monitor records about dispatches."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["DispatchKind", "DispatchRecord", "KernelStats"]
+
+_TAIL = 120  # dispatches in the small plot of a kernel
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchKind:
+    """What all dispatches of one kernel on arrays of the same sizes have in common.
+
+    Attributes
+    ----------
+    kernel : str
+    grid, threadgroup : tuple of int
+        Threads, x first.
+    bytes : int
+        Bytes that each must move: every input read once, every output written once.
+    limit : float or None
+        B/s that the engine reaches with the same mix of reads and writes.
+    """
+
+    kernel: str
+    grid: tuple[int, ...]
+    threadgroup: tuple[int, ...]
+    bytes: int
+    limit: float | None
+
+
+class DispatchRecord(NamedTuple):
+    """A dispatch: when it started (seconds since 1970), what it was, and how many seconds it took."""
+
+    started: float
+    kind: DispatchKind
+    seconds: float
+
+    @property
+    def bandwidth(self) -> float | None:
+        """B/s."""
+        return self.kind.bytes / self.seconds if self.kind.bytes and self.seconds > 0 else None
+
+    @property
+    def share(self) -> float | None:
+        """The bandwidth as a part of the limit."""
+        bandwidth = self.bandwidth
+        return None if bandwidth is None or not self.kind.limit else bandwidth / self.kind.limit
+
+
+@dataclass(slots=True)
+class KernelStats:
+    """The totals of one kernel, and its latest dispatches."""
+
+    count: int = 0
+    seconds: float = 0.0
+    tail: deque[DispatchRecord] = field(default_factory=lambda: deque(maxlen=_TAIL))

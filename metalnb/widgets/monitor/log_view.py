@@ -1,0 +1,112 @@
+"""What a monitor shows: a row per kernel with a small plot of its times, and the latest dispatches."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from metalnb.timing.units import percent, rate, seconds, threads
+
+from .. import html_parts
+from ..svg_plots import bar, spark
+from .dispatch_log import DispatchRecord, KernelStats
+from .recorder import DispatchRecorder
+
+__all__ = ["monitor_html", "monitor_text"]
+
+_KERNELS = 12
+_LATEST = 6
+
+
+def monitor_html(monitor: DispatchRecorder) -> str:
+    """Render the recorded dispatches as HTML."""
+    rows = _shown(monitor)
+    state = "on" if monitor.on else "stopped"
+    head = f'<b>dispatches</b> <span class="metalnb-doc">{_summary(monitor)} · {state}</span>'
+    if not rows:
+        return html_parts.card(head, '<div class="metalnb-soft">nothing yet: run a kernel</div>')
+    names = ("kernel", "grid", "calls", "median", "bandwidth", "of the limit", "times")
+    kernels = _table(names, [_kernel(name, row) for name, row in rows])
+    more = len(monitor.rows) - len(rows)
+    rest = f'<div class="metalnb-soft">… and {more} more kernels</div>' if more else ""
+    columns = ("latest", "kernel", "grid", "time", "bandwidth", "of the limit")
+    latest = _table(columns, [_latest(s) for s in _last(monitor)])
+    return html_parts.card(head, f'{kernels}{rest}<div class="metalnb-part">{latest}</div>')
+
+
+def monitor_text(monitor: DispatchRecorder) -> str:
+    """Render the recorded dispatches for a terminal."""
+    lines = [f"monitor ({'on' if monitor.on else 'stopped'}): {_summary(monitor)}"]
+    for name, row in _shown(monitor):
+        last = row.tail[-1]
+        speed = f"  {_rate(last):>9}  {_share(last):>6}" if last.bandwidth else ""
+        times = html_parts.sparkline([s.seconds for s in row.tail])
+        lines.append(f"  {name:<20} {row.count:>7,} × {seconds(_median(row)):>8}{speed}  {times}")
+    return "\n".join(lines)
+
+
+def _summary(monitor: DispatchRecorder) -> str:
+    spent = sum(row.seconds for row in list(monitor.rows.values()))
+    failed = f", {monitor.failed:,} failed" if monitor.failed else ""
+    more = "more than " if monitor.lost else ""
+    dispatches = f"{more}{monitor.total:,} dispatch{'' if monitor.total == 1 else 'es'}{failed}"
+    return f"{dispatches}, {seconds(spent)} in kernels" if monitor.total else dispatches
+
+
+def _shown(monitor: DispatchRecorder) -> list[tuple[str, KernelStats]]:
+    """Return the kernels to show: those that took the most time, in the order in which they first ran."""
+    rows = list(monitor.rows.items())
+    most = sorted(rows, key=lambda item: item[1].seconds, reverse=True)[:_KERNELS]
+    names = {name for name, _ in most}
+    return [item for item in rows if item[0] in names]
+
+
+def _last(monitor: DispatchRecorder) -> list[DispatchRecord]:
+    recent = [seen for row in list(monitor.rows.values()) for seen in list(row.tail)[-_LATEST:]]
+    return sorted(recent, key=lambda s: s.started, reverse=True)[:_LATEST]
+
+
+def _kernel(name: str, row: KernelStats) -> list[str]:
+    tail = list(row.tail)
+    last = tail[-1]
+    share = "" if last.share is None else _meter(last.share)
+    return [
+        f"<code>{escape(name)}</code>", threads(last.kind.grid), f"{row.count:,}", seconds(_median(row)), _rate(last),
+        share, spark([s.seconds for s in tail]),
+    ]  # fmt: skip
+
+
+def _meter(share: float) -> str:
+    return f'<div class="metalnb-meter"><span>{percent(share)}</span> {bar(share)}</div>'
+
+
+def _latest(seen: DispatchRecord) -> list[str]:
+    at = dt.datetime.fromtimestamp(seen.started).astimezone().strftime("%H:%M:%S.%f")[:-3]
+    name = f"<code>{escape(seen.kind.kernel)}</code>"
+    return [at, name, threads(seen.kind.grid), seconds(seen.seconds), _rate(seen), _share(seen)]
+
+
+def _median(row: KernelStats) -> float:
+    return float(np.median([s.seconds for s in list(row.tail)]))
+
+
+def _rate(seen: DispatchRecord) -> str:
+    return "" if seen.bandwidth is None else rate(seen.bandwidth, "B/s")
+
+
+def _share(seen: DispatchRecord) -> str:
+    return "" if seen.share is None else percent(seen.share)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    left = {"kernel", "latest", "times", "of the limit"}
+
+    def row(tag: str, cells: Sequence[str]) -> str:
+        kinds = ("" if n in left else ' class="metalnb-num"' for n in names)
+        return "<tr>" + "".join(f"<{tag}{kind}>{t}</{tag}>" for kind, t in zip(kinds, cells, strict=True)) + "</tr>"
+
+    body = "".join(row("td", r) for r in rows)
+    return f"<table><thead>{row('th', names)}</thead><tbody>{body}</tbody></table>"

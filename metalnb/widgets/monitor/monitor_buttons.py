@@ -1,0 +1,70 @@
+"""The buttons of a monitor."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+from html import escape
+from typing import Any
+
+import ipywidgets
+
+from .. import controls
+from .log_view import monitor_html
+from .recorder import DispatchRecorder
+
+__all__ = ["MonitorButtons", "csv_link"]
+
+
+class MonitorButtons:
+    """A monitor's widget.
+
+    Attributes
+    ----------
+    box : ipywidgets.VBox
+    """
+
+    def __init__(self, monitor: DispatchRecorder) -> None:
+        self._monitor = monitor
+        self.toggle = controls.button("Stop", "stop", self._toggled, tip="stop recording, or start again")
+        self.clear = controls.button("Clear", "trash", monitor.clear, tip="delete what was recorded")
+        self.export = controls.button("CSV", "download", self._exported, tip="save what was recorded as a file")
+        self._link = controls.html()
+        self._view = controls.html()
+        bar = ipywidgets.HBox([self.toggle, self.clear, self.export, self._link], layout={"align_items": "center"})
+        self.box: Any = ipywidgets.VBox([bar, self._view], layout={"max_width": "980px", "grid_gap": "4px"})
+        self.box.add_class("metalnb-live")
+        self.draw()
+
+    def draw(self) -> None:
+        """Show the monitor's current state."""
+        self._view.value = monitor_html(self._monitor)
+        on = self._monitor.on
+        label, icon = ("Stop", "stop") if on else ("Start", "play")
+        if self.toggle.description != label:
+            self.toggle.description, self.toggle.icon = label, icon
+
+    def _toggled(self) -> None:
+        if self._monitor.on:
+            self._monitor.stop()
+        else:
+            self._monitor.start()
+
+    def _exported(self) -> None:
+        self._link.value = csv_link(self._monitor.export())
+
+
+def csv_link(rows: list[dict[str, Any]]) -> str:
+    """Return a link that contains rows as a CSV file: the browser saves it, the server writes nothing."""
+    if not rows:
+        return "nothing recorded yet"
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({k: " ".join(map(str, v)) if isinstance(v, tuple) else v for k, v in row.items()})
+    data = base64.b64encode(text.getvalue().encode()).decode()
+    name = "dispatches.csv"
+    count = f"{len(rows):,} dispatch{'' if len(rows) == 1 else 'es'}"
+    return f'<a download="{name}" href="data:text/csv;base64,{data}">{escape(name)}</a>, {count}'

@@ -1,0 +1,199 @@
+"""Recording an engine's dispatches while they happen."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import math
+import threading
+import time
+from collections import deque
+from typing import Any, Self
+
+from metalnb import engine as engines
+from metalnb.engine.base import Grid, Observation
+from metalnb.engine.observation import observe
+from metalnb.msl.lower import Unit
+from metalnb.timing import traffic
+from metalnb.timing.limits import Limits
+from metalnb.timing.units import trimmed
+
+from ..background import spawn
+from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
+
+__all__ = ["DispatchRecorder"]
+
+_EVERY = 0.25  # seconds between two updates
+_BUDGET = 0.008  # seconds of an update while cells run, which need the interpreter
+_CHUNK = 64  # dispatches between two checks of the clock
+_WAITING = 10_000  # running dispatches that are tracked; a dispatch that nobody waits for has no time
+
+
+class DispatchRecorder:
+    """Records an engine's dispatches.
+
+    Attributes
+    ----------
+    rows : dict of str to KernelStats
+        By kernel, in the order in which they first ran.
+    total : int
+        Dispatches recorded.
+    failed : int
+        How many of them failed.
+    lost : bool
+        Whether there were more than ``keep`` of them before they could be counted.
+    """
+
+    def __init__(self, engine: engines.Engine, found: Limits, keep: int) -> None:
+        self._engine = engine
+        self._limits = found
+        self._noted: deque[Observation] = deque(maxlen=max(keep, _WAITING))
+        self._running: deque[Observation] = deque(maxlen=_WAITING)
+        self._kinds: dict[tuple[Any, ...], DispatchKind] = {}
+        self._held: list[Any] = []
+        self._lock = threading.Lock()
+        self._seen: deque[DispatchRecord] = deque(maxlen=keep)
+        self._end: Any = None
+        self._stopped = threading.Event()
+        self._epoch = time.time() - time.perf_counter()
+        self.clear()
+
+    # --- on and off ------------------------------------------------------------------------------------------------
+
+    @property
+    def on(self) -> bool:
+        """Whether it is recording."""
+        return self._end is not None
+
+    def start(self) -> Self:
+        """Start to record, or continue after `stop`."""
+        with self._lock:
+            if self._end is None:
+                self._stopped = threading.Event()
+                self._end = observe(self._engine, self._noted.append)
+                spawn(functools.partial(self._follow, self._stopped), self._stopped.set)
+        self._changed()
+        return self
+
+    def stop(self) -> Self:
+        """Stop recording; what was recorded stays."""
+        with self._lock:
+            end, self._end = self._end, None
+        if end is not None:
+            end()
+            self._stopped.set()
+            self.look()
+            self._changed()
+            self._ended()
+        return self
+
+    def _changed(self) -> None:
+        """Called when there is something new to show."""
+
+    def _ended(self) -> None:
+        """Called when it was stopped."""
+
+    def clear(self) -> Self:
+        """Delete what was recorded."""
+        with self._lock:
+            self._noted.clear()
+            self._running.clear()
+            self._seen.clear()
+            self.rows: dict[str, KernelStats] = {}
+            self.total = self.failed = 0
+            self.lost = False
+        self._changed()
+        return self
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __len__(self) -> int:
+        self.look()
+        return len(self._seen)
+
+    # --- what was recorded -----------------------------------------------------------------------------------------
+
+    @property
+    def seen(self) -> list[DispatchRecord]:
+        """Every finished dispatch, the oldest first."""
+        self.look()
+        with self._lock:
+            return list(self._seen)
+
+    def export(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each dispatch, the oldest first, as `pandas.DataFrame` accepts them.
+
+        Returns
+        -------
+        list of dict
+            started (ISO 8601, local time), kernel, engine, grid, threadgroup, seconds, bytes, bandwidth (B/s), limit
+            (B/s), share (of the limit).
+        """
+        name = self._engine.name
+        return [
+            {
+                "started": dt.datetime.fromtimestamp(s.started).astimezone().isoformat(timespec="microseconds"),
+                "kernel": s.kind.kernel, "engine": name, "grid": s.kind.grid, "threadgroup": s.kind.threadgroup,
+                "seconds": s.seconds, "bytes": s.kind.bytes, "bandwidth": s.bandwidth, "limit": s.kind.limit,
+                "share": s.share,
+            }
+            for s in self.seen
+        ]  # fmt: skip
+
+    def look(self, budget: float = math.inf) -> bool:
+        """Count the dispatches that have finished, for at most ``budget`` seconds; return whether there were any."""
+        with self._lock:
+            before = self.total
+            end = time.perf_counter() + budget
+            self.lost = self.lost or len(self._noted) == self._noted.maxlen
+            for _ in range(len(self._running)):
+                self._take(self._running.popleft())
+            while self._noted and time.perf_counter() < end:
+                for _ in range(min(_CHUNK, len(self._noted))):
+                    self._take(self._noted.popleft())
+            return self.total != before
+
+    def _take(self, launch: Observation) -> None:
+        started, binary, grid, threadgroup, sizes, elapsed = launch
+        seconds = elapsed()
+        if seconds is None:
+            self._running.append(launch)
+            return
+        self.total += 1
+        if math.isnan(seconds):
+            self.failed += 1
+            return
+        key = (id(binary), grid, threadgroup, *sizes)
+        kind = self._kinds.get(key) or self._kinds.setdefault(key, self._kind(binary, grid, threadgroup, sizes))
+        seen = DispatchRecord(self._epoch + started, kind, seconds)
+        row = self.rows.get(kind.kernel) or self.rows.setdefault(kind.kernel, KernelStats())
+        row.count += 1
+        row.seconds += seconds
+        row.tail.append(seen)
+        self._seen.append(seen)
+
+    def _kind(self, binary: Any, grid: Grid, threadgroup: Grid, sizes: list[int]) -> DispatchKind:
+        unit = binary.unit
+        signature = unit.signature
+        counted = traffic.of_sizes(zip(signature.params, sizes, strict=True))
+        limit = self._limits.ceiling(counted)[1] if counted.bytes else None
+        self._held.append(binary)  # keeps it alive, because its id is part of a key
+        return DispatchKind(_name(unit), trimmed(grid), trimmed(threadgroup), counted.bytes, limit)
+
+    def _follow(self, stopped: threading.Event) -> None:
+        left = 0
+        while not stopped.wait(_EVERY):
+            busy = len(self._noted) != left
+            if self.look(_BUDGET if busy else math.inf):
+                self._changed()
+            left = len(self._noted)
+
+
+def _name(unit: Unit) -> str:
+    """Return the name of a kernel; one of the library's is preceded by its operation."""
+    kernel, cell = unit.signature.name, unit.cell.name
+    return f"{cell} {kernel}" if cell.isidentifier() and cell not in {"cell", kernel} else kernel

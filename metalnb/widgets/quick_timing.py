@@ -1,0 +1,73 @@
+"""A measurement short enough for a widget: fewer dispatches than `measure` takes."""
+
+from __future__ import annotations
+
+import functools
+import time
+
+from metalnb import engine as engines
+from metalnb.call.kernel import Dispatch
+from metalnb.engine.base import Clocked
+from metalnb.timing import sampling, traffic
+from metalnb.timing.limits import limits
+from metalnb.timing.records import Timing
+from metalnb.timing.units import trimmed
+
+__all__ = ["quick"]
+
+_SECONDS = 0.08
+_BATCH = 0.004  # seconds of a batch, without a device clock
+_LEAST, _MOST = 3, 400  # dispatches
+
+
+def quick(dispatch: Dispatch, total: float = _SECONDS) -> Timing:
+    """Time a dispatch for about ``total`` seconds.
+
+    With a device clock each dispatch is one value; with the wall clock each batch is. Arrays that the kernel writes are
+    restored.
+
+    Raises
+    ------
+    KernelFault
+    """
+    job = sampling.DispatchJob(dispatch)
+    with sampling.restored(job):
+        seconds, batch = _device(job, total) if job.clock == "device" else _wall(job, total)
+    counted = traffic.of_dispatch(dispatch)
+    engine = job.engine
+    found = limits(engine=engine.name)
+    ceiling, limit = found.ceiling(counted) if counted.bytes else ("", None)
+    return Timing(
+        dispatch.kernel.signature.name, engine.name, engine.caps.device, job.clock, seconds, batch,
+        _empty(engine.name), bytes=counted.bytes or None, limit=limit, ceiling=ceiling, peak=found.flops,
+        cache=found.cache, grid=trimmed(dispatch.grid), threadgroup=trimmed(dispatch.threadgroup),
+    )  # fmt: skip
+
+
+def _device(job: sampling.DispatchJob, total: float) -> tuple[tuple[float, ...], int]:
+    lasted = job.run(1)  # this also warms the caches
+    if lasted < total:
+        job.restore()
+        lasted = job.run(1)
+    count = max(_LEAST, min(_MOST, round(total / max(lasted, 1e-7))))
+    job.restore()
+    d = job.dispatch
+    clocked: Clocked = job.engine  # type: ignore[assignment]  # its clock says so
+    return tuple(clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, count)), 1
+
+
+def _wall(job: sampling.DispatchJob, total: float) -> tuple[tuple[float, ...], int]:
+    job.run(1)
+    job.restore()
+    count = max(1, min(_MOST, round(_BATCH / max(job.run(1), 1e-7))))
+    seconds: list[float] = []
+    end = time.perf_counter() + total
+    while len(seconds) < _LEAST or time.perf_counter() < end:
+        job.restore()
+        seconds.append(job.run(count))
+    return tuple(seconds), count
+
+
+@functools.cache
+def _empty(engine: str) -> float:
+    return sampling.empty_dispatch(engines.named(engine))

@@ -1,0 +1,76 @@
+"""Copies of the arrays that a kernel writes, which detect writes past their ends and different results."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..bound_call import BoundArgument, BoundCall
+
+__all__ = ["GuardedArguments", "differing"]
+
+_MARK = 0xA5
+_MOST = 1 << 26  # guard bytes behind an array
+_LEAST = 1 << 12
+# Allowed difference of results, relative to the largest: another order of summation changes less, a mistake far more.
+_TOLERANCE = {"float16": 0.02, "bfloat16": 0.05, "float32": 1e-3}
+
+
+class GuardedArguments:
+    """The arguments of a call, with guard memory behind each array that the kernel writes.
+
+    A kernel that relies on a certain threadgroup (it writes one result for each, say) writes past the ends of its
+    arrays with another one. It then writes to the guard memory, which has room for one element per thread of the grid.
+
+    An engine that copies its arguments does not copy the guard memory; there only the results show a mistake.
+    """
+
+    def __init__(self, call: BoundCall) -> None:
+        threads = math.prod(call.grid)
+        self._written = [(i, p) for i, p in enumerate(call.parts) if p.is_array and p.param.writable]
+        self.values: list[Any] = [p.value for p in call.parts]
+        self._behind: list[tuple[BoundArgument, Any]] = []
+        for i, part in self._written:
+            nbytes = part.value.nbytes
+            more = max(_LEAST, min(_MOST, threads * part.value.itemsize * math.prod(part.inner)))
+            memory = np.full(nbytes + more, _MARK, np.uint8)
+            self.values[i] = memory[:nbytes].view(part.value.dtype).reshape(part.value.shape)
+            self._behind.append((part, memory[nbytes:]))
+        self.reset()
+
+    def reset(self) -> None:
+        """Restore the original contents."""
+        for i, part in self._written:
+            self.values[i][...] = part.value
+
+    def overrun(self) -> str:
+        """Return the name of an array that was written past its end since the last call; empty if there is none."""
+        found = ""
+        for part, memory in self._behind:
+            if not (memory == _MARK).all():
+                found = found or part.param.name
+                memory[:] = _MARK
+        return found
+
+    def results(self) -> dict[str, Any]:
+        """Return copies of what the kernel has written."""
+        return {part.param.name: self.values[i].copy() for i, part in self._written}
+
+    def differing(self, expected: dict[str, Any]) -> str:
+        """Return the name of an array with unexpected contents; empty if there is none."""
+        names = (p.param.name for i, p in self._written if differing(self.values[i], expected[p.param.name]))
+        return next(names, "")
+
+
+def differing(found: Any, expected: Any) -> bool:
+    """Return whether results differ by more than a reordering of operations explains; integers must be equal."""
+    if found.dtype.names:
+        return any(differing(found[name], expected[name]) for name in found.dtype.names)
+    tolerance = _TOLERANCE.get(found.dtype.name, 0.0)
+    if not tolerance:
+        return not np.array_equal(found, expected)
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    largest = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
+    return not np.allclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True)

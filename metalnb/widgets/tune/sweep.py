@@ -1,0 +1,237 @@
+"""Running a sweep: every configuration is checked and measured, and the best ones are measured again."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any, Self
+
+from metalnb.call.kernel import Kernel
+from metalnb.errors import LaunchError
+from metalnb.timing.units import trimmed
+
+from ..background import spawn
+from ..bound_call import BoundCall
+from ..quick_timing import quick
+from .overrun_check import GuardedArguments
+from .trials import Trial
+
+__all__ = ["EVEN", "Sweep"]
+
+EVEN = 1.02  # a gain below this is noise
+_FINALISTS = 3  # measured again at the end, alternating with the baseline
+_NEAR = 1.5  # times the best: slower ones are not measured again
+_ROUNDS = 2
+
+
+class Sweep:
+    """Tries configurations one after another, and keeps what each one took.
+
+    Attributes
+    ----------
+    trials : list of Trial
+        All configurations, in the order of the sweep.
+    done : int
+        How many have been tried.
+    baseline : Trial
+        The kernel as it is: with its own constants and its default threadgroup.
+    error : str
+        Why the sweep in its thread ended early, such as a lack of memory for copies; empty when it did not.
+    """
+
+    def __init__(self, call: BoundCall, trials: list[Trial], *, check: bool) -> None:
+        self.call = call
+        self.trials = trials
+        self.done = 0
+        self.check = check
+        self.baseline = Trial(trimmed(call.dispatch().threadgroup))
+        self.error = ""
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._running = threading.Lock()
+
+    # --- running ---------------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether the sweep is running."""
+        return self._running.locked()
+
+    def start(self) -> Self:
+        """Start, or continue after `stop`, in a background thread."""
+        if self._stopping.is_set():
+            self.wait()  # for the configuration that was running
+        if self._thread is None or not self._thread.is_alive():
+            self._stopping.clear()
+            self._thread = spawn(self._sweep_apart, self.stop)
+        return self
+
+    def run(self) -> Self:
+        """Run the sweep, and return when it is done."""
+        self._stopping.clear()
+        try:
+            self._sweep()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> Self:
+        """Stop after the configuration that is running; its results stay, and `start` continues."""
+        self._stopping.set()
+        return self
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Wait until it is done or stopped, at most ``timeout`` seconds."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+        return self
+
+    def _changed(self) -> None:
+        """Called after each configuration: there is something new to show."""
+
+    def _ended(self) -> None:
+        """Called when the sweep is done, stopped or failed."""
+
+    def _sweep_apart(self) -> None:
+        """Run the sweep in its thread, where nobody could catch an exception: it is shown instead."""
+        try:
+            self._sweep()
+        except Exception as error:  # noqa: BLE001
+            self.error = f"{type(error).__name__}: {error}"
+            self._changed()
+
+    def _sweep(self) -> None:
+        self.error = ""
+        try:
+            with self._running:
+                self._changed()
+                guarded = GuardedArguments(self.call)
+                expected = self._measure_baseline(guarded)
+                while self.done < len(self.trials) and not self._stopping.is_set():
+                    trial = self.trials[self.done]
+                    known = self.changes_nothing(trial)
+                    self.trials[self.done] = self._as_it_is(trial) if known else self._tried(trial, guarded, expected)
+                    self.done += 1
+                    self._changed()
+                if self.done == len(self.trials):
+                    self._settle(guarded)
+        finally:
+            self._changed()
+            self._ended()
+
+    def _measure_baseline(self, guarded: GuardedArguments) -> dict[str, Any] | None:
+        """Run the kernel as it is; return its results, or None when there is nothing to compare others with."""
+        tried = self._tried(replace(self.baseline, timing=None, error=""), guarded, None)
+        self.baseline = tried
+        if tried.error or not self.check:
+            return None
+        guarded.reset()
+        self._dispatch(tried, guarded).run()
+        expected = guarded.results()
+        guarded.overrun()
+        return expected
+
+    def _tried(self, trial: Trial, guarded: GuardedArguments, expected: dict[str, Any] | None) -> Trial:
+        try:
+            guarded.reset()
+            self._dispatch(trial, guarded).run()
+            beyond = guarded.overrun()
+            if beyond:
+                return replace(trial, error=f"writes past the end of '{beyond}'")
+            other = guarded.differing(expected) if expected is not None else ""
+            if other:
+                return replace(trial, error=f"writes different results to '{other}' (check=False accepts them)")
+            guarded.reset()
+            return replace(trial, timing=quick(self._dispatch(trial, guarded)))
+        except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep continues)
+            return replace(trial, error=f"{type(error).__name__}: {error}")
+
+    def changes_nothing(self, trial: Trial) -> bool:
+        """Return whether a configuration is the kernel as it is: it is measured once, and gains nothing."""
+        own = self.call.kernel.program.constants
+        same = all(own.get(name) == value for name, value in trial.constants.items())
+        return same and trial.threadgroup == self.baseline.threadgroup
+
+    def _as_it_is(self, trial: Trial) -> Trial:
+        return replace(trial, timing=self.baseline.timing, error=self.baseline.error)
+
+    def _settle(self, guarded: GuardedArguments) -> None:
+        """Measure the best ones again, alternating with the baseline: one lucky measurement does not make the best."""
+        ranked = sorted((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds)[:_FINALISTS]
+        ranked = [t for t in ranked if _seconds(t) < _NEAR * _seconds(ranked[0])]
+        again: dict[int, list[float]] = {}
+        places = [self.trials.index(t) for t in ranked]
+        for _ in range(_ROUNDS):
+            for place in (-1, *places):
+                trial = self.baseline if place < 0 else self.trials[place]
+                if trial.timing and not self._stopping.is_set():
+                    again.setdefault(place, []).extend(quick(self._dispatch(trial, guarded)).seconds)
+        for place, seconds in again.items():
+            trial = self.baseline if place < 0 else self.trials[place]
+            settled = replace(trial, timing=replace(trial.timing, seconds=tuple(seconds)))  # type: ignore[type-var]
+            if place < 0:
+                self.baseline = settled
+            else:
+                self.trials[place] = settled
+        self.trials[:] = [self._as_it_is(t) if self.changes_nothing(t) else t for t in self.trials]
+
+    def _dispatch(self, trial: Trial, guarded: GuardedArguments) -> Any:
+        kernel = self.kernel(trial)
+        return self.call.dispatch(guarded.values, threadgroup=trial.threadgroup, kernel=kernel)
+
+    def kernel(self, trial: Trial) -> Kernel:
+        """Return the kernel compiled with a trial's constants."""
+        return self.call.kernel.specialize(**trial.constants)
+
+    # --- what was found --------------------------------------------------------------------------------------------
+
+    @property
+    def best(self) -> Trial | None:
+        """The fastest configuration so far: `baseline`, unless another is faster by 2 %; None before any has run."""
+        base = self.baseline
+        found = min((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds, default=None)
+        if found is None or (base.timing and _seconds(base) < EVEN * _seconds(found)):
+            return base if base.timing else None
+        return found
+
+    @property
+    def failures(self) -> list[Trial]:
+        """The configurations that failed."""
+        return [t for t in self.trials if t.error]
+
+    @property
+    def gain(self) -> float | None:
+        """The speedup of the best over the kernel as it is."""
+        best, base = self.best, self.baseline.seconds
+        return None if best is None or best.seconds is None or base is None else base / best.seconds
+
+    def apply(self) -> Kernel:
+        """Make the best threadgroup the kernel's default.
+
+        It is kept on disk for the kernel's content, its constants and the device. A call without a threadgroup uses it
+        for a grid with the same number of dimensions. `Kernel.keep_threadgroup` undoes this.
+
+        Returns
+        -------
+        Kernel
+            With the best constants; the kernel itself if none were swept.
+
+        Raises
+        ------
+        LaunchError
+            When no configuration has run.
+        """
+        best = self.best
+        if best is None:
+            name = self.call.kernel.signature.name
+            why = f": {self.failures[0].error}" if self.failures else " yet. Call run() or wait() first."
+            raise LaunchError(f"tune: {name}: no configuration has run{why}")
+        kernel = self.kernel(best)
+        x, y, z = (*best.threadgroup, 1, 1)[:3]
+        kernel.keep_threadgroup(self.call.grid, (x, y, z))
+        return kernel
+
+
+def _seconds(trial: Trial) -> float:
+    return trial.seconds or 0.0

@@ -1,0 +1,98 @@
+"""The configurations of a sweep: every threadgroup with every combination of constants."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from metalnb.call.grids import check_threadgroup
+from metalnb.call.packing import check_constant
+from metalnb.errors import ArgumentError
+from metalnb.timing.records import Timing
+
+from ..bound_call import BoundCall
+from ..threadgroup_choices import all_groups
+
+__all__ = ["Trial", "trials"]
+
+_MOST = 4096  # configurations
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One configuration and its result.
+
+    Attributes
+    ----------
+    threadgroup : tuple of int
+    constants : mapping of str to value
+        The swept function constants.
+    timing : Timing or None
+        None when it has not run, or failed.
+    error : str
+        Why it failed.
+    """
+
+    threadgroup: tuple[int, ...]
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    timing: Timing | None = None
+    error: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """The median time of a dispatch."""
+        return None if self.timing is None else self.timing.median
+
+
+def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[Trial]:
+    """Return the configurations: every threadgroup with every combination of constants.
+
+    Parameters
+    ----------
+    call : BoundCall
+    groups : sequence or None
+        Threadgroups; None for those that fit the grid.
+    constants : mapping of str to sequence
+
+    Raises
+    ------
+    ArgumentError, LaunchError
+        For an impossible configuration.
+    """
+    signature = call.kernel.signature
+    known = {c.name: c for c in call.kernel.reflection.constants}
+    for name, values in constants.items():
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise ArgumentError(f"tune: {signature.name}: the cell has no function constant {name!r}; it has: {names}.")
+        if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
+            raise ArgumentError(f"tune: constants[{name!r}] is a list of values to try; got {values!r}.")
+        for value in values:
+            check_constant(known[name], value)
+    if groups is None:
+        groups = all_groups(signature, call.grid)
+    elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
+        raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
+    pairs = list(itertools.product(_combinations(constants), (_group(g) for g in groups)))
+    if len(pairs) > _MOST:
+        raise ArgumentError(f"tune: {len(pairs):,} configurations are too many; the limit is {_MOST:,}.")
+    return [_checked(Trial(group, chosen), call) for chosen, group in pairs]
+
+
+def _combinations(constants: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*constants.values()):
+        yield dict(zip(constants, values, strict=True))
+
+
+def _group(given: Any) -> tuple[int, ...]:
+    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+
+
+def _checked(trial: Trial, call: BoundCall) -> Trial:
+    """Reject what is not a threadgroup at all; one that is too large is listed as a failure."""
+    group: tuple[Any, ...] = trial.threadgroup
+    if not all(type(n) is int and n > 0 for n in group):
+        check_threadgroup(call.kernel.signature, group, call.grid)  # raises
+    return trial
