@@ -11,8 +11,9 @@ from typing import Any
 from . import cache
 from .errors import ArgumentError
 from .layouts import check_constant
+from .msl.cell import Cell, Instantiation
 from .msl.lower import Unit
-from .msl.scan import Cell, Instantiation, instantiations, scan
+from .msl.scan import instantiations, scan
 from .msl.signature import Constant, Reflection
 from .recipe import Recipe
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 from . import engine as engines
 from .bundled import bundled
 from .display import bundle, cards_html
-from .errors import ArgumentError, MetalnbWarning
+from .errors import ArgumentError
 from .front_end import read
 from .kernel import Kernel
 from .layouts import struct_dtype
@@ -235,34 +234,12 @@ def compile(
             _programs.move_to_end(key)
             return known
     program = Program(recipe, *read(recipe), chosen)
-    _warn(program)
+    warn(program.reflection.cautions)
     with _lock:
         program = _programs.setdefault(key, program)
         while len(_programs) > _KEPT:
             _programs.popitem(last=False)
     return program
-
-
-def _warn(program: Program) -> None:
-    """Warn of what is likely not to do what its author means."""
-    warn(program.reflection.cautions)
-    for kernel in program.values():
-        line = kernel.signature.leaves
-        if line:
-            message = (
-                f"{kernel.signature.name}: threads that return on line {line} never reach the threadgroup_barrier "
-                "after it; all threads of a threadgroup must (MSL 6.9.1), and without them its results may be lost. "
-                "Guard the loads and stores instead of returning: a grid has no threads too many here."
-            )
-            warnings.warn(message, MetalnbWarning, stacklevel=3)
-        line = kernel.signature.parted
-        if line:
-            message = (
-                f"{kernel.signature.name}: the threadgroup_barrier on line {line} is in a branch that some threads may "
-                "not take; all threads of a threadgroup must reach it (MSL 6.9.1), and without them its results may be "
-                "lost. Put the barrier after the branch."
-            )
-            warnings.warn(message, MetalnbWarning, stacklevel=3)
 
 
 def load(path: str | Path, name: str | None = None, **options: Any) -> Program | Kernel:

@@ -12,10 +12,10 @@ from traitlets.config import Config
 
 from metalnb.msl import complete as module
 from metalnb.msl.attributes import ATTRIBUTES
+from metalnb.msl.class_members import methods
 from metalnb.msl.complete import Completion, complete
 from metalnb.msl.draft import read_draft
 from metalnb.msl.edits import Edit, EditedText
-from metalnb.msl.members import methods
 from metalnb.msl.reference import KEYWORDS, entries, lookup
 
 CELL = """\

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import metalnb as mnb
 from metalnb.msl.edits import Edit, EditedText
 from metalnb.msl.scan import scan
-from metalnb.msl.tokens import close, tokenize
+from metalnb.msl.tokens import tokenize
+from metalnb.msl.tree import Tree
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 HERE = "uint i [[thread_position_in_grid]]"
@@ -91,7 +92,7 @@ def test_what_only_looks_like_a_directive_is_none(text: str) -> None:
     ],
 )
 def test_closing_bracket(text: str, at: int, end: int) -> None:
-    assert close(tokenize(text).program, at) == end
+    assert Tree(tokenize(text).program).close(at) == end
 
 
 # Edits ----------------------------------------------------------------------------------------------------------------

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from metalnb import cache
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
+from metalnb.msl.cell import MAIN, Cell
 from metalnb.msl.hints import hint_for, reword
+from metalnb.msl.includes import INCLUDE
 from metalnb.msl.lower import Unit
 from metalnb.msl.parse import TARGET, time_limit
-from metalnb.msl.scan import INCLUDE, MAIN, Cell
 
 __all__ = ["clang", "expand", "spirv", "version"]
 

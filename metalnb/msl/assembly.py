@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from metalnb.errors import Diagnostic
 
+from .cell import Cell
 from .hints import hint_for
-from .scan import Cell
-from .tokens import tokenize
+from .tree import outline
 
 __all__ = ["Assembly", "MetalText"]
 
@@ -68,13 +68,13 @@ class Assembly:
 
     def add(self, cell: Cell) -> None:
         """Add a cell, and in it the header cells that it includes."""
-        stream = tokenize(cell.edited.original)
+        text = outline(cell.edited.original)
         included = {
             cell.edited.place(d.start)[0]: name
-            for d in stream.directives
+            for d in text.directives
             if d.name == "include" and (name := "".join(t.text for t in d.tokens).rstrip(";")[1:-1]) in self.headers
         }
-        once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in stream.directives)
+        once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in text.directives)
         if once and cell.name in self._once:
             return
         self._once.add(cell.name)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .attributes import ATTRIBUTES
+from .cell import MAIN
+from .class_members import methods
 from .draft import Draft, Place, read_draft
 from .includes import INCLUDE
-from .members import methods
 from .parse import FOLDER, flags, on_a_deep_stack
 from .reference import KEYWORDS, lookup
-from .scan import MAIN
 
 __all__ = ["Completion", "complete"]
 

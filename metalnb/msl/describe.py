@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .cell import MAIN, Cell
 from .draft import Draft, read_draft
 from .parse import FOLDER, flags, on_a_deep_stack
 from .reference import Entry, lookup
 from .reflect import comment
-from .scan import MAIN, Cell
-from .tokens import Token, close, tokenize
+from .tokens import Token, tokenize
+from .tree import Tree, outline
 
 __all__ = ["Description", "describe", "describe_name"]
 
@@ -208,27 +209,25 @@ def _template(cursor: Any) -> Any:
 def _written(cursor: Any, cell: Cell, start: int) -> str:
     """Give a declaration as its author wrote it."""
     text = cell.edited.original[start:]
-    return text[: _end(tokenize(text).program, cursor.kind.name, cursor.spelling)]
+    return text[: _end(outline(text).program, cursor.kind.name, cursor.spelling)]
 
 
-def _end(tokens: list[Token], kind: str, name: str) -> int:
+def _end(tree: Tree, kind: str, name: str) -> int:
     """Find where a declaration ends: before a function's body, behind a class's, at the end of a statement."""
     stops = _ENDS.get(kind, ";")
     seen = False
     i = 0
-    while i < len(tokens):
-        token = tokens[i]
+    while i < len(tree.tokens):
+        token = tree.tokens[i]
         seen = seen or token.text == name
         if token.text == "{" and kind not in _ENDS:
-            end = close(tokens, i)
+            end = tree.close(i)
             whole = kind in _CLASSES and end > 0
-            return tokens[end].end if whole else token.start
+            return tree.tokens[end].end if whole else token.start
         if seen and token.text in stops:
             return token.start
-        if token.text in {"(", "[", "{"}:
-            i = max(i, close(tokens, i))
-        i += 1
-    return tokens[-1].end if tokens else 0
+        i = tree.after(i)
+    return tree.tokens[-1].end if tree.tokens else 0
 
 
 def _short(text: str, indentation: int = 0) -> str:

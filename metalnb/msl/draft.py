@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from metalnb.errors import CompileError
 
+from .cell import MAIN, Cell
 from .edits import Edit, EditedText
 from .parse import FOLDER
-from .scan import MAIN, Cell, scan
+from .scan import plain, scan
 from .tokens import Token, tokenize
 
 __all__ = ["Draft", "Place", "read_draft"]
@@ -106,22 +107,18 @@ def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str =
     name : str
         What others include the text by, when it is a header cell.
     """
-    before, after = _plain(source[:offset]), _plain(source[offset:])
+    before, after = plain(source[:offset]), plain(source[offset:])
     mended = _mended(before)
     others = {each: text for each, text in headers.items() if each != name}
-    scanned = {each: _scanned(_plain(text), each, frozenset(headers)) for each, text in others.items()}
+    scanned = {each: _scanned(plain(text), each, frozenset(headers)) for each, text in others.items()}
     return Draft(mended + after, len(mended), _scanned(mended + after, name, frozenset(headers)), scanned)
-
-
-def _plain(text: str) -> str:
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
 
 
 def _scanned(text: str, name: str, headers: frozenset[str]) -> Cell:
     try:
         return scan(text, name, headers)
     except CompileError:  # nothing of it can be edited
-        return Cell(name, EditedText(text, []), (), expands=False, includes=(), optional=frozenset(), simd=False)
+        return Cell(name, EditedText(text, []), (), expands=False, includes=(), optional=frozenset())
 
 
 def _mended(before: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 
-__all__ = ["Edit", "EditedText"]
+__all__ = ["Edit", "EditedText", "Refusal"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -19,6 +20,29 @@ class Edit:
     start: int
     end: int
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An edit that puts a name no compiler knows where something must not be compiled: ``#if 0`` still hides it.
+
+    Attributes
+    ----------
+    start, end : int
+        What is replaced.
+    at : int
+        The place of the finding.
+    message, hint : str
+    form : str
+        What is written there; ``{}`` stands for the name.
+    """
+
+    start: int
+    end: int
+    at: int
+    message: str
+    hint: str = ""
+    form: str = "{}"
 
 
 class EditedText:
@@ -44,10 +68,13 @@ class EditedText:
             pieces += [original[at : edit.start], _keep_lines(original[edit.start : edit.end], edit.text)]
             at = edit.end
         self.text = "".join([*pieces, original[at:]])
-        self._line_starts = [0, *(i + 1 for i, c in enumerate(original) if c == "\n")]
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(found.end() for found in re.finditer("\n", self.original))]
 
     def line(self, number: int) -> str:
-        """Give the author's line, counted from 1, without its end."""
+        """Return the author's line, counted from 1, without its end."""
         lines = self._line_starts
         if not 1 <= number <= len(lines):
             return ""

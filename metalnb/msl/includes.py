@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .edits import Edit
-from .tokens import Directive, Token, close
+from .edits import Edit, Refusal
+from .tokens import Directive, Token
+from .tree import Tree
 
 __all__ = ["INCLUDE", "Includes", "is_header", "read_includes"]
 
@@ -22,9 +23,6 @@ _READERS = frozenset({"include", "include_next", "import", "embed", "__include_m
 _PROBES = frozenset({"__has_include", "__has_include_next", "__has_embed"})
 _ALLOWED = "MSL's own headers and your header cells (%%metal --header NAME) can be included"
 
-Refuse = Callable[[int, str, str], str]
-
-
 @dataclass(slots=True)
 class Includes:
     """What the directives of one text include.
@@ -33,14 +31,14 @@ class Includes:
     ----------
     cells : list of str
         The header cells.
-    edits : list of Edit
+    edits : list of Edit or Refusal
         What the compiler must not see: a refused ``#include`` becomes an ``#error``, which ``#if 0`` still hides.
     bare : list of Edit
         What the preprocessor alone must not see either: every ``#include`` but those of header cells.
     """
 
     cells: list[str] = field(default_factory=list)
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[Edit | Refusal] = field(default_factory=list)
     bare: list[Edit] = field(default_factory=list)
 
 
@@ -49,16 +47,14 @@ def is_header(name: str) -> bool:
     return bool(_PATH.fullmatch(name)) and (INCLUDE / name).is_file()
 
 
-def read_includes(directives: list[Directive], headers: frozenset[str], refuse: Refuse) -> Includes:
+def read_includes(directives: Sequence[Directive], headers: frozenset[str]) -> Includes:
     """Check what each directive includes.
 
     Parameters
     ----------
-    directives : list of Directive
+    directives : sequence of Directive
     headers : frozenset of str
         The names of the author's header cells.
-    refuse : callable
-        ``refuse(offset, message, hint)`` notes a refusal and gives the name that stands for it.
     """
     result = Includes()
     for directive in directives:
@@ -74,18 +70,18 @@ def read_includes(directives: list[Directive], headers: frozenset[str], refuse: 
         else:
             result.bare.append(Edit(directive.start, directive.end, ""))
         if not allowed:
-            mark = _refused(directive, name, headers, refuse)
-            result.edits.append(Edit(directive.start, directive.end, f"#error {mark}"))
+            result.edits.append(_refused(directive, name, headers))
         elif stray:
             result.edits.append(Edit(stray.start, stray.end, ""))
     return result
 
 
-def _refused(directive: Directive, name: str, headers: frozenset[str], refuse: Refuse) -> str:
+def _refused(directive: Directive, name: str, headers: frozenset[str]) -> Refusal:
     text = f"#{directive.name} {''.join(t.text for t in directive.tokens)}".strip()
     near = difflib.get_close_matches(name, [*headers, "metal_stdlib"], n=1)
     hint = f"did you mean {near[0]!r}? {_ALLOWED}" if near else _ALLOWED
-    return refuse(directive.start, f"{text}: a cell reads no files", hint)
+    message = f"{text}: a cell reads no files"
+    return Refusal(directive.start, directive.end, directive.start, message, hint, "#error {}")
 
 
 def _name(words: list[Token]) -> str:
@@ -96,11 +92,12 @@ def _name(words: list[Token]) -> str:
 
 
 def _probes(tokens: list[Token], headers: frozenset[str]) -> Iterator[Edit]:
-    """Answer ``__has_include`` here, by what an ``#include`` would be: what files there are is not told."""
+    """Answer ``__has_include`` here, as an ``#include`` would be: which files exist must not show."""
+    tree = Tree(tokens)
     for i, token in enumerate(tokens):
         if token.text not in _PROBES:
             continue
-        end = close(tokens, i + 1) if i + 1 < len(tokens) and tokens[i + 1].text == "(" else i
+        end = tree.close(i + 1)
         name = _name(tokens[i + 2 : end]) if end > i else ""
         allowed = token.text == "__has_include" and (name in headers or is_header(name))
         yield Edit(token.start, tokens[max(end, i)].end, "1" if allowed else "0")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .scan import MAIN, Cell
+from .cell import MAIN, Cell
 from .signature import Constant, Input, Param, Signature
 
 __all__ = ["ENTRY", "Unit", "literal", "opencl"]

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from metalnb.errors import CompileError, Diagnostic
 
 from .cautions import ASKED
+from .cell import MAIN, Cell
 from .hints import hint_for, reword
+from .includes import INCLUDE
 from .outside import declarator, is_refusal, refusal
 from .prelude import begins_with_library, precompiled
-from .scan import INCLUDE, MAIN, Cell
 
 if TYPE_CHECKING:
     from clang import cindex

@@ -15,7 +15,7 @@ from typing import Any
 
 from metalnb import cache
 
-from .scan import INCLUDE
+from .includes import INCLUDE
 
 __all__ = ["begins_with_library", "precompiled"]
 

@@ -12,17 +12,16 @@ from metalnb.errors import CompileError, Diagnostic
 
 from . import rules
 from .access import always_indexed, threadgroup_arrays
-from .barriers import barrier_in_branch, leaves_before_barrier
 from .cautions import cautions
 from .hints import reword
-from .lanes import kernels_with_lanes, names_lanes
 from .parse import Parsed, parse
-from .rules.walk import integer_value
+from .rules.walk import Walk, integer_value, walk
 from .signature import Constant, Field, Input, Param, Reflection, Signature, Struct, Type
+from .simdgroup_names import names_simdgroups
 from .uses import uses
 
 if TYPE_CHECKING:
-    from .scan import Cell, Instantiation
+    from .cell import Cell, Instantiation
 
 __all__ = ["comment", "reflect"]
 
@@ -48,7 +47,7 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
     parsed = parse(cell, headers, tail)
     reader = _Reader(parsed)
     kernels = reader.kernels(made)
-    problems = [*reader.problems, *rules.check(parsed, kernels, reader.decls)]
+    problems = [*reader.problems, *rules.check(parsed, kernels, reader.seen)]
     problems += reader.constant_problems()
     doubts = [p for p in problems if p.severity == "warning"]
     problems = [p for p in problems if p.severity == "error"]
@@ -85,8 +84,9 @@ class _Reader:
         self.parsed = parsed
         self.problems: list[Diagnostic] = []
         self.structs: dict[str, Struct] = {}
-        self.spans: list[tuple[int, int] | None] = []  # of the kernels' definitions, in the cell's own text
         self.decls = list(_declarations(parsed, parsed.unit.cursor))
+        self.seen: Walk = walk(parsed, self.decls)
+        self.simd = _users_of_simdgroups(parsed, self.seen)
 
     def problem(self, cursor: Any, message: str, hint: str = "") -> None:
         self.problems.append(self.parsed.diagnostic(cursor.location, message, hint))
@@ -121,21 +121,18 @@ class _Reader:
             proto = tail.underlying_typedef_type.get_canonical()
             signature = self.signature(template, instance.name, instance.function, proto, _specialization(tail))
             found.append(signature)
-        lanes = [s or names_lanes(i.attribute for i in k.inputs) for k, s in zip(found, self.lanes(), strict=True)]
-        return [replace(k, simd=simd) for k, simd in zip(found, lanes, strict=True)]
+        return found
 
     def uninstantiated(self) -> list[Diagnostic]:
         """Find the cell's own kernel templates: for a cell that instantiates none, and so has no kernel."""
         own = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in _annotations(c))
         return [rules.uninstantiated(self.parsed, c) for c in own if self.parsed.owner(c.location) is self.parsed.cell]
 
-    def lanes(self) -> list[bool]:
-        """Tell of each kernel whether its text, or a function's that it may call, tells lanes apart."""
-        cell = self.parsed.cell
-        own = [span for span in self.spans if span is not None]
-        if len(own) < len(self.spans) or any(h.simd for h in self.parsed.headers.values()):
-            return [True] * len(self.spans)
-        return kernels_with_lanes(cell.edited.text, own) if cell.simd else [False] * len(own)
+    def uses_simdgroups(self, cursor: Any, inputs: list[Input]) -> bool:
+        """Tell whether a kernel, or a function that it may call, has to do with SIMD-groups or quad-groups."""
+        if self.parsed.owner(cursor.location) is not self.parsed.cell:
+            return True  # a header's kernel may be meant for any cell
+        return any(names_simdgroups(i.attribute) for i in inputs) or not self.simd.isdisjoint({None, cursor.hash})
 
     def signature(self, cursor: Any, name: str, function: str, proto: Any, made: Any = None) -> Signature:
         """Read one kernel; ``proto`` has its parameters' types, ``made`` is what a template was instantiated to."""
@@ -163,28 +160,12 @@ class _Reader:
         own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
         every = always_indexed(cursor, own) if own else frozenset()
         used = uses(cursor, frozenset(p.name for p in params))
-        here = self.parsed.owner(cursor.location) is self.parsed.cell
-        self.spans.append((cursor.extent.start.offset, cursor.extent.end.offset) if here else None)
         params = [replace(p, every=p.name in every and not p.reference, use=used[p.name]) for p in params]
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),
             self.parsed.diagnostic(cursor.location, "").line,
-            limit or 0, *self.misses(cursor, inputs), places=_places(cursor, inputs),
+            limit or 0, self.uses_simdgroups(cursor, inputs), _places(cursor, inputs),
         )  # fmt: skip
-
-    def misses(self, cursor: Any, inputs: list[Input]) -> tuple[int, int]:
-        """Give the lines of a return by which some threads miss a barrier, and of a barrier in a branch; else 0."""
-        cell = self.parsed.owner(cursor.location)
-        if cell is None:
-            return 0, 0
-        extent = cursor.extent
-        text = cell.edited.text.encode()[extent.start.offset : extent.end.offset].decode(errors="replace")
-        own = frozenset(i.name for i in inputs if i.attribute in _OWN)
-        left, parted = (
-            extent.start.line + line if line >= 0 else 0
-            for line in (leaves_before_barrier(text, own), barrier_in_branch(text, own))
-        )
-        return left, parted
 
     def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
         """Read one bound parameter; None, with a problem noted, when MSL has no such parameter."""
@@ -301,8 +282,6 @@ class _Reader:
         return value
 
 
-# The inputs that differ among the threads of a threadgroup.
-_OWN = frozenset({"thread_position_in_grid", "thread_position_in_threadgroup", "thread_index_in_threadgroup"})
 _SKIPPED = {"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"}
 
 
@@ -315,6 +294,16 @@ def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
             yield from _declarations(parsed, child)
         else:
             yield child
+
+
+def _users_of_simdgroups(parsed: Parsed, seen: Walk) -> frozenset[int | None]:
+    """Return the hashes of the cell's kernels that name SIMD-groups; with None where something else does."""
+    own = {
+        f.cursor.hash if parsed.owner(f.cursor.location) is parsed.cell and "kernel" in _annotations(f.cursor) else None
+        for f in seen.functions
+        if f.simdgroups
+    }
+    return frozenset(own | {None}) if seen.simdgroups else frozenset(own)
 
 
 def _annotations(cursor: Any) -> dict[str, Any]:

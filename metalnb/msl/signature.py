@@ -171,12 +171,9 @@ class Signature:
         Where it is defined in the cell, from 1.
     max_threads : int
         ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
-    leaves : int
-        The line of a ``return`` by which threads may miss a later threadgroup_barrier, else 0.
-    parted : int
-        The line of a threadgroup_barrier in a branch that only some threads may take, else 0.
     simd : bool
-        True when it may tell the lanes of a threadgroup apart.
+        True when it may have to do with SIMD-groups or quad-groups. Only for such a kernel must an engine cut
+        SIMD-groups as Metal does; others it may run in whatever order is quick.
     places : tuple of (str, str, int)
         Arrays in threadgroup memory of which each thread surely uses the element at its own place: the array, the
         input that is the place, and the elements there are.
@@ -190,8 +187,6 @@ class Signature:
     doc: str = ""
     line: int = 1
     max_threads: int = 0
-    leaves: int = 0
-    parted: int = 0
     simd: bool = True
     places: tuple[tuple[str, str, int], ...] = ()
 

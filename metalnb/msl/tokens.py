@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Directive", "Stream", "Token", "close", "tokenize"]
+__all__ = ["Directive", "Stream", "Token", "tokenize"]
 
 # A line that ends in a backslash goes on, in the middle of a word too, and clang lets spaces stand after the backslash.
 # It also takes Unicode's spaces for spaces, and $ and most of Unicode for letters. What is read otherwise here than
@@ -115,47 +115,3 @@ def _whole(text: str, at: int, line: list[Token]) -> re.Match[str] | None:
 def _end_directive(stream: Stream, line: list[Token], start: int) -> None:
     name = line[0].text if line else ""
     stream.directives.append(Directive(name, line[1:], start, line[-1].end if line else start + 1))
-
-
-_PAIRS = {"(": ")", "[": "]", "{": "}"}
-
-
-def close(tokens: list[Token], at: int) -> int:
-    """Find the token that closes the bracket at index ``at`` (``( [ {``, or ``<`` of a template list); -1 if none."""
-    opening = tokens[at].text
-    if opening == "<":
-        return _close_angle(tokens, at)
-    if opening not in _PAIRS:
-        return -1
-    stack = [_PAIRS[opening]]
-    for i in range(at + 1, len(tokens)):
-        text = tokens[i].text
-        if text in _PAIRS:
-            stack.append(_PAIRS[text])
-        elif text == stack[-1]:
-            stack.pop()
-            if not stack:
-                return i
-        elif text in ")]}":
-            return -1
-    return -1
-
-
-def _close_angle(tokens: list[Token], at: int) -> int:
-    depth, i = 0, at
-    while 0 <= i < len(tokens):
-        text = tokens[i].text
-        if text in _PAIRS:
-            i = close(tokens, i)
-            if i < 0:
-                return -1
-        elif text == "<":
-            depth += 1
-        elif text == ">":
-            depth -= 1
-            if depth == 0:
-                return i
-        elif text in ";{})":
-            return -1
-        i += 1
-    return -1

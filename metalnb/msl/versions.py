@@ -7,8 +7,9 @@ import re
 
 from metalnb.errors import Diagnostic
 
-from .scan import Cell
-from .tokens import Stream, Token, tokenize
+from .cell import Cell
+from .tokens import Token
+from .tree import Outline, outline
 
 __all__ = ["SINCE", "newer", "words"]
 
@@ -30,8 +31,7 @@ SINCE = {word: version for version, line in _WORDS.items() for word in line.spli
 
 def words(cell: Cell) -> list[str]:
     """List the words of a cell, macros included, comments and strings not."""
-    stream = tokenize(cell.edited.original)
-    return [t.text for tokens in (stream.program, *stream.macros) for t in tokens if t.kind == "word"]
+    return list(outline(cell.edited.original).words)
 
 
 def newer(cell: Cell, version: Version) -> list[tuple[str, Version, Diagnostic]]:
@@ -39,13 +39,12 @@ def newer(cell: Cell, version: Version) -> list[tuple[str, Version, Diagnostic]]
 
     A word that the cell declares itself is its own; one inside ``#if __METAL_VERSION__ …`` is taken to be guarded.
     """
-    text = cell.edited.original
-    stream = tokenize(text)
-    guarded = _guarded(stream, len(text))
+    text = outline(cell.edited.original)
+    guarded = _guarded(text)
     found: dict[str, tuple[str, Version, Diagnostic]] = {}
-    for tokens in (stream.program, *stream.macros):
-        own = _declared(tokens)
-        for token in tokens:
+    for tree in text.trees:
+        own = _declared(tree.tokens)
+        for token in tree.tokens:
             since = SINCE.get(token.text)
             if since is None or since <= version or token.kind != "word" or token.text in own or token.text in found:
                 continue
@@ -75,11 +74,11 @@ _CONDITION = re.compile(r"if(?:n?def)?$")
 _VERSION = frozenset({"__METAL_VERSION__", "__HAVE_BFLOAT__"})
 
 
-def _guarded(stream: Stream, end: int) -> list[tuple[int, int]]:
+def _guarded(text: Outline) -> list[tuple[int, int]]:
     """Ranges of the text between a conditional that asks for the language's version and its ``#endif``."""
     ranges = []
     open_: list[int] = []
-    for directive in stream.directives:
+    for directive in text.directives:
         if _CONDITION.match(directive.name):
             asks = any(t.text in _VERSION for t in directive.tokens)
             open_.append(directive.start if asks else -1)
@@ -87,5 +86,5 @@ def _guarded(stream: Stream, end: int) -> list[tuple[int, int]]:
             start = open_.pop()
             if start >= 0:
                 ranges.append((start, directive.start))
-    ranges += [(start, end) for start in open_ if start >= 0]
+    ranges += [(start, len(text.source)) for start in open_ if start >= 0]
     return ranges

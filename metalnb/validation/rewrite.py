@@ -10,6 +10,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from metalnb.msl.edits import Edit, EditedText
+from metalnb.msl.kernel_head import KernelHead, kernel_head
+from metalnb.msl.signature import Signature
+from metalnb.msl.tree import Tree
+
 __all__ = ["ATOMICS", "HEADER", "LEDGER", "MEMORY", "NAME", "OUTPUT", "SIZES", "rewritten"]
 
 NAME = "metalnb_watched.h"
@@ -17,21 +22,18 @@ HEADER = (Path(__file__).parent / "watched.h").read_text("utf-8")
 ATOMICS, OUTPUT = "Atomics", "Output"
 LEDGER, SIZES, MEMORY = "watch_ledger", "watch_sizes", "_memory"  # the twin's own parameters; a watched one's end
 
-_POINTER = r"(?<!volatile )\bdevice\s+(const\s+)?((?:metal::)?\w+(?:<\w+>)?)\s*(const\s*)?\*\s*({name})\b"
-_ATOMIC = r"\batomic_\w+\s*\(\s*(?:&\s*{name}\s*\[|{name}\s*\+)"
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_INPUT = re.compile(r"\b(u?(?:int|short)[23]?)\s+(\w+)\s*\[\[\s*(\w+)\s*\]\]")
 _SPATIAL = re.compile(r"position|^(dispatch_)?threads_per_(grid|threadgroup)|_per_grid|^grid_")  # all as wide as one
 
 
-def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dict[str, str]] | None:
-    """Rewrite a kernel's head and the first line of its body.
+def rewritten(source: str, signature: Signature, arrays: Sequence[str]) -> tuple[str, dict[str, str]] | None:
+    """Rewrite a kernel's head, and put the buffers that watch themselves before its body.
 
     Parameters
     ----------
     source : str
         The cell's text.
-    kernel : str
+    signature : Signature
+        The kernel's.
     arrays : sequence of str
         The parameters that point to arrays.
 
@@ -42,65 +44,67 @@ def rewritten(source: str, kernel: str, arrays: Sequence[str]) -> tuple[str, dic
         The parameters that will be watched, and by which of `watched.h`: not those in constant memory, nor
         atomics whose address is used otherwise than by an atomic function at once.
 
-    None when the head is not found: a template, or made by a macro.
+    None for a template's kernel, or one that a macro makes.
     """
-    head = re.search(rf"\bvoid\s+{re.escape(kernel)}\s*\(", source)
-    if head is None:
+    found = kernel_head(source, signature)
+    if found is None:
         return None
-    end = _closing(source, head.end() - 1)
-    brace = source.find("{", end)
-    if end < 0 or brace < 0:
-        return None
-    params = source[head.end() : end]
-    body = _COMMENT.sub(" ", source[brace:])
-    body = body[: _closing(body, 0) + 1]
+    tree, head = found
     wraps: list[str] = []
+    edits: list[Edit] = []
     watched: dict[str, str] = {}
+    positions = {p.name: p.position for p in signature.params}
     for name in arrays:
-        found = re.search(_POINTER.format(name=re.escape(name)), params)
-        if found is None:
+        pointee = _pointee([t.text for t in head.parameters[positions[name]].declarator], name)
+        wrapper = _wrapper(pointee, name, tree, head)
+        if not wrapper:
             continue
-        constant = found[1] or found[3]
-        atomic = found[2].removeprefix("metal::").startswith("atomic")
-        if atomic and (constant or not _only_indexed(name, body)):
-            continue
-        wrapper = ATOMICS if atomic else "Input" if constant else OUTPUT
         place = len(watched)
+        kind = " ".join(w for w in pointee if w != "const")
         size = f"{SIZES}[watching::BUFFERS + {3 * place}]"
-        wraps.append(f"watching::{wrapper}<{found[2]}> {name}{{{name}{MEMORY}, {size}, {place}u, watcher}};")
-        params = params[: found.start(4)] + f"{name}{MEMORY}" + params[found.end(4) :]
+        wraps.append(f"watching::{wrapper}<{kind}> {name}{{{name}{MEMORY}, {size}, {place}u, watcher}};")
+        edits.append(head.rename(name, name + MEMORY))
         watched[name] = wrapper
-    thread, extra = _thread(params)
-    extra += f", device metal::atomic_uint* {LEDGER}, constant uint* {SIZES}"
-    begin = f" watching::Watcher watcher{{{LEDGER}, {SIZES}, watching::number({thread}, {SIZES})}}; " + " ".join(wraps)
-    text = source[: head.end()] + params + extra + source[end : brace + 1] + begin + source[brace + 1 :]
-    return f'#include "{NAME}"\n{text}', watched
+    thread, extra = _thread(signature)
+    edits.append(head.add(f"{extra}device metal::atomic_uint* {LEDGER}, constant uint* {SIZES}"))
+    watcher = f" watching::Watcher watcher{{{LEDGER}, {SIZES}, watching::number({thread}, {SIZES})}}; "
+    edits.append(head.prepend(watcher + " ".join(wraps)))
+    return f'#include "{NAME}"\n{EditedText(source, edits).text}', watched
 
 
-def _thread(params: str) -> tuple[str, str]:
-    """Give an expression for the thread's position in the grid, and the parameter to be added for it."""
-    inputs = {m[3]: (m[1], m[2]) for m in _INPUT.finditer(params)}
-    widths = [kind[-1] for what, (kind, _) in inputs.items() if _SPATIAL.search(what)]
-    wide = next((w for w in widths if w in "23"), "" if widths else "3")
-    at = inputs.get("thread_position_in_grid", ("", "watch_at"))[1]
-    extra = "" if "thread_position_in_grid" in inputs else f", uint{wide} watch_at [[thread_position_in_grid]]"
-    position = {"": f"{at}, 0, 0", "2": f"{at}.x, {at}.y, 0", "3": f"{at}.x, {at}.y, {at}.z"}
-    return f"metal::uint3({position[wide]})", extra
+def _pointee(declarator: list[str], name: str) -> list[str]:
+    """Return what ``device const T* name`` points to, as words; an empty list for any other declaration."""
+    *words, star, last = declarator if len(declarator) > 2 else ["", "", ""]
+    plain = (star, last) == ("*", name) and "device" in words and {"volatile", "*", "&"}.isdisjoint(words)
+    return [w for w in words if w != "device"] if plain else []
 
 
-def _only_indexed(name: str, body: str) -> bool:
+def _wrapper(pointee: list[str], name: str, tree: Tree, head: KernelHead) -> str:
+    """Return which class of `watched.h` watches an array; an empty string for none."""
+    if any(w.startswith("atomic") for w in pointee):
+        return ATOMICS if "const" not in pointee and _only_indexed(name, tree, *head.body) else ""
+    return "Input" if "const" in pointee else OUTPUT if pointee else ""
+
+
+def _thread(signature: Signature) -> tuple[str, str]:
+    """Return an expression for the thread's position in the grid, and the parameter to be added for it."""
+    inputs = {i.attribute: i for i in signature.inputs}
+    widths = [i.width for what, i in inputs.items() if _SPATIAL.search(what)]
+    width = next((w for w in widths if w > 1), 1 if widths else 3)
+    given = inputs.get("thread_position_in_grid")
+    at = given.name if given else "watch_at"
+    kind = f"uint{width}" if width > 1 else "uint"
+    extra = "" if given else f"{kind} watch_at [[thread_position_in_grid]], "
+    parts = [f"{at}.{axis}" for axis in "xyz"[:width]] if width > 1 else [at]
+    return f"metal::uint3({', '.join([*parts, '0', '0'][:3])})", extra
+
+
+def _only_indexed(name: str, tree: Tree, start: int, end: int) -> bool:
     """Tell whether an array of atomics is used by ``atomic_…(&name[i], …)`` and ``atomic_…(name + i, …)`` alone."""
-    word = re.escape(name)
-    return len(re.findall(rf"\b{word}\b", body)) == len(re.findall(_ATOMIC.format(name=word), body))
-
-
-def _closing(text: str, start: int) -> int:
-    """Find what closes the bracket that stands at a place; -1 when nothing does."""
-    opened = text[start]
-    closed = {"(": ")", "{": "}"}[opened]
-    depth = 0
-    for i in range(start, len(text)):
-        depth += (text[i] == opened) - (text[i] == closed)
-        if depth == 0:
-            return i
-    return -1
+    for i in (k for k in range(start, end) if tree.texts[k] == name):
+        call = i - 2 if tree.texts[i - 1] == "&" and tree.texts[i + 1] == "[" else i - 1
+        if tree.texts[call] != "(" or not tree.texts[call - 1].startswith("atomic_"):
+            return False
+        if call == i - 1 and tree.texts[i + 1] != "+":
+            return False
+    return True

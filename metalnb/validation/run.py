@@ -116,7 +116,7 @@ def watch(dispatch: Dispatch) -> Validation | None:
 
 def _twin(kernel: Kernel, arrays: list[str]) -> tuple[Kernel, dict[str, str]] | None:
     """Compile the kernel with watched buffers; name those."""
-    text = rewritten(kernel.source, kernel.signature.name, arrays)
+    text = rewritten(kernel.source, kernel.signature, arrays)
     if text is None:
         return None
     source, watched = text

@@ -12,12 +12,12 @@ from typing import Any, Literal
 from metalnb.errors import Diagnostic
 
 from ..attributes import ATTRIBUTES, INPUTS
+from ..cell import Cell
 from ..parse import Parsed
-from ..scan import Cell
 from ..signature import Signature
-from . import calls, conversions, kernels, restrictions, shifts, spaces
+from . import barriers, calls, conversions, kernels, restrictions, shifts, spaces
 from .kernels import constant_type, input_type, misplaced, no_space, thread_limit, unbound, uninstantiated
-from .walk import walk
+from .walk import Walk
 
 __all__ = [
     "MAX_BUFFERS",
@@ -67,7 +67,7 @@ def no_kernel(cell: Cell) -> Diagnostic:
     )  # fmt: skip
 
 
-def check(parsed: Parsed, found: list[Signature], declarations: list[Any]) -> Iterator[Diagnostic]:
+def check(parsed: Parsed, found: list[Signature], seen: Walk) -> Iterator[Diagnostic]:
     """Check what the parser let pass; a finding whose severity is "warning" refuses nothing.
 
     Parameters
@@ -75,11 +75,10 @@ def check(parsed: Parsed, found: list[Signature], declarations: list[Any]) -> It
     parsed : Parsed
     found : list of Signature
         The cell's kernels.
-    declarations : list of clang.cindex.Cursor
-        The author's own, at namespace scope.
+    seen : Walk
+        What the cell holds.
     """
     yield from _kernel_names(parsed, found)
-    seen = walk(parsed.unit, declarations)
     placed = list(spaces.check(parsed, seen))
     yield from placed
     yield from kernels.check(parsed, seen)
@@ -89,6 +88,7 @@ def check(parsed: Parsed, found: list[Signature], declarations: list[Any]) -> It
     yield from (d for d in conversions.check(parsed, seen) if (d.file, d.line) not in lines)
     yield from restrictions.check(parsed, seen)
     yield from shifts.check(parsed, seen)
+    yield from barriers.check(parsed, seen)
 
 
 def _kernel_names(parsed: Parsed, found: list[Signature]) -> Iterator[Diagnostic]:

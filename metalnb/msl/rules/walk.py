@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..parse import Parsed
+from ..simdgroup_names import names_simdgroups
+
 __all__ = ["Function", "Walk", "integer_value", "marks", "space", "walk"]
 
 # CXCursorKind (clang-c/Index.h): numbers, because a name costs more than the visit.
@@ -26,6 +29,8 @@ _STATEMENTS = frozenset({_GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM})
 _VARIABLES = frozenset({_FIELD, _VAR, _PARM})
 _OPERATIONS = frozenset({_FLOATING, _BINARY, _COMPOUND})
 _KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | _OPERATIONS | {_CALL}
+_NAMES = frozenset({43, 45, 49, 101})  # references to types, templates, overloaded functions; and expressions that are
+_OVERLOADED = 49
 _RECURSE, _CONTINUE = 2, 1  # CXChildVisitResult
 
 # clang's numbers of OpenCL's address spaces, which stand for Metal's (target/words.h).
@@ -42,12 +47,18 @@ class Function:
     cursor : clang.cindex.Cursor
     calls : list
         Those of functions whose names are the author's too.
+    barriers : list
+        The calls of ``threadgroup_barrier``.
     variables : list
+    simdgroups : bool
+        Whether it names something of Metal's that has to do with SIMD-groups or quad-groups.
     """
 
     cursor: Any
     calls: list[Any] = field(default_factory=list)
+    barriers: list[Any] = field(default_factory=list)
     variables: list[Any] = field(default_factory=list)
+    simdgroups: bool = False
 
 
 @dataclass(slots=True)
@@ -69,6 +80,8 @@ class Walk:
         Literals of long double; goto and asm statements.
     shifts : list
         Operators that shift a scalar.
+    simdgroups : bool
+        As of a function, of what stands outside of all functions.
     """
 
     functions: list[Function] = field(default_factory=list)
@@ -79,18 +92,22 @@ class Walk:
     literals: list[Any] = field(default_factory=list)
     statements: list[Any] = field(default_factory=list)
     shifts: list[Any] = field(default_factory=list)
+    simdgroups: bool = False
 
 
-def walk(unit: Any, declarations: Iterable[Any]) -> Walk:
+def walk(parsed: Parsed, declarations: Iterable[Any]) -> Walk:
     """Visit declarations at namespace scope, and all within them."""
-    return _Walker(unit).walk(declarations)
+    return _Walker(parsed).walk(declarations)
 
 
 class _Walker:
-    def __init__(self, unit: Any) -> None:
+    def __init__(self, parsed: Parsed) -> None:
         from clang import cindex
 
-        self.unit = unit
+        self.parsed = parsed
+        self.unit = parsed.unit
+        # Names are looked at only where the texts have such a word: it takes time.
+        self.names = _NAMES if any(c.simd for c in (parsed.cell, *parsed.headers.values())) else frozenset()
         self.lib = cindex.conf.lib
         self.pointer = cindex.TypeKind.POINTER.value
         self.long_double = cindex.TypeKind.LONGDOUBLE.value
@@ -105,13 +122,17 @@ class _Walker:
                 self.lib.clang_visitChildren(cursor, self.callback, None)
         own = {f.cursor.spelling for f in self.found.functions} - {""}
         for function in self.found.functions:
-            self.found.vectors += [c for c in function.calls if c.spelling == "vec"]
-            function.calls = [c for c in function.calls if c.spelling in own]
+            named = [(c, c.spelling) for c in function.calls]
+            self.found.vectors += [c for c, name in named if name == "vec"]
+            function.barriers = [c for c, name in named if name == "threadgroup_barrier"]
+            function.calls = [c for c, name in named if name in own]
         return self.found
 
     def visit(self, cursor: Any, parent: Any, _: Any = None) -> int:
         kind = cursor._kind_id  # noqa: SLF001  (the property that hides it makes an object for every node)
         if kind not in _KEPT:
+            if kind in self.names:
+                self.name(cursor, kind)
             return _RECURSE
         cursor._tu = self.unit  # noqa: SLF001  (a cursor that outlives the callback must hold its unit)
         found = self.found
@@ -134,6 +155,15 @@ class _Walker:
         else:
             found.statements.append(cursor)
         return _RECURSE
+
+    def name(self, cursor: Any, kind: int) -> None:
+        """Note a name of Metal's that has to do with SIMD-groups."""
+        if not names_simdgroups(cursor.spelling):
+            return
+        cursor._tu = self.unit  # noqa: SLF001
+        found = self.lib.clang_getOverloadedDecl(cursor, 0) if kind == _OVERLOADED else cursor.referenced
+        if found is None or self.parsed.owner(found.location) is None:
+            (self.found if self.function is None else self.function).simdgroups = True
 
     def operation(self, cursor: Any, kind: int) -> None:
         if kind != _FLOATING:

@@ -11,38 +11,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .edits import Edit
-from .tokens import Token
+from .tree import Outline, Tree
 
-__all__ = ["conditionals", "preprocessed"]
+__all__ = ["conditional_operands"]
 
 _READ = " $either()->*"
 _LITERALS = frozenset({"nullptr", "NULL", "true", "false", "INFINITY", "NAN"})
 _CLOSING = {")": "(", "]": "[", "}": "{"}
-_ENDS = frozenset({":", ";", ",", ")", "]", "}"})
+_ENDS = frozenset({":", ";", ",", ")", "]", "}", ""})
 _VALUES = frozenset({"return", "="})
 
 
-def preprocessed(directives: Iterator[Token]) -> frozenset[str]:
-    """The names that an ``#if`` speaks of: such macros the preprocessor evaluates, which knows no operator of ours."""
-    return frozenset(t.text for t in directives if t.kind == "word")
-
-
-def conditionals(tokens: list[Token], *, macro: bool = False) -> list[Edit]:
+def conditional_operands(text: Outline) -> Iterator[Edit]:
     """Edit the operands of each ``?:`` whose value is used."""
-    edits = []
-    for question, colon in _pairs(tokens, macro=macro):
-        starts = [tokens[at].end for at in (question, colon) if not _is_literal(tokens, at + 1)]
-        edits += [Edit(start, start, _READ) for start in starts]
-    return edits
+    # A macro that an `#if` names is evaluated by the preprocessor, which knows no operator of ours.
+    asked = {t.text for d in text.directives if d.name in {"if", "elif"} for t in d.tokens if t.kind == "word"}
+    for tree in text.trees:
+        if tree.macro and tree.text(0) in asked | {""}:
+            continue
+        for question, colon in _pairs(tree):
+            places = (tree.tokens[at].end for at in (question, colon) if not _is_literal(tree, at + 1))
+            yield from (Edit(place, place, _READ) for place in places)
 
 
-def _pairs(tokens: list[Token], *, macro: bool) -> Iterator[tuple[int, int]]:
+def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
     """Yield the indices of each ``?`` and its ``:``."""
     opened: list[tuple[str, bool]] = []  # the bracket, and whether the statement so far makes a value
     waiting: list[tuple[int, int, bool]] = []  # of each ?: its index, how deep it stands, whether its value is used
-    used = macro
-    for i, token in enumerate(tokens):
-        text = token.text
+    used = tree.macro
+    for i, text in enumerate(tree.texts):
         if text in _CLOSING.values():
             opened.append((text, used))
             used = text != "{"
@@ -52,7 +49,7 @@ def _pairs(tokens: list[Token], *, macro: bool) -> Iterator[tuple[int, int]]:
             while waiting and waiting[-1][1] > len(opened):
                 waiting.pop()
             if text == "}":
-                used = macro and not opened
+                used = tree.macro and not opened
         elif text == ";":
             used = bool(opened) and opened[-1][0] == "("  # in a for loop's head
         elif text in _VALUES:
@@ -65,11 +62,11 @@ def _pairs(tokens: list[Token], *, macro: bool) -> Iterator[tuple[int, int]]:
                 yield question, i
 
 
-def _is_literal(tokens: list[Token], at: int) -> bool:
-    """Tell whether the operand at ``at`` is a literal alone: of no address space, and perhaps a null pointer."""
-    if at < len(tokens) and tokens[at].text in {"-", "+"}:
+def _is_literal(tree: Tree, at: int) -> bool:
+    """Tell whether the operand at `at` is a literal alone: of no address space, and perhaps a null pointer."""
+    if tree.text(at) in {"-", "+"}:
         at += 1
-    if at >= len(tokens):
+    if at >= len(tree.texts):
         return True
-    alone = at + 1 == len(tokens) or tokens[at + 1].text in _ENDS
-    return alone and (tokens[at].kind in {"number", "string"} or tokens[at].text in _LITERALS)
+    alone = tree.text(at + 1) in _ENDS
+    return alone and (tree.tokens[at].kind in {"number", "string"} or tree.texts[at] in _LITERALS)
