@@ -13,6 +13,7 @@ from .errors import ArgumentError
 from .layouts import check_constant
 from .msl.cell import Cell, Instantiation
 from .msl.lower import Unit
+from .msl.prelude import parser_version
 from .msl.scan import instantiations, scan
 from .msl.signature import Constant, Reflection
 from .recipe import Recipe
@@ -85,10 +86,10 @@ def _made(cell: Cell, headers: dict[str, Cell]) -> tuple[Instantiation, ...]:
 
 @functools.cache
 def _front_end() -> str:
-    """Name the state of the front end: what was reflected by another one is not used."""
+    """Name the state of the front end, libclang's too: what was reflected by another one is not used."""
     here = Path(__file__).parent
     files = [here / "dtypes.py", *(f for f in (here / "msl").rglob("*") if f.is_file() and f.suffix != ".pyc")]
-    return cache.fingerprint(files)
+    return f"{cache.fingerprint(files)} {parser_version()}"
 
 
 def _constants(given: Mapping[str, Any], reflection: Reflection) -> tuple[dict[Constant, Any], tuple[Constant, ...]]:

@@ -1,5 +1,6 @@
 """What is kept on disk is found again, never trusted when damaged, never stale, and never needed."""
 
+import importlib.metadata
 import os
 import stat
 import subprocess
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb import cache
+from metalnb import cache, front_end
 from metalnb import program as programs
 from metalnb.engine import clang
 from metalnb.msl import prelude
@@ -65,6 +66,20 @@ def test_what_is_kept_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(subprocess, "run", refuse)
     monkeypatch.setattr(reflect, "parse", refuse)
     assert run(cell(7, tmp_path)) == [7, 7]
+
+
+def test_another_libclang_reads_a_cell_anew(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(cell(7, tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr(importlib.metadata, "version", lambda _name: "17.0")
+        for kept in (prelude.parser_version, front_end._front_end):
+            kept.cache_clear()
+        try:
+            assert run(cell(7, tmp_path)) == [7, 7]
+        finally:
+            for kept in (prelude.parser_version, front_end._front_end):
+                kept.cache_clear()
+    assert len(entries(folder, "signatures")) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

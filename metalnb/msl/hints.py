@@ -12,6 +12,9 @@ from .outside import answer
 __all__ = ["hint_for", "reword"]
 
 _WORDS = (
+    # An operand of ?:, which we read by an operator of ours.
+    (re.compile(r"'[^']*decltype\(\$type<[^']*' \(aka ('[^']*')\)"), r"\1"),
+    (re.compile(r"decltype\(\$type<([^'$]*?) ?&*>\(0\)\)"), r"\1"),
     (re.compile(r"(?:typename )?\$thread_type<(?:\$T_)?(\w+)>::type|\$T_(\w+)"), r"\1\2"),
     (re.compile(r"__global_device\b|__attribute__\(\(opencl_global_device\)\)"), "device"),
     (re.compile(r"\bconst __global\b|\b__global const\b"), "constant"),
@@ -20,6 +23,7 @@ _WORDS = (
     (re.compile(r"'(?:__private|__generic) ([^'*&]+)'"), r"'\1'"),
     (re.compile(r"\b(?:__private|__generic)\b"), "thread"),
     (re.compile(r"\b__constant\b"), "constant"),
+    (re.compile(r"\bconst constant\b"), "constant"),
     (re.compile(r"\bunsigned (int|char|short|long)(?=\d|\b)"), r"u\1"),
     (re.compile(r"\b(?:metal::)?vec<(\w+), (\d)>"), r"\1\2"),
     (re.compile(r"'([^']+)' \(aka '\1'\)"), r"'\1'"),
@@ -31,6 +35,12 @@ _WORDS = (
 
 # The compiler's refusals that are Metal's too, in Metal's words, with the cure.
 _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cure in (
+    (r"right hand operand to ->\* has non-pointer-to-member type 'void'",
+     "an operand of ?: has no value: it is of type 'void'",
+     "write if and else"),
+    (r"initializer list cannot be used on the right hand side of operator '->\*'",
+     "an initializer list cannot be an operand of ?:",
+     "name its type, as in float2{1, 2}"),
     (r"cannot use '(throw|try)' with exceptions disabled",
      r"'\1': exceptions are not supported in Metal",
      "write what went wrong to a buffer (MSL 1.5.4)"),

@@ -76,9 +76,9 @@ class Parsed:
 
     def errors(self) -> Iterator[Diagnostic]:
         """Yield the parser's errors, each at a place of the author's."""
-        for found in self.unit.diagnostics:
-            if found.severity < 3 or self._is_undetermined(found.spelling):  # CXDiagnostic_Error
-                continue
+        errors = [d for d in self.unit.diagnostics if d.severity >= 3 and not self._is_undetermined(d.spelling)]
+        own = [d for d in errors if not self._is_ours(d.location)]  # CXDiagnostic_Error and worse
+        for found in own or errors:
             refused = self._refused(found.spelling)
             if refused is not None:
                 yield refused
@@ -118,6 +118,10 @@ class Parsed:
             return None
         lines = before[: named.start()].split("\n")
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(named[0]))
+
+    def _is_ours(self, location: cindex.SourceLocation) -> bool:
+        """Tell a place behind the cell's own text, where our declarations repeat its errors."""
+        return self.owner(location) is self.cell and location.line > self.cell.edited.text.count("\n") + 1
 
     def _is_undetermined(self, message: str) -> bool:
         """Tell the complaint that a function constant, called constexpr, has no value yet: it has one when compiled."""

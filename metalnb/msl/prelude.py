@@ -17,7 +17,7 @@ from metalnb import cache
 
 from .includes import INCLUDE
 
-__all__ = ["begins_with_library", "precompiled"]
+__all__ = ["begins_with_library", "parser_version", "precompiled"]
 
 TARGET = Path(__file__).parent / "target"
 _AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # says nothing that needs the library
@@ -76,9 +76,15 @@ def _digest(path: Path) -> bytes:
 
 
 @functools.cache
-def _state() -> str:
-    """Name the state of the headers and of the parser."""
+def parser_version() -> str:
+    """Return the version of libclang, which decides what is read in a cell."""
     import importlib.metadata
 
+    return importlib.metadata.version("libclang")
+
+
+@functools.cache
+def _state() -> str:
+    """Name the state of the headers and of the parser."""
     headers = [f for f in (*INCLUDE.rglob("*"), *TARGET.glob("*.h")) if f.is_file()]
-    return f"{cache.fingerprint(headers)} {importlib.metadata.version('libclang')}"
+    return f"{cache.fingerprint(headers)} {parser_version()}"
