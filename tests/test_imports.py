@@ -17,7 +17,7 @@ LAYERS = (
     ("errors", "tracebacks", "dtypes", "cache", "bundled"),
     ("msl",),
     # Functions of the records below; what those above add to it are records too.
-    ("display", "highlight", "descriptions"),
+    ("display", "highlight", "metal_lexer", "descriptions"),
     ("engine",),
     ("layouts", "recipe", "resident", "launch", "binding", "front_end", "program", "kernel", "metalcompute", "tuned"),
     ("arrays", "library_kernels", "random"),
