@@ -96,7 +96,7 @@ WRONG = {
     "no include for metal::": Wrong(
         K + "{ y[i] = metal::¦max(y[i], 2.0f); }",
         "no member named 'max' in namespace 'metal'",
-        "begin the cell with: #include <metal_stdlib>",
+        "start the cell with: #include <metal_stdlib>",
     ),
     "the words of CUDA": Wrong(
         STD + "kernel void k(device float* y) { y[¦threadIdx.x] = 1; }",

@@ -1,7 +1,7 @@
-"""Which arrays a kernel surely indexes by the thread's own position, in every thread of the grid.
+"""The arrays that a kernel is certain to index by the thread's own position, in every thread of the grid.
 
 ``out[i] = a * x[i] + y[i]``, with ``i`` the thread's position in a 1-D grid and no condition around it: each of the
-three must have an element for every thread. Only what is certain is told; a guarded access is not.
+three must have an element for every thread. Only certain accesses are reported; a guarded one is not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CURSORS = 4096
 
 
 def always_indexed(kernel: Any, position: str) -> frozenset[str]:
-    """Name the arrays indexed by ``position`` in every thread.
+    """Return the names of the arrays indexed by ``position`` in every thread.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _certain(statement: Any, left: list[int]) -> Iterator[Any]:
 
 
 def _between(cursor: Any, children: list[Any]) -> list[Any]:
-    """Give the tokens that stand between two operands."""
+    """Return the tokens between two operands."""
     if len(children) != 2:
         return []
     from clang import cindex
@@ -94,7 +94,7 @@ def _between(cursor: Any, children: list[Any]) -> list[Any]:
 
 
 def _reference(cursor: Any) -> str | None:
-    """Give the name that an expression is, seen through conversions."""
+    """Return the variable that an expression names, looking through conversions."""
     while cursor.kind.name == "UNEXPOSED_EXPR":
         children = list(cursor.get_children())
         if len(children) != 1:
@@ -104,7 +104,7 @@ def _reference(cursor: Any) -> str | None:
 
 
 def _indexed(cursor: Any, position: str) -> str | None:
-    """Give ``x`` of ``x[position]``."""
+    """Return ``x`` of ``x[position]``."""
     if cursor.kind.name != "ARRAY_SUBSCRIPT_EXPR":
         return None
     children = list(cursor.get_children())
@@ -114,7 +114,7 @@ def _indexed(cursor: Any, position: str) -> str | None:
 
 
 def _changed(cursor: Any) -> str | None:
-    """Give the name of a variable that a cursor changes, or declares anew."""
+    """Return the name of the variable that a cursor changes or redeclares."""
     kind = cursor.kind.name
     if kind == "VAR_DECL":
         return str(cursor.spelling)

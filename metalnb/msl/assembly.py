@@ -1,4 +1,4 @@
-"""Put a cell and its header cells into the one text that metalcompute takes, and lead its errors back to them."""
+"""The single text that metalcompute takes, made of a cell and its header cells, with a way back for its errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _REPORT = re.compile(r"program_source:(?P<line>\d+):(?P<column>\d+): (?:fatal )?
 
 
 class Assembly:
-    """Lines of a text, each with where it comes from; header cells stand where they are included.
+    """The lines of a text, each with its origin; header cells are inserted where they are included.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ class Assembly:
             if number in included:
                 self.add(self.headers[included[number]])
             elif once and line.split() == ["#pragma", "once"]:
-                self.ours("\n")  # it speaks of a file, and there is but one
+                self.ours("\n")  # it applies to files, and there is only one
             else:
                 self.lines.append(line)
                 self.origins.append((cell, number))
 
     def done(self) -> MetalText:
-        """Give the text."""
+        """Return the text."""
         return MetalText("\n".join(self.lines), tuple(self.origins))

@@ -1,6 +1,6 @@
 """Attributes become annotations, which libclang reports (MSL 5): ``[[buffer(0)]]`` -> ``[[$attribute("buffer", 0)]]``.
 
-One that Metal does not have, or that is used wrongly, is refused.
+An attribute that Metal does not have, or that is used wrongly, is rejected.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _attribute(
 
 
 def _misuse(name: str) -> tuple[str, str]:
-    """Word what is wrong with an attribute, and its cure."""
+    """Return the message and the hint for a wrong attribute."""
     known = ATTRIBUTES.get(name)
     if known is not None:
         need = f"needs an argument: [[{name}(…)]]" if known.argument else f"takes no argument: [[{name}]]"

@@ -1,6 +1,6 @@
-"""What clang warns of by itself and is seldom meant: its author gets it as a `MetalnbWarning`, located as errors are.
+"""clang's own warnings about code that is seldom intended, passed on as `MetalnbWarning` at the author's line.
 
-A cell that means it silences one as everywhere: ``#pragma clang diagnostic ignored "-Wreturn-type"``.
+A cell silences one as usual: ``#pragma clang diagnostic ignored "-Wreturn-type"``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ASKED", "cautions", "warn"]
 
-# Of clang's groups those in which code that is right is hardly ever found.
+# The groups of clang's warnings that correct code hardly ever triggers.
 _GROUPS = frozenset(f"-W{name}" for name in (
     "#warnings", "array-bounds", "division-by-zero", "parentheses", "return-stack-address", "return-type",
     "uninitialized", "unused-comparison",
@@ -30,25 +30,25 @@ _WARNING = 2  # CXDiagnostic_Warning
 
 
 def cautions(parsed: Parsed, doubts: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
-    """Give the warnings at places of the author's own, each once however often a template is instantiated.
+    """Return the warnings in the author's own text, each once however often a template is instantiated.
 
     Parameters
     ----------
     parsed : Parsed
     doubts : iterable of Diagnostic
-        Those of the rules.
+        The rules' own warnings.
     """
-    told = [
+    parser = [
         parsed.finding(each, severity="warning")
         for each in parsed.unit.diagnostics
         if each.severity == _WARNING and each.option in _GROUPS and parsed.owner(each.location) is not None
     ]
-    found = dict.fromkeys(d for d in (*told, *doubts) if not d.file.startswith(_BUNDLED))
+    found = dict.fromkeys(d for d in (*parser, *doubts) if not d.file.startswith(_BUNDLED))
     return tuple(sorted(found, key=lambda d: (d.file != parsed.cell.name, d.line, d.column)))
 
 
 def warn(found: Iterable[Diagnostic]) -> None:
-    """Issue warnings, as from the line that asked metalnb to compile; again for a cell that was changed elsewhere."""
+    """Issue warnings at the line that asked metalnb to compile, and again after an unrelated change to the cell."""
     for each in found:
         frame = _outside()
         # `warnings.warn` would say the same of the same line once, whatever has become of the cell around it.
@@ -56,7 +56,7 @@ def warn(found: Iterable[Diagnostic]) -> None:
 
 
 def _outside() -> FrameType:
-    """Give the innermost frame that is not metalnb's."""
+    """Return the innermost frame outside metalnb."""
     frame = sys._getframe(1)  # noqa: SLF001  (as `warnings` itself finds it)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "metalnb":
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""A scanned cell: the author's text, what it became, and what must not be compiled. Nothing here reads or edits it."""
+"""A scanned cell: the author's text, the edited text, and what must not be compiled."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Cell:
     edited : EditedText
     instantiations : tuple of Instantiation
     expands : bool
-        True when a macro makes instantiations, so that only the preprocessor can tell which there are.
+        True when a macro produces instantiations, so that only the preprocessor can list them.
     includes : tuple of str
         The header cells it includes.
     optional : frozenset of str
-        The function constants that it asks ``is_function_constant_defined`` of.
+        The function constants that it tests with ``is_function_constant_defined``.
     simd : bool
-        True when one of its words may have to do with SIMD-groups; whether it does, the parser is asked.
+        True when one of its words may have to do with SIMD-groups: then the parser decides.
     bare : str
         The author's text without the ``#include`` of MSL's headers: for the preprocessor alone.
     refused : mapping of str to Diagnostic
-        What must not be compiled, by the name that stands for it in the edited text: only the preprocessor can tell
-        whether the text is skipped.
+        What must not be compiled, by its placeholder in the edited text: only the preprocessor knows whether that
+        text is skipped.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Cell:
     refused: Mapping[str, Diagnostic] = field(default_factory=dict)
 
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
-        """Word a finding at a place of the edited text (from 1, the column in bytes of UTF-8)."""
+        """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""
         edited, original = self.edited.text.split("\n"), self.edited.original
         line = max(1, min(line, original.count("\n") + 1))
         written = edited[line - 1] if line <= len(edited) else ""

@@ -1,6 +1,6 @@
-"""What may be written at a place of a cell: libclang's completions, without what is not Metal's or the author's.
+"""Completion: libclang's candidates at a position in a cell, restricted to Metal's and the author's names.
 
-One translation unit is kept, so that an answer takes some 50 ms. A parser that gives no answer in time is left behind.
+One translation unit is kept, so that an answer takes about 50 ms. A parser that takes too long is abandoned.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .reference import KEYWORDS, lookup
 
 __all__ = ["Completion", "complete"]
 
-SECONDS = 3.0  # that the parser may take: the first answer of a process needs 0.3
+SECONDS = 3.0  # for the parser; the first answer of a process takes 0.3
 
-# clang's kinds of cursors, by what a completer shows of them.
+# clang's cursor kinds, and how a completer shows them.
 _KINDS = {
     **dict.fromkeys((8, 21, 24, 26, 30), "function"),
     **dict.fromkeys((2, 3, 4, 5, 20, 27, 31, 32, 36, 601), "type"),
@@ -45,12 +45,12 @@ _DIRECTIVES = ("define", "elif", "else", "endif", "error", "if", "ifdef", "ifnde
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One way to go on.
+    """One candidate.
 
     Attributes
     ----------
     text : str
-        The whole word, to stand for the part of it that is there.
+        The whole word, which replaces the part already typed.
     kind : {"function", "type", "variable", "field", "keyword", "attribute", "macro", "namespace", "header"}
     """
 
@@ -61,14 +61,14 @@ class Completion:
 def complete(
     source: str, offset: int, headers: Mapping[str, str] | None = None, name: str = MAIN
 ) -> tuple[str, list[Completion]]:
-    """Give what may be written at a place of a cell.
+    """Return the completions at a position in a cell.
 
     Parameters
     ----------
     source : str
-        The cell's text; it may be wrong, and end anywhere.
+        The cell's text; it may be invalid or incomplete.
     offset : int
-        The cursor's place in it, in characters.
+        The cursor's position in it, in characters.
     headers : mapping of str to str, optional
         The header cells, by the name that ``#include`` takes.
     name : str
@@ -79,7 +79,7 @@ def complete(
     word : str
         The part of the word before the cursor, which each completion replaces.
     completions : list of Completion
-        The nearest first: what the function declares, then the cell, then Metal.
+        The closest scope first: the function's names, then the cell's, then Metal's.
     """
     draft = read_draft(source, offset, headers or {}, name)
     place = draft.place()
@@ -107,7 +107,7 @@ def _headers(place: Place, draft: Draft) -> list[Completion]:
 
 
 def _attributes(place: Place) -> Iterator[Completion]:
-    """Give the attributes that kernels on buffers have: of arguments, or of functions and constants."""
+    """Yield the attributes of compute kernels: for arguments, or for functions and constants."""
     uses = {"input", "parameter", "constant"} if place.in_parentheses else {"function", "constant"}
     return (Completion(a.name, "attribute") for a in ATTRIBUTES.values() if a.use in uses)
 
@@ -145,7 +145,7 @@ def _kind(answer: _Answer) -> str:
 
 
 def _rank(answer: _Answer) -> int | None:
-    """Say how near a name is: the function's own, the cell's, Metal's, C++'s, the library's; None: nobody's."""
+    """Rank a name by its scope: the function's, the cell's, Metal's, C++'s, the library's; None for any other."""
     name = answer.name
     known = lookup(name)
     hidden = not known and name.startswith(("$", "__", "_" if name in _library() else "$"))
@@ -162,7 +162,7 @@ def _rank(answer: _Answer) -> int | None:
 
 
 def _members(answers: list[_Answer], word: str, draft: Draft) -> list[Completion]:
-    """Give the members of a class; of the hundreds of swizzles at first those that are runs."""
+    """Return the members of a class; of the hundreds of swizzles, until a letter is typed, only runs such as ``xy``."""
     if any(answer.name == "sizeof" for answer in answers):  # the parser is lost: these are no members
         return []
     found = {(0, 0, name, "function") for a in answers if a.kind in _CLASSES for name in _methods_of(a.name, draft)}
@@ -179,7 +179,7 @@ def _members(answers: list[_Answer], word: str, draft: Draft) -> list[Completion
 
 
 def _methods_of(name: str, draft: Draft) -> set[str]:
-    """Give the methods of a class; clang leaves out those whose object would change its address space."""
+    """Return the methods of a class; clang omits those that would change the object's address space."""
     own = [draft.cell, *draft.headers.values()]
     texts = [each.edited.original for each in own]
     return {m for text in texts for m in methods(text).get(name, ())} or set(_library_methods().get(name, ()))
@@ -193,13 +193,13 @@ def _library_methods() -> Mapping[str, tuple[str, ...]]:
 
 @functools.cache
 def _beneath() -> frozenset[str]:
-    """Give the names that the parser sees before a cell says anything: OpenCL's, and what the headers rest on."""
+    """Return the names visible in an empty cell: OpenCL's, and those that the headers are built on."""
     return _visible("kernel void f() {\n}\n", 2)
 
 
 @functools.cache
 def _library() -> frozenset[str]:
-    """Give the names of the standard library."""
+    """Return the names of the standard library."""
     return _visible("#include <metal_stdlib>\nusing namespace metal;\nkernel void f() {\n}\n", 4) - _beneath()
 
 
@@ -207,7 +207,7 @@ def _visible(text: str, line: int) -> frozenset[str]:
     path = f"{FOLDER}/{MAIN}"
     names = frozenset(answer.name for answer in _PARSER.ask([(path, text)], path, line, 1))
     if not names:
-        raise TimeoutError  # and not kept
+        raise TimeoutError  # and cache nothing
     return names
 
 
@@ -219,7 +219,7 @@ class _Parser:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, files: list[tuple[str, str]], path: str, line: int, column: int) -> list[_Answer]:
-        """Ask libclang at a place of a file; nothing when it gives no answer in time."""
+        """Ask libclang at a position in a file; return nothing if it takes too long."""
         with self.lock:
             held = self.unit
 
@@ -227,7 +227,7 @@ class _Parser:
                 unit = held or _unit(files)
                 return unit, list(_answers(unit, files, path, line, column))
 
-            self.unit = None  # whoever is left behind keeps it
+            self.unit = None  # an abandoned thread keeps it
             try:
                 self.unit, answers = on_a_deep_stack(work, SECONDS)
             except TimeoutError:
@@ -236,7 +236,7 @@ class _Parser:
 
 
 _PARSER = _Parser()
-atexit.register(lambda: setattr(_PARSER, "unit", None))  # while there is still a libclang to give it back to
+atexit.register(lambda: setattr(_PARSER, "unit", None))  # while libclang is still loaded
 
 
 def _unit(files: list[tuple[str, str]]) -> Any:
@@ -264,7 +264,7 @@ def _answers(unit: Any, files: list[tuple[str, str]], path: str, line: int, colu
 
 
 def _typed(lib: Any, string: Any) -> str:
-    """Give what is typed for a completion: of its chunks the first of that kind."""
+    """Return the text that a completion inserts: its first chunk of typed text."""
     for k in range(lib.clang_getNumCompletionChunks(string)):
         if lib.clang_getCompletionChunkKind(string, k) == _TYPED_TEXT:
             return str(lib.clang_getCompletionChunkText(string, k))

@@ -2,8 +2,8 @@
 
 To clang a vector is a class, and C++ has no common type for a class in two address spaces: with ``x`` in device memory
 ``i < n ? x[i] : float4(0)`` would not compile. So each operand is read by ``$either()->*``, which binds tighter than
-anything an operand can hold but its own postfix and unary operators: of a vector it makes a value, anything else it
-leaves as it is (``target/words.h``).
+anything an operand can hold but its own postfix and unary operators: it turns a vector into a value, and leaves
+anything else as it is (``target/words.h``).
 """
 
 from __future__ import annotations

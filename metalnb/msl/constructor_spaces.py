@@ -1,8 +1,8 @@
 """Constructors qualified by an address space (MSL 4): ``number(float x) device`` beside ``number(float x) thread``.
 
 clang has one constructor for every space, and refuses the qualifier. So of those with the same parameters one stays,
-without its qualifier, and constructs objects wherever they are; the others get a first parameter for which nothing can
-be given.
+without its qualifier, and constructs objects wherever they are; the others get a first parameter for which no
+argument exists.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def constructor_spaces(text: Outline) -> Iterator[Edit]:
 
 
 def _hidden(tree: Tree, function: Function, which: int) -> Iterator[Edit]:
-    """Give a constructor a first parameter that nothing fits."""
+    """Give a constructor a first parameter for which no argument exists."""
     at = tree.tokens[function.opening].end
     comma = "" if function.closing == function.opening + 1 else ", "
     yield Edit(at, at, f"$nothing<{which}>{comma}")

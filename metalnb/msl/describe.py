@@ -1,4 +1,4 @@
-"""What a name in a cell is: Metal's own, from `reference`; the author's, from libclang and the author's text."""
+"""Shift-Tab: Metal's own names, from `reference`; the author's, from libclang and the author's text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENDS = {"VAR_DECL": ";,)", "PARM_DECL": ",)>", "FIELD_DECL": ";", "ENUM_CONSTAN
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What there is to say about a name.
+    """The description of a name.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Description:
     where : str
         The specification's section, or the line of the cell.
     letters : str
-        What the letters in the signatures stand for.
+        What the letters in the signatures mean.
     """
 
     name: str
@@ -49,8 +49,8 @@ class Description:
     letters: str = ""
 
     def __str__(self) -> str:
-        told = [*self.summary.split("\n"), self.letters, self.where]
-        return "\n".join([*self.signatures, *(f"    {line}" for line in told if line)])
+        lines = [*self.summary.split("\n"), self.letters, self.where]
+        return "\n".join([*self.signatures, *(f"    {line}" for line in lines if line)])
 
 
 def describe_name(name: str, *, attribute: bool | None = None) -> tuple[Description, ...]:
@@ -65,7 +65,7 @@ def describe_name(name: str, *, attribute: bool | None = None) -> tuple[Descript
     Returns
     -------
     tuple of Description
-        One for each chapter of the specification that has the name; none when Metal has no such name.
+        One for each chapter of the specification that has the name; empty if Metal has no such name.
     """
     found = (e for e in lookup(name) if attribute is None or (e.kind == "attribute") == attribute)
     return tuple(_of_metal(name, entry) for entry in found)
@@ -84,9 +84,9 @@ def describe(
     Parameters
     ----------
     source : str
-        The cell's text; it may be wrong, and end anywhere.
+        The cell's text; it may be invalid or incomplete.
     offset : int
-        The cursor's place in it, in characters.
+        The cursor's position in it, in characters.
     headers : mapping of str to str, optional
         The header cells, by the name that ``#include`` takes.
     name : str
@@ -95,7 +95,7 @@ def describe(
     Returns
     -------
     tuple of Description
-        None of them when there is no name, or nothing is known of it.
+        Empty if there is no name, or nothing is known about it.
     """
     draft = read_draft(source, offset, headers or {}, name)
     for start, word in _names(draft):
@@ -106,7 +106,7 @@ def describe(
 
 
 def _names(draft: Draft) -> Iterator[tuple[int, str]]:
-    """Give the names that may be meant, each with its place: under the cursor, then of the calls around it."""
+    """Yield the candidates, each with its offset: the name under the cursor, then the functions called around it."""
     text, offset = draft.source, draft.offset
     word = re.search(r"\w*$", text[:offset])
     rest = re.match(r"\w*", text[offset:])
@@ -181,7 +181,7 @@ def _is_declaration(cursor: Any) -> bool:
 
 
 def _every(cursor: Any, draft: Draft) -> Iterator[Any]:
-    """Give the author's declarations outside functions."""
+    """Yield the author's declarations outside functions."""
     for child in cursor.get_children():
         if _is_declaration(child) and _owner(child, draft) is not None:
             yield child
@@ -199,7 +199,7 @@ def _where(cell: Cell, draft: Draft, line: int) -> str:
 
 
 def _template(cursor: Any) -> Any:
-    """Give the template that a function or class was made of, None when it was made of none."""
+    """Return the template that a function or class is instantiated from; None if there is none."""
     from clang import cindex
 
     found = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)
@@ -207,7 +207,7 @@ def _template(cursor: Any) -> Any:
 
 
 def _written(cursor: Any, cell: Cell, start: int) -> str:
-    """Give a declaration as its author wrote it."""
+    """Return a declaration as its author wrote it."""
     text = cell.edited.original[start:]
     return text[: _end(outline(text).program, cursor.kind.name, cursor.spelling)]
 
@@ -231,7 +231,7 @@ def _end(tree: Tree, kind: str, name: str) -> int:
 
 
 def _short(text: str, indentation: int = 0) -> str:
-    """Take the first line's indentation off the others, and cut what is long."""
+    """Remove the first line's indentation from the others, and shorten a long declaration."""
     lines = text.rstrip().split("\n")
     lines = [lines[0], *(x[min(indentation, len(x) - len(x.lstrip())) :] for x in lines[1:])]
     if len(lines) > _LINES:

@@ -1,7 +1,7 @@
-"""A cell that is being written: wrong or unfinished, it is still read as far as it goes.
+"""A cell that is being written: invalid or unfinished, it is still read as far as possible.
 
-Where `scan` and `parse` refuse a text, this one mends what an unfinished statement breaks for those after it, and hands
-libclang the rest as it stands.
+Where `scan` and `parse` reject a text, this repairs what an unfinished statement breaks for the statements after it,
+and passes the rest to libclang unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tokens import Token, tokenize
 __all__ = ["Draft", "Place", "read_draft"]
 
 _WORD = re.compile(r"[^\W\d]\w*$")
-# Comments, and texts that end on their line; what begins and never ends reaches to the end.
+# Comments, and strings that end on their line; an unterminated one extends to the end.
 _SILENT = re.compile(
     r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*(?:"|$|\Z)|'(?:\\.|[^'\\\n])+'""", re.DOTALL | re.MULTILINE
 )
@@ -38,9 +38,9 @@ class Place:
     Attributes
     ----------
     kind : {"code", "scoped", "member", "attribute", "include", "directive", "silent"}
-        "scoped" comes after ``::``; "silent" is a comment, a text or a number.
+        "scoped" comes after ``::``; "silent" is a comment, a string or a number.
     word : str
-        The part of a word that is there already.
+        The part of a word already typed.
     bracket : str
         For an include, ``<`` or ``"``.
     in_parentheses : bool
@@ -54,16 +54,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A text on its way to libclang.
+    """A cell being edited, prepared for libclang.
 
     Attributes
     ----------
     source : str
-        The author's text, mended.
+        The author's text, repaired.
     offset : int
-        The cursor's place in it.
+        The cursor's position in it.
     cell : Cell
-        Named as it is included, if it is a header cell.
+        Under the name by which it is included, if it is a header cell.
     headers : mapping of str to Cell
     """
 
@@ -79,24 +79,24 @@ class Draft:
 
     @property
     def files(self) -> list[tuple[str, str]]:
-        """The texts as libclang is given them; the last is the one to parse, which includes the others."""
+        """The files for libclang; the last is the one to parse, which includes the others."""
         named = [*self.headers.items(), (self.cell.name, self.cell)]
         files = [(f"{FOLDER}/{name}", each.edited.text) for name, each in named]
         return files if self.cell.name == MAIN else [*files, (f"{FOLDER}/{MAIN}", _AROUND.format(self.cell.name))]
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Give libclang's line and column (from 1, in bytes) of an offset in `source`."""
+        """Return libclang's line and column (from 1, in bytes) for an offset in `source`."""
         before = self.cell.edited.text[: self.cell.edited.edited_offset(offset)]
         line = before.rpartition("\n")[2]
         return before.count("\n") + 1, len(line.encode()) + 1
 
     def place(self) -> Place:
-        """Tell what is at the cursor."""
+        """Return what is at the cursor."""
         return _place(self.source[: self.offset])
 
 
 def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str = MAIN) -> Draft:
-    """Read a text with the cursor at an offset, and the header cells that it may include.
+    """Read a cell with the cursor at an offset, and the header cells that it may include.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str =
         In characters.
     headers : mapping of str to str
     name : str
-        What others include the text by, when it is a header cell.
+        The name by which others include it, if it is a header cell.
     """
     before, after = plain(source[:offset]), plain(source[offset:])
     mended = _mended(before)
@@ -117,12 +117,12 @@ def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str =
 def _scanned(text: str, name: str, headers: frozenset[str]) -> Cell:
     try:
         return scan(text, name, headers)
-    except CompileError:  # nothing of it can be edited
+    except CompileError:  # leave it unedited
         return Cell(name, EditedText(text, []), (), expands=False, includes=(), optional=frozenset())
 
 
 def _mended(before: str) -> str:
-    """Close the parentheses of statements, and texts, that have ended: the parser would skip all that follows."""
+    """Close parentheses and strings left open in finished statements: the parser would skip everything after them."""
     edits: list[Edit] = []
     open_marks: list[Token] = []
     previous: Token | None = None
@@ -147,7 +147,7 @@ def _mended(before: str) -> str:
 
 
 def _unwind(open_marks: list[Token], opening: str) -> None:
-    """Take off the marks up to the one that is closed, if there is one."""
+    """Pop the open brackets up to the one that is closed, if there is one."""
     if any(mark.text == opening for mark in open_marks):
         while open_marks.pop().text != opening:
             pass
@@ -175,7 +175,7 @@ def _place(before: str) -> Place:
 
 
 def _is_open(silent: str) -> bool:
-    """Tell whether a comment or text goes on at its end."""
+    """Tell whether a comment or string is unterminated."""
     if silent.startswith("//"):
         return True
     if silent.startswith("/*"):

@@ -1,6 +1,6 @@
-"""A text with recorded edits, so that every place in the edited text leads back to the author's own.
+"""A text with recorded edits, so that every position in the edited text maps back to the author's.
 
-An edit never adds or removes a line end: lines stay true by themselves, and only columns are mapped.
+An edit never adds or removes a line end: line numbers stay correct, and only columns are mapped.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class EditedText:
     original : str
         The author's text, with ``\n`` line ends.
     edits : list of Edit
-        Of two that overlap, as they can in a text that is no Metal, the first stays.
+        Where two overlap, as they can in text that is not valid Metal, the first wins.
     """
 
     def __init__(self, original: str, edits: list[Edit]) -> None:
@@ -82,16 +82,16 @@ class EditedText:
         return self.original[lines[number - 1] : end]
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Turn an offset in the author's text into line and column, both from 1."""
+        """Return the line and column, both from 1, of an offset in the author's text."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
     def offset(self, line: int, column: int) -> int:
-        """Turn line and column in the author's text into an offset."""
+        """Return the offset of a line and column in the author's text."""
         return self._line_starts[line - 1] + column - 1
 
     def edited_offset(self, offset: int) -> int:
-        """Map an offset in the author's text to the edited text; from inside what was replaced, to its start."""
+        """Map an offset in the author's text to the edited text; inside a replaced range, to its start."""
         shift = 0
         for edit in self._edits:
             if edit.end > offset or edit.start > offset:

@@ -23,7 +23,7 @@ _FLOATING = re.compile(
 
 
 def float_literals(text: Outline) -> Iterator[Edit]:
-    """Give the literals the suffix, or the type, that clang needs to see."""
+    """Add the suffix, or the type, that clang needs."""
     if any("##" in tree.texts for tree in text.macros):
         return  # `x##f` gives a literal its suffix itself
     for token in (t for tree in text.trees for t in tree.tokens if t.kind == "number"):

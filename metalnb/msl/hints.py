@@ -1,4 +1,4 @@
-"""clang's messages in a kernel author's words, and the cure where there is one."""
+"""clang's messages in a kernel author's words, with a hint on how to fix the error where there is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .outside import answer
 __all__ = ["hint_for", "reword"]
 
 _WORDS = (
-    # An operand of ?:, which we read by an operator of ours.
+    # An operand of ?:, which is read through an operator of ours.
     (re.compile(r"'[^']*decltype\(\$type<[^']*' \(aka ('[^']*')\)"), r"\1"),
     (re.compile(r"decltype\(\$type<([^'$]*?) ?&*>\(0\)\)"), r"\1"),
     (re.compile(r"(?:typename )?\$thread_type<(?:\$T_)?(\w+)>::type|\$T_(\w+)"), r"\1\2"),
@@ -33,7 +33,7 @@ _WORDS = (
     (re.compile(r"\b(?:OpenCL|C\+\+ for OpenCL)\b(?: version \d+)?"), "Metal"),
 )
 
-# The compiler's refusals that are Metal's too, in Metal's words, with the cure.
+# The compiler's errors that are Metal's too, in Metal's words, with the hint.
 _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cure in (
     (r"right hand operand to ->\* has non-pointer-to-member type 'void'",
      "an operand of ?: has no value: it is of type 'void'",
@@ -99,7 +99,7 @@ _METAL_NAMES = frozenset("""
     half4 uint2 uint3 uint4 int2 int3 int4 vec numeric_limits
 """.split())  # noqa: SIM905  (a page of names)
 
-# The words of other languages for what has a name in Metal.
+# CUDA's words for what has a name in Metal.
 _FOREIGN = {
     "__global__": "kernel void",
     "__device__": "nothing before a function, device before memory",
@@ -127,12 +127,12 @@ _HINTS = (
     (r"no viable overloaded operator\[\] for type '[^']*\*",
      "an index is one whole number: of a position p with several parts make p.y * width + p.x"),
     (r"(?:no viable conversion|incompatible type).*(?:\bvec<|(?:float|half|int|short|char|long)[234]\b)",
-     "a vector is no number, nor one of another width: take a component (v.x, v.xy), or make one: float3(v, 0)"),
+     "a vector converts to no number or other width: take a component (v.x, v.xy), or build one: float3(v, 0)"),
     (r"no matching function for call to '(\w+)'", "check the number and types of the arguments of '\\1'"),
     (r"non-void function does not return a value", "end every path with a return: without one the value is undefined"),
     (r"void function '\w+' should not return a value", "write return; alone: a kernel writes its results to buffers"),
     (r"non-void function '\w+' should return a value", "write a value after return"),
-    (r"cannot be narrowed", "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+    (r"cannot be narrowed", "braces do not narrow: convert explicitly, as in float(x)"),
     (r"result of an assignment as a condition", "write == to compare, or one more pair of parentheses to assign"),
     (r"equality comparison result unused", "write = to assign"),
     (r"variable '(\w+)' is uninitialized", r"give '\1' a value where it is declared"),
@@ -141,7 +141,7 @@ _HINTS = (
 
 
 def reword(message: str) -> str:
-    """Put Metal's words for the compiler's."""
+    """Return the compiler's message in Metal's words."""
     outside = answer(message)
     if outside:
         return outside[0]
@@ -158,14 +158,14 @@ _SUGGESTED = re.compile(r"'(\w+)'; did you mean '(.*)'\?$")
 
 
 def _suggestion(found: re.Match[str]) -> str:
-    """Keep a suggestion, but not of one of our names, nor where the name lacks no more than its header."""
+    """Keep a suggestion, unless it is one of our own names, or the name only lacks its header."""
     name, other = found.groups()
     useless = other.startswith("$") or name == other or name in _METAL_NAMES
     return f"'{name}'" if useless else found[0]
 
 
 def hint_for(message: str) -> str:
-    """Give the cure of a message, or an empty string."""
+    """Return the hint for a message, or an empty string."""
     outside = answer(message)
     if outside:
         return outside[1]
@@ -186,10 +186,10 @@ def hint_for(message: str) -> str:
 
 
 def _for_name(name: str, *, suggest: bool) -> str:
-    """Give the cure of a name that is not known."""
+    """Return the hint for an unknown name."""
     if name in _FOREIGN:
         return f"in Metal write {_FOREIGN[name]}"
     if name in _METAL_NAMES:
-        return "begin the cell with: #include <metal_stdlib>  and  using namespace metal;"
+        return "start the cell with: #include <metal_stdlib>  and  using namespace metal;"
     near = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
     return f"did you mean '{near[0]}'?" if near and suggest else ""

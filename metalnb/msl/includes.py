@@ -1,4 +1,4 @@
-"""What a cell may include: MSL's own headers and the author's header cells. A cell reads no files."""
+"""What a cell may include: MSL's own headers and the author's header cells. A cell cannot read files."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read_includes(directives: Sequence[Directive], headers: frozenset[str]) -> I
             result.edits += _probes(directive.tokens, headers)
             continue
         words = directive.tokens
-        stray = words[-1] if words and words[-1].text == ";" else None  # `#include <metal_stdlib>;` is seen in the wild
+        stray = words[-1] if words and words[-1].text == ";" else None  # as public code has it
         name = _name(words[:-1] if stray else words)
         allowed = directive.name == "include" and (name in headers or is_header(name))
         if allowed and name in headers:

@@ -1,7 +1,7 @@
 """A kernel's head in the author's text, and the edits that change a kernel there.
 
 What rewrites a kernel's text (the metal engine, `validate`, the puzzles) finds its head here, renames a parameter, adds
-one, and puts statements before the body.
+one, and inserts statements at the start of the body.
 """
 
 from __future__ import annotations
@@ -97,17 +97,17 @@ class KernelHead:
         return tuple(found)
 
     def rename(self, name: str, new: str) -> Edit:
-        """Give a parameter another name: in the head alone."""
+        """Rename a parameter, in the head only."""
         token = next(p.name(name) for p in self.parameters if any(t.text == name for t in p.declarator))
         return Edit(token.start, token.end, new)
 
     def add(self, parameters: str, *, first: bool | None = None) -> Edit:
-        """Add parameters behind those that there are; `first` tells that an edit has taken all those away."""
+        """Append parameters; `first` is true when edits remove all the existing ones."""
         alone = not self.parameters if first is None else first
         return Edit(self.end, self.end, f"{'' if alone else ', '}{parameters}")
 
     def prepend(self, statements: str) -> Edit:
-        """Put statements before the body."""
+        """Insert statements at the start of the body."""
         at = self._tree.tokens[self._function.end].end
         return Edit(at, at, statements)
 
@@ -154,7 +154,7 @@ def _kernel_word(tree: Tree, function: Function) -> int:
 
 
 def without(tree: Tree, a: int, b: int, at: int) -> tuple[int, int]:
-    """Return what to delete so that one attribute goes from the list between `a` and `b`: the list, if it is alone."""
+    """Return the range to delete to remove one attribute from a list: the whole list, if it holds nothing else."""
     end = max(at, tree.close(at + 1))
     if tree.text(at - 1) == ",":
         return at - 1, end

@@ -6,8 +6,8 @@ are made again as variables of their own types and names:
 
 =============================================  ===============================================================
 buffers                                        the same, at ``[[buffer(0)]]``, ``[[buffer(1)]]``, …
-``thread_position_in_grid`` and its kin        variables, computed from the place in the row and a launch record
-``thread_index_in_simdgroup`` and its kin      the same: a row's SIMD-groups are cut as those of its threadgroup
+``thread_position_in_grid`` and the like       variables, computed from the place in the row and a launch record
+``thread_index_in_simdgroup`` and the like     the same: a row's SIMD-groups are cut as those of its threadgroup
 ``threadgroup T* p [[threadgroup(n)]]``        a variable in the body; its size is known at the launch
 function constants                             constants with their values
 ``max_total_threads_per_threadgroup``          the threads of a group, which metalcompute dispatches
@@ -33,7 +33,7 @@ from .tree import Outline, Tree, outline
 
 __all__ = ["as_written", "metal"]
 
-# Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with
+# Names that start with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with
 # _, for a macro of the author's may well be named `size`. It is plain C++: it stands before `#include <metal_stdlib>`.
 _PRELUDE = """\
 struct alignas(16) metalnb_block { unsigned words[4]; };
@@ -57,7 +57,7 @@ _EXTRA = (
     "device metalnb_launch& metalnb_l [[buffer({index})]], unsigned metalnb_g [[threadgroup_position_in_grid]], "
     "unsigned metalnb_i [[thread_index_in_threadgroup]], unsigned metalnb_n [[threads_per_threadgroup]]"
 )
-# The first thread tells how large the threadgroups really are. Then the threads that only fill up the last SIMD-group
+# The first thread records how large the threadgroups really are. Then the threads that only fill up the last SIMD-group
 # leave, before any barrier; see `engine.metal` for why a barrier behind this is right.
 _START = (
     " if (metalnb_g == 0 && metalnb_i == 0) metalnb_l.seen_ = metalnb_n; "
@@ -84,7 +84,7 @@ _INPUT = {
 
 
 def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, int]) -> bool:
-    """Tell whether metalcompute dispatches the kernel as the author wrote it, and exactly.
+    """Tell whether metalcompute can dispatch the kernel exactly, as the author wrote it.
 
     Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
     divides the grid. A kernel without the attribute is never dispatched so: how large its threadgroups become is known
@@ -104,7 +104,7 @@ def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, in
 
 
 def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> MetalText:
-    """Write the text.
+    """Return the text for metalcompute.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> MetalText:
     Raises
     ------
     CompileError
-        When the kernel's definition is not to be found in the text.
+        When the kernel's definition is not found in the text.
     """
     writer = _Writer(unit, threads, memory)
     edited = {name: writer.edit(cell) for name, cell in unit.headers.items()}
@@ -138,7 +138,7 @@ def _not_found(unit: Unit) -> Diagnostic:
 
 
 class _Writer:
-    """Edits the author's texts for one kernel and one size of threadgroup."""
+    """Edits the author's cells for one kernel and one size of threadgroup."""
 
     def __init__(self, unit: Unit, threads: int, memory: Mapping[str, int]) -> None:
         self.unit = unit
@@ -217,7 +217,7 @@ class _Writer:
         return f" threadgroup metalnb_block {storage}[{count}]; {declared} = ({kind}){value};"
 
     def _instantiations(self, tree: Tree, text: Outline) -> list[Edit]:
-        """Let the instantiation of the kernel follow the rewritten template, and drop the others: they cost time."""
+        """Make the kernel's instantiation match the rewritten template, and drop the others, which cost time."""
         edits = []
         for made in explicit_instantiations(tree):
             if not made.host:
@@ -234,7 +234,7 @@ class _Writer:
         return edits
 
     def _function_constants(self, tree: Tree, kept: list[tuple[int, int]]) -> list[Edit]:
-        """Give function constants their values, and let parameters that one gates stand ungated."""
+        """Set the values of function constants, and remove the attribute from parameters that one gates."""
         edits = []
         tokens, macro = tree.tokens, tree.macro
         for a, b in tree.attribute_lists():
@@ -268,7 +268,7 @@ def _semicolons(text: Outline) -> list[Edit]:
 
 
 def _one_line(text: str) -> str:
-    """Put what may go over lines, with comments, on one."""
+    """Return a piece of text on one line, without comments."""
     return " ".join(t.text for t in tokenize(text.replace("\\\n", " ")).program)
 
 

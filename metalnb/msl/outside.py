@@ -1,4 +1,4 @@
-"""What MSL has and metalnb does not run: each name with what to say when a cell uses it.
+"""What MSL has and metalnb does not support: each name with the message for a cell that uses it.
 
 Source: Metal Shading Language specification, version 4. A cell may define any of these names as its own.
 """
@@ -15,7 +15,7 @@ _BUFFERS = "metalnb runs compute kernels on buffers"
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Names of one kind.
+    """A group of names.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ OUTSIDE = (
            "r8unorm r8snorm r16unorm r16snorm rg8unorm rg8snorm rg16unorm rg16snorm rgba8unorm srgba8unorm rgba8snorm "
            "rgba16unorm rgba16snorm rgb10a2 rg11b10f rgb9e5",
            "metalnb has no pixel data types yet",
-           "keep the pixels as integers and convert them with unpack_unorm4x8_to_float and its kin (MSL 6.14)"),
+           "keep the pixels as integers and convert them with functions such as unpack_unorm4x8_to_float (MSL 6.14)"),
     _group("2.9, 6.12", "1.0", "Textures",
            "texture1d texture1d_array texture2d texture2d_array texture3d texturecube texturecube_array texture2d_ms "
            "texture2d_ms_array depth2d depth2d_array depthcube depthcube_array depth2d_ms depth2d_ms_array "
@@ -100,32 +100,32 @@ OUTSIDE = (
 
 _BY_NAME = {name: group for group in OUTSIDE for name in group.names}
 
-# What the compiler says of a name that nothing declares.
+# The compiler's message about an undeclared name.
 _UNKNOWN = re.compile(
     r"(?:use of undeclared identifier|unknown type name|no (?:template|type|member) named) '(\w+)'",
 )
 
 
 def answer(message: str) -> tuple[str, str] | None:
-    """Give what to say, and the cure, where the compiler's message is about one of these names."""
+    """Return the message and the hint if the compiler's message is about one of these names."""
     found = _UNKNOWN.search(message)
     return refusal(found[1]) if found and found[1] in _BY_NAME else None
 
 
 def refusal(name: str) -> tuple[str, str]:
-    """Give what to say of one of these names, and the cure."""
+    """Return the message and the hint for one of these names."""
     group = _BY_NAME[name]
     return f"'{name}'{_REFUSED}{group.reason}", group.cure
 
 
 def is_refusal(message: str) -> bool:
-    """Tell whether a message is one that `refusal` gave."""
+    """Tell whether a message comes from `refusal`."""
     return _REFUSED in message
 
 
 _REFUSED = " is not available: "
 
-# The words that stand in the declarations of textures and samplers, and that the parser stumbles over there first.
+# Words in the declarations of textures and samplers that the parser reports first.
 _PARTS = frozenset("""
     access address border_color compare_func coord filter lod_clamp mag_filter max_anisotropy min_filter mip_filter
     r_address reduction s_address t_address
@@ -136,7 +136,7 @@ _DECLARED = re.compile(
 
 
 def declarator(message: str, before: str) -> re.Match[str] | None:
-    """Find the texture or sampler that a message is about, although it names a word that goes with it.
+    """Find the texture or sampler whose declaration a message is about.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _LOCK = threading.Lock()
 
 
 def flags(version: int = 310) -> list[str]:
-    """Give libclang's flags: C++ for OpenCL 2021 with the vendor's extensions that MSL needs."""
+    """Return libclang's flags: C++ for OpenCL 2021 with the vendor's extensions that MSL needs."""
     return [
         "-x", "cl", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant",
         "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-fspell-checking", "-ferror-limit=64",
@@ -64,11 +64,11 @@ class Parsed:
         self._cells[f"{FOLDER}/{MAIN}"] = cell
 
     def owner(self, location: cindex.SourceLocation) -> Cell | None:
-        """Give the author's cell that a location lies in; None for metalnb's own headers."""
+        """Return the author's cell that contains a location; None for metalnb's own headers."""
         return self._cells.get(location.file.name) if location.file else None
 
     def diagnostic(self, location: Any, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
-        """Word a finding at a location of the author's text."""
+        """Return a diagnostic at a location in the author's text."""
         cell = self.owner(location)
         if cell is None:
             return Diagnostic(1, 1, message, file=self.cell.name, hint=hint, severity=severity)
@@ -86,7 +86,7 @@ class Parsed:
             yield self._outside(found) or self.finding(found)
 
     def finding(self, found: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
-        """Word what the parser found: at the author's place, and in which macro it stands there."""
+        """Return a parser diagnostic at its place in the author's text, with the macro that contains it."""
         location = found.location
         if self.owner(location) is None:  # inside a header: where the author asked for it
             location = next((n.location for n in found.children if self.owner(n.location)), location)
@@ -94,7 +94,7 @@ class Parsed:
         return self.diagnostic(location, message, hint_for(found.spelling), severity)
 
     def _in_macro(self, found: cindex.Diagnostic) -> str:
-        """Tell in which macro of the author's something stands; an empty string when in none."""
+        """Name the author's macro that contains a finding; an empty string if none does."""
         notes = ((re.fullmatch(r"expanded from macro '(\w+)'", n.spelling), n.location) for n in found.children)
         own = [
             (match[1], self.owner(place), place.line)
@@ -108,7 +108,7 @@ class Parsed:
         return f" (in the macro {name}, {file}line {line})"
 
     def _outside(self, found: cindex.Diagnostic) -> Diagnostic | None:
-        """Speak of the texture or sampler where the parser met no more than a word that goes with it."""
+        """Report the texture or sampler itself where the parser only complains about a word in its declaration."""
         cell = self.owner(found.location)
         if cell is None:
             return None
@@ -120,21 +120,21 @@ class Parsed:
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(named[0]))
 
     def _is_ours(self, location: cindex.SourceLocation) -> bool:
-        """Tell a place behind the cell's own text, where our declarations repeat its errors."""
+        """Tell whether a location is past the cell's own text, where our declarations repeat its errors."""
         return self.owner(location) is self.cell and location.line > self.cell.edited.text.count("\n") + 1
 
     def _is_undetermined(self, message: str) -> bool:
-        """Tell the complaint that a function constant, called constexpr, has no value yet: it has one when compiled."""
+        """Tell whether an error only says that a constexpr function constant has no value before it is compiled."""
         found = re.fullmatch(r"constexpr variable '(\w+)' must be initialized by a constant expression", message)
         return found is not None and any(f"$initial({found[1]})" in c.edited.text for c in self._cells.values())
 
     def _refused(self, message: str) -> Diagnostic | None:
-        """Find what the scan refused, when it is that which the parser met."""
+        """Return the scan's refusal, if that is what the parser reports."""
         mark = re.search(r"\$refused_\w+", message)
         return next((c.refused[mark[0]] for c in self._cells.values() if mark[0] in c.refused), None) if mark else None
 
     def strangers(self) -> bool:
-        """Tell whether a file was read that is neither a cell nor a header of metalnb's."""
+        """Tell whether the parser read a file that is neither a cell nor one of metalnb's headers."""
         ours = (f"{INCLUDE}/", f"{TARGET}/")
         return any(
             i.include.name not in self._cells and not i.include.name.startswith(ours) for i in self.unit.get_includes()
@@ -157,7 +157,7 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
     headers : mapping of str to Cell
         The header cells it may include, scanned.
     tail : str
-        Declarations of ours, put after the cell's own text.
+        Our own declarations, appended to the cell's text.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
         files[-1] = (main, files[-1][1] + tail)
     found = _parsed(cell, headers, files, library=begins_with_library(text))
     errors = list(found.errors())
-    if errors and begins_with_library(text):  # the library as kept may be damaged; and it is spelled out in some errors
+    if errors and begins_with_library(text):  # the precompiled library may be damaged, and some errors need its text
         found = _parsed(cell, headers, files, library=False)
         errors = list(found.errors())
     if errors:
@@ -181,7 +181,7 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
 
 
 def _parsed(cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], *, library: bool) -> Parsed:
-    """Parse the files, the cell's being the last; with the library as it is kept, or from its text."""
+    """Parse the files, of which the cell is the last; with the precompiled library, or from its text."""
     cindex = _cindex()
 
     def work() -> Any:
@@ -196,7 +196,7 @@ def _parsed(cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]
     try:
         unit = on_a_deep_stack(work, time_limit())
     except TimeoutError:
-        message = f"the parser gave no answer in {time_limit():.0f} s"
+        message = f"the parser did not finish within {time_limit():.0f} s"
         hint = "make the cell smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([Diagnostic(1, 1, message, cell.edited.line(1), cell.name, hint)]) from None
     parsed = Parsed(unit, cell, headers)
@@ -209,19 +209,19 @@ _STACK = 1 << 28  # bytes, of address space
 
 
 def time_limit() -> float:
-    """Give the seconds that a compiler may take: ``METALNB_COMPILE_TIMEOUT``, else 120."""
+    """Return the seconds that a compiler may take: ``METALNB_COMPILE_TIMEOUT``, else 120."""
     return float(os.environ.get("METALNB_COMPILE_TIMEOUT", "120"))
 
 
 def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
-    """Run in a thread of ours: in libclang's own, of 8 MB, a deep expression overflows, which ends the process.
+    """Run in a thread with a large stack: in libclang's own, of 8 MB, a deep expression overflows and ends the process.
 
-    A parser that gives no answer is left behind: it cannot be stopped, and ends with the process if not before.
+    A parser that does not return is abandoned: it cannot be stopped, and at the latest ends with the process.
 
     Raises
     ------
     TimeoutError
-        When there is no answer after `seconds`.
+        When it has not returned after `seconds`.
     """
     outcome: Future[T] = Future()
 
@@ -242,7 +242,7 @@ def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
 
 
 def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:
-    """Drop what is said twice, and what else the parser says of a line where it met something refused."""
+    """Drop duplicates, and further errors on a line where something was refused."""
     refused = [r for c in (parsed.cell, *parsed.headers.values()) for r in c.refused.values()]
     plain = [d for d in dict.fromkeys(errors) if d not in refused and not is_refusal(d.message)]
     lines = {(d.file, d.line) for d in errors if d not in plain}

@@ -1,7 +1,7 @@
-"""Metal's whole library, parsed once by libclang and kept on disk: most of the time of parsing a cell was its.
+"""Metal's whole library as a precompiled header on disk: parsing it took most of the time of parsing a cell.
 
-What is kept serves a cell that begins by including ``<metal_stdlib>``, or a file of the kernel library, each of which
-does; any other cell must not see what it did not ask for.
+It is used for a cell that starts by including ``<metal_stdlib>``, or a file of the kernel library, each of which does
+so too; any other cell must not see declarations that it did not include.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _FOR_SERIALIZATION = 0x10  # CXTranslationUnit_ForSerialization
 
 
 def begins_with_library(text: str) -> bool:
-    """Tell whether the first thing in a text, but for comments and macros, is the library's inclusion."""
+    """Tell whether a text includes the library before anything but comments and macros."""
     return _BEGINS.match(text) is not None
 
 
 def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
-    """Give the library as parsed with these flags, made once for each state of headers and parser.
+    """Return the library precompiled with these flags; made once for each state of the headers and the parser.
 
     Parameters
     ----------
     cindex : module
         libclang.
     flags : tuple of str
-        As they are given to the parser.
+        The parser's.
 
     Returns
     -------
     Path or None
-        For ``-include-pch``; None where nothing can be kept.
+        For ``-include-pch``; None if it cannot be stored.
     """
     kept = cache.store()
     key = cache.digest(_state(), *flags)
@@ -77,7 +77,7 @@ def _digest(path: Path) -> bytes:
 
 @functools.cache
 def parser_version() -> str:
-    """Return the version of libclang, which decides what is read in a cell."""
+    """Return the version of libclang, on which the reflection of a cell depends."""
     import importlib.metadata
 
     return importlib.metadata.version("libclang")
@@ -85,6 +85,6 @@ def parser_version() -> str:
 
 @functools.cache
 def _state() -> str:
-    """Name the state of the headers and of the parser."""
+    """Return a key for the state of the headers and the parser."""
     headers = [f for f in (*INCLUDE.rglob("*"), *TARGET.glob("*.h")) if f.is_file()]
     return f"{cache.fingerprint(headers)} {parser_version()}"

@@ -1,8 +1,8 @@
 """What MSL has, name by name: signatures, the specification's section, and one line on what it is.
 
 The text is in ``reference/*.txt``, which read like a header: ``# section kind Title`` opens a chapter, and the line
-after it says what letters stand for, ``T: half or float; Ti: int``; an entry keeps the parts that its signatures need.
-A line of declarations (several parted by `` ; ``, or a row of names) is followed by an indented line that says what
+after it explains the letters, ``T: half or float; Ti: int``; an entry keeps the parts that its signatures need.
+A line of declarations (several separated by `` ; ``, or a row of names) is followed by an indented line that says what
 they are. Sections are those of the Metal Shading Language specification, version 4.
 """
 
@@ -47,7 +47,7 @@ class Entry:
     section, title : str
         Of the specification.
     letters : str
-        What the letters in the signatures stand for.
+        What the letters in the signatures mean.
     """
 
     names: tuple[str, ...]
@@ -60,13 +60,13 @@ class Entry:
 
 
 def lookup(name: str) -> tuple[Entry, ...]:
-    """Give what MSL has by a name: nothing, or an entry for each chapter that has it (``abs`` is in two)."""
+    """Return MSL's entries for a name, one for each chapter that has it (``abs`` is in two); none if there is none."""
     return _by_name().get(name, ())
 
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """Give everything, in the order of the files."""
+    """Return all entries, in the order of the files."""
     return tuple(
         entry
         for path in sorted(_FOLDER.glob("*.txt"), reverse=True)
@@ -114,7 +114,7 @@ def _name(declared: str) -> str:
 
 
 def _needed(letters: str, declared: str) -> str:
-    """Keep what is said of letters that are there, and of none."""
+    """Keep what explains a letter of the declaration, and what explains none in particular."""
     said = [(part, part.partition(":")[0] if ":" in part else "") for part in letters.split("; ")]
     return "; ".join(part for part, letter in said if not letter or re.search(rf"\b{letter}\b", declared))
 
@@ -124,6 +124,6 @@ def _vector(scalar: str, width: int) -> str:
 
 
 def _types(widths: tuple[int, ...]) -> str:
-    """Say which types a kernel's input may have."""
+    """Return the types that a kernel input may have, as one line."""
     kinds = [", ".join(_vector(scalar, width) for width in widths) for scalar in ("uint", "ushort")]
     return f"type: {', '.join(kinds)}" if widths else ""

@@ -129,9 +129,9 @@ class _Reader:
         return [rules.uninstantiated(self.parsed, c) for c in own if self.parsed.owner(c.location) is self.parsed.cell]
 
     def uses_simdgroups(self, cursor: Any, inputs: list[Input]) -> bool:
-        """Tell whether a kernel, or a function that it may call, has to do with SIMD-groups or quad-groups."""
+        """Tell whether a kernel, or a function that it may call, uses SIMD-groups or quad-groups."""
         if self.parsed.owner(cursor.location) is not self.parsed.cell:
-            return True  # a header's kernel may be meant for any cell
+            return True  # a kernel in a header: not examined
         return any(names_simdgroups(i.attribute) for i in inputs) or not self.simd.isdisjoint({None, cursor.hash})
 
     def signature(self, cursor: Any, name: str, function: str, proto: Any, made: Any = None) -> Signature:
@@ -192,7 +192,7 @@ class _Reader:
         )
 
     def indexed(self, params: list[Param], declared: list[Any]) -> tuple[Param, ...]:
-        """Give implicit indices the lowest free numbers, and sort by index."""
+        """Assign the lowest free numbers to implicit indices, and sort by index."""
         result: list[Param] = []
         for spaces in ({"device", "constant"}, {"threadgroup"}):
             group = [p for p in params if p.space in spaces]
@@ -311,7 +311,7 @@ def _annotations(cursor: Any) -> dict[str, Any]:
 
 
 def _specialization(tail: Any) -> Any:
-    """Find the function that ``decltype(f<T>)`` speaks of: there the attributes' arguments have their values."""
+    """Find the function that ``decltype(f<T>)`` refers to: there the attributes' arguments have values."""
     found = (c.referenced for c in tail.walk_preorder() if c.kind.name == "DECL_REF_EXPR")
     return next((c for c in found if c is not None and c.kind.name == "FUNCTION_DECL"), None)
 
@@ -342,13 +342,13 @@ _ATOMIC = re.compile(r"^\$?_?atomic<(.+)>$")
 
 
 def _plain(name: str) -> str:
-    """See through an atomic to what it holds."""
+    """Return the type that an atomic holds."""
     found = _ATOMIC.match(name)
     return spell(found[1]) if found else name
 
 
 def comment(cursor: Any) -> str:
-    """Give the comment above a declaration, without its marks."""
+    """Return the comment above a declaration, without its markers."""
     raw = cursor.raw_comment
     if not raw:
         return ""

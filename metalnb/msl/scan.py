@@ -87,7 +87,7 @@ def instantiations(expanded: str) -> tuple[Instantiation, ...]:
 def _refusals(
     text: EditedText, name: str, found: Iterable[Edit | Refusal]
 ) -> tuple[list[Edit], dict[str, Diagnostic]]:
-    """Word the refusals, and let a name stand for each that no compiler knows."""
+    """Turn refusals into diagnostics, and into edits that put an undeclared name in the text for each."""
     edits: list[Edit] = []
     refused: dict[str, Diagnostic] = {}
     for each in found:
@@ -157,7 +157,7 @@ def _namespace(tree: Tree, i: int) -> str:
 
 
 def _preprocessed(found: Sequence[tuple[int, Instantiation]], directives: Sequence[Directive]) -> bool:
-    """Tell whether the preprocessor decides on an instantiation: by an ``#if`` or a macro in it, maybe for its name."""
+    """Tell whether the preprocessor affects an instantiation: by an ``#if``, or a macro in it."""
     if not found:
         return False
     macros = {d.tokens[0].text for d in directives if d.name in {"define", "undef"} and d.tokens}

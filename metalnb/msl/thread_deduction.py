@@ -1,12 +1,12 @@
 """Let a function template deduce what Metal lets it deduce from references to thread memory.
 
 A thread variable is private to clang, a thread pointer is generic, and clang takes the space into what it deduces: from
-``thread T& a, T b`` it would deduce ``__private float`` and ``float``. Where T can be told from another parameter, the
-thread ones are not asked:
+``thread T& a, T b`` it would deduce ``__private float`` and ``float``. Where T can be deduced from another parameter,
+the thread ones are excluded from deduction:
 
 ``template <class T> void f(thread typename $thread_type<T>::type& a, T b)``
 
-Where it cannot, one of them is asked, and T is what remains without the space:
+Where it cannot, one of them takes part, and T is the deduced type without the space:
 
 ``template <class $T_T> void f(thread $T_T& a, …) { typedef typename $thread_type<$T_T>::type T; …``
 """
@@ -58,7 +58,7 @@ def _function(tree: Tree, template: Template) -> Function | None:
 
 
 def _renamed(tree: Tree, template: Template, function: Function, asked: Token) -> list[Edit]:
-    """Give T another name up to the body, and there its own."""
+    """Rename T up to the body, and restore its name there."""
     name, stop = asked.text, tree.find(function.end, frozenset({"{", ";", ":", "="}))
     if tree.text(stop) not in {"{", ";"}:
         return []
@@ -78,7 +78,7 @@ def _renamed(tree: Tree, template: Template, function: Function, asked: Token) -
 
 
 def _declares(tree: Tree, i: int) -> bool:
-    """Tell the T of ``class T`` in a template's list from one that is used."""
+    """Tell whether a place is the T of ``class T`` in a template's list, and not a use of it."""
     declared = tree.texts[i - 1] in _TYPE and tree.tokens[i].kind == "word"
     return declared and tree.text(i + 1) in {",", "=", ">"}
 

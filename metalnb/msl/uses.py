@@ -1,7 +1,7 @@
-"""What a kernel does with each of its buffers, as far as its own text tells: reads it, writes it, or both.
+"""What a kernel does with each of its buffers, as far as its own code shows: reads it, writes it, or both.
 
-It is for counting the bytes that a dispatch must move, so it says nothing of which elements, or whether a branch is
-taken. A buffer whose address goes where it cannot be followed (a helper that may write through it) is not told.
+It serves to count the bytes that a dispatch must move, so it says nothing about which elements, or whether a branch is
+taken. A buffer whose address escapes (to a helper that may write through it) is reported as unknown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOVE = _Role("move")
 
 
 def uses(kernel: Any, names: frozenset[str]) -> dict[str, str]:
-    """Tell for each buffer what the kernel does with it.
+    """Return what the kernel does with each buffer.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def uses(kernel: Any, names: frozenset[str]) -> dict[str, str]:
     Returns
     -------
     dict of str to {"none", "read", "write", "update", ""}
-        "update" for both, in any order; "" for what cannot be told.
+        "update" for both, in any order; "" for unknown.
     """
     body = next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
     if body is None:
@@ -82,12 +82,12 @@ def uses(kernel: Any, names: frozenset[str]) -> dict[str, str]:
 def _summed(done: set[str]) -> str:
     if "update" in done or {"read", "write"} <= done:
         return "update"
-    told = done - {"alias", "move"}
-    return told.pop() if len(told) == 1 and "escape" not in told else "" if done else "none"
+    known = done - {"alias", "move"}
+    return known.pop() if len(known) == 1 and "escape" not in known else "" if done else "none"
 
 
 def _roles(cursor: Any, kind: str, role: _Role) -> Iterator[tuple[Any, _Role]]:
-    """Give an expression's parts, each with what happens to it."""
+    """Yield an expression's parts, each with what happens to it."""
     parts = list(cursor.get_children())
     if kind == "CALL_EXPR":
         yield from _called(cursor, parts, role)
@@ -133,7 +133,7 @@ def _unary(cursor: Any, part: Any, role: _Role) -> _Role:
 
 
 def _sign(cursor: Any, part: Any) -> str:
-    """Give the token before or after an operand; of that gap alone, as below."""
+    """Return the token before or after an operand, reading only that gap (see `_operator`)."""
     from clang import cindex
 
     before = cursor.extent.start.offset < part.extent.start.offset
@@ -143,7 +143,7 @@ def _sign(cursor: Any, part: Any) -> str:
 
 
 def _parameters(function: Any) -> list[Any]:
-    """Give the types of a function's parameters; none for what is no function: a template, a variable of one."""
+    """Return the types of a function's parameters; none for a template or anything else without a prototype."""
     prototype = function is not None and function.type.kind.name == "FUNCTIONPROTO"
     return list(function.type.argument_types()) if prototype else []
 
@@ -191,7 +191,7 @@ def _is_pointer(cursor: Any) -> bool:
 
 
 def _operator(cursor: Any, parts: list[Any]) -> str:
-    """Give the token between two operands; of the gap alone, since those of a long operand would take minutes."""
+    """Return the token between two operands, reading only the gap: the tokens of a long operand would take minutes."""
     from clang import cindex
 
     left, right = parts[0].extent.end, parts[1].extent.start

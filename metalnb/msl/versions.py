@@ -1,4 +1,4 @@
-"""Which version of MSL brought a word, and which words of a cell are newer than a version."""
+"""The version of MSL that introduced a word, and the words in a cell that are newer than a version."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def words(cell: Cell) -> list[str]:
 
 
 def newer(cell: Cell, version: Version) -> list[tuple[str, Version, Diagnostic]]:
-    """Find the words that a version of the language lacks: each with the version that brought it, and its first place.
+    """Return the words that a version of the language lacks, each with the version that has it and its first place.
 
-    A word that the cell declares itself is its own; one inside ``#if __METAL_VERSION__ …`` is taken to be guarded.
+    Words that the cell itself declares do not count; nor do those inside ``#if __METAL_VERSION__ …``.
     """
     text = outline(cell.edited.original)
     guarded = _guarded(text)
@@ -62,7 +62,7 @@ def _needs(word: str) -> str:
 
 
 def _declared(tokens: list[Token]) -> set[str]:
-    """Words after struct, class, using or enum, and names of the cell's own members after a dot."""
+    """Return the words after struct, class, using or enum, and after a member access."""
     return {
         after.text
         for before, after in itertools.pairwise(tokens)
@@ -75,7 +75,7 @@ _VERSION = frozenset({"__METAL_VERSION__", "__HAVE_BFLOAT__"})
 
 
 def _guarded(text: Outline) -> list[tuple[int, int]]:
-    """Ranges of the text between a conditional that asks for the language's version and its ``#endif``."""
+    """Return the ranges of the text between a conditional on the language's version and its ``#endif``."""
     ranges = []
     open_: list[int] = []
     for directive in text.directives:

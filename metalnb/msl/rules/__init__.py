@@ -1,6 +1,6 @@
-"""The language's own rules, which clang does not know: what Apple's compiler refuses is refused here.
+"""The language's own rules, which clang does not know: what Apple's compiler rejects is rejected here.
 
-Each message says what, the cure, and the section of the Metal Shading Language specification.
+Each message says what is wrong, how to fix it, and the section of the Metal Shading Language specification.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def is_graphics(name: str) -> bool:
 
 
 def no_kernel(cell: Cell) -> Diagnostic:
-    """Word the finding that a cell has no kernel."""
+    """Return the diagnostic for a cell without a kernel."""
     text = cell.edited.line(1)
     return Diagnostic(
         1, 1, "no kernel in this cell", text, cell.name,
@@ -68,7 +68,7 @@ def no_kernel(cell: Cell) -> Diagnostic:
 
 
 def check(parsed: Parsed, found: list[Signature], seen: Walk) -> Iterator[Diagnostic]:
-    """Check what the parser let pass; a finding whose severity is "warning" refuses nothing.
+    """Check what the parser accepted; a finding of severity "warning" rejects nothing.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def check(parsed: Parsed, found: list[Signature], seen: Walk) -> Iterator[Diagno
     yield from placed
     yield from kernels.check(parsed, seen)
     yield from calls.check(parsed, seen)
-    # A pointer that names no space is taken for a thread pointer: what follows from that is not worth saying.
+    # A pointer without an address space is taken for a thread pointer: errors that follow from that are noise.
     lines = {(d.file, d.line) for d in placed}
     yield from (d for d in conversions.check(parsed, seen) if (d.file, d.line) not in lines)
     yield from restrictions.check(parsed, seen)

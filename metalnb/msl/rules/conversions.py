@@ -1,6 +1,6 @@
 """Conversions: a value keeps its address space (MSL 4).
 
-For clang, Metal's thread is the generic address space, which all others convert to; for Apple's compiler none does.
+To clang, Metal's thread is the generic address space, to which all others convert; to Apple's compiler none does.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _pointers(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
 
 
 def _moved(cast: Any) -> str:
-    """Name the space that a conversion takes a value or pointer from into thread memory; nothing when it does not."""
+    """Return the space from which a conversion moves a value or pointer to thread memory; else an empty string."""
     if cast is None or not cast.kind.name.endswith("_EXPR"):
         return ""
     inner = [c for c in cast.get_children() if c.kind.is_expression()]

@@ -1,4 +1,4 @@
-"""Entry points: what a kernel returns and takes, and what its attributes may say (MSL 5.1, 5.2, 5.8)."""
+"""Entry points: a kernel's return type, parameters and attributes (MSL 5.1, 5.2, 5.8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STAGES = frozenset({"vertex", "fragment", "visible", "stitchable", "intersectio
 
 
 def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
-    """Check the functions that are kernels, and refuse those of the graphics pipeline."""
+    """Check the kernels, and reject functions of the graphics pipeline."""
     for function in found.functions:
         cursor = function.cursor
         notes = marks(cursor)

@@ -1,4 +1,4 @@
-"""What C++ has and MSL has not (MSL 1.5.4, 2.1), as far as the parser lets it pass; its own refusals are in `hints`."""
+"""C++ that MSL does not have (MSL 1.5.4, 2.1) and the parser accepts; what the parser rejects is in `hints`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shifts by more bits than there are: clang warns of them in C++, but not in the dialect that it reads a cell in."""
+"""Shifts by more bits than the type has: clang warns about them in C++, but not in the dialect used for cells."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(parsed: Parsed, found: Walk) -> Iterator[Diagnostic]:
 
 
 def _literal(cursor: Any) -> Any:
-    """See through conversions and parentheses to a whole number; None where there is something else."""
+    """Return the integer literal inside conversions and parentheses; None for any other expression."""
     while cursor.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR"}:
         inner = list(cursor.get_children())
         if len(inner) != 1:

@@ -1,4 +1,4 @@
-"""Address spaces: every pointer names one, and every variable stands where its own allows (MSL 4)."""
+"""Address spaces: every pointer names one, and every variable is declared where its own allows (MSL 4)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _element(kind: Any) -> Any:
 
 
 def _unplaced(kind: Any) -> str:
-    """Say "pointer" or "reference" of a type that is one and names no address space; else nothing."""
+    """Return "pointer" or "reference" for one without an address space, else an empty string."""
     kind = _element(kind)
     what = _POINTERS.get(kind.kind.name, "")
     if not what:
@@ -65,7 +65,7 @@ def _unplaced(kind: Any) -> str:
 
 
 def _is_storage(variable: Any) -> bool:
-    """Tell a threadgroup variable, which the scan made a reference to storage, from an author's own reference."""
+    """Tell whether a reference is a threadgroup variable as the scan rewrote it, and not the author's own."""
     if variable.type.kind.name != "LVALUEREFERENCE" or space(variable.type.get_pointee()) != "threadgroup":
         return False
     return any(c.spelling == "$threadgroup_storage" for c in variable.walk_preorder())

@@ -1,4 +1,4 @@
-"""One pass over what the author wrote, sorted by what the rules ask for.
+"""One pass over the author's syntax tree, which collects what the rules need.
 
 libclang's own iterator makes a list for every node and costs seconds on a long kernel; here it calls back once
 for each node, and only the few kinds that a rule reads are kept.
@@ -46,7 +46,7 @@ class Function:
     ----------
     cursor : clang.cindex.Cursor
     calls : list
-        Those of functions whose names are the author's too.
+        Calls of functions with a name that the author declares.
     barriers : list
         The calls of ``threadgroup_barrier``.
     variables : list
@@ -106,7 +106,7 @@ class _Walker:
 
         self.parsed = parsed
         self.unit = parsed.unit
-        # Names are looked at only where the texts have such a word: it takes time.
+        # Names are looked at only where the text has such a word: it takes time.
         self.names = _NAMES if any(c.simd for c in (parsed.cell, *parsed.headers.values())) else frozenset()
         self.lib = cindex.conf.lib
         self.pointer = cindex.TypeKind.POINTER.value
@@ -186,7 +186,7 @@ class _Walker:
 
 
 def space(kind: Any) -> str:
-    """Name the address space of a type's values; an empty string when it has none."""
+    """Return the address space of a type's values; an empty string if it has none."""
     while kind.kind.name in {"CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"}:
         kind = kind.element_type
     # libclang dies of an address space asked of an invalid type.
@@ -194,7 +194,7 @@ def space(kind: Any) -> str:
 
 
 def marks(cursor: Any) -> dict[str, Any]:
-    """Give a declaration's attributes: those of MSL, and its words thread, constant and kernel."""
+    """Return a declaration's attributes: MSL's, and the words thread, constant and kernel."""
     return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
 
 
