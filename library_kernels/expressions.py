@@ -9,8 +9,8 @@ from typing import Any, Literal
 from .. import engine as engines
 from ..arrays.types import as_dtype
 from ..errors import ArgumentError, CompileError, Diagnostic
-from ..msl.reference import KEYWORDS, lookup
-from ..msl.tokens import Token, tokenize
+from ..msl.language.reference import KEYWORDS, lookup
+from ..msl.text.tokens import Token, tokenize
 from .elementwise import Elementwise
 from .formula import LOOPS, RESERVED, Formula
 

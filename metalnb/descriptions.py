@@ -7,7 +7,7 @@ from html import escape
 
 from .display import framed
 from .highlight import highlight
-from .msl.describe import Description
+from .msl.editor.name_description import Description
 
 __all__ = ["bundle"]
 

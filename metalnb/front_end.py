@@ -11,11 +11,11 @@ from typing import Any
 from . import cache
 from .errors import ArgumentError
 from .layouts import check_constant
-from .msl.cell import Cell, Instantiation
+from .msl.libclang.precompiled import parser_version
 from .msl.lower import Unit
-from .msl.prelude import parser_version
-from .msl.scan import instantiations, scan
+from .msl.rewrite.scan import instantiations, scan
 from .msl.signature import Constant, Reflection
+from .msl.text.scanned_cell import Cell, Instantiation
 from .recipe import Recipe
 
 __all__ = ["read"]
@@ -68,7 +68,7 @@ def _reflection(recipe: Recipe, cell: Cell, headers: dict[str, Cell]) -> Reflect
             return Reflection.from_json(json.loads(kept))
         except (ValueError, KeyError, TypeError):
             pass  # damaged: made again
-    from .msl.reflect import reflect
+    from .msl.analysis.reflect import reflect
 
     found = reflect(cell, headers, _made(cell, headers))
     cache.store().put(key, "signatures", json.dumps(found.to_json()).encode())

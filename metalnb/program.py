@@ -18,7 +18,7 @@ from .errors import ArgumentError
 from .front_end import read
 from .kernel import Kernel
 from .layouts import struct_dtype
-from .msl.cautions import warn
+from .msl.libclang.author_warnings import warn
 from .msl.lower import Unit
 from .msl.signature import Reflection
 from .recipe import Recipe, decoded, header_name, text

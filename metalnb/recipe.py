@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .errors import ArgumentError, CompileError, Diagnostic
-from .msl.cell import MAIN
-from .msl.includes import is_header
+from .msl.text.includes import is_header
+from .msl.text.scanned_cell import MAIN
 
 __all__ = ["Recipe", "decoded", "header_name", "text"]
 

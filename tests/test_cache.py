@@ -15,7 +15,7 @@ import metalnb as mnb
 from metalnb import cache, front_end
 from metalnb import program as programs
 from metalnb.engine import clang
-from metalnb.msl import prelude
+from metalnb.msl.libclang import precompiled as prelude
 
 KINDS = ("signatures", "spirv", "device")
 
@@ -61,7 +61,7 @@ def test_what_is_kept_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("a compiler was started")
 
-    from metalnb.msl import reflect
+    from metalnb.msl.analysis import reflect
 
     monkeypatch.setattr(subprocess, "run", refuse)
     monkeypatch.setattr(reflect, "parse", refuse)

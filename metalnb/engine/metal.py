@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault, LaunchError
-from metalnb.msl.assembly import MetalText
+from metalnb.msl.language.versions import newer, words
 from metalnb.msl.lower import Unit
 from metalnb.msl.lower_metal import as_written, metal
-from metalnb.msl.versions import newer, words
+from metalnb.msl.metal_assembly import MetalText
 
 from .base import Caps, Grid
 from .mirrors import Mirrors, Result

@@ -21,15 +21,15 @@ from collections.abc import Mapping
 
 from metalnb.errors import CompileError, Diagnostic
 
-from .assembly import Assembly, MetalText
-from .cell import Cell
-from .edits import Edit, EditedText
-from .instantiations import explicit_instantiations, template_id, written
-from .kernel_head import KernelHead, ParameterText, kernel_heads, without
 from .lower import Unit, literal
+from .metal_assembly import Assembly, MetalText
 from .signature import Input, Param
-from .tokens import tokenize
-from .tree import Outline, Tree, outline
+from .text.bracket_tree import Outline, Tree, outline
+from .text.edits import Edit, EditedText
+from .text.instantiations import explicit_instantiations, template_id, written
+from .text.kernel_head import KernelHead, ParameterText, kernel_heads, without
+from .text.scanned_cell import Cell
+from .text.tokens import tokenize
 
 __all__ = ["as_written", "metal"]
 

@@ -8,8 +8,8 @@ the SIMD-group that runs first holds the last threads.
 from __future__ import annotations
 
 from metalnb.kernel import Kernel
-from metalnb.msl.edits import EditedText
-from metalnb.msl.kernel_head import kernel_head
+from metalnb.msl.text.edits import EditedText
+from metalnb.msl.text.kernel_head import kernel_head
 from metalnb.validation import twin_of
 
 __all__ = ["turned"]

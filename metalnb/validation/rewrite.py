@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from metalnb.msl.edits import Edit, EditedText
-from metalnb.msl.kernel_head import KernelHead, kernel_head
 from metalnb.msl.signature import Signature
-from metalnb.msl.tree import Tree
+from metalnb.msl.text.bracket_tree import Tree
+from metalnb.msl.text.edits import Edit, EditedText
+from metalnb.msl.text.kernel_head import KernelHead, kernel_head
 
 __all__ = ["ATOMICS", "HEADER", "LEDGER", "MEMORY", "NAME", "OUTPUT", "SIZES", "rewritten"]
 

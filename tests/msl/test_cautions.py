@@ -16,7 +16,7 @@ from msl.cells import place, program
 import metalnb as mnb
 from metalnb import program as programs
 from metalnb.errors import Diagnostic
-from metalnb.msl.cautions import cautions
+from metalnb.msl.libclang.author_warnings import cautions
 
 # Name, text, message, hint. The message's place is marked.
 WARNED = (

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from metalnb.msl.edits import Edit, EditedText
-from metalnb.msl.passes import PASSES, Pass
-from metalnb.msl.scan import scan
-from metalnb.msl.tree import outline
+from metalnb.msl.rewrite.passes import PASSES, Pass
+from metalnb.msl.rewrite.scan import scan
+from metalnb.msl.text.bracket_tree import outline
+from metalnb.msl.text.edits import Edit, EditedText
 
 
 @pytest.mark.parametrize("made", PASSES, ids=[p.edits.__name__ for p in PASSES])

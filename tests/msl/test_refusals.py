@@ -1,7 +1,7 @@
 """What Apple's compiler refuses is refused here, at the right place and with a cure; what only looks like it is not.
 
 A line that begins with a brace is the body of a kernel, and gets its head; ``§`` marks the place that a message must
-name. Both tables stand for the rules in ``metalnb/msl/rules`` and ``metalnb/msl/hints.py``.
+name. Both tables stand for the rules in ``metalnb/msl/analysis/rules`` and ``metalnb/msl/libclang/hints.py``.
 """
 
 import pytest
