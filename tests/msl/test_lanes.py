@@ -49,6 +49,8 @@ def test_the_authors_own_names_say_nothing(text: str) -> None:
     "simdgroup_float8x8 m; simdgroup_load(m, y, 8); simdgroup_store(m, y, 8);",
     "metal::simd_vote all(simd_active_threads_mask()); y[i] = bool(all.all());",
     "y[i] = TOTAL(y[i]);",
+    "y[i] = __metal_simd_xor(y[i]);",
+    "y[i] = __metal_get_thread_index_in_simdgroup(ushort());",
 ])  # fmt: skip
 def test_metals_names_say_so_in_macros_too(text: str) -> None:
     kernel = f"kernel void k(device float* y, uint i [[thread_position_in_grid]]) {{ {text} }}\n"

@@ -7,4 +7,5 @@ __all__ = ["names_simdgroups"]
 
 def names_simdgroups(word: str) -> bool:
     """Tell whether a word, if it is MSL's own, has to do with them."""
-    return word.removeprefix("__metal_").startswith(("simd", "quad")) or "_simdgroup" in word or "_quadgroup" in word
+    own = word.removeprefix("$").removeprefix("__metal_")  # of metalnb's headers, and of Apple's
+    return own.startswith(("simd", "quad")) or "_simdgroup" in own or "_quadgroup" in own
