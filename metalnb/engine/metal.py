@@ -31,7 +31,7 @@ from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFa
 from metalnb.msl.language.versions import newer, words
 from metalnb.msl.lower import Unit
 from metalnb.msl.lower_metal import as_written, metal
-from metalnb.msl.metal_assembly import MetalText
+from metalnb.msl.metal_assembly import AssembledSource
 
 from .base import Caps, Grid
 from .mirrors import Mirrors, Result
@@ -207,7 +207,7 @@ class MetalEngine:
         buffers, results = self._mirrors.bind(name, given)
         runs: list[tuple[Any, Any, int]] = []
         if as_written(unit, threadgroup, grid):
-            text = MetalText(unit.cell.edited.original, ())
+            text = AssembledSource(unit.cell.edited.original, ())
             function = self._function(binary, ("as written",), lambda: text)
             runs.append((self._run(name, function, grid[0], buffers, threadgroup[0]), None, threadgroup[0]))
         else:
@@ -230,7 +230,7 @@ class MetalEngine:
                 binary.functions[key] = self._compile(binary.unit, text())
             return binary.functions[key]
 
-    def _compile(self, unit: Unit, text: MetalText) -> Any:
+    def _compile(self, unit: Unit, text: AssembledSource) -> Any:
         try:
             return self._device.kernel(text.text).function(unit.signature.name)
         except self._mc.error as error:

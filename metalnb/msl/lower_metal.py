@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from metalnb.errors import CompileError, Diagnostic
 
 from .lower import Unit, literal
-from .metal_assembly import Assembly, MetalText
+from .metal_assembly import AssembledSource, Assembly
 from .signature import Input, Param
 from .text.bracket_tree import Outline, Tree, outline
 from .text.edits import Edit, EditedText
@@ -103,7 +103,7 @@ def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, in
     )
 
 
-def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> MetalText:
+def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> AssembledSource:
     """Return the text for metalcompute.
 
     Parameters

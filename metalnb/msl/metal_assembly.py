@@ -12,11 +12,11 @@ from .libclang.hints import hint_for
 from .text.bracket_tree import outline
 from .text.scanned_cell import Cell
 
-__all__ = ["Assembly", "MetalText"]
+__all__ = ["AssembledSource", "Assembly"]
 
 
 @dataclass(frozen=True)
-class MetalText:
+class AssembledSource:
     """A text for metalcompute.
 
     Attributes
@@ -87,6 +87,6 @@ class Assembly:
                 self.lines.append(line)
                 self.origins.append((cell, number))
 
-    def done(self) -> MetalText:
+    def done(self) -> AssembledSource:
         """Return the text."""
-        return MetalText("\n".join(self.lines), tuple(self.origins))
+        return AssembledSource("\n".join(self.lines), tuple(self.origins))

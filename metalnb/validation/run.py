@@ -12,8 +12,8 @@ from metalnb.kernel import Dispatch, Kernel
 
 from .ledger import Ledger
 from .record import Buffer, Validation
-from .rewrite import ATOMICS, HEADER, LEDGER, MEMORY, NAME, OUTPUT, SIZES, rewritten
 from .twin import twin_of
+from .watched_source import ATOMICS, HEADER, LEDGER, MEMORY, NAME, OUTPUT, SIZES, rewritten
 
 __all__ = ["validate", "watch"]
 

@@ -15,7 +15,7 @@ from ...language.attributes import ATTRIBUTES, INPUTS
 from ...libclang.parse import Parsed
 from ...signature import Signature
 from ...text.scanned_cell import Cell
-from . import barriers, calls, conversions, entry_points, restrictions, shifts, spaces
+from . import barriers, call_graph, conversions, entry_points, restrictions, shifts, spaces
 from .entry_points import constant_type, input_type, misplaced, no_space, thread_limit, unbound, uninstantiated
 from .syntax_walk import CellSyntax
 
@@ -82,7 +82,7 @@ def check(parsed: Parsed, found: list[Signature], seen: CellSyntax) -> Iterator[
     placed = list(spaces.check(parsed, seen))
     yield from placed
     yield from entry_points.check(parsed, seen)
-    yield from calls.check(parsed, seen)
+    yield from call_graph.check(parsed, seen)
     # A pointer without an address space is taken for a thread pointer: errors that follow from that are noise.
     lines = {(d.file, d.line) for d in placed}
     yield from (d for d in conversions.check(parsed, seen) if (d.file, d.line) not in lines)
