@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from metalnb.msl.attributes import ATTRIBUTES
-from metalnb.msl.reference import entries
+from metalnb.msl.language.attributes import ATTRIBUTES
+from metalnb.msl.language.reference import entries
 
 WORDS = Path(__file__).resolve().parent / "src" / "words.json"
 _SECTIONS = {"4", "5.1"}  # address spaces, words for functions

@@ -14,8 +14,8 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from ..engine import REGISTRY
-from ..msl.complete import complete
-from ..msl.scan import MAIN
+from ..msl.editor.complete import complete
+from ..msl.text.scanned_cell import MAIN
 from .cell import CellMagics
 from .line import COMMANDS
 from .options import unquoted

@@ -8,7 +8,7 @@ from typing import Any
 from IPython.core import page
 
 from ..display.descriptions import bundle
-from ..msl.describe import describe, describe_name
+from ..msl.editor.name_description import describe, describe_name
 from .completer import metal_text
 from .session import Session
 

@@ -17,9 +17,18 @@ kernel void k(device float* x, constant uint& n, uint i [[thread_position_in_gri
 SYNC = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 
 
-@pytest.mark.parametrize("line", ["if (i >= n) return;", "if (l > 7 || i >= n) { x[i] = 0; return; }"])
+@pytest.mark.parametrize("line", [
+    "if (i >= n) return;",
+    "if (l > 7 || i >= n) { x[i] = 0; return; }",
+    "uint row = i; if (row >= n) return;",
+    "uint row; row = i + 1; if (row >= n) return;",
+    "uint2 at = uint2(i, 0); if (at.x >= n) return;",
+    "bool last = false; if (i >= n) last = true; if (last) return;",
+    "if (i < n) x[i] = 1; else return;",
+])  # fmt: skip
 def test_a_return_before_a_barrier_is_warned_of(line: str) -> None:
-    with pytest.warns(mnb.MetalnbWarning, match="k: threads that return on line 6 never reach the threadgroup_barrier"):
+    match = r"cell:6:\d+: warning: k: threads that return here never reach the threadgroup_barrier on line 7"
+    with pytest.warns(mnb.MetalnbWarning, match=match):
         mnb.compile(f"{HEAD}    {line}\n    s[l] = x[i]; {SYNC} x[i] = s[0];\n}}")
 
 
@@ -29,7 +38,7 @@ def test_a_return_before_a_barrier_is_warned_of(line: str) -> None:
     f"if (i < n) {{ for (uint r = 0; r < 4; ++r) {{\n {SYNC} }} }}",
 ])  # fmt: skip
 def test_a_barrier_in_a_branch_is_warned_of(body: str) -> None:
-    with pytest.warns(mnb.MetalnbWarning, match="k: the threadgroup_barrier on line 7 is in a branch"):
+    with pytest.warns(mnb.MetalnbWarning, match=r"cell:7:\d+: warning: k: this threadgroup_barrier is in a branch"):
         mnb.compile(f"{HEAD}    {body}\n}}")
 
 
@@ -40,8 +49,19 @@ def test_a_barrier_in_a_branch_is_warned_of(body: str) -> None:
     "if (i >= n) return; x[i] = 1;",
     f"if (l == 0) {{ s[0] = 1; }} {SYNC} x[i] = s[0];",
     f"if (g < n) {{ {SYNC} }} x[i] = 1;",
+    f"auto f = [=](uint v) {{ if (v >= n || i > 2) return 1; return 2; }}; s[l] = f(i); {SYNC} x[i] = s[0];",
+    f"uint row = i; row = g; if (g >= n) return; s[l] = row; {SYNC} x[i] = s[0];",
+    f"s[l] = x[i]; {SYNC} float first = s[0]; if (first > 2) return; {SYNC} x[i] = first;",
 ])  # fmt: skip
 def test_what_all_threads_do_alike_is_not(body: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mnb.compile(f"{HEAD}    {body}\n}}")
+
+
+def test_a_template_s_kernel_is_warned_of_once() -> None:
+    cell = HEAD.replace("kernel void k(device float* x", "template <class T> kernel void k(device T* x")
+    made = "".join(f'template [[host_name("{t}s")]] [[kernel]] decltype(k<{t}>) k<{t}>;\n' for t in ("float", "int"))
+    with pytest.warns(mnb.MetalnbWarning, match="never reach") as caught:
+        mnb.compile(f"{cell}    if (i >= n) return;\n    s[l] = x[i]; {SYNC} x[i] = s[0];\n}}\n{made}")
+    assert len(caught) == 1

@@ -1,5 +1,6 @@
 """What is kept on disk is found again, never trusted when damaged, never stale, and never needed."""
 
+import importlib.metadata
 import os
 import stat
 import subprocess
@@ -13,8 +14,9 @@ import pytest
 import metalnb as mnb
 from metalnb import cache
 from metalnb.engine import clang
-from metalnb.msl import prelude
+from metalnb.msl.libclang import precompiled as prelude
 from metalnb.program import compiled as programs
+from metalnb.program import front_end
 
 KINDS = ("signatures", "spirv", "device")
 
@@ -60,11 +62,25 @@ def test_what_is_kept_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("a compiler was started")
 
-    from metalnb.msl import reflect
+    from metalnb.msl.analysis import reflect
 
     monkeypatch.setattr(subprocess, "run", refuse)
     monkeypatch.setattr(reflect, "parse", refuse)
     assert run(cell(7, tmp_path)) == [7, 7]
+
+
+def test_another_libclang_reads_a_cell_anew(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(cell(7, tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr(importlib.metadata, "version", lambda _name: "17.0")
+        for kept in (prelude.parser_version, front_end._front_end):
+            kept.cache_clear()
+        try:
+            assert run(cell(7, tmp_path)) == [7, 7]
+        finally:
+            for kept in (prelude.parser_version, front_end._front_end):
+                kept.cache_clear()
+    assert len(entries(folder, "signatures")) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -28,6 +28,22 @@ class Wrong(NamedTuple):
 
 WRONG = {
     "missing semicolon": Wrong(STD + K + "{\n    y[i] = 1¦\n}", "expected ';' after expression", "add the missing ';'"),
+    "vectors of two address spaces chosen between": Wrong(
+        STD + K + "{ threadgroup float4 t[2]; y[i] = ¦i < 3 ? t[0] : t[1]; }",
+        "assigning to 'float' from incompatible type 'float4'",
+    ),
+    "such a choice in a choice": Wrong(
+        STD + K + "{ float2 v; int ¦w = i < 3 ? i < 2 ? v : v + 1 : v; }",
+        "no viable conversion from 'float2' to 'int'",
+    ),
+    "a choice with nothing": Wrong(
+        "void f() { }\n" + K + "{ y[i] = i < 3 ?¦ f() : 2; }", "an operand of ?: has no value: it is of type 'void'",
+        "write if and else",
+    ),
+    "a choice with a list": Wrong(
+        STD + K + "{ float2 v; v = i < 3 ?¦ {1, 2} : v; }", "an initializer list cannot be an operand of ?:",
+        "name its type, as in float2{1, 2}",
+    ),
     "undeclared name": Wrong(STD + K + "{\n    y[i] = ¦scale * 2;\n}", "use of undeclared identifier 'scale'"),
     "misspelt name": Wrong(
         STD + "constant float scale = 2;\n" + K + "{ y[i] = ¦scal * 2; }",
@@ -80,7 +96,7 @@ WRONG = {
     "no include for metal::": Wrong(
         K + "{ y[i] = metal::¦max(y[i], 2.0f); }",
         "no member named 'max' in namespace 'metal'",
-        "begin the cell with: #include <metal_stdlib>",
+        "start the cell with: #include <metal_stdlib>",
     ),
     "the words of CUDA": Wrong(
         STD + "kernel void k(device float* y) { y[¦threadIdx.x] = 1; }",
@@ -248,6 +264,15 @@ def test_the_place_the_words_and_the_cure(name: str) -> None:
     caret = str(error).split("\n")[2]
     assert caret.index("^") - caret.index("|") - 2 == column - 1
     assert caret.replace("|", " ").replace("^", " ").isspace()
+
+
+def test_an_instantiation_that_fails_is_told_where_it_stands_alone() -> None:
+    """What is asked of libclang behind the cell's own text repeats the author's errors there."""
+    made = 'template [[host_name("k_int")]] [[kernel]] decltype(k<int, 3>) k<int, 3>;'
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(f"template <class T> kernel void k(device T* x) {{ }}\n{made}")
+    columns = {made.index("k<int") + 1, made.rindex("k<int") + 1}
+    assert {(d.line, d.column) for d in caught.value.diagnostics} == {(2, c) for c in columns}
 
 
 @pytest.fixture(scope="module")

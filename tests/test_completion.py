@@ -9,13 +9,13 @@ from IPython.core.interactiveshell import InteractiveShell
 from msl.specification import CHAPTERS
 from traitlets.config import Config
 
-from metalnb.msl import complete as module
-from metalnb.msl.attributes import ATTRIBUTES
-from metalnb.msl.complete import Completion, complete
-from metalnb.msl.draft import read_draft
-from metalnb.msl.edits import Edit, EditedText
-from metalnb.msl.members import methods
-from metalnb.msl.reference import KEYWORDS, entries, lookup
+from metalnb.msl.editor import complete as module
+from metalnb.msl.editor.class_members import methods
+from metalnb.msl.editor.complete import Completion, complete
+from metalnb.msl.editor.draft import read_draft
+from metalnb.msl.language.attributes import ATTRIBUTES
+from metalnb.msl.language.reference import KEYWORDS, entries, lookup
+from metalnb.msl.text.edits import Edit, EditedText
 
 CELL = """\
 #include <metal_stdlib>

@@ -2,10 +2,14 @@
 
 import re
 import sys
+import tomllib
 from html.parser import HTMLParser
+from importlib.metadata import EntryPoint
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from pygments.token import Token
 
 import metalnb as mnb
 from metalnb.display import Card, Listing, Source, Table, cards_html, cards_text, nbytes
@@ -217,8 +221,21 @@ def test_highlighting_changes_no_character(text: str) -> None:
     assert "".join(parse(f"<pre>{highlight(text)}</pre>").itertext()) == text
 
 
+def test_the_lexer_is_a_plugin_that_pygments_takes_for_metal_files() -> None:
+    root = Path(__file__).resolve().parent.parent
+    declared = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]["pygments.lexers"]
+    lexer = EntryPoint("metal", declared["metal"], "pygments.lexers").load()
+    assert lexer.aliases == ["metal"]
+    assert lexer.filenames == ["*.metal"]
+    assert lexer.analyse_text(CELL) == 0.5
+    assert lexer.analyse_text("#include <vector>") == 0
+    assert (Token.Keyword, "kernel") in lexer().get_tokens("kernel void k() {} // device\n")
+    assert (Token.Comment.Single, "// device\n") in lexer().get_tokens("kernel void k() {} // device\n")
+
+
 def test_without_pygments_the_text_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pygments.lexers.c_cpp", None)
+    monkeypatch.delitem(sys.modules, "metalnb.metal_lexer", raising=False)
     assert highlight("a < b") == "a &lt; b"
 
 

@@ -18,7 +18,7 @@ from metalnb import engine as engines
 from metalnb.engine.base import Clocked, Engine, Grid, Observation
 from metalnb.engine.metal import open_engine
 from metalnb.engine.observation import observe
-from metalnb.msl.scan import scan
+from metalnb.msl.rewrite.scan import scan
 
 CELL = """
 #include <metal_stdlib>

@@ -12,9 +12,9 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
 from metalnb.engine.metal import MetalEngine, open_engine
-from metalnb.msl.assembly import Assembly
-from metalnb.msl.scan import scan
-from metalnb.msl.versions import newer
+from metalnb.msl.language.versions import newer
+from metalnb.msl.metal_assembly import Assembly
+from metalnb.msl.rewrite.scan import scan
 from metalnb.program import Program
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"

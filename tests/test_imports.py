@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A package's name stands for all its modules; a new module must be given its place here.
 LAYERS = (
-    ("errors", "tracebacks", "dtypes", "cache", "library_includes"),
+    ("errors", "tracebacks", "dtypes", "cache", "library_includes", "metal_lexer"),
     ("msl",),
     # Functions of the records below; what those above add to it are records too.
     ("rendering", "display"),

@@ -10,9 +10,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from metalnb.display.descriptions import bundle
-from metalnb.msl import describe as module
-from metalnb.msl.describe import Description, describe, describe_name
-from metalnb.msl.reference import entries
+from metalnb.msl.editor import name_description as module
+from metalnb.msl.editor.name_description import Description, describe, describe_name
+from metalnb.msl.language.reference import entries
 
 CELL = """\
 #include <metal_stdlib>

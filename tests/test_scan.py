@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import metalnb as mnb
-from metalnb.msl.edits import Edit, EditedText
-from metalnb.msl.scan import scan
-from metalnb.msl.tokens import close, tokenize
+from metalnb.msl.rewrite.scan import scan
+from metalnb.msl.text.bracket_tree import Tree
+from metalnb.msl.text.edits import Edit, EditedText
+from metalnb.msl.text.tokens import tokenize
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 HERE = "uint i [[thread_position_in_grid]]"
@@ -91,7 +92,7 @@ def test_what_only_looks_like_a_directive_is_none(text: str) -> None:
     ],
 )
 def test_closing_bracket(text: str, at: int, end: int) -> None:
-    assert close(tokenize(text).program, at) == end
+    assert Tree(tokenize(text).program).close(at) == end
 
 
 # Edits ----------------------------------------------------------------------------------------------------------------
@@ -500,8 +501,8 @@ kernel void k(device int* y) {{
 
 def test_the_last_fence_stands_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were an include ever missed by the scan, nothing of the file must show."""
-    from metalnb.msl import scan as module
-    from metalnb.msl.includes import Includes
+    from metalnb.msl.rewrite import scan as module
+    from metalnb.msl.text.includes import Includes
 
     file = f"{tmp_path}/secret.h"
     Path(file).write_text(f"#error {CANARY}\n", encoding="utf-8")

@@ -344,3 +344,20 @@ def test_the_card_says_what_the_text_says(program: mnb.Program) -> None:
 def test_the_example_of_the_documentation() -> None:
     found = doctest.DocTestFinder().find(run.validate, globs={})
     assert [doctest.DocTestRunner().run(test).failed for test in found] == [0]
+
+
+@pytest.mark.parametrize("comment", ["// void steps(x", "/* void steps(float x) { */", "// (", "/* ) { */"])
+def test_what_a_comment_says_is_no_kernel(comment: str) -> None:
+    steps = mnb.compile(f"""{comment}
+kernel void steps(device const float* x, {comment}
+                  device unsigned int* out, uint i [[thread_position_in_grid]]) {{ {comment}
+    out[i] = x[i + 1] - x[i];
+}}""").steps
+    seen = mnb.validate(steps, np.zeros(9, np.float32))
+    assert [(e.thread, e.index) for e in seen.beyond] == [(8, 9)]
+
+
+def test_the_twin_computes_with_the_kernel_s_own_math() -> None:
+    made = run._twin(mnb.compile(CELL, math="precise").steps, ["x", "out"])
+    assert made is not None
+    assert made[0].program.math == "precise"

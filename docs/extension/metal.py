@@ -1,4 +1,4 @@
-"""Metal in colours: lexers for MSL, for a ``%%metal`` cell and for the errors that end one."""
+"""Metal in colours: lexers for a ``%%metal`` cell and for the errors that end one."""
 
 from __future__ import annotations
 
@@ -8,29 +8,10 @@ from typing import Any, ClassVar
 
 from docutils import nodes
 from pygments.lexer import RegexLexer
-from pygments.lexers.c_cpp import CppLexer
-from pygments.token import Comment, Generic, Keyword, Name, Text
+from pygments.token import Comment, Generic, Text
 from sphinx.application import Sphinx
 
-from metalnb.display.highlight import _TYPE, _WORDS
-from metalnb.dtypes import layout_of
-
-
-class MetalLexer(CppLexer):
-    """C++, and what Metal adds to it: address spaces and types."""
-
-    name = "Metal"
-    aliases: ClassVar[list[str]] = ["metal"]
-
-    def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
-        """Give the tokens, each with its place."""
-        for index, kind, word in super().get_tokens_unprocessed(text, stack):
-            if word in _WORDS:
-                yield index, Keyword, word
-            elif (kind in Name or kind in Keyword) and (layout_of(word) or _TYPE.match(word)):
-                yield index, Keyword.Type, word
-            else:
-                yield index, kind, word
+from metalnb.metal_lexer import MetalLexer
 
 
 class MetalCellLexer(MetalLexer):
@@ -40,7 +21,7 @@ class MetalCellLexer(MetalLexer):
     aliases: ClassVar[list[str]] = ["metal-cell"]
 
     def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
-        """Give the tokens, each with its place."""
+        """Yield the tokens, each with its place."""
         magic = re.match(r"\s*%%metal[^\n]*", text)
         begin = magic.end() if magic else 0
         yield 0, Comment.Preproc, text[:begin]

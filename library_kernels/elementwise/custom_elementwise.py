@@ -9,8 +9,8 @@ from typing import Any, Literal
 from ... import engine as engines
 from ...arrays.promotion import as_dtype
 from ...errors import ArgumentError, CompileError, Diagnostic
-from ...msl.reference import KEYWORDS, lookup
-from ...msl.tokens import Token, tokenize
+from ...msl.language.reference import KEYWORDS, lookup
+from ...msl.text.tokens import Token, tokenize
 from .elementwise_op import Elementwise
 from .elementwise_text import LOOPS, RESERVED, Formula
 

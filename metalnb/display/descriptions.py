@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from metalnb.msl.describe import Description
+from metalnb.msl.editor.name_description import Description
 
 from .frame import framed
 from .highlight import highlight

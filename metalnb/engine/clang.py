@@ -16,10 +16,12 @@ from pathlib import Path
 
 from metalnb import cache
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
-from metalnb.msl.hints import hint_for, reword
+from metalnb.msl.libclang.deep_stack import time_limit
+from metalnb.msl.libclang.flags import TARGET
+from metalnb.msl.libclang.hints import hint_for, reword
 from metalnb.msl.lower import Unit
-from metalnb.msl.parse import TARGET, time_limit
-from metalnb.msl.scan import INCLUDE, MAIN, Cell
+from metalnb.msl.text.includes import INCLUDE
+from metalnb.msl.text.scanned_cell import MAIN, Cell
 
 __all__ = ["clang", "expand", "spirv", "version"]
 

@@ -9,12 +9,13 @@ from typing import Any
 from metalnb.engine import named
 from metalnb.engine.base import Ticket
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
+from metalnb.msl.analysis.reflect import reflect
+from metalnb.msl.analysis.rules import no_kernel
+from metalnb.msl.language.versions import newer, words
 from metalnb.msl.lower import Unit
-from metalnb.msl.reflect import reflect
-from metalnb.msl.rules import no_kernel
-from metalnb.msl.scan import Cell, instantiations, scan
+from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Param, Reflection
-from metalnb.msl.versions import newer, words
+from metalnb.msl.text.scanned_cell import Cell
 
 from .codes import Code, error, failed
 from .memory import Buffer

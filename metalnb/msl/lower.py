@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .scan import MAIN, Cell
 from .signature import Constant, Input, Param, Signature
+from .text.scanned_cell import MAIN, Cell
 
 __all__ = ["ENTRY", "Unit", "literal", "opencl"]
 

@@ -6,8 +6,8 @@ are made again as variables of their own types and names:
 
 =============================================  ===============================================================
 buffers                                        the same, at ``[[buffer(0)]]``, ``[[buffer(1)]]``, …
-``thread_position_in_grid`` and its kin        variables, computed from the place in the row and a launch record
-``thread_index_in_simdgroup`` and its kin      the same: a row's SIMD-groups are cut as those of its threadgroup
+``thread_position_in_grid`` and the like       variables, computed from the place in the row and a launch record
+``thread_index_in_simdgroup`` and the like     the same: a row's SIMD-groups are cut as those of its threadgroup
 ``threadgroup T* p [[threadgroup(n)]]``        a variable in the body; its size is known at the launch
 function constants                             constants with their values
 ``max_total_threads_per_threadgroup``          the threads of a group, which metalcompute dispatches
@@ -21,17 +21,19 @@ from collections.abc import Mapping
 
 from metalnb.errors import CompileError, Diagnostic
 
-from .assembly import Assembly, MetalText
-from .edits import Edit, EditedText
-from .kernels import Definition, Segment, attribute_lists, definitions, instantiated
 from .lower import Unit, literal
-from .scan import Cell
+from .metal_assembly import AssembledSource, Assembly
 from .signature import Input, Param
-from .tokens import Stream, Token, close, tokenize
+from .text.bracket_tree import Outline, Tree, outline
+from .text.edits import Edit, EditedText
+from .text.instantiations import explicit_instantiations, template_id, written
+from .text.kernel_head import KernelHead, ParameterText, kernel_heads, without
+from .text.scanned_cell import Cell
+from .text.tokens import tokenize
 
 __all__ = ["as_written", "metal"]
 
-# Names that begin with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with
+# Names that start with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with
 # _, for a macro of the author's may well be named `size`. It is plain C++: it stands before `#include <metal_stdlib>`.
 _PRELUDE = """\
 struct alignas(16) metalnb_block { unsigned words[4]; };
@@ -55,7 +57,7 @@ _EXTRA = (
     "device metalnb_launch& metalnb_l [[buffer({index})]], unsigned metalnb_g [[threadgroup_position_in_grid]], "
     "unsigned metalnb_i [[thread_index_in_threadgroup]], unsigned metalnb_n [[threads_per_threadgroup]]"
 )
-# The first thread tells how large the threadgroups really are. Then the threads that only fill up the last SIMD-group
+# The first thread records how large the threadgroups really are. Then the threads that only fill up the last SIMD-group
 # leave, before any barrier; see `engine.metal` for why a barrier behind this is right.
 _START = (
     " if (metalnb_g == 0 && metalnb_i == 0) metalnb_l.seen_ = metalnb_n; "
@@ -82,7 +84,7 @@ _INPUT = {
 
 
 def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, int]) -> bool:
-    """Tell whether metalcompute dispatches the kernel as the author wrote it, and exactly.
+    """Tell whether metalcompute can dispatch the kernel exactly, as the author wrote it.
 
     Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
     divides the grid. A kernel without the attribute is never dispatched so: how large its threadgroups become is known
@@ -101,8 +103,8 @@ def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, in
     )
 
 
-def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> MetalText:
-    """Write the text.
+def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> AssembledSource:
+    """Return the text for metalcompute.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> MetalText:
     Raises
     ------
     CompileError
-        When the kernel's definition is not to be found in the text.
+        When the kernel's definition is not found in the text.
     """
     writer = _Writer(unit, threads, memory)
     edited = {name: writer.edit(cell) for name, cell in unit.headers.items()}
@@ -136,7 +138,7 @@ def _not_found(unit: Unit) -> Diagnostic:
 
 
 class _Writer:
-    """Edits the author's texts for one kernel and one size of threadgroup."""
+    """Edits the author's cells for one kernel and one size of threadgroup."""
 
     def __init__(self, unit: Unit, threads: int, memory: Mapping[str, int]) -> None:
         self.unit = unit
@@ -154,36 +156,35 @@ class _Writer:
 
     def edit(self, cell: Cell) -> Cell:
         """Edit one text."""
-        text = cell.edited.original
-        stream = tokenize(text)
-        edits = [*_semicolons(stream), *self._stream(stream.program, text, macro=False)]
-        for tokens in stream.macros:
-            edits += [_continued(e, text) for e in self._stream(tokens, text, macro=True)]
-        return dataclasses.replace(cell, edited=EditedText(text, _apart(edits)))
+        text = outline(cell.edited.original)
+        edits = [*_semicolons(text), *self._tree(text.program, text)]
+        for tree in text.macros:
+            edits += [_continued(e, text.source) for e in self._tree(tree, text)]
+        return dataclasses.replace(cell, edited=EditedText(text.source, _apart(edits)))
 
-    def _stream(self, tokens: list[Token], text: str, *, macro: bool) -> list[Edit]:
+    def _tree(self, tree: Tree, text: Outline) -> list[Edit]:
         """Edit the program, or the body of a macro."""
         edits: list[Edit] = []
         kept: list[tuple[int, int]] = []
-        for found in definitions(tokens, self.unit.signature, macro=macro):
+        for head in kernel_heads(tree, self.unit.signature):
             self.rewritten = True
-            edits += self._definition(text, found)
-            kept.append((found.start, found.end))
-        edits += self._instantiations(tokens, text)
-        edits += self._function_constants(tokens, kept, macro=macro)
+            edits += self._definition(text.source, head)
+            kept.append((head.start, head.end))
+        edits += self._instantiations(tree, text)
+        edits += self._function_constants(tree, kept)
         return edits
 
-    def _definition(self, text: str, found: Definition) -> list[Edit]:
+    def _definition(self, text: str, head: KernelHead) -> list[Edit]:
         """Rewrite a kernel's attribute, its parameter list and the start of its body."""
-        edits = [Edit(a, b, "") for a, b in found.limits]
-        edits += [Edit(at, at + 1, "") for at in found.commas]
-        edits.append(Edit(found.start, found.start, f"[[max_total_threads_per_threadgroup({self.threads})]] "))
+        edits = [Edit(a, b, "") for a, b in head.limits]
+        edits += [Edit(at, at + 1, "") for at in head.commas]
+        edits.append(Edit(head.start, head.start, f"[[max_total_threads_per_threadgroup({self.threads})]] "))
         signature = self.unit.signature
         roles: dict[int, Param | Input] = {i.position: i for i in signature.inputs}
         roles |= {p.position: p for p in signature.params}
         buffers = [p.position for p in signature.buffers]
         made, count = [], 0
-        for position, segment in enumerate(found.segments):
+        for position, segment in enumerate(head.parameters):
             role = roles[position]
             if position not in buffers and not (isinstance(role, Input) and role.attribute not in _INPUT):
                 edits.append(Edit(segment.start, segment.end, ""))
@@ -196,11 +197,11 @@ class _Writer:
                 edits += [Edit(a, b, "") for a, b in segment.lists]
                 end = segment.name(role.name).end  # in `device T (*x)[4]`: behind the bracket it is the type's
                 edits.append(Edit(end, end, f" [[buffer({buffers.index(position)})]]"))
-        edits.append(Edit(found.end, found.end, (", " if count else "") + _EXTRA.format(index=len(buffers))))
-        edits.append(Edit(found.body, found.body, _START + "".join(made)))
+        edits.append(head.add(_EXTRA.format(index=len(buffers)), first=not count))
+        edits.append(head.prepend(_START + "".join(made)))
         return edits
 
-    def _variable(self, text: str, segment: Segment, role: Param | Input) -> str:
+    def _variable(self, text: str, segment: ParameterText, role: Param | Input) -> str:
         """Declare an input or a threadgroup parameter in the body, as the author declared it."""
         if not role.name:
             return ""
@@ -215,33 +216,41 @@ class _Writer:
         value = f"{storage}[0]" if role.reference else storage
         return f" threadgroup metalnb_block {storage}[{count}]; {declared} = ({kind}){value};"
 
-    def _instantiations(self, tokens: list[Token], text: str) -> list[Edit]:
-        """Let the instantiation of the kernel follow the rewritten template, and drop the others: they cost time."""
+    def _instantiations(self, tree: Tree, text: Outline) -> list[Edit]:
+        """Make the kernel's instantiation match the rewritten template, and drop the others, which cost time."""
         edits = []
-        for found in instantiated(tokens, text):
-            if found.name is not None and found.name != self.unit.signature.name:
-                edits.append(Edit(found.start, found.end, ""))
-            elif found.signature is not None:
-                edits.append(Edit(*found.signature, f"[[kernel]] decltype({found.function}) {found.function}"))
+        for made in explicit_instantiations(tree):
+            if not made.host:
+                continue
+            start, stop = made.host[1] + 1, made.stop
+            found = template_id(tree, start, stop)
+            if made.literal and made.name != self.unit.signature.name:
+                last = tree.tokens[min(stop, len(tree.tokens) - 1)]
+                edits.append(Edit(tree.tokens[made.start].start, last.end, ""))
+            elif found is not None and tree.text(found[1] + 1) == "(":
+                function = written(text, tree, found)
+                end = tree.tokens[tree.close(found[1] + 1)].end
+                edits.append(Edit(tree.tokens[start].start, end, f"[[kernel]] decltype({function}) {function}"))
         return edits
 
-    def _function_constants(self, tokens: list[Token], kept: list[tuple[int, int]], *, macro: bool) -> list[Edit]:
-        """Give function constants their values, and let parameters that one gates stand ungated."""
+    def _function_constants(self, tree: Tree, kept: list[tuple[int, int]]) -> list[Edit]:
+        """Set the values of function constants, and remove the attribute from parameters that one gates."""
         edits = []
-        for a, b in attribute_lists(tokens):
-            places = [i for i in range(a, b) if tokens[i].text == "function_constant"]
+        tokens, macro = tree.tokens, tree.macro
+        for a, b in tree.attribute_lists():
+            places = [i for i in range(a, b) if tree.texts[i] == "function_constant"]
             if not places or any(start <= tokens[a].start < end for start, end in kept):
                 continue
-            name = tokens[a - 1].text
-            if name in self._constants or macro:
+            name = tree.texts[a - 1]
+            if (name in self._constants or macro) and tree.around(a, "(") < 0:
                 paste = "" if name in self._constants else "##"
-                if _depth(tokens, a) == 0:
-                    edits.append(Edit(tokens[a].start, tokens[b].end, f" = metalnb_value_{paste}{name}"))
-                    continue
-            edits.append(_without(tokens, a, b, places[0]))
+                edits.append(Edit(tokens[a].start, tokens[b].end, f" = metalnb_value_{paste}{name}"))
+            else:
+                first, last = without(tree, a, b, places[0])
+                edits.append(Edit(tokens[first].start, tokens[last].end, ""))
         for i, token in enumerate(tokens):
             if token.text == "is_function_constant_defined" and i + 3 < len(tokens):
-                name = tokens[i + 2].text
+                name = tree.texts[i + 2]
                 paste = "" if name in self._constants or not macro else "##"
                 edits.append(Edit(token.start, tokens[i + 3].end, f"metalnb_defined_{paste}{name}"))
         return edits
@@ -252,28 +261,14 @@ def _continued(edit: Edit, text: str) -> Edit:
     return Edit(edit.start, edit.end, edit.text + "\\\n" * text.count("\n", edit.start, edit.end))
 
 
-def _depth(tokens: list[Token], at: int) -> int:
-    return sum({"(": 1, ")": -1}.get(t.text, 0) for t in tokens[:at])
-
-
-def _without(tokens: list[Token], a: int, b: int, at: int) -> Edit:
-    """Drop one attribute from the list between ``a`` and ``b``, or the list with it."""
-    end = close(tokens, at + 1)
-    if tokens[at - 1].text == ",":
-        return Edit(tokens[at - 1].start, tokens[end].end, "")
-    if tokens[end + 1].text == ",":
-        return Edit(tokens[at].start, tokens[end + 1].end, "")
-    return Edit(tokens[a].start, tokens[b].end, "")
-
-
-def _semicolons(stream: Stream) -> list[Edit]:
+def _semicolons(text: Outline) -> list[Edit]:
     """Drop the semicolon of ``#include <metal_stdlib>;``, of which Apple's compiler merely warns."""
-    last = [d.tokens[-1] for d in stream.directives if d.name == "include" and d.tokens]
+    last = [d.tokens[-1] for d in text.directives if d.name == "include" and d.tokens]
     return [Edit(t.start, t.end, "") for t in last if t.text == ";"]
 
 
 def _one_line(text: str) -> str:
-    """Put what may go over lines, with comments, on one."""
+    """Return a piece of text on one line, without comments."""
     return " ".join(t.text for t in tokenize(text.replace("\\\n", " ")).program)
 
 

@@ -1,7 +1,7 @@
-"""What the rest of metalnb knows of a kernel: frozen records, and their form in JSON.
+"""What the rest of metalnb knows about a kernel: frozen records, and their form in JSON.
 
 The nouns are Metal's: a kernel has *parameters* (buffers and threadgroup memory, bound by the caller)
-and *inputs* (thread_position_in_grid and its kin, given by the dispatch).
+and *inputs* (thread_position_in_grid and others like it, which the dispatch provides).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Param:
     ----------
     name : str
     index : int
-        Of ``[[buffer(n)]]`` or ``[[threadgroup(n)]]``, given or counted up.
+        Of ``[[buffer(n)]]`` or ``[[threadgroup(n)]]``, explicit or assigned in order.
     position : int
         Place in the kernel's parameter list, from 0.
     space : {"device", "constant", "threadgroup"}
@@ -86,9 +86,9 @@ class Param:
     gate : str
         The function constant that decides whether it exists, or an empty string.
     every : bool
-        True when each thread of a 1-D grid surely accesses the element at its own position.
+        True when every thread of a 1-D grid is certain to access the element at its own position.
     use : {"none", "read", "write", "update", ""}
-        What the kernel's text does with it, "update" for both; "" when that cannot be told.
+        What the kernel does with it, "update" for both read and write; "" when it cannot be determined.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A kernel input that the dispatch gives: ``uint2 gid [[thread_position_in_grid]]``."""
+    """A kernel input that the dispatch provides: ``uint2 gid [[thread_position_in_grid]]``."""
 
     name: str
     attribute: str
@@ -141,7 +141,7 @@ class Constant:
     Attributes
     ----------
     optional : bool
-        True when the cell asks ``is_function_constant_defined`` of it, and so can do without.
+        True when the cell tests it with ``is_function_constant_defined``, and so works without a value.
     """
 
     name: str
@@ -171,15 +171,12 @@ class Signature:
         Where it is defined in the cell, from 1.
     max_threads : int
         ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
-    leaves : int
-        The line of a ``return`` by which threads may miss a later threadgroup_barrier, else 0.
-    parted : int
-        The line of a threadgroup_barrier in a branch that only some threads may take, else 0.
     simd : bool
-        True when it may tell the lanes of a threadgroup apart.
+        True when it may have to do with SIMD-groups or quad-groups. Only for such a kernel must an engine cut
+        SIMD-groups as Metal does; others it may run in whatever order is quick.
     places : tuple of (str, str, int)
-        Arrays in threadgroup memory of which each thread surely uses the element at its own place: the array, the
-        input that is the place, and the elements there are.
+        Arrays in threadgroup memory in which every thread is certain to use the element at its own index: the array,
+        the input that is the index, and the number of elements.
     """
 
     name: str
@@ -190,8 +187,6 @@ class Signature:
     doc: str = ""
     line: int = 1
     max_threads: int = 0
-    leaves: int = 0
-    parted: int = 0
     simd: bool = True
     places: tuple[tuple[str, str, int], ...] = ()
 
@@ -212,7 +207,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """All that was learnt of one cell.
+    """Everything that reflection found in one cell.
 
     Attributes
     ----------
@@ -220,7 +215,7 @@ class Reflection:
     structs : tuple of Struct
     constants : tuple of Constant
     cautions : tuple of Diagnostic
-        What its author is warned of.
+        The warnings for its author.
     """
 
     kernels: tuple[Signature, ...]
@@ -233,7 +228,7 @@ class Reflection:
         return next((s for s in self.structs if s.name == name), None)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the plain form that `from_json` reads."""
+        """Return the plain form that `from_json` reads."""
         return dataclasses.asdict(self)
 
     @classmethod

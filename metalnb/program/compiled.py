@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,9 +15,9 @@ from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
 from metalnb.call.packing import struct_dtype
 from metalnb.display import bundle, cards_html
-from metalnb.errors import ArgumentError, MetalnbWarning
+from metalnb.errors import ArgumentError
 from metalnb.library_includes import bundled
-from metalnb.msl.cautions import warn
+from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.lower import Unit
 from metalnb.msl.signature import Reflection
 
@@ -231,34 +230,12 @@ def compile(
             _programs.move_to_end(key)
             return known
     program = Program(recipe, *read(recipe), chosen)
-    _warn(program)
+    warn(program.reflection.cautions)
     with _lock:
         program = _programs.setdefault(key, program)
         while len(_programs) > _KEPT:
             _programs.popitem(last=False)
     return program
-
-
-def _warn(program: Program) -> None:
-    """Warn of what probably does not do what its author means."""
-    warn(program.reflection.cautions)
-    for kernel in program.values():
-        line = kernel.signature.leaves
-        if line:
-            message = (
-                f"{kernel.signature.name}: threads that return on line {line} never reach the threadgroup_barrier "
-                "after it; all threads of a threadgroup must (MSL 6.9.1), and without them its results may be lost. "
-                "Guard the loads and stores instead of returning: a grid has no threads too many here."
-            )
-            warnings.warn(message, MetalnbWarning, stacklevel=3)
-        line = kernel.signature.parted
-        if line:
-            message = (
-                f"{kernel.signature.name}: the threadgroup_barrier on line {line} is in a branch that some threads may "
-                "not take; all threads of a threadgroup must reach it (MSL 6.9.1), and without them its results may be "
-                "lost. Put the barrier after the branch."
-            )
-            warnings.warn(message, MetalnbWarning, stacklevel=3)
 
 
 def load(path: str | Path, name: str | None = None, **options: Any) -> Program | Kernel:

@@ -11,9 +11,11 @@ from typing import Any
 from metalnb import cache
 from metalnb.call.packing import check_constant
 from metalnb.errors import ArgumentError
+from metalnb.msl.libclang.precompiled import parser_version
 from metalnb.msl.lower import Unit
-from metalnb.msl.scan import Cell, Instantiation, instantiations, scan
+from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Constant, Reflection
+from metalnb.msl.text.scanned_cell import Cell, Instantiation
 
 from .recipe import Recipe
 
@@ -67,7 +69,7 @@ def _reflection(recipe: Recipe, cell: Cell, headers: dict[str, Cell]) -> Reflect
             return Reflection.from_json(json.loads(kept))
         except (ValueError, KeyError, TypeError):
             pass  # damaged: made again
-    from metalnb.msl.reflect import reflect
+    from metalnb.msl.analysis.reflect import reflect
 
     found = reflect(cell, headers, _made(cell, headers))
     cache.store().put(key, "signatures", json.dumps(found.to_json()).encode())
@@ -85,10 +87,10 @@ def _made(cell: Cell, headers: dict[str, Cell]) -> tuple[Instantiation, ...]:
 
 @functools.cache
 def _front_end() -> str:
-    """Return a name for the state of the front end: what another state has reflected is not used."""
+    """Return a name for the state of the front end and of libclang: what another state has reflected is not used."""
     here = Path(__file__).parent.parent
     files = [here / "dtypes.py", *(f for f in (here / "msl").rglob("*") if f.is_file() and f.suffix != ".pyc")]
-    return cache.fingerprint(files)
+    return f"{cache.fingerprint(files)} {parser_version()}"
 
 
 def _constants(given: Mapping[str, Any], reflection: Reflection) -> tuple[dict[Constant, Any], tuple[Constant, ...]]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from metalnb.errors import ArgumentError, CompileError, Diagnostic
-from metalnb.msl.includes import is_header
-from metalnb.msl.scan import MAIN
+from metalnb.msl.text.includes import is_header
+from metalnb.msl.text.scanned_cell import MAIN
 
 __all__ = ["Recipe", "decoded", "header_name", "text"]
 

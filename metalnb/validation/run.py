@@ -12,8 +12,8 @@ from metalnb.errors import ArgumentError
 
 from .access_log import AccessLog
 from .access_report import Validation, WatchedBuffer
-from .rewrite import ATOMICS, HEADER, LEDGER, MEMORY, NAME, OUTPUT, SIZES, rewritten
 from .twin import twin_of
+from .watched_source import ATOMICS, HEADER, LEDGER, MEMORY, NAME, OUTPUT, SIZES, rewritten
 
 __all__ = ["validate", "watch"]
 
@@ -116,7 +116,7 @@ def watch(dispatch: Dispatch) -> Validation | None:
 
 def _twin(kernel: Kernel, arrays: list[str]) -> tuple[Kernel, dict[str, str]] | None:
     """Compile the kernel with watched buffers; name those."""
-    text = rewritten(kernel.source, kernel.signature.name, arrays)
+    text = rewritten(kernel.source, kernel.signature, arrays)
     if text is None:
         return None
     source, watched = text

@@ -1,4 +1,4 @@
-"""A kernel compiled once more from a rewritten text, for the same engine and with the same constants."""
+"""A kernel compiled once more from a rewritten text: for the same engine, with the same constants and math."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["twin_of"]
 
 
 def twin_of(kernel: Kernel, source: str, headers: Mapping[str, str] | None = None) -> Kernel | None:
-    """Compile a kernel's twin; None where the rewritten text is none that compiles.
+    """Compile a kernel's twin; None where the rewritten text does not compile.
 
     Parameters
     ----------
@@ -29,7 +29,8 @@ def twin_of(kernel: Kernel, source: str, headers: Mapping[str, str] | None = Non
             warnings.simplefilter("ignore", MetalnbWarning)  # the author has had it, of the kernel as it is written
             program = compile(
                 source,
-                constants=kernel.program.constants,
+                constants=recipe.constants,
+                math=recipe.math,
                 headers={**recipe.headers, **(headers or {})},
                 engine=kernel.engine.name,
             )

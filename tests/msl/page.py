@@ -27,8 +27,8 @@ from msl.functions import REALS, Real  # noqa: E402  (after the path)
 from msl.specification import CHAPTERS, Chapter, Entry, uses  # noqa: E402
 
 import metalnb as mnb  # noqa: E402
-from metalnb.msl.attributes import ATTRIBUTES  # noqa: E402
-from metalnb.msl.outside import OUTSIDE  # noqa: E402
+from metalnb.msl.language.attributes import ATTRIBUTES  # noqa: E402
+from metalnb.msl.language.unsupported import UNSUPPORTED  # noqa: E402
 
 __all__ = ["DOCS", "Measured", "figures", "key", "page", "read"]
 
@@ -162,10 +162,10 @@ def _counts() -> str:
     functions = [e for c in chapters for e in c.entries]
     inside = [e for e in functions if _version(e.since) <= (2, 3)]
     usable = [a for a in ATTRIBUTES.values() if a.use != "graphics"]
-    apple = sum(len(g.names) for g in OUTSIDE if g.apple)
+    apple = sum(len(g.names) for g in UNSUPPORTED if g.apple)
     stages = sum(a.use == "graphics" and a.section not in _OF_KERNELS for a in ATTRIBUTES.values())
     lacks = sum(len(e.names) for c in CHAPTERS for e in c.entries if e.lack)
-    rest = sum(len(g.names) for g in OUTSIDE if not g.apple)
+    rest = sum(len(g.names) for g in UNSUPPORTED if not g.apple)
     rest_attributes = sum(a.use == "graphics" and a.section in _OF_KERNELS for a in ATTRIBUTES.values())
     return "\n".join([
         "| | MSL 2.3 | later | together |",
@@ -259,7 +259,7 @@ def _refused() -> str:
         [_prose(name), f"`{message}`", _prose(hint)] for name, _, message, hint in refusals()
     ))  # fmt: skip
     groups = _table(["names", "section", "why"], [
-        *([_names(g.names), g.section, g.reason] for g in OUTSIDE if g.apple),
+        *([_names(g.names), g.section, g.reason] for g in UNSUPPORTED if g.apple),
         *([_names(names, "[[{}]]"), section, "attributes of other stages than kernels"]
           for section, names in _attributes(of_kernels=False)),
     ])  # fmt: skip
@@ -271,7 +271,7 @@ def _refused() -> str:
 def _outside() -> str:
     link = _link("tests/msl/test_outside.py::test_a_name_is_refused_with_its_reason")
     table = _table(["names", "section", "since", "why", "instead"], [
-        *([_names(g.names), g.section, g.since, g.reason, g.cure] for g in OUTSIDE if not g.apple),
+        *([_names(g.names), g.section, g.since, g.reason, g.cure] for g in UNSUPPORTED if not g.apple),
         *([_names(names, "[[{}]]"), section, "", "metalnb runs compute kernels on buffers that Python passes",
            "pass the values in a device or constant buffer"] for section, names in _attributes(of_kernels=True)),
     ])  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msl.functions import INTEGERS, REALS, Integer, Real
 
-from metalnb.msl.attributes import ATTRIBUTES, Attribute
+from metalnb.msl.language.attributes import ATTRIBUTES, Attribute
 
 __all__ = ["CHAPTERS", "Chapter", "Entry", "uses"]
 

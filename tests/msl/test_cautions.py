@@ -15,7 +15,7 @@ from msl.cells import place, program
 
 import metalnb as mnb
 from metalnb.errors import Diagnostic
-from metalnb.msl.cautions import cautions
+from metalnb.msl.libclang.author_warnings import cautions
 from metalnb.program import compiled as programs
 
 # Name, text, message, hint. The message's place is marked.

@@ -8,8 +8,8 @@ import pytest
 from msl.cells import HEAD, PRELUDE, outcome, program
 
 import metalnb as mnb
-from metalnb.msl.attributes import INPUTS
-from metalnb.msl.scan import INCLUDE
+from metalnb.msl.language.attributes import INPUTS
+from metalnb.msl.text.includes import INCLUDE
 
 # Inputs (MSL 5.2.3.6) -------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.msl.scan import INCLUDE
+from metalnb.msl.text.includes import INCLUDE
 
 HEADERS = sorted(
     str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*") if path.is_file() and "$" not in path.name

@@ -6,8 +6,8 @@ import pytest
 from msl.cells import place, program
 
 import metalnb as mnb
-from metalnb.msl.attributes import ATTRIBUTES
-from metalnb.msl.outside import OUTSIDE, Outside
+from metalnb.msl.language.attributes import ATTRIBUTES
+from metalnb.msl.language.unsupported import UNSUPPORTED, Unsupported
 
 QUALIFIERS = {"threadgroup_imageblock", "ray_data", "object_data", "coherent"}
 NAMESPACES = {"raytracing", "mpp"}
@@ -22,8 +22,8 @@ def uses(name: str) -> list[str]:
     return [f"kernel void k{n}_{name}(device float* y) {{ {body} }}" for n, body in enumerate(bodies)]
 
 
-@pytest.mark.parametrize("group", OUTSIDE, ids=[g.title for g in OUTSIDE])
-def test_a_name_is_refused_with_its_reason(group: Outside) -> None:
+@pytest.mark.parametrize("group", UNSUPPORTED, ids=[g.title for g in UNSUPPORTED])
+def test_a_name_is_refused_with_its_reason(group: Unsupported) -> None:
     lines = [(name, line) for name in group.names for line in uses(name)]
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(program("\n".join(line for _, line in lines)))
@@ -33,7 +33,7 @@ def test_a_name_is_refused_with_its_reason(group: Outside) -> None:
 
 
 def test_a_cell_may_define_such_a_name_itself() -> None:
-    names = [n for g in OUTSIDE for n in g.names if n not in NAMESPACES]
+    names = [n for g in UNSUPPORTED for n in g.names if n not in NAMESPACES]
     functions = "\n".join(f"float {name}(float x) {{ return 2 * x; }}" for name in names)
     assert mnb.compile(program(f"{functions}\n{{ y[i] = {' + '.join(f'{name}(y[i])' for name in names)}; }}")).kernels
 

@@ -12,8 +12,8 @@ from msl.page import DOCS, HERE, KINDS, MODES, Measured, key, page, read
 from msl.specification import CHAPTERS, uses
 from msl.test_functions import bound
 
-from metalnb.msl.attributes import INPUTS
-from metalnb.msl.versions import SINCE
+from metalnb.msl.language.attributes import INPUTS
+from metalnb.msl.language.versions import SINCE
 
 NAMES = [(chapter, name) for chapter in CHAPTERS for entry in chapter.entries if not entry.lack for name in entry.names]
 

@@ -1,7 +1,7 @@
 """What Apple's compiler refuses is refused here, at the right place and with a cure; what only looks like it is not.
 
 A line that begins with a brace is the body of a kernel, and gets its head; ``§`` marks the place that a message must
-name. Both tables stand for the rules in ``metalnb/msl/rules`` and ``metalnb/msl/hints.py``.
+name. Both tables stand for the rules in ``metalnb/msl/analysis/rules`` and ``metalnb/msl/libclang/hints.py``.
 """
 
 import pytest
@@ -346,17 +346,17 @@ REFUSED_BY_CLANG = (
      "write a value after return"),
     ("a number cut in a list", "{ int v[2] = {1, §2.5f}; y[i] = v[0]; }",
      "type 'float' cannot be narrowed to 'int' in initializer list",
-     "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+     "braces do not narrow: convert explicitly, as in float(x)"),
     ("a negative number for an unsigned one", "{ uint u{§-1}; y[i] = u; }",
      "constant expression evaluates to -1 which cannot be narrowed to type 'uint'",
-     "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+     "braces do not narrow: convert explicitly, as in float(x)"),
     ("a variable cut in a vector's list", "{ float2 v = {1, §i}; y[i] = v.x; }",
      "non-constant-expression cannot be narrowed from type 'uint' to 'float' in initializer list",
-     "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+     "braces do not narrow: convert explicitly, as in float(x)"),
     ("a number cut in an instantiated template",
      "template <class T> T f(T x) { T v[1] = {§1.5f}; return v[0] + x; }\n{ y[i] = f(i); }",
      "type 'float' cannot be narrowed to 'uint' in initializer list",
-     "braces convert nothing that may not fit: name the type it shall have, as in float(x)"),
+     "braces do not narrow: convert explicitly, as in float(x)"),
     # Templates of kernels (MSL 5.1)
     ("a kernel template alone",
      "template <typename T> kernel void §fill(device T* o, uint i [[thread_position_in_grid]]) { o[i] = 1; }",

@@ -15,10 +15,10 @@ from metalnb.engine.grid_split import equal_boxes
 from metalnb.engine.observation import Observable, Stopwatch
 from metalnb.engine.staging import Staging
 from metalnb.errors import CompileError, Diagnostic, LaunchError
-from metalnb.msl.assembly import MetalText
+from metalnb.msl.language.versions import newer, words
 from metalnb.msl.lower import Unit
 from metalnb.msl.lower_metal import as_written, metal
-from metalnb.msl.versions import newer, words
+from metalnb.msl.metal_assembly import AssembledSource
 
 from .ticket import MetalTicket
 
@@ -118,7 +118,7 @@ class MetalEngine(Observable, SharedMemory):
         buffers = [p.memory for p in places]
         runs: list[tuple[Any, Any, int]] = []
         if as_written(unit, threadgroup, grid):
-            text = MetalText(unit.cell.edited.original, ())
+            text = AssembledSource(unit.cell.edited.original, ())
             function = self._function(binary, ("as written",), lambda: text)
             runs.append((self._run(name, function, grid[0], buffers, threadgroup[0]), None, threadgroup[0]))
         else:
@@ -141,7 +141,7 @@ class MetalEngine(Observable, SharedMemory):
                 binary.functions[key] = self._compile(binary.unit, text())
             return binary.functions[key]
 
-    def _compile(self, unit: Unit, text: MetalText) -> Any:
+    def _compile(self, unit: Unit, text: AssembledSource) -> Any:
         try:
             return self._device.kernel(text.text).function(unit.signature.name)
         except self._mc.error as error:

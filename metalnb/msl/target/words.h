@@ -17,12 +17,12 @@
 #define thread
 #endif
 
-// What a reference to thread memory refers to (deduction.py).
+// What a reference to thread memory refers to (rewrite/thread_deduction.py).
 template <class T> struct $thread_type { typedef T type; };
 template <class T> struct $thread_type<__private T> { typedef T type; };
 template <class T> struct $thread_type<__generic T> { typedef T type; };
 
-// A text given to a function, in the constant space of all other constants (literals.py).
+// A string that is an argument, in the constant address space (rewrite/string_literals.py).
 template <class T, T... characters> struct $text { static const __global T all[sizeof...(characters) + 1]; };
 template <class T, T... characters>
 const __global T $text<T, characters...>::all[sizeof...(characters) + 1] = {characters..., 0};
@@ -30,7 +30,7 @@ template <class T, T... characters> constexpr const __global T (&operator""_meta
     return $text<T, characters...>::all;
 }
 
-// `a += b` in a template (compound.py).
+// `a += b` in a template (rewrite/compound_assignments.py).
 template <class T> struct $is_pointer { enum { value = false }; };
 template <class T> struct $is_pointer<T*> { enum { value = true }; };
 template <class A, class B> constexpr void $advance(A& a, const B& b) {
@@ -38,10 +38,10 @@ template <class A, class B> constexpr void $advance(A& a, const B& b) {
     else a += b;
 }
 
-// The first parameter of a constructor that is not for any object here (constructors.py).
+// The first parameter of a constructor that is not for any object here (rewrite/constructor_spaces.py).
 template <int> struct $nothing { $nothing() = delete; };
 
-// An operand of ?: (conditional.py). Of a class that is a value to MSL, and of any object that is constant or not in thread
+// An operand of ?: (rewrite/conditional_operands.py). Of a class that is a value to MSL, and of any object that is constant or not in thread
 // memory, it makes a copy in thread memory; anything else it hands on.
 template <class T> struct $referred { typedef T type; };
 template <class T> struct $referred<T&> { typedef T type; };

@@ -1,0 +1,42 @@
+"""Metal for Pygments: C++, and what Metal adds to it. As the plugin ``metal`` it serves every user of Pygments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from pygments.lexers.c_cpp import CppLexer
+from pygments.token import Keyword, Name
+
+from .dtypes import layout_of
+
+__all__ = ["MetalLexer"]
+
+# MSL 4 (address spaces) and 5.1 (functions).
+_WORDS = frozenset({"kernel", "device", "constant", "threadgroup", "thread"})
+_TYPE = re.compile(r"(?:atomic_\w+|simdgroup_\w+|(?:packed_)?vec|[su]?size_t|ptrdiff_t|u?int\d+_t)$")
+
+
+class MetalLexer(CppLexer):
+    """Metal Shading Language."""
+
+    name = "Metal"
+    aliases: ClassVar[list[str]] = ["metal"]
+    filenames: ClassVar[list[str]] = ["*.metal"]
+    alias_filenames: ClassVar[list[str]] = []
+    mimetypes: ClassVar[list[str]] = ["text/x-metal"]
+
+    def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
+        """Yield the tokens, each with its place."""
+        for index, kind, word in super().get_tokens_unprocessed(text, stack):
+            if word in _WORDS and (kind in Name or kind in Keyword):
+                yield index, Keyword, word
+            elif (kind in Name or kind in Keyword) and (layout_of(word) or _TYPE.match(word)):
+                yield index, Keyword.Type, word
+            else:
+                yield index, kind, word
+
+    def analyse_text(text: str) -> float:  # noqa: N805  (Pygments makes a static method of it)
+        """Tell how likely a text is Metal."""
+        return 0.5 if "#include <metal_stdlib>" in text else 0.0

@@ -1,0 +1,199 @@
+"""What a kernel does with each of its buffers, as far as its own code shows: reads it, writes it, or both.
+
+It serves to count the bytes that a dispatch must move, so it says nothing about which elements, or whether a branch is
+taken. A buffer whose address escapes (to a helper that may write through it) is reported as unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+__all__ = ["uses"]
+
+_CURSORS = 4096  # of a kernel: a longer one would take longer to look through than to compile
+_SEEN_THROUGH = frozenset({
+    "UNEXPOSED_EXPR", "PAREN_EXPR", "CSTYLE_CAST_EXPR", "CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR",
+    "CXX_CONST_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CONDITIONAL_OPERATOR", "INIT_LIST_EXPR",
+})  # fmt: skip
+_ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
+
+
+class _Role(NamedTuple):
+    """What happens to the object that an expression is, or with ``through`` to the one that it points to.
+
+    Attributes
+    ----------
+    does : {"read", "write", "update", "escape", "alias", "move"}
+        "move" is of a pointer that is itself set to another place: nothing happens to memory.
+    through : bool
+    alias : str
+        The variable that will stand for the object.
+    """
+
+    does: str
+    through: bool = False
+    alias: str = ""
+
+
+_READ, _WRITE, _UPDATE, _ESCAPE = _Role("read"), _Role("write"), _Role("update"), _Role("escape")
+_MOVE = _Role("move")
+
+
+def uses(kernel: Any, names: frozenset[str]) -> dict[str, str]:
+    """Return what the kernel does with each buffer.
+
+    Parameters
+    ----------
+    kernel : clang.cindex.Cursor
+        The kernel's definition.
+    names : frozenset of str
+        Its buffers.
+
+    Returns
+    -------
+    dict of str to {"none", "read", "write", "update", ""}
+        "update" for both, in any order; "" for unknown.
+    """
+    body = next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
+    if body is None:
+        return dict.fromkeys(names, "")
+    found: dict[str, set[str]] = {name: set() for name in names}
+    stands: dict[str, set[str]] = {name: {name} for name in names}  # a variable -> the buffers it may point into
+    ahead = [(body, _READ)]  # not recursive: a sum of thousands of terms is as deep as it is long
+    for _ in range(_CURSORS):
+        if not ahead:
+            return {name: _summed(done) for name, done in found.items()}
+        cursor, role = ahead.pop()
+        kind = cursor.kind.name
+        if kind == "DECL_REF_EXPR":
+            for name in stands.get(cursor.spelling, ()):
+                if role.alias:
+                    stands.setdefault(role.alias, set()).add(name)
+                escapes = _is_pointer(cursor) and not role.through and role.does not in {"alias", "move"}
+                found[name].add("escape" if escapes else role.does)
+            continue
+        if kind == "VAR_DECL":
+            stands.pop(cursor.spelling, None)  # another one of that name
+        ahead += reversed(list(_roles(cursor, kind, role)))
+    return dict.fromkeys(names, "")
+
+
+def _summed(done: set[str]) -> str:
+    if "update" in done or {"read", "write"} <= done:
+        return "update"
+    known = done - {"alias", "move"}
+    return known.pop() if len(known) == 1 and "escape" not in known else "" if done else "none"
+
+
+def _roles(cursor: Any, kind: str, role: _Role) -> Iterator[tuple[Any, _Role]]:
+    """Yield an expression's parts, each with what happens to it."""
+    parts = list(cursor.get_children())
+    if kind == "CALL_EXPR":
+        yield from _called(cursor, parts, role)
+    elif kind == "ARRAY_SUBSCRIPT_EXPR" and len(parts) == 2:
+        yield parts[0], _Role("read") if role.through else role._replace(through=True)
+        yield parts[1], _READ
+    elif kind == "BINARY_OPERATOR" and len(parts) == 2:
+        if _operator(cursor, parts) == "=":
+            yield from _assigned(*parts)
+        else:  # of a pointer and a number the pointer goes on
+            yield from ((p, role if _is_pointer(p) else _READ) for p in parts)
+    elif kind == "COMPOUND_ASSIGNMENT_OPERATOR" and len(parts) == 2:
+        yield parts[0], _MOVE if _is_pointer(parts[0]) else _UPDATE
+        yield parts[1], _READ
+    elif kind == "UNARY_OPERATOR" and len(parts) == 1:
+        yield parts[0], _unary(cursor, parts[0], role)
+    elif kind == "MEMBER_REF_EXPR":
+        yield from ((p, role._replace(through=_is_pointer(p))) for p in parts)
+    elif kind == "VAR_DECL":
+        address = cursor.type.get_canonical().kind.name in _ADDRESSES
+        yield from ((p, _Role("alias", alias=cursor.spelling) if address else _READ) for p in parts)
+    else:
+        yield from ((p, role if kind in _SEEN_THROUGH else _READ) for p in parts)
+
+
+def _assigned(target: Any, value: Any) -> Iterator[tuple[Any, _Role]]:
+    if _is_pointer(target):
+        yield target, _MOVE
+        yield value, _Role("alias", alias=target.spelling) if target.spelling else _ESCAPE
+    else:
+        yield target, _WRITE
+        yield value, _READ
+
+
+def _unary(cursor: Any, part: Any, role: _Role) -> _Role:
+    if _is_pointer(part) and not _is_pointer(cursor):  # *p, or !p
+        return role._replace(through=True)
+    if _is_pointer(cursor) and not _is_pointer(part):  # &x
+        return role._replace(through=False)
+    if _is_pointer(part):  # p++
+        return role if role.through or role.alias else _MOVE
+    return _UPDATE if _sign(cursor, part) in {"++", "--"} else role if role.alias else _READ
+
+
+def _sign(cursor: Any, part: Any) -> str:
+    """Return the token before or after an operand, reading only that gap (see `_operator`)."""
+    from clang import cindex
+
+    before = cursor.extent.start.offset < part.extent.start.offset
+    ends = (cursor.extent.start, part.extent.start) if before else (part.extent.end, cursor.extent.end)
+    gap = list(cursor.translation_unit.get_tokens(extent=cindex.SourceRange.from_locations(*ends)))
+    return str(gap[0 if before else -1].spelling) if gap else ""
+
+
+def _parameters(function: Any) -> list[Any]:
+    """Return the types of a function's parameters; none for a template or anything else without a prototype."""
+    prototype = function is not None and function.type.kind.name == "FUNCTIONPROTO"
+    return list(function.type.argument_types()) if prototype else []
+
+
+def _called(cursor: Any, parts: list[Any], role: _Role) -> Iterator[tuple[Any, _Role]]:
+    name = cursor.spelling
+    if name == "operator->*":  # ours, around each operand of ?: (rewrite/conditional_operands.py)
+        yield from ((p, role) for p in parts[-1:])
+        return
+    if name.startswith("operator"):
+        changes = _CHANGING.get(name.removeprefix("operator"), _READ)
+        yield from ((p, changes if i == 0 else _READ) for i, p in enumerate(parts))
+        return
+    arguments = list(cursor.get_arguments())
+    kinds = _parameters(cursor.referenced)
+    atomic = name.startswith("atomic_")
+    for i, argument in enumerate(arguments):
+        if atomic and i == 0:
+            does = {"atomic_load_explicit": "read", "atomic_store_explicit": "write"}.get(name, "update")
+            yield argument, _Role(does, through=True)
+        elif i < len(kinds) and kinds[i].kind.name in _ADDRESSES and not kinds[i].get_pointee().is_const_qualified():
+            yield argument, _ESCAPE
+        else:
+            yield argument, _passed(argument)
+    if not arguments:  # what a template's own parameters decide is not resolved: a constructor, or a call
+        yield from ((p, _ESCAPE if _is_pointer(p) and not _is_constant(p) else _passed(p)) for p in parts)
+    yield from ((p, _ESCAPE) for p in parts[:1] if p.kind.name == "MEMBER_REF_EXPR")  # a method may change its object
+
+
+_CHANGING = {"=": _WRITE, "++": _UPDATE, "--": _UPDATE, "[]": _ESCAPE, "()": _ESCAPE} | dict.fromkeys(
+    (f"{o}=" for o in ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>")), _UPDATE
+)
+
+
+def _passed(cursor: Any) -> _Role:
+    return _Role("read", through=_is_pointer(cursor))
+
+
+def _is_constant(pointer: Any) -> bool:
+    return bool(pointer.type.get_canonical().get_pointee().is_const_qualified())
+
+
+def _is_pointer(cursor: Any) -> bool:
+    return bool(cursor.type.get_canonical().kind.name == "POINTER")
+
+
+def _operator(cursor: Any, parts: list[Any]) -> str:
+    """Return the token between two operands, reading only the gap: the tokens of a long operand would take minutes."""
+    from clang import cindex
+
+    left, right = parts[0].extent.end, parts[1].extent.start
+    gap = cursor.translation_unit.get_tokens(extent=cindex.SourceRange.from_locations(left, right))
+    return next((t.spelling for t in gap if t.extent.start.offset < right.offset and t.spelling not in "()"), "")

@@ -1,0 +1,125 @@
+"""The arrays that a kernel is certain to index by the thread's own position, in every thread of the grid.
+
+``out[i] = a * x[i] + y[i]``, with ``i`` the thread's position in a 1-D grid and no condition around it: each of the
+three must have an element for every thread. Only certain accesses are reported; a guarded one is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["always_indexed", "threadgroup_arrays"]
+
+_PLAIN = frozenset({
+    "DECL_STMT", "BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR", "CALL_EXPR", "UNEXPOSED_EXPR",
+})  # fmt: skip
+_CONDITIONAL = frozenset({"CONDITIONAL_OPERATOR", "LAMBDA_EXPR", "StmtExpr"})
+_SHORT_CIRCUIT = ("&&", "||")
+_STATEMENTS = 256  # of a kernel's body: what is accessed late in a long one is seldom its first access
+_CURSORS = 4096
+
+
+def always_indexed(kernel: Any, position: str) -> frozenset[str]:
+    """Return the names of the arrays indexed by ``position`` in every thread.
+
+    Parameters
+    ----------
+    kernel : clang.cindex.Cursor
+        The kernel's definition.
+    position : str
+        The name of an input: its 1-D ``[[thread_position_in_grid]]``, say.
+    """
+    body = _body(kernel)
+    if body is None:
+        return frozenset()
+    found: set[str] = set()
+    left = [_CURSORS]
+    for count, statement in enumerate(body.get_children()):
+        if statement.kind.name not in _PLAIN or count >= _STATEMENTS:
+            break  # a branch may leave the kernel: what follows is not certain
+        for cursor in _certain(statement, left):
+            name = _changed(cursor)
+            if name == position:
+                return frozenset(found)
+            name = _indexed(cursor, position)
+            if name:
+                found.add(name)
+    return frozenset(found)
+
+
+def threadgroup_arrays(kernel: Any) -> dict[str, int]:
+    """Count the elements of the arrays in threadgroup memory that a kernel declares at the top of its body."""
+    body = _body(kernel)
+    statements = body.get_children() if body is not None else ()
+    found = {}
+    for statement in statements:
+        for declared in statement.get_children() if statement.kind.name == "DECL_STMT" else ():
+            array = declared.type.get_pointee()  # the scan made a reference of it
+            if declared.kind.name == "VAR_DECL" and array.kind.name == "CONSTANTARRAY" and "__local" in array.spelling:
+                found[str(declared.spelling)] = int(array.element_count)
+    return found
+
+
+def _body(kernel: Any) -> Any:
+    return next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
+
+
+def _certain(statement: Any, left: list[int]) -> Iterator[Any]:
+    """Yield what is evaluated whenever the statement is, in the text's order."""
+    ahead = [statement]  # not recursive: a sum of thousands of terms is as deep as it is long
+    while ahead and left[0] > 0:
+        left[0] -= 1
+        cursor = ahead.pop()
+        if cursor.kind.name in _CONDITIONAL:
+            continue
+        yield cursor
+        children = list(cursor.get_children())
+        binary = cursor.kind.name == "BINARY_OPERATOR"
+        if binary and any(t.spelling in _SHORT_CIRCUIT for t in _between(cursor, children)):
+            children = children[:1]
+        ahead += reversed(children)
+
+
+def _between(cursor: Any, children: list[Any]) -> list[Any]:
+    """Return the tokens between two operands."""
+    if len(children) != 2:
+        return []
+    from clang import cindex
+
+    # Of the gap alone: all the tokens of each operand, in a sum of thousands of terms, would take minutes.
+    left, right = children[0].extent.end, children[1].extent.start
+    gap = cindex.SourceRange.from_locations(left, right)
+    return [t for t in cursor.translation_unit.get_tokens(extent=gap) if t.extent.start.offset < right.offset]
+
+
+def _reference(cursor: Any) -> str | None:
+    """Return the variable that an expression names, looking through conversions."""
+    while cursor.kind.name == "UNEXPOSED_EXPR":
+        children = list(cursor.get_children())
+        if len(children) != 1:
+            return None
+        cursor = children[0]
+    return str(cursor.spelling) if cursor.kind.name == "DECL_REF_EXPR" else None
+
+
+def _indexed(cursor: Any, position: str) -> str | None:
+    """Return ``x`` of ``x[position]``."""
+    if cursor.kind.name != "ARRAY_SUBSCRIPT_EXPR":
+        return None
+    children = list(cursor.get_children())
+    if len(children) != 2 or _reference(children[1]) != position:
+        return None
+    return _reference(children[0])
+
+
+def _changed(cursor: Any) -> str | None:
+    """Return the name of the variable that a cursor changes or redeclares."""
+    kind = cursor.kind.name
+    if kind == "VAR_DECL":
+        return str(cursor.spelling)
+    if kind in {"COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR", "BINARY_OPERATOR"}:
+        first = next(iter(cursor.get_children()), None)
+        if first is not None and first.kind.name == "DECL_REF_EXPR":
+            return str(first.spelling)
+    return None

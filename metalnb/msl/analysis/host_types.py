@@ -1,0 +1,85 @@
+"""The types that a kernel shares with its caller: sizes, alignments, and the layouts of structs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from metalnb.dtypes import layout_of, spell
+
+from ..libclang.hints import reword
+from ..signature import Field, Struct, Type
+
+__all__ = ["HostTypes"]
+
+
+class HostTypes:
+    """Reads types, and keeps the structs among them.
+
+    Parameters
+    ----------
+    problem : callable
+        ``problem(cursor, message, hint)`` notes what is wrong with a type.
+
+    Attributes
+    ----------
+    structs : dict of str to Struct
+    """
+
+    def __init__(self, problem: Callable[..., None]) -> None:
+        self._problem = problem
+        self.structs: dict[str, Struct] = {}
+
+    def read(self, kind: Any, cursor: Any) -> Type | None:
+        """Read a host-visible type; None, with a problem noted, when there is none."""
+        kind = kind.get_canonical()
+        extents = []
+        while kind.kind.name == "CONSTANTARRAY":
+            extents.append(kind.element_count)
+            kind = kind.element_type.get_canonical()
+        count = 1
+        for n in extents:
+            count *= n
+        name = _plain(spell(kind.spelling))
+        if kind.kind.name == "VOID":
+            return Type("void", 0, 1, tuple(extents))
+        layout = layout_of(name)
+        if layout is not None:
+            return Type(layout.name, layout.size * count, layout.alignment, tuple(extents))
+        if kind.kind.name == "ENUM":
+            return self.read(kind.get_declaration().enum_type, cursor)
+        if kind.kind.name == "RECORD":
+            record = self._record(kind, name, cursor)
+            return Type(name, record.size * count, record.alignment, tuple(extents)) if record else None
+        self._problem(cursor, f"a kernel parameter cannot point to '{reword(kind.spelling)}'",
+                     "point to a scalar, a vector, a matrix or a struct")  # fmt: skip
+        return None
+
+    def _record(self, kind: Any, name: str, cursor: Any) -> Struct | None:
+        """Read a struct's layout."""
+        if name in self.structs:
+            return self.structs[name]
+        size = kind.get_size()
+        if size < 0:
+            message = f"'{name}' is incomplete: its size is not known"
+            self._problem(cursor, message, f"define struct {name} before the kernel")
+            return None
+        fields = []
+        self.structs[name] = Struct(name, (), size, kind.get_align())
+        for member in kind.get_fields():
+            member_type = member.type.get_canonical()
+            read = Type("pointer", 8, 8) if member_type.kind.name == "POINTER" else self.read(member_type, member)
+            if read is not None:
+                fields.append(Field(member.spelling, read, member.get_field_offsetof() // 8))
+        self.structs[name] = Struct(name, tuple(fields), size, kind.get_align())
+        return self.structs[name]
+
+
+_ATOMIC = re.compile(r"^\$?_?atomic<(.+)>$")
+
+
+def _plain(name: str) -> str:
+    """Return the type that an atomic holds."""
+    found = _ATOMIC.match(name)
+    return spell(found[1]) if found else name

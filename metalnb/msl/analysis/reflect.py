@@ -1,0 +1,304 @@
+"""Ask the parser what a cell declares: kernels, their parameters and inputs, structs, function constants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from metalnb.dtypes import spell
+from metalnb.errors import CompileError, Diagnostic
+
+from ..language.simdgroup_names import names_simdgroups
+from ..libclang.author_warnings import cautions
+from ..libclang.parse import Parsed, parse
+from ..signature import Constant, Input, Param, Reflection, Signature
+from . import rules
+from .buffer_use import uses
+from .certain_access import always_indexed, threadgroup_arrays
+from .host_types import HostTypes
+from .rules.syntax_walk import CellSyntax, integer_value, walk
+
+if TYPE_CHECKING:
+    from ..text.scanned_cell import Cell, Instantiation
+
+__all__ = ["comment", "reflect"]
+
+
+def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, ...] | None = None) -> Reflection:
+    """Reflect a scanned cell.
+
+    Parameters
+    ----------
+    cell : Cell
+    headers : mapping of str to Cell
+        The header cells, scanned.
+    made : tuple of Instantiation, optional
+        The instantiations; by default those that the scan saw.
+
+    Raises
+    ------
+    CompileError
+        When the cell does not parse, breaks a rule of the language, or holds no kernel.
+    """
+    made = cell.instantiations if made is None else made
+    tail = "".join(f"typedef decltype({m.function}) $kernel_{i};\n" for i, m in enumerate(made))
+    parsed = parse(cell, headers, tail)
+    reader = _Reader(parsed)
+    kernels = reader.kernels(made)
+    problems = [*reader.problems, *rules.check(parsed, kernels, reader.seen)]
+    problems += reader.constant_problems()
+    doubts = [p for p in problems if p.severity == "warning"]
+    problems = [p for p in problems if p.severity == "error"]
+    if not kernels and not problems:
+        problems += reader.uninstantiated() or [rules.no_kernel(cell)]
+    if problems:
+        first = {(d.file, d.line, d.column): d for d in reversed(problems)}  # one finding for a place: the first
+        raise CompileError(sorted(first.values(), key=lambda d: (d.file != cell.name, d.line, d.column)))
+    optional = frozenset[str]().union(cell.optional, *(h.optional for h in headers.values()))
+    constants = tuple(reader.constants(optional))
+    return Reflection(tuple(kernels), tuple(reader.types.structs.values()), constants, cautions(parsed, doubts))
+
+
+_PLACES = frozenset({
+    "thread_position_in_threadgroup", "thread_index_in_threadgroup", "simdgroup_index_in_threadgroup",
+})  # fmt: skip
+
+
+def _places(cursor: Any, inputs: list[Input]) -> tuple[tuple[str, str, int], ...]:
+    """Find the arrays in threadgroup memory that each thread indexes by its place in the threadgroup."""
+    arrays = threadgroup_arrays(cursor)
+    return tuple(
+        (name, given.attribute, arrays[name])
+        for given in inputs
+        if arrays and given.width == 1 and given.attribute in _PLACES
+        for name in sorted(arrays.keys() & always_indexed(cursor, given.name))
+    )
+
+
+class _Reader:
+    """Walks one parsed cell."""
+
+    def __init__(self, parsed: Parsed) -> None:
+        self.parsed = parsed
+        self.problems: list[Diagnostic] = []
+        self.types = HostTypes(self.problem)
+        self.decls = list(_declarations(parsed, parsed.unit.cursor))
+        self.seen: CellSyntax = walk(parsed, self.decls)
+        self.simd = _users_of_simdgroups(parsed, self.seen)
+
+    def problem(self, cursor: Any, message: str, hint: str = "") -> None:
+        self.problems.append(self.parsed.diagnostic(cursor.location, message, hint))
+
+    def kernels(self, made: tuple[Instantiation, ...]) -> list[Signature]:
+        """Read every kernel of the cell, and every instantiation of one."""
+        found = []
+        templates: dict[str, Any] = {}
+        tails: dict[str, Any] = {}
+        for cursor in self.decls:
+            kind = cursor.kind.name
+            if kind == "TYPEDEF_DECL" and cursor.spelling.startswith("$kernel_"):
+                tails[cursor.spelling] = cursor
+            if kind not in {"FUNCTION_DECL", "FUNCTION_TEMPLATE"} or "kernel" not in _annotations(cursor):
+                continue
+            if kind == "FUNCTION_TEMPLATE":
+                templates.setdefault(cursor.spelling, cursor)
+            elif cursor.is_definition():
+                name = _host_name(cursor) or cursor.spelling
+                found.append(self.signature(cursor, name, _qualified(cursor), cursor.type))
+        for i, instance in enumerate(made):
+            base = re.sub(r"<.*", "", instance.function, flags=re.DOTALL).split("::")[-1].strip()
+            template = templates.get(base)
+            tail = tails.get(f"$kernel_{i}")
+            if template is None or tail is None:
+                line = self.parsed.cell.edited.line(instance.line)
+                self.problems.append(Diagnostic(
+                    instance.line, 1, f"host_name \"{instance.name}\": '{base}' is not a kernel template", line,
+                    self.parsed.cell.name, "mark the template [[kernel]] or kernel",
+                ))  # fmt: skip
+                continue
+            proto = tail.underlying_typedef_type.get_canonical()
+            signature = self.signature(template, instance.name, instance.function, proto, _specialization(tail))
+            found.append(signature)
+        return found
+
+    def uninstantiated(self) -> list[Diagnostic]:
+        """Find the cell's own kernel templates: for a cell that instantiates none, and so has no kernel."""
+        own = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in _annotations(c))
+        return [rules.uninstantiated(self.parsed, c) for c in own if self.parsed.owner(c.location) is self.parsed.cell]
+
+    def uses_simdgroups(self, cursor: Any, inputs: list[Input]) -> bool:
+        """Tell whether a kernel, or a function that it may call, uses SIMD-groups or quad-groups."""
+        if self.parsed.owner(cursor.location) is not self.parsed.cell:
+            return True  # a kernel in a header: not examined
+        return any(names_simdgroups(i.attribute) for i in inputs) or not self.simd.isdisjoint({None, cursor.hash})
+
+    def signature(self, cursor: Any, name: str, function: str, proto: Any, made: Any = None) -> Signature:
+        """Read one kernel; ``proto`` has its parameters' types, ``made`` is what a template was instantiated to."""
+        notes = _annotations(made or cursor)
+        declared = [c for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
+        types = list(proto.get_canonical().argument_types())
+        params: list[Param] = []
+        inputs: list[Input] = []
+        for position, (param, kind) in enumerate(zip(declared, types, strict=False)):
+            marks = _annotations(param)
+            attribute = next((a for a in marks if rules.is_input(a)), None)
+            if attribute is not None:
+                self.problems += rules.input_type(self.parsed, param, attribute, kind)
+                inputs.append(Input(param.spelling, attribute, spell(kind.get_canonical().spelling), position))
+                continue
+            if any(rules.is_graphics(a) for a in marks):
+                continue
+            read = self.param(param, kind.get_canonical(), marks, position)
+            if read is not None:
+                params.append(read)
+        mark = notes.get("max_total_threads_per_threadgroup")
+        limit = self.integer(mark) if mark is not None else None
+        if limit is not None:
+            self.problems += rules.thread_limit(self.parsed, mark, limit)
+        own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
+        every = always_indexed(cursor, own) if own else frozenset()
+        used = uses(cursor, frozenset(p.name for p in params))
+        params = [replace(p, every=p.name in every and not p.reference, use=used[p.name]) for p in params]
+        return Signature(
+            name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),
+            self.parsed.diagnostic(cursor.location, "").line,
+            limit or 0, self.uses_simdgroups(cursor, inputs), _places(cursor, inputs),
+        )  # fmt: skip
+
+    def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
+        """Read one bound parameter; None, with a problem noted, when MSL has no such parameter."""
+        reference = kind.kind.name == "LVALUEREFERENCE"
+        if not reference and kind.kind.name != "POINTER":
+            rules.unbound(self.parsed, self.problems, cursor, kind)
+            return None
+        pointee = kind.get_pointee()
+        space = rules.space_of(pointee)
+        if space is None:
+            rules.no_space(self.parsed, self.problems, cursor)
+            return None
+        self.problems += rules.misplaced(self.parsed, cursor, marks, space)
+        which = "threadgroup" if space == "threadgroup" else "buffer"
+        index = self.integer(marks[which]) if which in marks else -1
+        gate = marks.get("function_constant")
+        const = space == "constant" or pointee.is_const_qualified()
+        named = self.types.read(pointee, cursor)
+        if named is None or index is None:
+            return None
+        gate_name = _string(gate) if gate is not None else ""
+        return Param(
+            cursor.spelling or f"argument{position}", index, position, space, named, const, reference, gate_name
+        )
+
+    def indexed(self, params: list[Param], declared: list[Any]) -> tuple[Param, ...]:
+        """Assign the lowest free numbers to implicit indices, and sort by index."""
+        result: list[Param] = []
+        for spaces in ({"device", "constant"}, {"threadgroup"}):
+            group = [p for p in params if p.space in spaces]
+            taken: dict[int, Param] = {}
+            for p in (p for p in group if p.index >= 0):
+                if p.index in taken:
+                    message = f"{p.attribute} is given to both '{taken[p.index].name}' and '{p.name}'"
+                    self.problem(declared[p.position], message, "give each buffer an index of its own")
+                taken[p.index] = p
+            for p in (p for p in group if p.index < 0):
+                index = next(i for i in range(len(group) + len(taken) + 1) if i not in taken)
+                taken[index] = replace(p, index=index)
+            for p in taken.values():
+                if p.index >= rules.MAX_BUFFERS:
+                    self.problem(declared[p.position], f"'{p.name}' {p.attribute}: Metal has indices 0 to 30",
+                                 "pass fewer, larger buffers: a struct holds many values (MSL 5.2.1)")  # fmt: skip
+            result += [taken[i] for i in sorted(taken)]
+        return tuple(result)
+
+    def constant_problems(self) -> Iterator[Diagnostic]:
+        """Check the types of the function constants."""
+        for cursor in self.decls:
+            if cursor.kind.name == "VAR_DECL" and "function_constant" in _annotations(cursor):
+                yield from rules.constant_type(self.parsed, cursor)
+
+    def constants(self, optional: frozenset[str]) -> Iterator[Constant]:
+        """Read the function constants."""
+        for cursor in self.decls:
+            if cursor.kind.name != "VAR_DECL":
+                continue
+            mark = _annotations(cursor).get("function_constant")
+            if mark is not None:
+                index = self.integer(mark)
+                named = spell(cursor.type.get_canonical().spelling)
+                yield Constant(cursor.spelling, -1 if index is None else index, named, cursor.spelling in optional)
+
+    def integer(self, mark: Any) -> int | None:
+        """Evaluate an attribute's argument."""
+        value = integer_value(next(iter(mark.get_children()), None))
+        if value is None or value < 0:
+            self.problem(mark, f"'{mark.spelling}' needs a constant integer that is not negative")
+            return None
+        return value
+
+
+_SKIPPED = {"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"}
+
+
+def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
+    """Yield the author's declarations at namespace scope."""
+    for child in cursor.get_children():
+        if parsed.owner(child.location) is None:
+            continue
+        if child.kind.name in _SKIPPED:
+            yield from _declarations(parsed, child)
+        else:
+            yield child
+
+
+def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
+    """Return the hashes of the cell's kernels that name SIMD-groups; with None where something else does."""
+    own = {
+        f.cursor.hash if parsed.owner(f.cursor.location) is parsed.cell and "kernel" in _annotations(f.cursor) else None
+        for f in seen.functions
+        if f.simdgroups
+    }
+    return frozenset(own | {None}) if seen.simdgroups else frozenset(own)
+
+
+def _annotations(cursor: Any) -> dict[str, Any]:
+    return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
+
+
+def _specialization(tail: Any) -> Any:
+    """Find the function that ``decltype(f<T>)`` refers to: there the attributes' arguments have values."""
+    found = (c.referenced for c in tail.walk_preorder() if c.kind.name == "DECL_REF_EXPR")
+    return next((c for c in found if c is not None and c.kind.name == "FUNCTION_DECL"), None)
+
+
+def _host_name(cursor: Any) -> str | None:
+    mark = _annotations(cursor).get("host_name")
+    return None if mark is None else _string(mark)
+
+
+def _string(mark: Any) -> str:
+    """Read an annotation's string argument."""
+    for child in mark.walk_preorder():
+        if child.kind.name == "STRING_LITERAL":
+            return str(child.spelling).strip('"')
+    return ""
+
+
+def _qualified(cursor: Any) -> str:
+    names = [cursor.spelling]
+    parent = cursor.semantic_parent
+    while parent is not None and parent.kind.name == "NAMESPACE":
+        names.insert(0, parent.spelling)
+        parent = parent.semantic_parent
+    return "::" + "::".join(n for n in names if n)
+
+
+def comment(cursor: Any) -> str:
+    """Return the comment above a declaration, without its markers."""
+    raw = cursor.raw_comment
+    if not raw:
+        return ""
+    raw = re.sub(r"^/\*+!?|\*+/$", "", raw.strip())
+    lines = [re.sub(r"^\s*(?:///?!?<?|\*(?!\*))?\s?", "", line).rstrip() for line in raw.splitlines()]
+    return "\n".join(lines).strip()

@@ -1,0 +1,105 @@
+"""The language's own rules, which clang does not know: what Apple's compiler rejects is rejected here.
+
+Each message says what is wrong, how to fix it, and the section of the Metal Shading Language specification.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from metalnb.errors import Diagnostic
+
+from ...language.attributes import ATTRIBUTES, INPUTS
+from ...libclang.parse import Parsed
+from ...signature import Signature
+from ...text.scanned_cell import Cell
+from . import barriers, call_graph, conversions, entry_points, restrictions, shifts, spaces
+from .entry_points import constant_type, input_type, misplaced, no_space, thread_limit, unbound, uninstantiated
+from .syntax_walk import CellSyntax
+
+__all__ = [
+    "MAX_BUFFERS",
+    "check",
+    "constant_type",
+    "input_type",
+    "is_graphics",
+    "is_input",
+    "misplaced",
+    "no_kernel",
+    "no_space",
+    "space_of",
+    "thread_limit",
+    "unbound",
+    "uninstantiated",
+]
+
+MAX_BUFFERS = 31
+
+
+def is_input(name: str) -> bool:
+    """Tell whether an attribute makes a kernel input (MSL 5.2.3.6)."""
+    return name in INPUTS
+
+
+def space_of(pointee: Any) -> Literal["device", "constant", "threadgroup"] | None:
+    """Read the address space of what a parameter points to; None for thread or none."""
+    words = re.findall(r"__\w+", pointee.spelling.split("<")[0])
+    if "__global_device" in words:
+        return "device"
+    if "__local" in words:
+        return "threadgroup"
+    return "constant" if "__global" in words else None
+
+
+def is_graphics(name: str) -> bool:
+    """Tell whether an attribute belongs to the graphics pipeline (MSL 5.2.3)."""
+    return name in ATTRIBUTES and ATTRIBUTES[name].use == "graphics"
+
+
+def no_kernel(cell: Cell) -> Diagnostic:
+    """Return the diagnostic for a cell without a kernel."""
+    text = cell.edited.line(1)
+    return Diagnostic(
+        1, 1, "no kernel in this cell", text, cell.name,
+        "mark a function with kernel void …, or keep the text for other cells with %%metal --header NAME",
+    )  # fmt: skip
+
+
+def check(parsed: Parsed, found: list[Signature], seen: CellSyntax) -> Iterator[Diagnostic]:
+    """Check what the parser accepted; a finding of severity "warning" rejects nothing.
+
+    Parameters
+    ----------
+    parsed : Parsed
+    found : list of Signature
+        The cell's kernels.
+    seen : CellSyntax
+        What the cell holds.
+    """
+    yield from _kernel_names(parsed, found)
+    placed = list(spaces.check(parsed, seen))
+    yield from placed
+    yield from entry_points.check(parsed, seen)
+    yield from call_graph.check(parsed, seen)
+    # A pointer without an address space is taken for a thread pointer: errors that follow from that are noise.
+    lines = {(d.file, d.line) for d in placed}
+    yield from (d for d in conversions.check(parsed, seen) if (d.file, d.line) not in lines)
+    yield from restrictions.check(parsed, seen)
+    yield from shifts.check(parsed, seen)
+    yield from barriers.check(parsed, seen)
+
+
+def _kernel_names(parsed: Parsed, found: list[Signature]) -> Iterator[Diagnostic]:
+    seen: dict[str, Signature] = {}
+    for k in found:
+        if k.name in seen:
+            text = parsed.cell.edited.line(k.line)
+            written = re.search(rf"\b{re.escape(k.name)}\b", text)
+            column = written.start() + 1 if written else 1
+            yield Diagnostic(
+                k.line, column, f"two kernels are named '{k.name}' (the other is on line {seen[k.name].line})",
+                text, parsed.cell.name, "rename one: a program binds each kernel by its name",
+            )  # fmt: skip
+        seen[k.name] = k

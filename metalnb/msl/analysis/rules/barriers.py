@@ -1,0 +1,148 @@
+"""Barriers that some threads of a threadgroup may never reach (MSL 6.9.1): a warning.
+
+All threads of a threadgroup must reach a barrier. Where some have returned, or take another branch, Apple's GPUs
+usually go on without them; the specification promises nothing, and the CPU engine loses the group's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from metalnb.errors import Diagnostic
+
+from ...libclang.parse import Parsed
+from .syntax_walk import CellSyntax, FunctionSyntax, marks
+
+__all__ = ["check"]
+
+# The inputs that differ among the threads of a threadgroup.
+_OWN = frozenset({"thread_position_in_grid", "thread_position_in_threadgroup", "thread_index_in_threadgroup"})
+_ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
+_ASSIGNMENTS = frozenset({"BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR"})
+_DECLARED = frozenset({"DECL_STMT", "VAR_DECL"})
+_CURSORS = 8192  # of a kernel: a longer one would take longer to look through than to compile
+
+
+def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+    """Warn of the first return, and of the first branch, by which some threads of a kernel miss a barrier."""
+    for function in found.functions:
+        if function.barriers and "kernel" in marks(function.cursor):
+            yield from _missed(parsed, function)
+
+
+def _missed(parsed: Parsed, function: FunctionSyntax) -> Iterator[Diagnostic]:
+    name = function.cursor.spelling
+    threads = _Threads(function.cursor)
+    left = next(((r, b) for r in threads.returns for b in function.barriers if _offset(r) < b.location.offset), None)
+    if left is not None:
+        line = parsed.diagnostic(left[1].location, "").line
+        yield parsed.diagnostic(
+            left[0].extent.start,
+            f"{name}: threads that return here never reach the threadgroup_barrier on line {line}; all threads of a "
+            "threadgroup must, and without them its results may be lost",
+            "guard the loads and stores instead of returning: a grid has no threads too many here (MSL 6.9.1)",
+            "warning",
+        )
+    inside = (b for b in function.barriers if any(start <= b.location.offset < end for start, end in threads.branches))
+    for barrier in list(inside)[:1]:
+        yield parsed.diagnostic(
+            barrier.location,
+            f"{name}: this threadgroup_barrier is in a branch that some threads may not take; all threads of a "
+            "threadgroup must reach it, and without them its results may be lost",
+            "put the barrier after the branch (MSL 6.9.1)",
+            "warning",
+        )
+
+
+def _offset(statement: Any) -> int:
+    return int(statement.extent.start.offset)
+
+
+class _Threads:
+    """What part of a kernel only some threads of a threadgroup run, as far as `if` statements decide it.
+
+    A variable differs among the threads once something that differs has been assigned to it, or once it has been
+    assigned to in such a part. Lambdas are not looked into: what returns there does not leave the kernel.
+
+    Attributes
+    ----------
+    returns : list
+        The return statements in such parts, in the order of the text.
+    branches : list of (int, int)
+        Where such parts start and end.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self.returns: list[Any] = []
+        self.branches: list[tuple[int, int]] = []
+        self._left = _CURSORS
+        params = [c for c in kernel.get_children() if c.kind.name == "PARM_DECL"]
+        self._differing = {p.hash for p in params if not _OWN.isdisjoint(marks(p))}
+        body = next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
+        ahead = [(body, False)] if body is not None and self._differing else []
+        while ahead and self._left > 0:
+            self._left -= 1
+            cursor, parted = ahead.pop()
+            ahead += reversed(self._statement(cursor, parted=parted))
+
+    def _statement(self, cursor: Any, *, parted: bool) -> list[tuple[Any, bool]]:
+        """Take in one statement; return the statements in it, each with whether only some threads run it."""
+        kind = cursor.kind.name
+        if kind == "RETURN_STMT":
+            self.returns += [cursor] if parted else []
+            return []
+        if kind == "VAR_DECL" or cursor.kind.is_expression():
+            self._assign(cursor, kind, parted=parted)
+            return []
+        children = list(cursor.get_children())
+        if kind != "IF_STMT":
+            return [(c, parted) for c in children]
+        first = next((i for i, c in enumerate(children) if c.kind.name not in _DECLARED), 0)
+        for declared in children[:first]:
+            ahead = [declared, *declared.get_children()]
+            for each in ahead:
+                self._assign(each, each.kind.name, parted=parted)
+        if self._differs(children[first]):
+            self.branches += [(_offset(c), c.extent.end.offset) for c in children[first + 1 :]]
+            parted = True
+        return [(c, parted) for c in children[first + 1 :]]
+
+    def _assign(self, cursor: Any, kind: str, *, parted: bool) -> None:
+        """Note what an expression or declaration gives a value that differs."""
+        if kind == "VAR_DECL":
+            if self._differs(cursor):
+                self._differing.add(cursor.hash)
+            return
+        assigned = kind in _ASSIGNMENTS or (kind == "CALL_EXPR" and cursor.spelling.startswith("operator"))
+        parts = list(cursor.get_children()) if assigned else []
+        parts = list(cursor.get_arguments()) if kind == "CALL_EXPR" else parts
+        if len(parts) == 2 and (parted or self._differs(parts[1])):
+            variable = _variable(parts[0])
+            if variable is not None:
+                self._differing.add(variable.hash)
+
+    def _differs(self, cursor: Any) -> bool:
+        """Tell whether an expression reads something that differs."""
+        ahead = [cursor]  # not recursive: a sum of thousands of terms is as deep as it is long
+        while ahead and self._left > 0:
+            self._left -= 1
+            each = ahead.pop()
+            if each.kind.name == "DECL_REF_EXPR" and each.referenced is not None:
+                if each.referenced.hash in self._differing:
+                    return True
+                continue
+            ahead += each.get_children()
+        return False
+
+
+def _variable(target: Any) -> Any:
+    """Return the variable whose own memory is assigned to; None for what lies behind a pointer or a reference."""
+    while target.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR", "ARRAY_SUBSCRIPT_EXPR"}:
+        target = next(iter(target.get_children()), None)
+        if target is None:
+            return None
+    variable = target.referenced if target.kind.name == "DECL_REF_EXPR" else None
+    if variable is None or variable.type.get_canonical().kind.name in _ADDRESSES:
+        return None
+    return variable

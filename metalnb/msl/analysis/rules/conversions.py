@@ -1,0 +1,89 @@
+"""Conversions: a value keeps its address space (MSL 4).
+
+To clang, Metal's thread is the generic address space, to which all others convert; to Apple's compiler none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from metalnb.errors import Diagnostic
+
+from ...libclang.parse import Parsed
+from .syntax_walk import CellSyntax, space
+
+__all__ = ["check"]
+
+_ELSEWHERE = frozenset({"device", "constant", "threadgroup"})
+
+
+def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+    """Check what is passed to functions, and every pointer to thread memory."""
+    for function in found.functions:
+        for call in function.calls:
+            callee = call.referenced
+            if callee is not None and parsed.owner(callee.location) is not None:
+                yield from _arguments(parsed, call, callee)
+    yield from _pointers(parsed, found)
+
+
+def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
+    """Refuse a value in another space where a function takes a reference to thread memory (or is a thread object's)."""
+    if callee.kind.name in {"CONSTRUCTOR", "CONVERSION_FUNCTION"}:
+        return  # a copy: MSL's own copies come from every space
+    for argument in call.get_children():
+        is_object = argument.kind.name == "MEMBER_REF_EXPR"
+        given = next(iter(argument.get_children()), None) if is_object else argument
+        moved = _moved(given)
+        if not moved or given is None or given.type.kind.name == "POINTER":
+            continue
+        if is_object:
+            yield parsed.diagnostic(
+                call.location, f"'{call.spelling}' is a member for thread objects; this object is in {moved} memory",
+                f"declare it for {moved} objects too: {call.spelling}(…) const {moved} {{ … }} (MSL 4)",
+            )  # fmt: skip
+        else:
+            yield parsed.diagnostic(
+                argument.location, f"a {moved} value is passed to '{call.spelling}', which takes a thread reference",
+                f"copy it to a variable first, or overload '{call.spelling}' for {moved} references (MSL 4)",
+            )  # fmt: skip
+
+
+def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+    """Refuse a pointer to another space where one to thread memory is wanted."""
+    for cast, parent in found.casts:
+        moved = _moved(cast)
+        if not moved:
+            continue
+        called = parent.referenced if parent.kind.name in {"CALL_EXPR", "MEMBER_REF_EXPR"} else None
+        if called is not None and parsed.owner(called.location) is None:
+            continue  # the library's members serve every space
+        if parent.kind.name == "MEMBER_REF_EXPR":
+            yield parsed.diagnostic(
+                cast.location, f"'{parent.spelling}' is a member for thread objects; this object is in {moved} memory",
+                f"declare it for {moved} objects too: {parent.spelling}(…) const {moved} {{ … }} (MSL 4)",
+            )  # fmt: skip
+        else:
+            yield parsed.diagnostic(
+                cast.location, f"a {moved} pointer is used as a thread pointer",
+                f"a pointer keeps its address space: write {moved} before its type, not thread (MSL 4)",
+            )  # fmt: skip
+
+
+def _moved(cast: Any) -> str:
+    """Return the space from which a conversion moves a value or pointer to thread memory; else an empty string."""
+    if cast is None or not cast.kind.name.endswith("_EXPR"):
+        return ""
+    inner = [c for c in cast.get_children() if c.kind.is_expression()]
+    if len(inner) != 1:
+        return ""
+    into, source = cast.type, inner[0].type
+    if into.kind.name == "POINTER":
+        if source.kind.name != "POINTER":
+            return ""
+        into, source = into.get_pointee(), source.get_pointee()
+    if source.kind.name == "INVALID" or space(into) != "thread":
+        return ""
+    moved = space(source)
+    return moved if moved in _ELSEWHERE else ""

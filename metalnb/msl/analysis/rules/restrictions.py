@@ -1,0 +1,48 @@
+"""C++ that MSL does not have (MSL 1.5.4, 2.1) and the parser accepts; what the parser rejects is in `hints`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from metalnb.errors import Diagnostic
+
+from ...libclang.parse import Parsed
+from .syntax_walk import CellSyntax
+
+__all__ = ["check"]
+
+_WIDE = {"LONGLONG": ("long long", "long"), "ULONGLONG": ("unsigned long long", "ulong")}
+_STATEMENTS = {
+    "GOTO_STMT": ("goto is not supported", "write a loop, or return from a function of its own (MSL 1.5.4)"),
+    "INDIRECT_GOTO_STMT": ("goto is not supported", "write a switch (MSL 1.5.4)"),
+    "ASM_STMT": ("asm is not supported", "MSL has no assembly: use the standard library's functions"),
+    "MS_ASM_STMT": ("asm is not supported", "MSL has no assembly: use the standard library's functions"),
+}
+
+
+def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+    """Check for what MSL leaves out of C++."""
+    for cursor in found.declared:
+        kind = cursor.type.get_canonical()
+        while kind.kind.name == "CONSTANTARRAY":
+            kind = kind.element_type
+        wide = _WIDE.get(kind.kind.name)
+        if wide is not None:
+            yield parsed.diagnostic(
+                cursor.location, f"'{cursor.spelling}' has the type {wide[0]}, which Metal does not have",
+                f"write {wide[1]}: it has 64 bits (MSL 2.1)",
+            )  # fmt: skip
+    for literal in found.literals:
+        yield parsed.diagnostic(
+            literal.location, "a long double literal: Metal has no long double",
+            "drop the suffix: a literal without one is float (MSL 2.1)",
+        )  # fmt: skip
+    for statement in found.statements:
+        message, hint = _STATEMENTS[statement.kind.name]
+        yield parsed.diagnostic(statement.extent.start, message, hint)
+    for function in found.functions:
+        if function.cursor.is_virtual_method():
+            yield parsed.diagnostic(
+                function.cursor.location, f"'{function.cursor.spelling}' is virtual, which Metal does not support",
+                "make the class that varies a template parameter (MSL 1.5.4)",
+            )  # fmt: skip

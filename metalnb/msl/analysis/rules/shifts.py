@@ -1,0 +1,38 @@
+"""Shifts by more bits than the type has: clang warns about them in C++, but not in the dialect used for cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from metalnb.errors import Diagnostic
+
+from ...libclang.parse import Parsed
+from .syntax_walk import CellSyntax, integer_value
+
+__all__ = ["check"]
+
+_INT = 32  # bits; what has fewer is promoted before it is shifted
+
+
+def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+    """Warn of a scalar that is shifted by a literal as large as its width or larger."""
+    for shift in found.shifts:
+        size = shift.type.get_size()
+        count = _literal(list(shift.get_children())[-1])
+        bits = max(8 * size, _INT)
+        if size > 0 and count is not None and (integer_value(count) or 0) >= bits:
+            yield parsed.diagnostic(
+                count.location, f"shift count >= width of type, which has {bits} bits",
+                "shift a long or ulong, which have 64 bits (MSL 2.1)" if bits < 64 else "", "warning",
+            )  # fmt: skip
+
+
+def _literal(cursor: Any) -> Any:
+    """Return the integer literal inside conversions and parentheses; None for any other expression."""
+    while cursor.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR"}:
+        inner = list(cursor.get_children())
+        if len(inner) != 1:
+            return None
+        cursor = inner[0]
+    return cursor if cursor.kind.name == "INTEGER_LITERAL" else None

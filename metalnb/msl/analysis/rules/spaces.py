@@ -1,0 +1,128 @@
+"""Address spaces: every pointer names one, and every variable is declared where its own allows (MSL 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from metalnb.errors import Diagnostic
+
+from ...libclang.parse import Parsed
+from .syntax_walk import CellSyntax, FunctionSyntax, marks, space
+
+__all__ = ["check"]
+
+MAX_THREADGROUP_MEMORY = 32768
+_ARRAYS = frozenset({"CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"})
+_POINTERS = {"POINTER": "pointer", "LVALUEREFERENCE": "reference", "RVALUEREFERENCE": "reference"}
+# What may bring its own address space: auto, a template's parameter, what decltype gives.
+_OPEN = frozenset({"AUTO", "UNEXPOSED", "DEPENDENT", "INVALID", "FUNCTIONPROTO", "FUNCTIONNOPROTO"})
+_WORDS = "device, constant, threadgroup or thread"
+
+
+def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+    """Check what was declared."""
+    for cursor in found.declared:
+        kind = _unplaced(cursor.type)
+        if kind and "thread" not in marks(cursor):
+            what = {"FIELD_DECL": "member", "PARM_DECL": "parameter"}.get(cursor.kind.name, "variable")
+            name = f"{what} '{cursor.spelling}'" if cursor.spelling else f"a {what}"
+            yield parsed.diagnostic(
+                cursor.location, f"{name} is a {kind} without an address space",
+                f"write {_WORDS} before its type, as in thread float{'*' if kind == 'pointer' else '&'} (MSL 4)",
+            )  # fmt: skip
+    for function in found.functions:
+        kind = _unplaced(function.cursor.type.get_result())
+        if kind and "thread" not in marks(function.cursor):
+            yield parsed.diagnostic(
+                function.cursor.location, f"'{function.cursor.spelling}' returns a {kind} without an address space",
+                f"write {_WORDS} before the type it returns (MSL 4)",
+            )  # fmt: skip
+        yield from _locals(parsed, function)
+    for cursor in found.program:
+        yield from _program(parsed, cursor)
+    yield from _members(parsed, found)
+
+
+def _element(kind: Any) -> Any:
+    while kind.kind.name in _ARRAYS:
+        kind = kind.element_type
+    return kind
+
+
+def _unplaced(kind: Any) -> str:
+    """Return "pointer" or "reference" for one without an address space, else an empty string."""
+    kind = _element(kind)
+    what = _POINTERS.get(kind.kind.name, "")
+    if not what:
+        return ""
+    pointee = _element(kind.get_pointee())
+    if what == "reference" and pointee.kind.name == "POINTER":
+        return _unplaced(pointee)  # Apple's compiler asks it of the pointer alone: device float*& x
+    if pointee.kind.name in _OPEN or pointee.get_canonical().kind.name in _OPEN:
+        return ""
+    return what if space(pointee) in {"thread", ""} else ""
+
+
+def _is_storage(variable: Any) -> bool:
+    """Tell whether a reference is a threadgroup variable as the scan rewrote it, and not the author's own."""
+    if variable.type.kind.name != "LVALUEREFERENCE" or space(variable.type.get_pointee()) != "threadgroup":
+        return False
+    return any(c.spelling == "$threadgroup_storage" for c in variable.walk_preorder())
+
+
+def _locals(parsed: Parsed, function: FunctionSyntax) -> Iterator[Diagnostic]:
+    is_kernel = "kernel" in marks(function.cursor)
+    total = 0
+    for variable in function.variables:
+        name = variable.spelling
+        if variable.storage_class.name == "STATIC" and "constant" not in marks(variable):
+            yield parsed.diagnostic(
+                variable.location, f"variable '{name}' in a function cannot be static",
+                "drop static; for a table write constant at program scope (MSL 5.3)",
+            )  # fmt: skip
+        if not _is_storage(variable):
+            continue
+        if not is_kernel:
+            yield parsed.diagnostic(
+                variable.location, f"threadgroup variable '{name}' is declared outside a kernel",
+                f"declare it in a kernel's body, and pass '{function.cursor.spelling}' a pointer to it (MSL 4.4)",
+            )  # fmt: skip
+            continue
+        size = max(0, variable.type.get_pointee().get_size())
+        if total <= MAX_THREADGROUP_MEMORY < total + size:
+            yield parsed.diagnostic(
+                variable.location,
+                f"with '{name}' kernel '{function.cursor.spelling}' declares {total + size:,} bytes of threadgroup "
+                f"memory; Metal allows {MAX_THREADGROUP_MEMORY:,}",
+                "make its threadgroup variables smaller",
+            )  # fmt: skip
+        total += size
+
+
+def _program(parsed: Parsed, variable: Any) -> Iterator[Diagnostic]:
+    name = variable.spelling
+    if _is_storage(variable):
+        yield parsed.diagnostic(
+            variable.location, f"threadgroup variable '{name}' is declared outside a kernel",
+            "declare it in the kernel's body (MSL 4.4)",
+        )  # fmt: skip
+    elif "constant" not in marks(variable) and "constant" not in marks(variable.type.get_declaration()):
+        yield parsed.diagnostic(
+            variable.location, f"program-scope variable '{name}' must be in the constant address space",
+            "write constant before its type; what a kernel writes is passed as a device buffer (MSL 4.2)",
+        )  # fmt: skip
+    elif variable.storage_class.name == "EXTERN":
+        yield parsed.diagnostic(
+            variable.location, f"extern variable '{name}' has no value: a cell is a whole program",
+            "give it a value, or [[function_constant(n)]]",
+        )  # fmt: skip
+
+
+def _members(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+    for cursor in found.declared:
+        if cursor.kind.name == "FIELD_DECL" and _is_storage(cursor):
+            yield parsed.diagnostic(
+                cursor.location, f"member '{cursor.spelling}' cannot have an address space of its own",
+                "drop threadgroup: a member lives where its struct does (MSL 4)",
+            )  # fmt: skip

@@ -1,0 +1,220 @@
+"""One pass over the author's syntax tree, which collects what the rules need.
+
+libclang's own iterator makes a list for every node and costs seconds on a long kernel; here it calls back once
+for each node, and only the few kinds that a rule reads are kept.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...language.simdgroup_names import names_simdgroups
+from ...libclang.parse import Parsed
+
+__all__ = ["CellSyntax", "FunctionSyntax", "integer_value", "marks", "space", "walk"]
+
+# CXCursorKind (clang-c/Index.h): numbers, because a name costs more than the visit.
+_FIELD, _FUNCTION, _VAR, _PARM, _METHOD = 6, 8, 9, 10, 21
+_CONSTRUCTOR, _DESTRUCTOR, _CONVERSION, _FUNCTION_TEMPLATE = 24, 25, 26, 30
+_FUNCTIONS = frozenset({_FUNCTION, _METHOD, _CONSTRUCTOR, _DESTRUCTOR, _CONVERSION, _FUNCTION_TEMPLATE})
+_EXPRESSION, _CALL, _FLOATING, _C_CAST = 100, 103, 107, 117
+_BINARY, _COMPOUND = 114, 115
+_SHIFTS = frozenset({8, 9, 28, 29})  # CXBinaryOperatorKind: <<, >>, <<=, >>=
+_CASTS = frozenset({_EXPRESSION, _C_CAST, 124, 126, 127, 128})  # implicit, C's, static, reinterpret, const, functional
+_GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM = 210, 211, 215, 229
+_STATEMENTS = frozenset({_GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM})
+_VARIABLES = frozenset({_FIELD, _VAR, _PARM})
+_OPERATIONS = frozenset({_FLOATING, _BINARY, _COMPOUND})
+_KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | _OPERATIONS | {_CALL}
+_NAMES = frozenset({43, 45, 49, 101})  # references to types, templates, overloaded functions; and expressions that are
+_OVERLOADED = 49
+_RECURSE, _CONTINUE = 2, 1  # CXChildVisitResult
+
+# clang's numbers of OpenCL's address spaces, which stand for Metal's (target/words.h).
+_SPACES = {1: "constant", 2: "threadgroup", 3: "constant", 4: "thread", 5: "thread", 6: "device"}
+_THREAD = frozenset({4, 5})
+
+
+@dataclass(slots=True)
+class FunctionSyntax:
+    """A function's declaration, and what its body holds (the bodies of its lambdas included).
+
+    Attributes
+    ----------
+    cursor : clang.cindex.Cursor
+    calls : list
+        Calls of functions with a name that the author declares.
+    barriers : list
+        The calls of ``threadgroup_barrier``.
+    variables : list
+    simdgroups : bool
+        Whether it names something of Metal's that has to do with SIMD-groups or quad-groups.
+    """
+
+    cursor: Any
+    calls: list[Any] = field(default_factory=list)
+    barriers: list[Any] = field(default_factory=list)
+    variables: list[Any] = field(default_factory=list)
+    simdgroups: bool = False
+
+
+@dataclass(slots=True)
+class CellSyntax:
+    """What a pass found.
+
+    Attributes
+    ----------
+    functions : list of FunctionSyntax
+    declared : list
+        Variables, parameters and members, wherever they stand.
+    program : list
+        Variables that live as long as the program: at namespace scope and static members.
+    casts : list of (cast, parent)
+        Every conversion to a pointer into thread memory.
+    vectors : list
+        Where a vector is constructed.
+    literals, statements : list
+        Literals of long double; goto and asm statements.
+    shifts : list
+        Operators that shift a scalar.
+    simdgroups : bool
+        As of a function, of what stands outside of all functions.
+    """
+
+    functions: list[FunctionSyntax] = field(default_factory=list)
+    declared: list[Any] = field(default_factory=list)
+    program: list[Any] = field(default_factory=list)
+    casts: list[tuple[Any, Any]] = field(default_factory=list)
+    vectors: list[Any] = field(default_factory=list)
+    literals: list[Any] = field(default_factory=list)
+    statements: list[Any] = field(default_factory=list)
+    shifts: list[Any] = field(default_factory=list)
+    simdgroups: bool = False
+
+
+def walk(parsed: Parsed, declarations: Iterable[Any]) -> CellSyntax:
+    """Visit declarations at namespace scope, and all within them."""
+    return _Walker(parsed).walk(declarations)
+
+
+class _Walker:
+    def __init__(self, parsed: Parsed) -> None:
+        from clang import cindex
+
+        self.parsed = parsed
+        self.unit = parsed.unit
+        # Names are looked at only where the text has such a word: it takes time.
+        self.names = _NAMES if any(c.simd for c in (parsed.cell, *parsed.headers.values())) else frozenset()
+        self.lib = cindex.conf.lib
+        self.pointer = cindex.TypeKind.POINTER.value
+        self.long_double = cindex.TypeKind.LONGDOUBLE.value
+        self.lib.clang_getCursorBinaryOperatorKind.argtypes = [cindex.Cursor]  # the Python binding lacks the call
+        self.callback = cindex.callbacks["cursor_visit"](self.visit)
+        self.found = CellSyntax()
+        self.function: FunctionSyntax | None = None
+
+    def walk(self, declarations: Iterable[Any]) -> CellSyntax:
+        for cursor in declarations:
+            if self.visit(cursor, self.unit.cursor) == _RECURSE:
+                self.lib.clang_visitChildren(cursor, self.callback, None)
+        own = {f.cursor.spelling for f in self.found.functions} - {""}
+        for function in self.found.functions:
+            named = [(c, c.spelling) for c in function.calls]
+            self.found.vectors += [c for c, name in named if name == "vec"]
+            function.barriers = [c for c, name in named if name == "threadgroup_barrier"]
+            function.calls = [c for c, name in named if name in own]
+        return self.found
+
+    def visit(self, cursor: Any, parent: Any, _: Any = None) -> int:
+        kind = cursor._kind_id  # noqa: SLF001  (the property that hides it makes an object for every node)
+        if kind not in _KEPT:
+            if kind in self.names:
+                self.name(cursor, kind)
+            return _RECURSE
+        cursor._tu = self.unit  # noqa: SLF001  (a cursor that outlives the callback must hold its unit)
+        found = self.found
+        if kind in _CASTS:
+            if self.is_thread_pointer(cursor):
+                parent._tu = self.unit  # noqa: SLF001
+                found.casts.append((cursor, parent))
+        elif kind == _CALL:
+            if self.function is not None:
+                self.function.calls.append(cursor)
+        elif kind in _VARIABLES:
+            found.declared.append(cursor)
+            if kind == _VAR:
+                (found.program if self.function is None else self.function.variables).append(cursor)
+        elif kind in _FUNCTIONS:
+            self.enter(cursor)
+            return _CONTINUE
+        elif kind in _OPERATIONS:
+            self.operation(cursor, kind)
+        else:
+            found.statements.append(cursor)
+        return _RECURSE
+
+    def name(self, cursor: Any, kind: int) -> None:
+        """Note a name of Metal's that has to do with SIMD-groups."""
+        if not names_simdgroups(cursor.spelling):
+            return
+        cursor._tu = self.unit  # noqa: SLF001
+        found = self.lib.clang_getOverloadedDecl(cursor, 0) if kind == _OVERLOADED else cursor.referenced
+        if found is None or self.parsed.owner(found.location) is None:
+            (self.found if self.function is None else self.function).simdgroups = True
+
+    def operation(self, cursor: Any, kind: int) -> None:
+        if kind != _FLOATING:
+            if self.lib.clang_getCursorBinaryOperatorKind(cursor) in _SHIFTS:
+                self.found.shifts.append(cursor)
+        elif self.lib.clang_getCursorType(cursor)._kind_id == self.long_double:  # noqa: SLF001
+            self.found.literals.append(cursor)
+
+    def enter(self, cursor: Any) -> None:
+        outer, self.function = self.function, FunctionSyntax(cursor)
+        self.found.functions.append(self.function)
+        self.lib.clang_visitChildren(cursor, self.callback, None)
+        self.function = outer
+
+    def is_thread_pointer(self, cursor: Any) -> bool:
+        kind = self.lib.clang_getCursorType(cursor)
+        if kind._kind_id != self.pointer:  # noqa: SLF001
+            return False
+        return self.lib.clang_getAddressSpace(self.lib.clang_getPointeeType(kind)) in _THREAD
+
+
+def space(kind: Any) -> str:
+    """Return the address space of a type's values; an empty string if it has none."""
+    while kind.kind.name in {"CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"}:
+        kind = kind.element_type
+    # libclang dies of an address space asked of an invalid type.
+    return _SPACES.get(kind.get_address_space(), "") if kind.kind.name != "INVALID" else ""
+
+
+def marks(cursor: Any) -> dict[str, Any]:
+    """Return a declaration's attributes: MSL's, and the words thread, constant and kernel."""
+    return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
+
+
+def integer_value(cursor: Any) -> int | None:
+    """Evaluate a constant integer expression; libclang's Python binding lacks the call."""
+    if cursor is None:
+        return None
+    from clang import cindex
+
+    lib = cindex.conf.lib
+    lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
+    lib.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
+    result = lib.clang_Cursor_Evaluate(cursor)
+    if not result:
+        return None
+    lib.clang_EvalResult_getKind.argtypes = lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+    try:
+        is_integer = lib.clang_EvalResult_getKind(result) == 1
+        return int(lib.clang_EvalResult_getAsLongLong(result)) if is_integer else None
+    finally:
+        lib.clang_EvalResult_dispose(result)

@@ -1,0 +1,272 @@
+"""Completion: libclang's candidates at a position in a cell, restricted to Metal's and the author's names.
+
+One translation unit is kept, so that an answer takes about 50 ms. A parser that takes too long is abandoned.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..language.attributes import ATTRIBUTES
+from ..language.reference import KEYWORDS, lookup
+from ..libclang.deep_stack import on_a_deep_stack
+from ..libclang.flags import FOLDER, flags
+from ..text.includes import INCLUDE
+from ..text.scanned_cell import MAIN
+from .class_members import methods
+from .draft import Draft, Place, read_draft
+
+__all__ = ["Completion", "complete"]
+
+SECONDS = 3.0  # for the parser; the first answer of a process takes 0.3
+
+# clang's cursor kinds, and how a completer shows them.
+_KINDS = {
+    **dict.fromkeys((8, 21, 24, 26, 30), "function"),
+    **dict.fromkeys((2, 3, 4, 5, 20, 27, 31, 32, 36, 601), "type"),
+    **dict.fromkeys((7, 9, 10, 28), "variable"),
+    6: "field", 22: "namespace", 33: "namespace", 501: "macro",
+}  # fmt: skip
+_CLASSES = {2, 3, 4, 31}
+_VARIABLES = {9, 10}
+_TYPED_TEXT = 1  # CXCompletionChunk_TypedText
+_AVAILABLE = {0, 1}  # deprecated too
+_LOCAL = 34  # clang's priority for what is declared in the function itself
+_SWIZZLE = re.compile(r"[xyzw]{1,4}|[rgba]{1,4}")
+_RUNS = {run[i:j] for run in ("xyzw", "rgba") for i in range(4) for j in range(i + 1, 5)}
+_UNOFFERED = {"half", "not"}  # words of clang's own in this dialect
+_DIRECTIVES = ("define", "elif", "else", "endif", "error", "if", "ifdef", "ifndef", "include", "pragma", "undef")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One candidate.
+
+    Attributes
+    ----------
+    text : str
+        The whole word, which replaces the part already typed.
+    kind : {"function", "type", "variable", "field", "keyword", "attribute", "macro", "namespace", "header"}
+    """
+
+    text: str
+    kind: str
+
+
+def complete(
+    source: str, offset: int, headers: Mapping[str, str] | None = None, name: str = MAIN
+) -> tuple[str, list[Completion]]:
+    """Return the completions at a position in a cell.
+
+    Parameters
+    ----------
+    source : str
+        The cell's text; it may be invalid or incomplete.
+    offset : int
+        The cursor's position in it, in characters.
+    headers : mapping of str to str, optional
+        The header cells, by the name that ``#include`` takes.
+    name : str
+        The cell's own such name, when it is a header cell.
+
+    Returns
+    -------
+    word : str
+        The part of the word before the cursor, which each completion replaces.
+    completions : list of Completion
+        The closest scope first: the function's names, then the cell's, then Metal's.
+    """
+    draft = read_draft(source, offset, headers or {}, name)
+    place = draft.place()
+    return place.word, [c for c in _found(draft, place) if c.text.lower().startswith(place.word.lower())]
+
+
+def _found(draft: Draft, place: Place) -> Iterable[Completion]:
+    if place.kind == "silent":
+        return ()
+    if place.kind == "include":
+        return _headers(place, draft)
+    if place.kind == "directive":
+        return (Completion(name, "keyword") for name in _DIRECTIVES)
+    if place.kind == "attribute":
+        return _attributes(place)
+    return _parsed(draft, place)
+
+
+def _headers(place: Place, draft: Draft) -> list[Completion]:
+    ours = sorted(
+        path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*") if path.is_file() and path.name[0] != "$"
+    )
+    names = sorted(draft.headers) if place.bracket == '"' else sorted(ours, key=lambda name: name != "metal_stdlib")
+    return [Completion(name, "header") for name in names]
+
+
+def _attributes(place: Place) -> Iterator[Completion]:
+    """Yield the attributes of compute kernels: for arguments, or for functions and constants."""
+    uses = {"input", "parameter", "constant"} if place.in_parentheses else {"function", "constant"}
+    return (Completion(a.name, "attribute") for a in ATTRIBUTES.values() if a.use in uses)
+
+
+def _parsed(draft: Draft, place: Place) -> list[Completion]:
+    line, column = draft.position(draft.offset - len(place.word))
+    answers = _PARSER.ask(draft.files, draft.path, line, column)
+    if place.kind == "member":
+        return _members(answers, place.word, draft)
+    ranked = {}
+    for answer in answers:
+        rank = _rank(answer)
+        if rank is not None and answer.name not in ranked:
+            ranked[answer.name] = (rank, answer.name.lower(), Completion(answer.name, _kind(answer)))
+    for name in _UNOFFERED - ranked.keys() if place.kind == "code" else ():
+        ranked[name] = (2, name, Completion(name, lookup(name)[0].kind))
+    return [completion for *_, completion in sorted(ranked.values(), key=lambda found: found[:2])]
+
+
+class _Answer(NamedTuple):
+    """A completion of clang's."""
+
+    name: str
+    kind: int
+    priority: int
+
+
+def _kind(answer: _Answer) -> str:
+    known = lookup(answer.name)
+    if known and known[0].kind in {"function", "type"}:
+        return known[0].kind
+    if known and answer.name.islower() and _KINDS.get(answer.kind) == "macro":  # device, which words.h defines
+        return "keyword"
+    return _KINDS.get(answer.kind, "keyword")
+
+
+def _rank(answer: _Answer) -> int | None:
+    """Rank a name by its scope: the function's, the cell's, Metal's, C++'s, the library's; None for any other."""
+    name = answer.name
+    known = lookup(name)
+    hidden = not known and name.startswith(("$", "__", "_" if name in _library() else "$"))
+    own = answer.kind in _KINDS and name not in _beneath() and name not in _library()
+    ranks = (
+        (None, hidden),
+        (0, answer.priority <= _LOCAL and answer.kind in _VARIABLES),
+        (3 if name.isupper() else 2, known),
+        (4, name in KEYWORDS),
+        (1, own and name.isidentifier()),
+        (5, name in _library()),
+    )
+    return next((rank for rank, applies in ranks if applies), None)  # None too for OpenCL's, and clang's patterns
+
+
+def _members(answers: list[_Answer], word: str, draft: Draft) -> list[Completion]:
+    """Return the members of a class; of the hundreds of swizzles, until a letter is typed, only runs such as ``xy``."""
+    if any(answer.name == "sizeof" for answer in answers):  # the parser is lost: these are no members
+        return []
+    found = {(0, 0, name, "function") for a in answers if a.kind in _CLASSES for name in _methods_of(a.name, draft)}
+    for answer in answers:
+        if not re.fullmatch(r"[^\W\d]\w*", answer.name) or _KINDS.get(answer.kind) == "type":
+            continue
+        swizzle = _SWIZZLE.fullmatch(answer.name) and answer.kind not in _KINDS
+        if not swizzle:
+            found.add((0, 0, answer.name, "function" if _KINDS.get(answer.kind) == "function" else "field"))
+        elif word or answer.name in _RUNS:
+            places = "".join(str("xyzwrgba".index(c)) for c in answer.name)
+            found.add((len(answer.name), int(places), answer.name, "field"))
+    return [Completion(name, kind) for *_, name, kind in sorted(found)]
+
+
+def _methods_of(name: str, draft: Draft) -> set[str]:
+    """Return the methods of a class; clang omits those that would change the object's address space."""
+    own = [draft.cell, *draft.headers.values()]
+    texts = [each.edited.original for each in own]
+    return {m for text in texts for m in methods(text).get(name, ())} or set(_library_methods().get(name, ()))
+
+
+@functools.cache
+def _library_methods() -> Mapping[str, tuple[str, ...]]:
+    texts = [path.read_text(encoding="utf-8") for path in sorted(INCLUDE.iterdir()) if path.is_file()]
+    return {name: found for text in texts for name, found in methods(text).items() if found}
+
+
+@functools.cache
+def _beneath() -> frozenset[str]:
+    """Return the names visible in an empty cell: OpenCL's, and those that the headers are built on."""
+    return _visible("kernel void f() {\n}\n", 2)
+
+
+@functools.cache
+def _library() -> frozenset[str]:
+    """Return the names of the standard library."""
+    return _visible("#include <metal_stdlib>\nusing namespace metal;\nkernel void f() {\n}\n", 4) - _beneath()
+
+
+def _visible(text: str, line: int) -> frozenset[str]:
+    path = f"{FOLDER}/{MAIN}"
+    names = frozenset(answer.name for answer in _PARSER.ask([(path, text)], path, line, 1))
+    if not names:
+        raise TimeoutError  # and cache nothing
+    return names
+
+
+@dataclass(slots=True)
+class _Parser:
+    """The translation unit that is kept."""
+
+    unit: Any = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def ask(self, files: list[tuple[str, str]], path: str, line: int, column: int) -> list[_Answer]:
+        """Ask libclang at a position in a file; return nothing if it takes too long."""
+        with self.lock:
+            held = self.unit
+
+            def work() -> tuple[Any, list[_Answer]]:
+                unit = held or _unit(files)
+                return unit, list(_answers(unit, files, path, line, column))
+
+            self.unit = None  # an abandoned thread keeps it
+            try:
+                self.unit, answers = on_a_deep_stack(work, SECONDS)
+            except TimeoutError:
+                return []
+            return answers
+
+
+_PARSER = _Parser()
+atexit.register(lambda: setattr(_PARSER, "unit", None))  # while libclang is still loaded
+
+
+def _unit(files: list[tuple[str, str]]) -> Any:
+    from clang import cindex
+
+    return cindex.Index.create().parse(files[-1][0], args=flags(), unsaved_files=files)
+
+
+def _answers(unit: Any, files: list[tuple[str, str]], path: str, line: int, column: int) -> Iterator[_Answer]:
+    """Read what libclang answers, through its C interface: the binding's own objects take three times as long."""
+    from clang import cindex
+
+    more = {"include_macros": True, "include_code_patterns": True}  # `while` is a pattern
+    found = unit.codeComplete(path, line, column, unsaved_files=files, **more)
+    if found is None:
+        return
+    lib = cindex.conf.lib
+    for i in range(found.results.numResults):
+        result = found.results.results[i]
+        string = result.completionString
+        name = _typed(lib, string)
+        ours = name.startswith("$") and result.cursorKind not in _CLASSES
+        if name and not ours and lib.clang_getCompletionAvailability(string) in _AVAILABLE:
+            yield _Answer(name, result.cursorKind, lib.clang_getCompletionPriority(string))
+
+
+def _typed(lib: Any, string: Any) -> str:
+    """Return the text that a completion inserts: its first chunk of typed text."""
+    for k in range(lib.clang_getNumCompletionChunks(string)):
+        if lib.clang_getCompletionChunkKind(string, k) == _TYPED_TEXT:
+            return str(lib.clang_getCompletionChunkText(string, k))
+    return ""

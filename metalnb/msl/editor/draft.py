@@ -1,0 +1,183 @@
+"""A cell that is being written: invalid or unfinished, it is still read as far as possible.
+
+Where `scan` and `parse` reject a text, this repairs what an unfinished statement breaks for the statements after it,
+and passes the rest to libclang unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from metalnb.errors import CompileError
+
+from ..libclang.flags import FOLDER
+from ..rewrite.scan import plain, scan
+from ..text.edits import Edit, EditedText
+from ..text.scanned_cell import MAIN, Cell
+from ..text.tokens import Token, tokenize
+
+__all__ = ["Draft", "Place", "read_draft"]
+
+_WORD = re.compile(r"[^\W\d]\w*$")
+# Comments, and strings that end on their line; an unterminated one extends to the end.
+_SILENT = re.compile(
+    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*(?:"|$|\Z)|'(?:\\.|[^'\\\n])+'""", re.DOTALL | re.MULTILINE
+)
+_ATTRIBUTE = re.compile(r"\[\[(?:[^\[\]()]|\([^()]*\))*$")
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"\n]*)\Z", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*\w*\Z", re.MULTILINE)
+_AROUND = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\n'  # a header cell, as others include it
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is written before the cursor.
+
+    Attributes
+    ----------
+    kind : {"code", "scoped", "member", "attribute", "include", "directive", "silent"}
+        "scoped" comes after ``::``; "silent" is a comment, a string or a number.
+    word : str
+        The part of a word already typed.
+    bracket : str
+        For an include, ``<`` or ``"``.
+    in_parentheses : bool
+    """
+
+    kind: str
+    word: str
+    bracket: str = ""
+    in_parentheses: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A cell being edited, prepared for libclang.
+
+    Attributes
+    ----------
+    source : str
+        The author's text, repaired.
+    offset : int
+        The cursor's position in it.
+    cell : Cell
+        Under the name by which it is included, if it is a header cell.
+    headers : mapping of str to Cell
+    """
+
+    source: str
+    offset: int
+    cell: Cell
+    headers: Mapping[str, Cell]
+
+    @property
+    def path(self) -> str:
+        """The file in which the cursor is."""
+        return f"{FOLDER}/{self.cell.name}"
+
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        """The files for libclang; the last is the one to parse, which includes the others."""
+        named = [*self.headers.items(), (self.cell.name, self.cell)]
+        files = [(f"{FOLDER}/{name}", each.edited.text) for name, each in named]
+        return files if self.cell.name == MAIN else [*files, (f"{FOLDER}/{MAIN}", _AROUND.format(self.cell.name))]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Return libclang's line and column (from 1, in bytes) for an offset in `source`."""
+        before = self.cell.edited.text[: self.cell.edited.edited_offset(offset)]
+        line = before.rpartition("\n")[2]
+        return before.count("\n") + 1, len(line.encode()) + 1
+
+    def place(self) -> Place:
+        """Return what is at the cursor."""
+        return _place(self.source[: self.offset])
+
+
+def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str = MAIN) -> Draft:
+    """Read a cell with the cursor at an offset, and the header cells that it may include.
+
+    Parameters
+    ----------
+    source : str
+    offset : int
+        In characters.
+    headers : mapping of str to str
+    name : str
+        The name by which others include it, if it is a header cell.
+    """
+    before, after = plain(source[:offset]), plain(source[offset:])
+    mended = _mended(before)
+    others = {each: text for each, text in headers.items() if each != name}
+    scanned = {each: _scanned(plain(text), each, frozenset(headers)) for each, text in others.items()}
+    return Draft(mended + after, len(mended), _scanned(mended + after, name, frozenset(headers)), scanned)
+
+
+def _scanned(text: str, name: str, headers: frozenset[str]) -> Cell:
+    try:
+        return scan(text, name, headers)
+    except CompileError:  # leave it unedited
+        return Cell(name, EditedText(text, []), (), expands=False, includes=(), optional=frozenset())
+
+
+def _mended(before: str) -> str:
+    """Close parentheses and strings left open in finished statements: the parser would skip everything after them."""
+    edits: list[Edit] = []
+    open_marks: list[Token] = []
+    previous: Token | None = None
+    for token in tokenize(before).program:
+        text = token.text
+        if text in {"(", "[", "{"}:
+            # A `for` has semicolons of its own, which `previous` tells.
+            is_for = text == "(" and previous is not None and previous.text == "for"
+            open_marks.append(token._replace(kind="for") if is_for else token)
+        elif text in {")", "]", "}"}:
+            _unwind(open_marks, {")": "(", "]": "[", "}": "{"}[text])
+        elif text == ";":
+            missing = ""
+            while open_marks and open_marks[-1].text in {"(", "["} and open_marks[-1].kind != "for":
+                missing += ")" if open_marks.pop().text == "(" else "]"
+            if missing:
+                edits.append(Edit(token.start, token.start, missing))
+        elif text.startswith('"') and _is_open(text) and token.end < len(before):
+            edits.append(Edit(token.end, token.end, '";'))
+        previous = token
+    return EditedText(before, edits).text
+
+
+def _unwind(open_marks: list[Token], opening: str) -> None:
+    """Pop the open brackets up to the one that is closed, if there is one."""
+    if any(mark.text == opening for mark in open_marks):
+        while open_marks.pop().text != opening:
+            pass
+
+
+def _place(before: str) -> Place:
+    found = _INCLUDE.search(before)
+    if found:
+        return Place("include", found[2], found[1])
+    directive = _DIRECTIVE.search(before)
+    if directive:
+        return Place("directive", re.findall(r"\w*$", directive[0])[0])
+    code = _SILENT.sub(lambda m: m[0] if m.end() == len(before) and _is_open(m[0]) else " ", before)
+    if any(m.end() == len(code) and _is_open(m[0]) for m in _SILENT.finditer(code)):
+        return Place("silent", "")
+    word = (_WORD.search(code) or [""])[0]
+    rest = code[: len(code) - len(word)]
+    if re.search(r"[\w.]$", rest) and re.search(r"(?<![\w.)\]])\.?\d[\w.]*$", rest):
+        return Place("silent", "")
+    if _ATTRIBUTE.search(rest):
+        statement = re.split(r"[;{}]", rest)[-1]
+        return Place("attribute", word, in_parentheses=statement.count("(") > statement.count(")"))
+    before_word = re.search(r"(?:(\.|->)|(::))\s*$", rest)
+    return Place("code" if before_word is None else "member" if before_word[1] else "scoped", word)
+
+
+def _is_open(silent: str) -> bool:
+    """Tell whether a comment or string is unterminated."""
+    if silent.startswith("//"):
+        return True
+    if silent.startswith("/*"):
+        return len(silent) < 4 or not silent.endswith("*/")
+    return len(silent) < 2 or not silent.endswith(silent[0])

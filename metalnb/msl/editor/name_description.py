@@ -1,0 +1,241 @@
+"""Shift-Tab: Metal's own names, from `reference`; the author's, from libclang and the author's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..analysis.reflect import comment
+from ..language.reference import Entry, lookup
+from ..libclang.deep_stack import on_a_deep_stack
+from ..libclang.flags import FOLDER, flags
+from ..text.bracket_tree import Tree, outline
+from ..text.scanned_cell import MAIN, Cell
+from ..text.tokens import Token, tokenize
+from .draft import Draft, read_draft
+
+__all__ = ["Description", "describe", "describe_name"]
+
+SECONDS = 3.0  # that the parser may take
+_LINES = 16  # of a struct that are shown whole
+_LETTERS = 800  # of a declaration that are shown
+
+_CLASSES = {"STRUCT_DECL", "CLASS_DECL", "UNION_DECL", "ENUM_DECL", "CLASS_TEMPLATE"}
+_ENDS = {"VAR_DECL": ";,)", "PARM_DECL": ",)>", "FIELD_DECL": ";", "ENUM_CONSTANT_DECL": ",}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The description of a name.
+
+    Attributes
+    ----------
+    name : str
+    signatures : tuple of str
+        How it is declared, as MSL.
+    summary : str
+        Metal's: one line. The author's: the comment above it.
+    where : str
+        The specification's section, or the line of the cell.
+    letters : str
+        What the letters in the signatures mean.
+    """
+
+    name: str
+    signatures: tuple[str, ...]
+    summary: str
+    where: str
+    letters: str = ""
+
+    def __str__(self) -> str:
+        lines = [*self.summary.split("\n"), self.letters, self.where]
+        return "\n".join([*self.signatures, *(f"    {line}" for line in lines if line)])
+
+
+def describe_name(name: str, *, attribute: bool | None = None) -> tuple[Description, ...]:
+    """Describe a name of Metal's own.
+
+    Parameters
+    ----------
+    name : str
+    attribute : bool, optional
+        True for the attribute of that name alone, False for anything else.
+
+    Returns
+    -------
+    tuple of Description
+        One for each chapter of the specification that has the name; empty if Metal has no such name.
+    """
+    found = (e for e in lookup(name) if attribute is None or (e.kind == "attribute") == attribute)
+    return tuple(_of_metal(name, entry) for entry in found)
+
+
+def _of_metal(name: str, entry: Entry) -> Description:
+    where = f"MSL {entry.section}, {entry.title}"
+    return Description(name, entry.signatures or (name,), entry.summary, where, entry.letters)
+
+
+def describe(
+    source: str, offset: int, headers: Mapping[str, str] | None = None, name: str = MAIN
+) -> tuple[Description, ...]:
+    """Describe the name at a place of a cell, or the function whose arguments are written there.
+
+    Parameters
+    ----------
+    source : str
+        The cell's text; it may be invalid or incomplete.
+    offset : int
+        The cursor's position in it, in characters.
+    headers : mapping of str to str, optional
+        The header cells, by the name that ``#include`` takes.
+    name : str
+        The cell's own such name, when it is a header cell.
+
+    Returns
+    -------
+    tuple of Description
+        Empty if there is no name, or nothing is known about it.
+    """
+    draft = read_draft(source, offset, headers or {}, name)
+    for start, word in _names(draft):
+        found = _described(draft, start, word)
+        if found:
+            return found
+    return ()
+
+
+def _names(draft: Draft) -> Iterator[tuple[int, str]]:
+    """Yield the candidates, each with its offset: the name under the cursor, then the functions called around it."""
+    text, offset = draft.source, draft.offset
+    word = re.search(r"\w*$", text[:offset])
+    rest = re.match(r"\w*", text[offset:])
+    start = word.start() if word else offset
+    name = text[start : offset + (rest.end() if rest else 0)]
+    first = start == offset and text[:offset].rstrip()[-1:] in {"(", ","}  # before an argument: the call is meant
+    if name and not first:
+        yield start, name
+    opened: list[Token] = []  # each bracket that is still open or, for a parenthesis, what stands before it
+    before: Token | None = None
+    for token in tokenize(text[:offset]).program:
+        if token.text in {"(", "[", "{"}:
+            opened.append(before if before and token.text == "(" else token)
+        elif token.text in {")", "]", "}"} and opened:
+            opened.pop()
+        before = token
+    yield from ((t.start, t.text) for t in reversed(opened) if t.kind == "word")
+    if name and first:
+        yield start, name
+
+
+def _described(draft: Draft, start: int, name: str) -> tuple[Description, ...]:
+    before = draft.source[:start]
+    if re.search(r"\[\[(?:[^\[\]()]|\([^()]*\))*$", before):
+        return describe_name(name, attribute=True)
+    known = describe_name(name, attribute=False)
+    if not re.search(rf"(?:\.|->)\s*$|\b{re.escape(name)}\b", before) and known:
+        return known  # no member, and nothing before it has its name: it need not be parsed for
+    own = _of_author(draft, start, name)
+    return (own,) if own else known
+
+
+def _of_author(draft: Draft, start: int, name: str) -> Description | None:
+    for cell in (draft.cell, *draft.headers.values()):
+        for directive in tokenize(cell.edited.original).directives:
+            if directive.name == "define" and directive.tokens and directive.tokens[0].text == name:
+                text = cell.edited.original[directive.start : directive.end]
+                return Description(
+                    name, (_short(text),), "", _where(cell, draft, cell.edited.place(directive.start)[0])
+                )
+    try:
+        return on_a_deep_stack(lambda: _declaration(draft, start, name), SECONDS)
+    except TimeoutError:
+        return None
+
+
+def _declaration(draft: Draft, start: int, name: str) -> Description | None:
+    """Find the declaration through the parser: what the place refers to, else the first of that name."""
+    from clang import cindex
+
+    files = draft.files
+    unit = cindex.Index.create().parse(files[-1][0], args=flags(), unsaved_files=files)
+    here = cindex.SourceLocation.from_position(unit, unit.get_file(draft.path), *draft.position(start))
+    cursor = cindex.Cursor.from_location(unit, here)
+    found = next((c for c in (cursor.referenced, cursor) if c is not None and c.spelling == name), None)
+    if found is None or not _is_declaration(found):
+        found = next((c for c in _every(unit.cursor, draft) if c.spelling == name), None)
+    cell = _owner(found, draft) if found is not None else None
+    if found is None or cell is None:
+        return None
+    found = _template(found) or found
+    place = cell.diagnostic(found.extent.start.line, found.extent.start.column, "")
+    text = _written(found, cell, cell.edited.offset(place.line, place.column))
+    inside = found.semantic_parent
+    member = inside is not None and inside.kind.name in _CLASSES and inside.spelling
+    where = _where(cell, draft, place.line) + (f", in {inside.spelling}" if member else "")
+    return Description(name, (_short(text, place.column - 1),), comment(found), where)
+
+
+def _is_declaration(cursor: Any) -> bool:
+    return bool(cursor.kind.is_declaration()) and cursor.location.file is not None
+
+
+def _every(cursor: Any, draft: Draft) -> Iterator[Any]:
+    """Yield the author's declarations outside functions."""
+    for child in cursor.get_children():
+        if _is_declaration(child) and _owner(child, draft) is not None:
+            yield child
+            if child.kind.name in _CLASSES | {"NAMESPACE"}:
+                yield from _every(child, draft)
+
+
+def _owner(cursor: Any, draft: Draft) -> Cell | None:
+    file = cursor.location.file.name if cursor.location.file else ""
+    return draft.cell if file == draft.path else draft.headers.get(file.removeprefix(f"{FOLDER}/"))
+
+
+def _where(cell: Cell, draft: Draft, line: int) -> str:
+    return f"line {line} of this cell" if cell is draft.cell else f'line {line} of "{cell.name}"'
+
+
+def _template(cursor: Any) -> Any:
+    """Return the template that a function or class is instantiated from; None if there is none."""
+    from clang import cindex
+
+    found = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)
+    return found if found is not None and found.kind.is_declaration() else None
+
+
+def _written(cursor: Any, cell: Cell, start: int) -> str:
+    """Return a declaration as its author wrote it."""
+    text = cell.edited.original[start:]
+    return text[: _end(outline(text).program, cursor.kind.name, cursor.spelling)]
+
+
+def _end(tree: Tree, kind: str, name: str) -> int:
+    """Find where a declaration ends: before a function's body, behind a class's, at the end of a statement."""
+    stops = _ENDS.get(kind, ";")
+    seen = False
+    i = 0
+    while i < len(tree.tokens):
+        token = tree.tokens[i]
+        seen = seen or token.text == name
+        if token.text == "{" and kind not in _ENDS:
+            end = tree.close(i)
+            whole = kind in _CLASSES and end > 0
+            return tree.tokens[end].end if whole else token.start
+        if seen and token.text in stops:
+            return token.start
+        i = tree.after(i)
+    return tree.tokens[-1].end if tree.tokens else 0
+
+
+def _short(text: str, indentation: int = 0) -> str:
+    """Remove the first line's indentation from the others, and shorten a long declaration."""
+    lines = text.rstrip().split("\n")
+    lines = [lines[0], *(x[min(indentation, len(x) - len(x.lstrip())) :] for x in lines[1:])]
+    if len(lines) > _LINES:
+        lines = [*lines[:_LINES], "…"]
+    shown = "\n".join(lines)
+    return shown if len(shown) <= _LETTERS else f"{shown[:_LETTERS]}…"

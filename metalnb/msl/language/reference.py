@@ -1,0 +1,129 @@
+"""What MSL has, name by name: signatures, the specification's section, and one line on what it is.
+
+The text is in ``reference/*.txt``, which read like a header: ``# section kind Title`` opens a chapter, and the line
+after it explains the letters, ``T: half or float; Ti: int``; an entry keeps the parts that its signatures need.
+A line of declarations (several separated by `` ; ``, or a row of names) is followed by an indented line that says what
+they are. Sections are those of the Metal Shading Language specification, version 4.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .attributes import ATTRIBUTES
+
+__all__ = ["KEYWORDS", "Entry", "entries", "lookup"]
+
+_FOLDER = Path(__file__).parent / "reference"
+_HEAD = re.compile(r"# (?P<section>[\d.]+) (?P<kind>\w+) (?P<title>.+)")
+_DECLARED = re.compile(r"(\w+)(?:<[^()<>]*>)?\(")
+
+# C++'s own words that MSL has; those that it leaves out are in 1.5.4.
+_KEYWORDS = (
+    "alignof auto break case class const const_cast constexpr continue decltype default do else enum explicit extern "
+    "false for friend if inline mutable namespace noexcept nullptr operator private protected public reinterpret_cast "
+    "return signed sizeof static static_assert static_cast struct switch template this true typedef typename union "
+    "unsigned using volatile while"
+)
+KEYWORDS = frozenset(_KEYWORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Names that MSL declares together.
+
+    Attributes
+    ----------
+    names : tuple of str
+    kind : {"function", "type", "word", "attribute"}
+    signatures : tuple of str
+        As they are written in MSL; for types the names themselves.
+    summary : str
+        One line on what they are.
+    section, title : str
+        Of the specification.
+    letters : str
+        What the letters in the signatures mean.
+    """
+
+    names: tuple[str, ...]
+    kind: str
+    signatures: tuple[str, ...]
+    summary: str
+    section: str
+    title: str
+    letters: str = ""
+
+
+def lookup(name: str) -> tuple[Entry, ...]:
+    """Return MSL's entries for a name, one for each chapter that has it (``abs`` is in two); none if there is none."""
+    return _by_name().get(name, ())
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """Return all entries, in the order of the files."""
+    return tuple(
+        entry
+        for path in sorted(_FOLDER.glob("*.txt"), reverse=True)
+        for entry in _read(path.read_text(encoding="utf-8").split("\n"))
+    )
+
+
+@functools.cache
+def _by_name() -> Mapping[str, tuple[Entry, ...]]:
+    found: dict[str, tuple[Entry, ...]] = {}
+    for entry in entries():
+        for name in entry.names:
+            found[name] = (*found.get(name, ()), entry)
+    return found
+
+
+def _read(lines: list[str]) -> Iterator[Entry]:
+    chapter: re.Match[str] | None = None
+    letters = ""
+    for i, line in enumerate(lines):
+        head = _HEAD.fullmatch(line)
+        if head:
+            chapter, letters = head, lines[i + 1]
+        elif chapter and line and not line.startswith(" ") and lines[i + 1].startswith("    "):
+            yield _entry(line, lines[i + 1].strip(), chapter, letters)
+
+
+def _entry(declared: str, summary: str, chapter: re.Match[str], letters: str) -> Entry:
+    kind, where = chapter["kind"], (chapter["section"], chapter["title"])
+    if kind == "attribute":
+        name = re.findall(r"\w+", declared)[0]
+        widths = ATTRIBUTES[name].widths
+        signature = f"{_vector('uint', max(widths))} name {declared}" if widths else declared
+        return Entry((name,), kind, (signature,), summary, *where, _types(widths))
+    if kind == "function":
+        signatures = tuple(declared.split(" ; "))
+        names = tuple(dict.fromkeys(_DECLARED.findall(declared)))
+        return Entry(names, kind, signatures, summary, *where, _needed(letters, declared))
+    names = (_name(declared),) if re.search(r"[<(]", declared) else tuple(declared.split())
+    return Entry(names, kind, (declared,) if len(names) == 1 else (), summary, *where)
+
+
+def _name(declared: str) -> str:
+    return re.split(r"[<(]", declared)[0]
+
+
+def _needed(letters: str, declared: str) -> str:
+    """Keep what explains a letter of the declaration, and what explains none in particular."""
+    said = [(part, part.partition(":")[0] if ":" in part else "") for part in letters.split("; ")]
+    return "; ".join(part for part, letter in said if not letter or re.search(rf"\b{letter}\b", declared))
+
+
+def _vector(scalar: str, width: int) -> str:
+    return scalar if width == 1 else f"{scalar}{width}"
+
+
+def _types(widths: tuple[int, ...]) -> str:
+    """Return the types that a kernel input may have, as one line."""
+    kinds = [", ".join(_vector(scalar, width) for width in widths) for scalar in ("uint", "ushort")]
+    return f"type: {', '.join(kinds)}" if widths else ""

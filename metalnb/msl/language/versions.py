@@ -1,0 +1,90 @@
+"""The version of MSL that introduced a word, and the words in a cell that are newer than a version."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from metalnb.errors import Diagnostic
+
+from ..text.bracket_tree import Outline, outline
+from ..text.scanned_cell import Cell
+from ..text.tokens import Token
+
+__all__ = ["SINCE", "newer", "words"]
+
+Version = tuple[int, int]
+
+# Words of compute kernels that came after MSL 2.3.
+_WORDS: dict[Version, str] = {
+    (2, 4): "atomic_bool atomic_ulong atomic_max_explicit atomic_min_explicit simd_shuffle_and_fill_up "
+            "simd_shuffle_and_fill_down quad_shuffle_and_fill_up quad_shuffle_and_fill_down",
+    (3, 0): "atomic_float mem_object_data",
+    (3, 1): "bfloat bfloat2 bfloat3 bfloat4 packed_bfloat2 packed_bfloat3 packed_bfloat4 simdgroup_bfloat8x8 nextafter "
+            "MAXBFLOAT HUGE_VALBF M_E_BF M_LOG2E_BF M_LOG10E_BF M_LN2_BF M_LN10_BF M_PI_BF M_PI_2_BF M_PI_4_BF "
+            "M_1_PI_BF M_2_PI_BF M_2_SQRTPI_BF M_SQRT2_BF M_SQRT1_2_BF",
+    (3, 2): "atomic_thread_fence memory_order_seq_cst thread_scope_thread thread_scope_simdgroup "
+            "thread_scope_threadgroup thread_scope_device",
+}  # fmt: skip
+SINCE = {word: version for version, line in _WORDS.items() for word in line.split()}
+
+
+def words(cell: Cell) -> list[str]:
+    """List the words of a cell, macros included, comments and strings not."""
+    return list(outline(cell.edited.original).words)
+
+
+def newer(cell: Cell, version: Version) -> list[tuple[str, Version, Diagnostic]]:
+    """Return the words that a version of the language lacks, each with the version that has it and its first place.
+
+    Words that the cell itself declares do not count; nor do those inside ``#if __METAL_VERSION__ …``.
+    """
+    text = outline(cell.edited.original)
+    guarded = _guarded(text)
+    found: dict[str, tuple[str, Version, Diagnostic]] = {}
+    for tree in text.trees:
+        own = _declared(tree.tokens)
+        for token in tree.tokens:
+            since = SINCE.get(token.text)
+            if since is None or since <= version or token.kind != "word" or token.text in own or token.text in found:
+                continue
+            if any(start <= token.start < end for start, end in guarded):
+                continue
+            line, column = cell.edited.place(token.start)
+            place = Diagnostic(line, column, _needs(token.text), cell.edited.line(line), cell.name)
+            found[token.text] = (token.text, since, place)
+    return list(found.values())
+
+
+def _needs(word: str) -> str:
+    major, minor = SINCE[word]
+    return f"'{word}' needs MSL {major}.{minor}"
+
+
+def _declared(tokens: list[Token]) -> set[str]:
+    """Return the words after struct, class, using or enum, and after a member access."""
+    return {
+        after.text
+        for before, after in itertools.pairwise(tokens)
+        if before.text in {"struct", "class", "using", "enum", "union", "typename", ".", "->"}
+    }
+
+
+_CONDITION = re.compile(r"if(?:n?def)?$")
+_VERSION = frozenset({"__METAL_VERSION__", "__HAVE_BFLOAT__"})
+
+
+def _guarded(text: Outline) -> list[tuple[int, int]]:
+    """Return the ranges of the text between a conditional on the language's version and its ``#endif``."""
+    ranges = []
+    open_: list[int] = []
+    for directive in text.directives:
+        if _CONDITION.match(directive.name):
+            asks = any(t.text in _VERSION for t in directive.tokens)
+            open_.append(directive.start if asks else -1)
+        elif directive.name == "endif" and open_:
+            start = open_.pop()
+            if start >= 0:
+                ranges.append((start, directive.start))
+    ranges += [(start, len(text.source)) for start in open_ if start >= 0]
+    return ranges

@@ -1,0 +1,61 @@
+"""clang's own warnings about code that is seldom intended, passed on as `MetalnbWarning` at the author's line.
+
+A cell silences one as usual: ``#pragma clang diagnostic ignored "-Wreturn-type"``.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from metalnb.errors import Diagnostic, MetalnbWarning
+
+if TYPE_CHECKING:
+    from .parse import Parsed
+
+__all__ = ["cautions", "warn"]
+
+# The groups of clang's warnings that correct code hardly ever triggers.
+_GROUPS = frozenset(f"-W{name}" for name in (
+    "#warnings", "array-bounds", "division-by-zero", "parentheses", "return-stack-address", "return-type",
+    "uninitialized", "unused-comparison",
+))  # fmt: skip
+_BUNDLED = "metalnb/"  # the kernel library's files: their author is not the cell's
+_WARNING = 2  # CXDiagnostic_Warning
+
+
+def cautions(parsed: Parsed, doubts: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
+    """Return the warnings in the author's own text, each once however often a template is instantiated.
+
+    Parameters
+    ----------
+    parsed : Parsed
+    doubts : iterable of Diagnostic
+        The rules' own warnings.
+    """
+    parser = [
+        parsed.finding(each, severity="warning")
+        for each in parsed.unit.diagnostics
+        if each.severity == _WARNING and each.option in _GROUPS and parsed.owner(each.location) is not None
+    ]
+    found = dict.fromkeys(d for d in (*parser, *doubts) if not d.file.startswith(_BUNDLED))
+    return tuple(sorted(found, key=lambda d: (d.file != parsed.cell.name, d.line, d.column)))
+
+
+def warn(found: Iterable[Diagnostic]) -> None:
+    """Issue warnings at the line that asked metalnb to compile, and again after an unrelated change to the cell."""
+    for each in found:
+        frame = _outside()
+        # `warnings.warn` would say the same of the same line once, whatever has become of the cell around it.
+        warnings.warn_explicit(each.report(), MetalnbWarning, frame.f_code.co_filename, frame.f_lineno)
+
+
+def _outside() -> FrameType:
+    """Return the innermost frame outside metalnb."""
+    frame = sys._getframe(1)  # noqa: SLF001  (as `warnings` itself finds it)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "metalnb":
+        frame = frame.f_back
+    return frame

@@ -1,0 +1,49 @@
+"""A thread with a large stack and a time limit, for libclang, which has neither."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+__all__ = ["on_a_deep_stack", "time_limit"]
+
+T = TypeVar("T")
+
+_LOCK = threading.Lock()
+_STACK = 1 << 28  # bytes, of address space
+
+
+def time_limit() -> float:
+    """Return the seconds that a compiler may take: ``METALNB_COMPILE_TIMEOUT``, else 120."""
+    return float(os.environ.get("METALNB_COMPILE_TIMEOUT", "120"))
+
+
+def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
+    """Run in a thread with a large stack: in libclang's own, of 8 MB, a deep expression overflows and ends the process.
+
+    A parser that does not return is abandoned: it cannot be stopped, and at the latest ends with the process.
+
+    Raises
+    ------
+    TimeoutError
+        When it has not returned after `seconds`.
+    """
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:  # noqa: BLE001  (handed on)
+            outcome.set_exception(error)
+
+    with _LOCK:
+        os.environ["LIBCLANG_NOTHREADS"] = "1"
+        usual = threading.stack_size(_STACK)
+        try:
+            threading.Thread(target=run, name="metalnb-parse", daemon=True).start()
+        finally:
+            threading.stack_size(usual)
+    return outcome.result(timeout=seconds)

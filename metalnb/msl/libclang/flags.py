@@ -1,0 +1,27 @@
+"""libclang's flags, and where the files are that it reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..text.includes import INCLUDE
+
+__all__ = ["FOLDER", "TARGET", "flags"]
+
+TARGET = Path(__file__).parent.parent / "target"
+FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only in memory
+# Of the warnings passed on to the author the one that is off in clang; and what clang rejects by itself:
+# `static constant float` with a value in a struct.
+_ASKED = ("-Wuninitialized", "-Wno-static-float-init")
+
+
+def flags(version: int = 310) -> list[str]:
+    """Return libclang's flags: C++ for OpenCL 2021 with the vendor's extensions that MSL needs."""
+    return [
+        "-x", "cl", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant",
+        "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-fspell-checking", "-ferror-limit=64",
+        "-ftemplate-depth=512", "-fno-elide-type",
+        *_ASKED, f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
+        f"-I{INCLUDE}", f"-I{FOLDER}", f"-I{TARGET.parent}",
+        "-include", str(TARGET / "words.h"), "-include", str(TARGET / "cpu.h"),
+    ]  # fmt: skip

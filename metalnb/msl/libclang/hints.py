@@ -1,0 +1,195 @@
+"""clang's messages in a kernel author's words, with a hint on how to fix the error where there is one."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from metalnb.dtypes import SCALARS
+
+from ..language.unsupported import answer
+
+__all__ = ["hint_for", "reword"]
+
+_WORDS = (
+    # An operand of ?:, which is read through an operator of ours.
+    (re.compile(r"'[^']*decltype\(\$type<[^']*' \(aka ('[^']*')\)"), r"\1"),
+    (re.compile(r"decltype\(\$type<([^'$]*?) ?&*>\(0\)\)"), r"\1"),
+    (re.compile(r"(?:typename )?\$thread_type<(?:\$T_)?(\w+)>::type|\$T_(\w+)"), r"\1\2"),
+    (re.compile(r"__global_device\b|__attribute__\(\(opencl_global_device\)\)"), "device"),
+    (re.compile(r"\bconst __global\b|\b__global const\b"), "constant"),
+    (re.compile(r"\b__global\b"), "device"),
+    (re.compile(r"\b__local\b"), "threadgroup"),
+    (re.compile(r"'(?:__private|__generic) ([^'*&]+)'"), r"'\1'"),
+    (re.compile(r"\b(?:__private|__generic)\b"), "thread"),
+    (re.compile(r"\b__constant\b"), "constant"),
+    (re.compile(r"\bconst constant\b"), "constant"),
+    (re.compile(r"\bunsigned (int|char|short|long)(?=\d|\b)"), r"u\1"),
+    (re.compile(r"\b(?:metal::)?vec<(\w+), (\d)>"), r"\1\2"),
+    (re.compile(r"'([^']+)' \(aka '\1'\)"), r"'\1'"),
+    (re.compile(r"\bmetal::"), ""),
+    (re.compile(r"\*(thread)\b"), "*"),
+    (re.compile(r" ?([&*])thread\b"), r"\1"),
+    (re.compile(r"\b(?:OpenCL|C\+\+ for OpenCL)\b(?: version \d+)?"), "Metal"),
+)
+
+# The compiler's errors that are Metal's too, in Metal's words, with the hint.
+_REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cure in (
+    (r"right hand operand to ->\* has non-pointer-to-member type 'void'",
+     "an operand of ?: has no value: it is of type 'void'",
+     "write if and else"),
+    (r"initializer list cannot be used on the right hand side of operator '->\*'",
+     "an initializer list cannot be an operand of ?:",
+     "name its type, as in float2{1, 2}"),
+    (r"cannot use '(throw|try)' with exceptions disabled",
+     r"'\1': exceptions are not supported in Metal",
+     "write what went wrong to a buffer (MSL 1.5.4)"),
+    (r"'default (new|delete)' is not supported",
+     r"'\1' is not supported in Metal",
+     "memory is what the caller binds, threadgroup variables, and local arrays of a fixed size (MSL 1.5.4)"),
+    (r"'(dynamic_cast|typeid)' is not supported",
+     r"'\1' is not supported in Metal",
+     "there is no type information at run time: let a template decide (MSL 1.5.4)"),
+    (r"thread-local storage is not supported|does not support the 'thread_local' storage",
+     "'thread_local' is not supported in Metal",
+     "a variable in a function is its thread's own already (MSL 1.5.4)"),
+    (r"does not support the 'register' storage",
+     "'register' is not supported in Metal",
+     "drop it (MSL 1.5.4)"),
+    (r"variadic arguments are not allowed",
+     "a function cannot take a variable number of arguments",
+     "write a variadic template: template <class... T> (MSL 1.5.4)"),
+    (r"function cannot be called 'main'",
+     "no function can be called 'main' in Metal",
+     "rename it (MSL 1.5.4)"),
+    (r"use of undeclared identifier 'std'",
+     "the C++ standard library is not available in Metal",
+     "MSL's own library is in namespace metal: #include <metal_stdlib> (MSL 1.5.4)"),
+    (r"use of undeclared identifier '(f?printf)'",
+     r"'\1' does not exist in Metal",
+     "a kernel cannot print: write the value to a device buffer, and look at it from Python"),
+    (r"variable cannot be declared in local address space",
+     "a threadgroup variable cannot be initialized where it is declared",
+     "declare it without a value; let one thread assign it, then call a threadgroup_barrier (MSL 4.4)"),
+    (r"default initialization of an object of const type '(?:const )?(?:const __global|__global const)",
+     "a variable in the constant address space must be initialized",
+     "give it a value, or [[function_constant(n)]] (MSL 4.2)"),
+    (r"an atomic function takes memory_order_relaxed alone",
+     "an atomic function takes memory_order_relaxed alone",
+     "order memory with a barrier or with atomic_thread_fence (MSL 6.15.1)"),
+    (r"array size is not a constant|variable length array",
+     "an array's size must be known when the kernel is parsed",
+     "use a template parameter, a macro or the largest size; a function constant is known only later (MSL 5.8)"),
+    (r"indirect call is encountered",
+     "a function is called through a pointer that only the running kernel knows",
+     "choose with if or switch, or make the function a template's parameter"),
+    (r"automatic variable qualified with an(?: invalid)? address space|cannot be declared in (?:global|constant) addr",
+     "a variable in a function cannot have an address space of its own",
+     "drop the address space, or declare a pointer or reference into it (MSL 4)"),
+    (r"parameter may not be qualified with an address space",
+     "a parameter cannot have an address space of its own",
+     "make it a pointer or a reference: device float* or constant float& (MSL 4)"),
+))  # fmt: skip
+
+_METAL_NAMES = frozenset("""
+    sin cos tan exp exp2 log log2 log10 pow sqrt rsqrt abs fabs min max clamp mix step smoothstep dot cross length
+    normalize distance floor ceil round trunc fract fma select any all sign saturate as_type simd_sum simd_max simd_min
+    threadgroup_barrier simdgroup_barrier mem_flags atomic_uint atomic_int atomic_float memory_order_relaxed
+    atomic_fetch_add_explicit atomic_load_explicit atomic_store_explicit popcount clz ctz float2 float3 float4 half2
+    half4 uint2 uint3 uint4 int2 int3 int4 vec numeric_limits
+""".split())  # noqa: SIM905  (a page of names)
+
+# CUDA's words for what has a name in Metal.
+_FOREIGN = {
+    "__global__": "kernel void",
+    "__device__": "nothing before a function, device before memory",
+    "__shared__": "threadgroup",
+    "__syncthreads": "threadgroup_barrier(mem_flags::mem_threadgroup)",
+    "barrier": "threadgroup_barrier(mem_flags::mem_threadgroup)",
+    "threadIdx": "a parameter uint3 t [[thread_position_in_threadgroup]]",
+    "blockIdx": "a parameter uint3 g [[threadgroup_position_in_grid]]",
+    "blockDim": "a parameter uint3 n [[threads_per_threadgroup]]",
+    "gridDim": "a parameter uint3 n [[threadgroups_per_grid]]",
+}
+
+_HINTS = (
+    (r"use of undeclared identifier '(\w+)'|unknown type name '(\w+)'|no template named '(\w+)'", "_stdlib"),
+    (r"no member named '(\w+)' in namespace 'metal'", "_stdlib"),
+    (r"expected ';'", "add the missing ';'"),
+    (r"did you mean '([^']+)'", r"did you mean '\1'?"),
+    (r"cannot initialize .* changes address space|changing address space|which changes address space",
+     ("the address spaces differ: give the pointer or reference the address space of what it points to "
+      "(device, constant, threadgroup or thread)")),
+    (r"cannot assign to .* const-qualified|read-only",
+     "it is read-only: write device in place of constant, or drop const (MSL 4.2)"),
+    (r"call to '(\w+)' is ambiguous",
+     r"give the arguments of '\1' one type: 0.0 beside a float, half(0.5) beside a half, 1u or uint(i) beside a uint"),
+    (r"no viable overloaded operator\[\] for type '[^']*\*",
+     "an index is one whole number: of a position p with several parts make p.y * width + p.x"),
+    (r"(?:no viable conversion|incompatible type).*(?:\bvec<|(?:float|half|int|short|char|long)[234]\b)",
+     "a vector converts to no number or other width: take a component (v.x, v.xy), or build one: float3(v, 0)"),
+    (r"no matching function for call to '(\w+)'", "check the number and types of the arguments of '\\1'"),
+    (r"non-void function does not return a value", "end every path with a return: without one the value is undefined"),
+    (r"void function '\w+' should not return a value", "write return; alone: a kernel writes its results to buffers"),
+    (r"non-void function '\w+' should return a value", "write a value after return"),
+    (r"cannot be narrowed", "braces do not narrow: convert explicitly, as in float(x)"),
+    (r"result of an assignment as a condition", "write == to compare, or one more pair of parentheses to assign"),
+    (r"equality comparison result unused", "write = to assign"),
+    (r"variable '(\w+)' is uninitialized", r"give '\1' a value where it is declared"),
+    (r"expected '\)'|expected '\]'|expected '\}'", "a bracket is not closed"),
+)  # fmt: skip
+
+
+def reword(message: str) -> str:
+    """Return the compiler's message in Metal's words."""
+    outside = answer(message)
+    if outside:
+        return outside[0]
+    for pattern, refusal, _ in _REFUSALS:
+        found = pattern.search(message)
+        if found:
+            return found.expand(refusal)
+    for pattern, words in _WORDS:
+        message = pattern.sub(words, message)
+    return _SUGGESTED.sub(_suggestion, message)
+
+
+_SUGGESTED = re.compile(r"'(\w+)'; did you mean '(.*)'\?$")
+
+
+def _suggestion(found: re.Match[str]) -> str:
+    """Keep a suggestion, unless it is one of our own names, or the name only lacks its header."""
+    name, other = found.groups()
+    useless = other.startswith("$") or name == other or name in _METAL_NAMES
+    return f"'{name}'" if useless else found[0]
+
+
+def hint_for(message: str) -> str:
+    """Return the hint for a message, or an empty string."""
+    outside = answer(message)
+    if outside:
+        return outside[1]
+    for pattern, _, cure in _REFUSALS:
+        if pattern.search(message):
+            return cure
+    for words, hint in _HINTS:
+        found = re.search(words, message)
+        if found is None or "'$" in found[0]:
+            continue
+        if hint != "_stdlib":
+            return found.expand(hint)
+        name = next(g for g in found.groups() if g)
+        cure = _for_name(name, suggest="did you mean" not in message)
+        if cure:
+            return cure
+    return ""
+
+
+def _for_name(name: str, *, suggest: bool) -> str:
+    """Return the hint for an unknown name."""
+    if name in _FOREIGN:
+        return f"in Metal write {_FOREIGN[name]}"
+    if name in _METAL_NAMES:
+        return "start the cell with: #include <metal_stdlib>  and  using namespace metal;"
+    near = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
+    return f"did you mean '{near[0]}'?" if near and suggest else ""

@@ -1,0 +1,193 @@
+"""libclang, in process: one parsed translation unit for a cell, and its diagnostics in the author's own text."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from metalnb.errors import CompileError, Diagnostic
+
+from ..language.unsupported import declarator, is_refusal, refusal
+from ..text.includes import INCLUDE
+from ..text.scanned_cell import MAIN, Cell
+from .deep_stack import on_a_deep_stack, time_limit
+from .flags import FOLDER, TARGET, flags
+from .hints import hint_for, reword
+from .precompiled import begins_with_library, precompiled
+
+if TYPE_CHECKING:
+    from clang import cindex
+
+__all__ = ["Parsed", "parse"]
+
+
+
+class Parsed:
+    """A parsed cell.
+
+    Attributes
+    ----------
+    unit : clang.cindex.TranslationUnit
+    cell : Cell
+    headers : mapping of str to Cell
+    """
+
+    def __init__(self, unit: cindex.TranslationUnit, cell: Cell, headers: Mapping[str, Cell]) -> None:
+        self.unit = unit
+        self.cell = cell
+        self.headers = headers
+        self._cells = {f"{FOLDER}/{name}": header for name, header in headers.items()}
+        self._cells[f"{FOLDER}/{MAIN}"] = cell
+
+    def owner(self, location: cindex.SourceLocation) -> Cell | None:
+        """Return the author's cell that contains a location; None for metalnb's own headers."""
+        return self._cells.get(location.file.name) if location.file else None
+
+    def diagnostic(self, location: Any, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
+        """Return a diagnostic at a location in the author's text."""
+        cell = self.owner(location)
+        if cell is None:
+            return Diagnostic(1, 1, message, file=self.cell.name, hint=hint, severity=severity)
+        return cell.diagnostic(location.line, location.column, message, hint, severity)
+
+    def errors(self) -> Iterator[Diagnostic]:
+        """Yield the parser's errors, each at a place of the author's."""
+        errors = [d for d in self.unit.diagnostics if d.severity >= 3 and not self._is_undetermined(d.spelling)]
+        own = [d for d in errors if not self._is_ours(d.location)]  # CXDiagnostic_Error and worse
+        for found in own or errors:
+            refused = self._refused(found.spelling)
+            if refused is not None:
+                yield refused
+                continue
+            yield self._outside(found) or self.finding(found)
+
+    def finding(self, found: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
+        """Return a parser diagnostic at its place in the author's text, with the macro that contains it."""
+        location = found.location
+        if self.owner(location) is None:  # inside a header: where the author asked for it
+            location = next((n.location for n in found.children if self.owner(n.location)), location)
+        message = reword(found.spelling) + self._in_macro(found)
+        return self.diagnostic(location, message, hint_for(found.spelling), severity)
+
+    def _in_macro(self, found: cindex.Diagnostic) -> str:
+        """Name the author's macro that contains a finding; an empty string if none does."""
+        notes = ((re.fullmatch(r"expanded from macro '(\w+)'", n.spelling), n.location) for n in found.children)
+        own = [
+            (match[1], self.owner(place), place.line)
+            for match, place in itertools.takewhile(lambda note: note[0] is not None, notes)
+            if match is not None and self.owner(place) is not None
+        ]
+        if not own:
+            return ""
+        name, cell, line = own[-1]  # the innermost
+        file = f"{cell.name} " if cell is not None and cell is not self.owner(found.location) else ""
+        return f" (in the macro {name}, {file}line {line})"
+
+    def _outside(self, found: cindex.Diagnostic) -> Diagnostic | None:
+        """Report the texture or sampler itself where the parser only complains about a word in its declaration."""
+        cell = self.owner(found.location)
+        if cell is None:
+            return None
+        before = cell.edited.text.encode()[: found.location.offset].decode(errors="replace")
+        named = declarator(found.spelling, before)
+        if named is None:
+            return None
+        lines = before[: named.start()].split("\n")
+        return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(named[0]))
+
+    def _is_ours(self, location: cindex.SourceLocation) -> bool:
+        """Tell whether a location is past the cell's own text, where our declarations repeat its errors."""
+        return self.owner(location) is self.cell and location.line > self.cell.edited.text.count("\n") + 1
+
+    def _is_undetermined(self, message: str) -> bool:
+        """Tell whether an error only says that a constexpr function constant has no value before it is compiled."""
+        found = re.fullmatch(r"constexpr variable '(\w+)' must be initialized by a constant expression", message)
+        return found is not None and any(f"$initial({found[1]})" in c.edited.text for c in self._cells.values())
+
+    def _refused(self, message: str) -> Diagnostic | None:
+        """Return the scan's refusal, if that is what the parser reports."""
+        mark = re.search(r"\$refused_\w+", message)
+        return next((c.refused[mark[0]] for c in self._cells.values() if mark[0] in c.refused), None) if mark else None
+
+    def strangers(self) -> bool:
+        """Tell whether the parser read a file that is neither a cell nor one of metalnb's headers."""
+        ours = (f"{INCLUDE}/", f"{TARGET}/")
+        return any(
+            i.include.name not in self._cells and not i.include.name.startswith(ours) for i in self.unit.get_includes()
+        )
+
+
+@functools.cache
+def _cindex() -> Any:
+    from clang import cindex
+
+    return cindex
+
+
+def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
+    """Parse a scanned cell.
+
+    Parameters
+    ----------
+    cell : Cell
+    headers : mapping of str to Cell
+        The header cells it may include, scanned.
+    tail : str
+        Our own declarations, appended to the cell's text.
+
+    Raises
+    ------
+    CompileError
+        When the cell does not parse; it holds every error that was found.
+    """
+    main = f"{FOLDER}/{MAIN}"
+    files = [(f"{FOLDER}/{name}", header.edited.text) for name, header in headers.items()]
+    text = cell.edited.text
+    files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
+    if tail:
+        files[-1] = (main, files[-1][1] + tail)
+    found = _parsed(cell, headers, files, library=begins_with_library(text))
+    errors = list(found.errors())
+    if errors and begins_with_library(text):  # the precompiled library may be damaged, and some errors need its text
+        found = _parsed(cell, headers, files, library=False)
+        errors = list(found.errors())
+    if errors:
+        raise CompileError(_first(errors, found))
+    return found
+
+
+def _parsed(cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], *, library: bool) -> Parsed:
+    """Parse the files, of which the cell is the last; with the precompiled library, or from its text."""
+    cindex = _cindex()
+
+    def work() -> Any:
+        plain = flags()
+        kept = precompiled(cindex, tuple(plain)) if library else None
+        if kept is not None:
+            quick = [*plain[: plain.index("-include")], "-include-pch", str(kept)]
+            with contextlib.suppress(cindex.TranslationUnitLoadError):  # another parser's: the text serves as well
+                return cindex.Index.create().parse(files[-1][0], args=quick, unsaved_files=files)
+        return cindex.Index.create().parse(files[-1][0], args=plain, unsaved_files=files)
+
+    try:
+        unit = on_a_deep_stack(work, time_limit())
+    except TimeoutError:
+        message = f"the parser did not finish within {time_limit():.0f} s"
+        hint = "make the cell smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+        raise CompileError([Diagnostic(1, 1, message, cell.edited.line(1), cell.name, hint)]) from None
+    parsed = Parsed(unit, cell, headers)
+    if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
+        raise CompileError([Diagnostic(1, 1, "the cell includes a file: a cell reads no files", file=cell.name)])
+    return parsed
+
+
+def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:
+    """Drop duplicates, and further errors on a line where something was refused."""
+    refused = [r for c in (parsed.cell, *parsed.headers.values()) for r in c.refused.values()]
+    plain = [d for d in dict.fromkeys(errors) if d not in refused and not is_refusal(d.message)]
+    lines = {(d.file, d.line) for d in errors if d not in plain}
+    return [d for d in dict.fromkeys(errors) if d not in plain or (d.file, d.line) not in lines]

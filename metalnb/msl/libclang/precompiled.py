@@ -1,0 +1,90 @@
+"""Metal's whole library as a precompiled header on disk: parsing it took most of the time of parsing a cell.
+
+It is used for a cell that starts by including ``<metal_stdlib>``, or a file of the kernel library, each of which does
+so too; any other cell must not see declarations that it did not include.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from metalnb import cache
+
+from ..text.includes import INCLUDE
+from .flags import TARGET
+
+__all__ = ["begins_with_library", "parser_version", "precompiled"]
+
+_AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # says nothing that needs the library
+_BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*include[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
+_WHOLE = "/metalnb-library/library.h"  # exists only in memory
+_INCOMPLETE = 0x02  # CXTranslationUnit_Incomplete: a header, not a program
+_FOR_SERIALIZATION = 0x10  # CXTranslationUnit_ForSerialization
+
+
+def begins_with_library(text: str) -> bool:
+    """Tell whether a text includes the library before anything but comments and macros."""
+    return _BEGINS.match(text) is not None
+
+
+def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
+    """Return the library precompiled with these flags; made once for each state of the headers and the parser.
+
+    Parameters
+    ----------
+    cindex : module
+        libclang.
+    flags : tuple of str
+        The parser's.
+
+    Returns
+    -------
+    Path or None
+        For ``-include-pch``; None if it cannot be stored.
+    """
+    kept = cache.store()
+    key = cache.digest(_state(), *flags)
+    path = kept.path(key, "library").with_suffix(".pch")
+    try:
+        if path.exists() and (path in _checked or kept.get(key, "library") == _digest(path)):
+            _checked.add(path)
+            return path
+        kept.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
+            files = [(_WHOLE, "#include <metal_stdlib>\n")]
+            options = _INCOMPLETE | _FOR_SERIALIZATION
+            unit = cindex.Index.create().parse(_WHOLE, args=flags, unsaved_files=files, options=options)
+            unit.save(str(Path(name, "library.pch")))
+            kept.put(key, "library", _digest(Path(name, "library.pch")))
+            Path(name, "library.pch").replace(path)
+    except (OSError, cindex.TranslationUnitLoadError, cindex.TranslationUnitSaveError):
+        return None
+    return path
+
+
+_checked: set[Path] = set()  # in this process: a damaged file could end it
+
+
+def _digest(path: Path) -> bytes:
+    return hashlib.blake2b(path.read_bytes()).digest()
+
+
+@functools.cache
+def parser_version() -> str:
+    """Return the version of libclang, on which the reflection of a cell depends."""
+    import importlib.metadata
+
+    return importlib.metadata.version("libclang")
+
+
+@functools.cache
+def _state() -> str:
+    """Return a key for the state of the headers and the parser."""
+    headers = [f for f in (*INCLUDE.rglob("*"), *TARGET.glob("*.h")) if f.is_file()]
+    return f"{cache.fingerprint(headers)} {parser_version()}"

@@ -1,0 +1,92 @@
+"""The single text that metalcompute takes, made of a cell and its header cells, with a way back for its errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from metalnb.errors import Diagnostic
+
+from .libclang.hints import hint_for
+from .text.bracket_tree import outline
+from .text.scanned_cell import Cell
+
+__all__ = ["AssembledSource", "Assembly"]
+
+
+@dataclass(frozen=True)
+class AssembledSource:
+    """A text for metalcompute.
+
+    Attributes
+    ----------
+    text : str
+    origins : tuple
+        For each of its lines the cell it comes from, edited as it stands here, and the line there; None for ours.
+    """
+
+    text: str
+    origins: tuple[tuple[Cell, int] | None, ...]
+
+    def diagnostics(self, report: str) -> list[Diagnostic]:
+        """Read the compiler's report: each error at the author's place."""
+        found = []
+        for match in _REPORT.finditer(report):
+            line = int(match["line"])
+            origin = self.origins[line - 1] if line <= len(self.origins) else None
+            if origin is not None:
+                cell, own = origin
+                message = match["text"]
+                found.append(cell.diagnostic(own, int(match["column"]), message, hint_for(message)))
+        return found
+
+
+_REPORT = re.compile(r"program_source:(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: (?P<text>.*)")
+
+
+class Assembly:
+    """The lines of a text, each with its origin; header cells are inserted where they are included.
+
+    Parameters
+    ----------
+    headers : mapping of str to Cell
+        The header cells, edited.
+    """
+
+    def __init__(self, headers: Mapping[str, Cell]) -> None:
+        self.headers = headers
+        self.lines: list[str] = []
+        self.origins: list[tuple[Cell, int] | None] = []
+        self._once: set[str] = set()
+
+    def ours(self, text: str) -> None:
+        """Add lines of metalnb's own."""
+        made = text.splitlines()
+        self.lines += made
+        self.origins += [None] * len(made)
+
+    def add(self, cell: Cell) -> None:
+        """Add a cell, and in it the header cells that it includes."""
+        text = outline(cell.edited.original)
+        included = {
+            cell.edited.place(d.start)[0]: name
+            for d in text.directives
+            if d.name == "include" and (name := "".join(t.text for t in d.tokens).rstrip(";")[1:-1]) in self.headers
+        }
+        once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in text.directives)
+        if once and cell.name in self._once:
+            return
+        self._once.add(cell.name)
+        for number, line in enumerate(cell.edited.text.split("\n"), 1):
+            if number in included:
+                self.add(self.headers[included[number]])
+            elif once and line.split() == ["#pragma", "once"]:
+                self.ours("\n")  # it applies to files, and there is only one
+            else:
+                self.lines.append(line)
+                self.origins.append((cell, number))
+
+    def done(self) -> AssembledSource:
+        """Return the text."""
+        return AssembledSource("\n".join(self.lines), tuple(self.origins))

@@ -1,0 +1,79 @@
+"""Attributes become annotations, which libclang reports (MSL 5): ``[[buffer(0)]]`` -> ``[[$attribute("buffer", 0)]]``.
+
+An attribute that Metal does not have, or that is used wrongly, is rejected.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from ..language.attributes import ATTRIBUTES, MEANT, STANDARD
+from ..text.bracket_tree import Outline, Tree
+from ..text.edits import Edit, Refusal
+from ..text.instantiations import explicit_instantiations
+
+__all__ = ["attribute_annotations"]
+
+
+def attribute_annotations(text: Outline) -> Iterator[Edit | Refusal]:
+    """Annotate; an explicit instantiation's attributes go, since clang takes none there."""
+    for tree in text.trees:
+        dropped = {(a, b) for made in explicit_instantiations(tree) for a, b in made.lists}
+        yield from (Edit(tree.tokens[a].start, tree.tokens[b].end, "") for a, b in dropped)
+        for a, b in tree.attribute_lists(tree.first):
+            if (a, b) not in dropped:
+                yield from _list(text, tree, a, b)
+        for i in range(tree.first, len(tree.texts) - 1):
+            if tree.texts[i] == "kernel" and tree.texts[i + 1] == "[":
+                # clang takes GNU's attribute, which `kernel` becomes, only after a list in brackets.
+                yield Edit(tree.tokens[i].start, tree.tokens[i].end, '[[$attribute("kernel")]]')
+
+
+def _list(text: Outline, tree: Tree, a: int, b: int) -> Iterator[Edit | Refusal]:
+    """Edit the attribute list between two places."""
+    i = a + 2
+    while i < b - 1:
+        last = tree.close(i + 1) if tree.text(i + 1) == "(" else i
+        if tree.text(i + 1) == "::":  # clang::…: the compiler's own
+            i += 2
+            last = tree.close(i + 1) if tree.text(i + 1) == "(" else i
+        elif tree.tokens[i].kind == "word" and tree.texts[i] not in STANDARD:
+            yield from _attribute(text, tree, (i, max(i, last)), (a, b))
+        i = max(last, i) + 1
+        while tree.text(i) == ",":
+            i += 1
+
+
+def _attribute(
+    text: Outline, tree: Tree, places: tuple[int, int], around: tuple[int, int]
+) -> Iterator[Edit | Refusal]:
+    """Edit one attribute, from its name to the parenthesis that closes its argument."""
+    word, last = tree.tokens[places[0]], tree.tokens[places[1]]
+    name = word.text
+    has_argument = last is not word
+    inner = text.source[tree.tokens[places[0] + 1].end : last.start].strip() if has_argument else ""
+    known = ATTRIBUTES.get(name)
+    if known is None or known.argument != bool(inner) or known.argument != has_argument:
+        yield Refusal(word.start, last.end, word.start, *_misuse(name), '$attribute("refused", {})')
+        return
+    if known.use == "graphics":
+        inner = ""  # words of the pipeline, which nothing declares; the attribute is refused by its name
+    if name == "function_constant":
+        a, b = around
+        if tree.around(a, "(") >= 0:
+            inner = f'"{inner}"'  # a parameter names the constant that gates it
+        elif a > 0 and tree.tokens[a - 1].kind == "word":
+            yield Edit(tree.tokens[b].end, tree.tokens[b].end, f" $initial({tree.texts[a - 1]})")
+    yield Edit(word.start, last.end, f'$attribute("{name}"{", " + " ".join(inner.split()) if inner else ""})')
+
+
+def _misuse(name: str) -> tuple[str, str]:
+    """Return the message and the hint for a wrong attribute."""
+    known = ATTRIBUTES.get(name)
+    if known is not None:
+        need = f"needs an argument: [[{name}(…)]]" if known.argument else f"takes no argument: [[{name}]]"
+        return f"attribute '{name}' {need}", ""
+    near = [MEANT[name]] if name in MEANT else difflib.get_close_matches(name, ATTRIBUTES, n=1)
+    hint = f"did you mean [[{near[0]}]]?" if near else "see section 5.2 of the MSL specification"
+    return f"unknown attribute '{name}'", hint

@@ -1,0 +1,109 @@
+"""Compound assignment in a template: ``v.x += a`` becomes ``v.x = v.x + (a)``, and ``p += a`` ``$advance(p, a)``.
+
+Where the author has an ``operator+=`` of their own, clang takes ``+=`` in a template for a call of it and does not see
+that ``v.x`` is a property. Nobody's ``operator=`` stands outside a class, so ``=`` it never mistakes. And it moves no
+pointer on by an object that converts to an integer, such as an integral constant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ..text.bracket_tree import Outline, Tree
+from ..text.edits import Edit
+
+__all__ = ["compound_assignments"]
+
+_COMPONENTS = re.compile(r"[xyzw]{1,4}|[rgba]{1,4}")
+_OPERATORS = frozenset("+-*/%&|^")
+_BEFORE = frozenset({";", "{", "}", ")", "(", ",", "else", "do"})
+_EFFECTS = frozenset({"=", "(", "{", ";"})
+_ENDS = frozenset({";", ",", ")", "]", "}"})
+
+
+def compound_assignments(text: Outline) -> Iterator[Edit]:
+    """Edit those in the bodies of templates."""
+    tree = text.program
+    done = -1
+    for start, stop in _bodies(tree):
+        for i in range(max(start, done + 1), stop):
+            if tree.texts[i - 1] == "." and _COMPONENTS.fullmatch(tree.texts[i]):
+                yield from _assignment(tree, i)
+            elif tree.tokens[i].kind == "word":
+                yield from _advance(tree, i)
+        done = max(done, stop)
+
+
+def _bodies(tree: Tree) -> Iterator[tuple[int, int]]:
+    """Yield where the bodies of templates start and end."""
+    for template in tree.templates:
+        at = tree.find(template.closing + 1, frozenset({"{", ";"}))
+        if tree.text(at) == "{":
+            yield at, tree.close(at)
+
+
+def _assignment(tree: Tree, at: int) -> list[Edit]:
+    """Edit the one whose last component is at `at`, if it is one."""
+    if tree.text(at + 1) not in _OPERATORS or tree.text(at + 2) != "=" or tree.text(at + 3) in {"=", ""}:
+        return []
+    operator, equals = tree.tokens[at + 1 : at + 3]
+    first = _object(tree, at)
+    stop = _end(tree, at + 3)
+    if equals.start != operator.end or first < 1 or tree.texts[first - 1] not in _BEFORE or stop < 0:
+        return []
+    target = " ".join(tree.texts[first : at + 1])
+    end = tree.tokens[stop]
+    return [
+        Edit(operator.start, equals.end, f"= {target} {operator.text} ("),
+        Edit(end.start, end.end, f"){end.text}"),
+    ]
+
+
+def _advance(tree: Tree, at: int) -> list[Edit]:
+    """Edit ``a += b;``, of plain names, at `at`."""
+    if tree.texts[at + 1 : at + 3] != ["+", "="]:
+        return []
+    if tree.text(at - 1) not in {";", "{", "}"} or tree.text(at + 4) != ";":
+        return []
+    name, plus, equals, by, end = tree.tokens[at : at + 5]
+    if by.kind != "word" or plus.end != equals.start:
+        return []
+    return [
+        Edit(name.start, name.start, "$advance("),
+        Edit(plus.start, equals.end, ","),
+        Edit(end.start, end.end, ");"),
+    ]
+
+
+def _object(tree: Tree, at: int) -> int:
+    """Find the first token of ``a[i].b.x``; -1 where evaluating it twice might matter."""
+    i = at
+    while (i >= 2 and tree.texts[i - 1] in {".", "::"}) or (i >= 3 and tree.texts[i - 1] == "->"):
+        i -= 2
+        while i > 0 and tree.texts[i] == "]":
+            opening = tree.open(i)
+            inner = tree.texts[opening + 1 : i]
+            doubled = any(a == b and a in {"+", "-"} for a, b in pairwise(inner))
+            if opening < 0 or doubled or not _EFFECTS.isdisjoint(inner):
+                return -1
+            i = opening - 1
+        if tree.tokens[i].kind != "word":
+            return -1
+    return i
+
+
+def _end(tree: Tree, i: int) -> int:
+    """Find the token that ends an expression; -1 for a list in braces."""
+    if tree.texts[i] == "{":
+        return -1
+    while i < len(tree.texts):
+        text = tree.texts[i]
+        if text in _ENDS:
+            return i
+        listed = tree.close(i) if text == "<" and tree.tokens[i - 1].kind == "word" else -1
+        if text in {"(", "[", "{"} and tree.close(i) < 0:
+            return -1
+        i = listed + 1 if tree.text(listed + 1) in {"(", "{", "::"} and listed > 0 else tree.after(i)
+    return -1

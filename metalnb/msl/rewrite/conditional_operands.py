@@ -1,0 +1,72 @@
+"""Let ``?:`` choose between vectors of different address spaces, as MSL's built-in vectors do (MSL 3.1).
+
+To clang a vector is a class, and C++ has no common type for a class in two address spaces: with ``x`` in device memory
+``i < n ? x[i] : float4(0)`` would not compile. So each operand is read by ``$either()->*``, which binds tighter than
+anything an operand can hold but its own postfix and unary operators: it turns a vector into a value, and leaves
+anything else as it is (``target/words.h``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..text.bracket_tree import Outline, Tree
+from ..text.edits import Edit
+
+__all__ = ["conditional_operands"]
+
+_READ = " $either()->*"
+_LITERALS = frozenset({"nullptr", "NULL", "true", "false", "INFINITY", "NAN"})
+_CLOSING = {")": "(", "]": "[", "}": "{"}
+_ENDS = frozenset({":", ";", ",", ")", "]", "}", ""})
+_VALUES = frozenset({"return", "="})
+
+
+def conditional_operands(text: Outline) -> Iterator[Edit]:
+    """Edit the operands of each ``?:`` whose value is used."""
+    # A macro that an `#if` names is evaluated by the preprocessor, which knows no operator of ours.
+    asked = {t.text for d in text.directives if d.name in {"if", "elif"} for t in d.tokens if t.kind == "word"}
+    for tree in text.trees:
+        if tree.macro and tree.text(0) in asked | {""}:
+            continue
+        for question, colon in _pairs(tree):
+            places = (tree.tokens[at].end for at in (question, colon) if not _is_literal(tree, at + 1))
+            yield from (Edit(place, place, _READ) for place in places)
+
+
+def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
+    """Yield the indices of each ``?`` and its ``:``."""
+    opened: list[tuple[str, bool]] = []  # the bracket, and whether the statement so far makes a value
+    waiting: list[tuple[int, int, bool]] = []  # of each ?: its index, how deep it stands, whether its value is used
+    used = tree.macro
+    for i, text in enumerate(tree.texts):
+        if text in _CLOSING.values():
+            opened.append((text, used))
+            used = text != "{"
+        elif text in _CLOSING:
+            if opened:
+                used = opened.pop()[1]
+            while waiting and waiting[-1][1] > len(opened):
+                waiting.pop()
+            if text == "}":
+                used = tree.macro and not opened
+        elif text == ";":
+            used = bool(opened) and opened[-1][0] == "("  # in a for loop's head
+        elif text in _VALUES:
+            used = True
+        elif text == "?":
+            waiting.append((i, len(opened), used))
+        elif text == ":" and waiting and waiting[-1][1] == len(opened):
+            question, _, wanted = waiting.pop()
+            if wanted and question + 1 < i:  # GNU's `a ?: b` has no operand between
+                yield question, i
+
+
+def _is_literal(tree: Tree, at: int) -> bool:
+    """Tell whether the operand at `at` is a literal alone: of no address space, and perhaps a null pointer."""
+    if tree.text(at) in {"-", "+"}:
+        at += 1
+    if at >= len(tree.texts):
+        return True
+    alone = tree.text(at + 1) in _ENDS
+    return alone and (tree.tokens[at].kind in {"number", "string"} or tree.texts[at] in _LITERALS)

@@ -1,0 +1,67 @@
+"""Constructors qualified by an address space (MSL 4): ``number(float x) device`` beside ``number(float x) thread``.
+
+clang has one constructor for every space, and refuses the qualifier. So of those with the same parameters one stays,
+without its qualifier, and constructs objects wherever they are; the others get a first parameter for which no
+argument exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..text.bracket_tree import FunctionHead, Outline, Tree
+from ..text.edits import Edit
+
+__all__ = ["constructor_spaces", "qualified_constructors"]
+
+_ELSEWHERE = ("device", "constant", "threadgroup")
+_SPACES = frozenset({*_ELSEWHERE, "thread"})
+_CLASS = frozenset({"class", "struct"})
+
+
+class _Constructor(NamedTuple):
+    function: FunctionHead
+    key: tuple[str, ...]  # its name and parameters
+    spaces: list[int]
+
+
+def qualified_constructors(tree: Tree) -> list[_Constructor]:
+    """Find the constructors that an address space qualifies."""
+    return [made for made in _constructors(tree) if made.spaces]
+
+
+def _constructors(tree: Tree) -> list[_Constructor]:
+    classes = {after for word, after in zip(tree.texts, tree.texts[1:], strict=False) if word in _CLASS}
+    return [
+        _Constructor(
+            f, tuple(tree.texts[f.name : f.closing]), [i for i in f.qualifiers if tree.texts[i] in _SPACES]
+        )
+        for f in tree.functions
+        if tree.texts[f.name] in classes and f.name == f.opening - 1 and tree.texts[f.end] != "->"
+    ]  # fmt: skip
+
+
+def constructor_spaces(text: Outline) -> Iterator[Edit]:
+    """Keep one constructor for all spaces."""
+    for tree in text.trees:
+        made = _constructors(tree)
+        seen = {c.key for c in made if not c.spaces or tree.texts[c.spaces[0]] == "thread"}
+        for function, key, spaces in made:
+            if not spaces:
+                continue
+            word = tree.tokens[spaces[0]]
+            yield Edit(word.start, word.end, "")
+            if word.text != "thread" and key in seen:
+                yield from _hidden(tree, function, _ELSEWHERE.index(word.text))
+            seen.add(key)
+
+
+def _hidden(tree: Tree, function: FunctionHead, which: int) -> Iterator[Edit]:
+    """Give a constructor a first parameter for which no argument exists."""
+    at = tree.tokens[function.opening].end
+    comma = "" if function.closing == function.opening + 1 else ", "
+    yield Edit(at, at, f"$nothing<{which}>{comma}")
+    if tree.texts[function.end] == "=" and tree.text(function.end + 1) == "default":
+        defaulted = tree.tokens[function.end + 1]
+        yield Edit(defaulted.start, defaulted.end, "delete")

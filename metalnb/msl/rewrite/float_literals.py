@@ -1,0 +1,37 @@
+"""Literals without a suffix are float, and ``1.0bf`` is a bfloat (MSL 2.1): ``1.0`` -> ``1.0f``.
+
+clang's own switch for the first is undone where a template is instantiated: there ``0.5 * x`` would be double. The
+second suffix it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..text.bracket_tree import Outline
+from ..text.edits import Edit
+
+__all__ = ["float_literals"]
+
+_FLOATING = re.compile(
+    r"""(?: (?=[\d']*\.|\d[\d']*[eE]) [\d']*\.?[\d']* (?:[eE][+-]?[\d']+)?
+          | 0[xX][\da-fA-F']*\.?[\da-fA-F']*[pP][+-]?[\d']+ )
+        (?P<suffix> bf | BF )?""",
+    re.VERBOSE,
+)
+
+
+def float_literals(text: Outline) -> Iterator[Edit]:
+    """Add the suffix, or the type, that clang needs."""
+    if any("##" in tree.texts for tree in text.macros):
+        return  # `x##f` gives a literal its suffix itself
+    for token in (t for tree in text.trees for t in tree.tokens if t.kind == "number"):
+        found = _FLOATING.fullmatch(token.text)
+        if found is None or "\n" in token.text:
+            continue
+        if found["suffix"]:
+            yield Edit(token.start, token.start, "bfloat(")
+            yield Edit(token.end - 2, token.end, "f)")
+        else:
+            yield Edit(token.end, token.end, "f")

@@ -1,0 +1,36 @@
+"""Template parameters that are functions: ``template <void (*f)(int)>`` -> ``template <void (&f)(int)>``.
+
+clang takes no pointer there. So an alias becomes one of references too, ``using F = void (&)(int);``: a template's
+parameter may be declared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..text.bracket_tree import Outline, Tree
+from ..text.edits import Edit
+
+__all__ = ["function_pointers"]
+
+
+def function_pointers(text: Outline) -> Iterator[Edit]:
+    """Make references of the pointers."""
+    for tree in text.trees:
+        for template in tree.templates:
+            places = range(template.opening + 1, template.closing)
+            yield from (_reference(tree, i) for i in places if _is_pointer(tree, i, named=True))
+        for start, word in enumerate(tree.texts):
+            if word == "using":
+                places = range(start, tree.find(start, frozenset({";", "{", "}"})))
+                yield from (_reference(tree, i) for i in places if _is_pointer(tree, i, named=False))
+
+
+def _is_pointer(tree: Tree, i: int, *, named: bool) -> bool:
+    """Tell whether ``(*f)(`` stands at a place, or without a name ``(*)(``."""
+    end = i + 3 if named else i + 2
+    return tree.texts[i] == "(" and tree.text(i + 1) == "*" and tree.close(i) == end and tree.text(end + 1) == "("
+
+
+def _reference(tree: Tree, i: int) -> Edit:
+    return Edit(tree.tokens[i + 1].start, tree.tokens[i + 1].end, "&")

@@ -1,0 +1,73 @@
+"""The passes that edit a cell, in one table: what the specification allows and clang does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..text.bracket_tree import Outline
+from ..text.edits import Edit, Refusal
+from .attribute_annotations import attribute_annotations
+from .compound_assignments import compound_assignments
+from .conditional_operands import conditional_operands
+from .constructor_spaces import constructor_spaces
+from .double_type import double_type
+from .float_literals import float_literals
+from .function_pointers import function_pointers
+from .member_spaces import member_spaces
+from .string_literals import string_literals
+from .thread_deduction import thread_deduction
+from .threadgroup_storage import threadgroup_storage
+
+__all__ = ["PASSES", "Pass"]
+
+
+class Pass(NamedTuple):
+    """A pass: each sees the author's text, and none what another has made of it.
+
+    Attributes
+    ----------
+    section : str
+        Of the Metal Shading Language specification.
+    edits : callable
+        From the text's trees to what is to be edited.
+    cell, edited : str
+        The golden cell, and what this pass alone makes of it.
+    """
+
+    section: str
+    edits: Callable[[Outline], Iterable[Edit | Refusal]]
+    cell: str
+    edited: str
+
+
+PASSES = (
+    Pass("5.2.1, 5.8.1", attribute_annotations,
+         "constant int N [[function_constant(0)]]; void k(device float* a [[buffer(0)]]);",
+         'constant int N [[$attribute("function_constant", 0)]] $initial(N); '
+         'void k(device float* a [[$attribute("buffer", 0)]]);'),
+    Pass("2.1", double_type, "double x;", "$refused x;"),
+    Pass("2.1", float_literals, "a = 1.0; b = 1.0h; c = 1.0bf;", "a = 1.0f; b = 1.0h; c = bfloat(1.0f);"),
+    Pass("3.1", conditional_operands,
+         "y = i < n ? x[i] : float4(0);",
+         "y = i < n ? $either()->* x[i] : $either()->* float4(0);"),
+    Pass("3.1", compound_assignments,
+         "template <class T> void f(T v) { v.x += a; p += a; }",
+         "template <class T> void f(T v) { v.x = v . x + ( a); $advance(p , a); }"),
+    Pass("4", member_spaces,
+         "struct S { int get() const device; };",
+         "struct S { int get() const __global; };"),
+    Pass("4", constructor_spaces,
+         "struct S { S(int x); S(int x) device : a(x) {} };",
+         "struct S { S(int x); S($nothing<0>, int x)  : a(x) {} };"),
+    Pass("4", thread_deduction,
+         "template <class T> void f(thread T& a, T b);",
+         "template <class T> void f(thread typename $thread_type<T>::type& a, T b);"),
+    Pass("4.2", string_literals, 'print("text");', 'print("text"_metalnb_text);'),
+    Pass("4.4", threadgroup_storage,
+         "threadgroup T tile[N];",
+         "threadgroup T (&tile)[N] = $threadgroup_storage<__COUNTER__>();"),
+    Pass("1.5.4", function_pointers,
+         "template <void (*f)(int)> void g(); using F = void (*)(int);",
+         "template <void (&f)(int)> void g(); using F = void (&)(int);"),
+)  # fmt: skip

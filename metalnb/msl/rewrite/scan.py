@@ -1,0 +1,166 @@
+"""Scan a cell: edit what only Apple's compiler can parse into what clang can; note what it includes and instantiates.
+
+Every edit is recorded, so that diagnostics lead back to the author's text. `PASSES` is the table of what is edited.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NoReturn
+
+from metalnb.errors import CompileError, Diagnostic
+
+from ..language.simdgroup_names import names_simdgroups
+from ..text.bracket_tree import Outline, Tree, outline
+from ..text.edits import Edit, EditedText, Refusal
+from ..text.includes import read_includes
+from ..text.instantiations import explicit_instantiations, template_id, written
+from ..text.scanned_cell import Cell, Instantiation
+from ..text.tokens import Directive
+from .passes import PASSES
+
+__all__ = ["instantiations", "plain", "scan"]
+
+_NESTED = 4096
+
+
+def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset()) -> Cell:
+    """Scan a cell.
+
+    Parameters
+    ----------
+    source : str
+        The author's text.
+    name : str
+        How diagnostics name it.
+    headers : frozenset of str
+        The names of the author's header cells, which ``#include`` may name.
+
+    Raises
+    ------
+    CompileError
+        For a ``host_name`` whose template is not clear, or template lists too deep for the parser.
+    """
+    source = plain(source)
+    text = outline(source)
+    for tree in text.trees:
+        _check_nesting(text, tree, name)
+    included = read_includes(text.directives, headers)
+    edited = [each for made in PASSES for each in made.edits(text)]
+    edits, refused = _refusals(EditedText(source, []), name, [*included.edits, *edited])
+    found = tuple(_instantiations(text, text.program, name))
+    return Cell(
+        name,
+        EditedText(source, edits),
+        tuple(made for _, made in found),
+        any([*_instantiations(text, tree, name)] for tree in text.macros) or _preprocessed(found, text.directives),
+        tuple(included.cells),
+        frozenset(_asked_for(text)),
+        any(names_simdgroups(word) for word in text.words),
+        EditedText(source, included.bare).text,
+        refused,
+    )
+
+
+def plain(source: str) -> str:
+    """Return a text with line ends as C++ counts them, and without what no compiler takes."""
+    return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
+
+
+def instantiations(expanded: str) -> tuple[Instantiation, ...]:
+    """Find the instantiations in a text that went through the preprocessor, with ``# line`` marks."""
+    text = outline(expanded)
+    marks = [(d.start, int(d.name)) for d in text.directives if d.name.isdigit()]
+    found = []
+    for offset, made in _instantiations(text, text.program, "cell"):
+        line = made.line
+        for start, number in marks:
+            if start <= offset:
+                line = number + expanded.count("\n", start, offset) - 1
+        found.append(Instantiation(made.name, made.function, line))
+    return tuple(found)
+
+
+def _refusals(
+    text: EditedText, name: str, found: Iterable[Edit | Refusal]
+) -> tuple[list[Edit], dict[str, Diagnostic]]:
+    """Turn refusals into diagnostics, and into edits that put an undeclared name in the text for each."""
+    edits: list[Edit] = []
+    refused: dict[str, Diagnostic] = {}
+    for each in found:
+        if isinstance(each, Refusal):
+            mark = f"$refused_{zlib.crc32(name.encode()):08x}_{len(refused)}"
+            refused[mark] = _diagnostic(text, name, each.at, each.message, each.hint)
+            edits.append(Edit(each.start, each.end, each.form.format(mark)))
+        else:
+            edits.append(each)
+    return edits, refused
+
+
+def _diagnostic(text: EditedText, name: str, at: int, message: str, hint: str = "") -> Diagnostic:
+    line, column = text.place(at)
+    return Diagnostic(line, column, message, text.line(line), name, hint)
+
+
+def _refuse(text: Outline, name: str, at: int, message: str, hint: str) -> NoReturn:
+    raise CompileError([_diagnostic(EditedText(text.source, []), name, at, message, hint)])
+
+
+def _check_nesting(text: Outline, tree: Tree, name: str) -> None:
+    """Refuse template lists so deep that they would exhaust the parser's stack: it has no limit of its own."""
+    depth = 0
+    for before, token in pairwise(tree.tokens):
+        if token.text == "<" and before.kind == "word":
+            depth += 1
+            if depth > _NESTED:
+                message = f"template lists are nested more than {_NESTED} deep"
+                _refuse(text, name, token.start, message, "name the inner ones")
+        elif token.kind != "word" and token.text != "::":
+            depth = 0
+
+
+def _asked_for(text: Outline) -> Iterator[str]:
+    """Yield the function constants that the text asks ``is_function_constant_defined`` of."""
+    for tree in text.trees:
+        for i in range(tree.first, len(tree.texts) - 2):
+            if tree.texts[i] == "is_function_constant_defined":
+                yield tree.texts[i + 2]
+
+
+def _instantiations(text: Outline, tree: Tree, name: str) -> Iterator[tuple[int, Instantiation]]:
+    """Yield the explicit instantiations with a host name, each with its offset."""
+    places = EditedText(text.source, [])
+    for made in explicit_instantiations(tree):
+        if not made.host:
+            continue
+        at = tree.tokens[made.start].start
+        found = template_id(tree, made.start + 1, made.stop)
+        if found is None:
+            _refuse(text, name, at, f'host_name "{made.name}": cannot tell which template is instantiated',
+                    f'write: template [[host_name("{made.name}")]] [[kernel]] decltype(f<T>) f<T>;')  # fmt: skip
+        function = _namespace(tree, made.start) + written(text, tree, found)
+        yield at, Instantiation(made.name, function, places.place(at)[0])
+
+
+def _namespace(tree: Tree, i: int) -> str:
+    """Return the namespaces in which a place lies: ``a::b::``."""
+    names = ""
+    i = tree.around(i, "{")
+    while i >= 0:
+        if tree.text(i - 2) == "namespace":
+            names = f"{tree.texts[i - 1]}::{names}"
+        i = tree.around(i, "{")
+    return names
+
+
+def _preprocessed(found: Sequence[tuple[int, Instantiation]], directives: Sequence[Directive]) -> bool:
+    """Tell whether the preprocessor affects an instantiation: by an ``#if``, or a macro in it."""
+    if not found:
+        return False
+    macros = {d.tokens[0].text for d in directives if d.name in {"define", "undef"} and d.tokens}
+    words = {word for _, made in found for word in re.findall(r"[\w$]+", made.function)}
+    conditional = any(d.name in {"if", "ifdef", "ifndef"} for d in directives)
+    return conditional or not macros.isdisjoint(words) or any(not made.name for _, made in found)

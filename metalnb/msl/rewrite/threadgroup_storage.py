@@ -1,0 +1,97 @@
+"""Threadgroup variables become references to storage: ``threadgroup T a[N];`` (MSL 4.4).
+
+``threadgroup T (&a)[N] = $threadgroup_storage<…>();``: what the storage is, each target says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..text.bracket_tree import Outline, Tree
+from ..text.edits import Edit
+
+__all__ = ["threadgroup_storage"]
+
+_BUILTIN_TYPES = frozenset({"unsigned", "signed", "long", "short", "int", "char"})
+_SPECIFIERS = frozenset({"const", "volatile", "struct", "class", "union", "enum", "typename", "static"})
+
+
+def threadgroup_storage(text: Outline) -> Iterator[Edit]:
+    """Edit the declarations of threadgroup variables."""
+    words = _words(text.macros)
+    for tree in text.trees:
+        for i in range(tree.first, len(tree.texts)):
+            if tree.texts[i] in words:
+                yield from _declaration(tree, i, words)
+
+
+def _words(macros: tuple[Tree, ...]) -> Mapping[str, bool]:
+    """Find the words that can start such a declaration; True for a macro that brings the type too."""
+    words = {"threadgroup": False}
+    for tree in macros:
+        if tree.text(tree.first) == "threadgroup":
+            typed = tree.first + 1 < len(tree.texts)
+            if not typed or _skip_type(tree, tree.first + 1) == len(tree.texts):
+                words[tree.texts[0]] = typed
+    return words
+
+
+def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
+    """Edit the declaration in which one of the words stands; in a macro it may end with the text."""
+    i = _declarators(tree, at, words)
+    edits: list[Edit] = []
+    while i is not None and i < len(tree.texts) and tree.tokens[i].kind == "word":
+        name = tree.tokens[i]
+        i += 1
+        while tree.text(i) == "[":
+            end = tree.close(i)
+            if end < 0 or tree.text(i + 1) == "[":
+                return []
+            i = end + 1
+        last = tree.tokens[i - 1].end
+        stop = tree.text(i) or (";" if tree.macro else "")
+        if stop not in {",", ";"}:
+            return []  # an initialiser, or no declaration at all: the compiler's parser will say
+        edits.append(Edit(name.start, name.end, f"(&{name.text})"))
+        edits.append(Edit(last, last, " = $threadgroup_storage<__COUNTER__>()"))
+        if stop == ";":
+            return edits
+        i += 1
+    return []
+
+
+def _declarators(tree: Tree, at: int, words: Mapping[str, bool]) -> int | None:
+    """Find the first name in a declaration."""
+    before = tree.text(at - 1) if at > tree.first else ""
+    if before in {"", ";", "{", "}", ")", ":"}:
+        if not words[tree.texts[at]]:
+            return _skip_type(tree, at + 1)
+        if tree.text(at + 1) == "(":  # a macro that takes the type
+            return tree.close(at + 1) + 1 or None
+        return at + 1
+    # `float threadgroup tile[4];`
+    named = at + 2 < len(tree.texts) and tree.tokens[at + 1].kind == "word" and tree.text(at + 2) in {"[", ",", ";"}
+    return at + 1 if named and (tree.tokens[at - 1].kind == "word" or before == ">") else None
+
+
+def _skip_type(tree: Tree, i: int) -> int | None:
+    """Return the place after a type that starts at `i`; None if there is none."""
+    while tree.text(i) in _SPECIFIERS:
+        i += 1
+    if i >= len(tree.texts) or tree.tokens[i].kind != "word":
+        return None
+    if tree.texts[i] in _BUILTIN_TYPES:
+        while tree.text(i) in _BUILTIN_TYPES:
+            i += 1
+        return i
+    if tree.texts[i] == "decltype":
+        return tree.close(i + 1) + 1 or None
+    while True:
+        i += 1
+        if tree.text(i) == "<":
+            i = tree.close(i) + 1
+            if i == 0:
+                return None
+        if tree.text(i) != "::" or i + 1 >= len(tree.texts):
+            return i
+        i += 1

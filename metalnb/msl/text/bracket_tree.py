@@ -1,0 +1,265 @@
+"""The tree of a text: which bracket closes which, what stands inside what, and what is declared, as tokens can tell.
+
+A text is read once. Every pass that edits it, and every question that is asked before clang sees it, works from this.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from .tokens import Directive, Token, tokenize
+
+__all__ = ["FunctionHead", "Outline", "Template", "Tree", "outline"]
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_CLASS = frozenset({"class", "struct", "union"})
+_HEAD_ENDS = frozenset({"{", ";", ":", "=", "->"})
+_NO_FUNCTIONS = frozenset({
+    "__attribute__", "alignas", "alignof", "decltype", "explicit", "noexcept", "sizeof", "static_assert",
+})  # fmt: skip
+_STATEMENT_ENDS = frozenset({";", "{", "}"})
+_QUALIFIERS = frozenset({
+    "const", "volatile", "noexcept", "override", "final", "device", "constant", "threadgroup", "thread",
+})  # fmt: skip
+
+
+class FunctionHead(NamedTuple):
+    """What is written like a function's head: ``name(parameters) qualifiers``, and what ends it.
+
+    Attributes
+    ----------
+    name, opening, closing, end : int
+        Indices of the first token of its own name (``operator`` of an operator), of the parentheses of its parameters,
+        and of the ``{``, ``;``, ``:``, ``=`` or ``->`` after it.
+    qualifiers : tuple of int
+        Indices of the words between the parameters and the end, if they are all C++'s and Metal's: ``const``, say.
+    """
+
+    name: int
+    opening: int
+    closing: int
+    end: int
+    qualifiers: tuple[int, ...]
+
+
+class Template(NamedTuple):
+    """The indices of the word ``template`` and of the angle brackets after it."""
+
+    start: int
+    opening: int
+    closing: int
+
+
+class Tree:
+    """A sequence of tokens and its structure; a place is the index of a token.
+
+    Parameters
+    ----------
+    tokens : list of Token
+        A program; or a macro's definition, from its name on.
+    macro : bool
+
+    Attributes
+    ----------
+    first : int
+        Where the text itself starts: in a macro behind its name and parameters.
+    """
+
+    def __init__(self, tokens: list[Token], *, macro: bool = False) -> None:
+        self.tokens = tokens
+        self.macro = macro
+        self.texts = [t.text for t in tokens]
+        self._partner: dict[int, int] = {}
+        self._around = [-1] * len(tokens)
+        self._pair()
+        self.first = 0
+        if macro:
+            parameters = self.text(1) == "(" and tokens[1].start == tokens[0].end
+            self.first = self.close(1) + 1 or len(tokens) if parameters else 1
+
+    def _pair(self) -> None:
+        opened: list[int] = []
+        for i, text in enumerate(self.texts):
+            if text in _CLOSING:
+                self._around[i] = opened[-1] if opened else -1
+                opened.append(i)
+                continue
+            if text in {")", "]", "}"} and opened:
+                if _CLOSING[self.texts[opened[-1]]] == text:
+                    start = opened.pop()
+                    self._partner[start], self._partner[i] = i, start
+                else:  # nothing that is open here can be closed any more
+                    opened.clear()
+            self._around[i] = opened[-1] if opened else -1
+
+    def text(self, i: int) -> str:
+        """Return a token's text, or an empty string where there is no token."""
+        return self.texts[i] if 0 <= i < len(self.texts) else ""
+
+    def close(self, i: int) -> int:
+        """Return the place that closes the bracket at `i` (``( [ {``, or ``<`` of a template list); -1 if none."""
+        if self.text(i) == "<":
+            return self._close_angle(i)
+        return self._partner.get(i, -1) if self.text(i) in _CLOSING else -1
+
+    def _close_angle(self, i: int) -> int:
+        depth, count = 0, len(self.texts)
+        while 0 <= i < count:
+            text = self.texts[i]
+            if text in _CLOSING:
+                i = self.close(i)
+                if i < 0:
+                    return -1
+            elif text == "<":
+                depth += 1
+            elif text == ">":
+                depth -= 1
+                if depth == 0:
+                    return i
+            elif text in {";", "{", "}", ")"}:
+                return -1
+            i += 1
+        return -1
+
+    def open(self, i: int) -> int:
+        """Return the place that opens the bracket closed at `i`; -1 if none."""
+        return self._partner.get(i, -1) if self.text(i) in {")", "]", "}"} else -1
+
+    def around(self, i: int, bracket: str = "([{") -> int:
+        """Return where the innermost bracket of these kinds around a place opens; -1 if there is none."""
+        i = self._around[i]
+        while i >= 0 and self.texts[i] not in bracket:
+            i = self._around[i]
+        return i
+
+    def after(self, i: int) -> int:
+        """Return the place after a token and, if it opens a bracket, after what closes that."""
+        return max(i, self._partner.get(i, -1)) + 1
+
+    def find(self, i: int, stops: frozenset[str], stop: int | None = None) -> int:
+        """Return the first of these tokens from `i` on that is in no bracket opened since; else the end."""
+        count = len(self.texts) if stop is None else stop
+        while i < count and self.texts[i] not in stops:
+            i = self.after(i)
+        return min(i, count)
+
+    def statement(self, i: int) -> int:
+        """Return where the statement or declaration starts in which a place lies."""
+        while i > self.first and self.texts[i - 1] not in _STATEMENT_ENDS:
+            i -= 1
+        return i
+
+    def parts(self, opening: int) -> list[tuple[int, int]]:
+        """Split what is in a bracket at its commas: where each part starts, and where it ends."""
+        end = self.close(opening)
+        starts, ends = [opening + 1], []
+        i = opening + 1
+        while i < end:
+            if self.texts[i] == ",":
+                ends.append(i)
+                starts.append(i + 1)
+            listed = self.texts[i] == "<" and self.tokens[i - 1].kind == "word"
+            i = max(i, self.close(i)) + 1 if listed else self.after(i)
+        return [(a, b) for a, b in zip(starts, [*ends, end], strict=True) if a < b]
+
+    def attribute_lists(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield where each ``[[…]]`` between two places opens and closes."""
+        i = start
+        while i < (len(self.texts) if stop is None else stop):
+            if self.texts[i] == "[" == self.text(i + 1):
+                end = self.close(i)
+                if end > 0:
+                    yield i, end
+                    i = end
+            i += 1
+
+    @cached_property
+    def classes(self) -> list[tuple[int, int]]:
+        """The name of each class that is defined, and where its brace opens."""
+        found = []
+        for i, text in enumerate(self.texts[:-1]):
+            if text in _CLASS and self.tokens[i + 1].kind == "word":
+                at = next((k for k in range(i + 2, len(self.texts)) if self.texts[k] in {"{", ";", "(", ")"}), 0)
+                if at and self.texts[at] == "{":
+                    found.append((i + 1, at))
+        return found
+
+    @cached_property
+    def templates(self) -> list[Template]:
+        """What begins with ``template <…>``."""
+        places = (i for i in range(self.first, len(self.texts) - 1) if self.texts[i] == "template")
+        found = (Template(i, i + 1, self.close(i + 1)) for i in places if self.texts[i + 1] == "<")
+        return [t for t in found if t.closing >= 0]
+
+    @cached_property
+    def functions(self) -> list[FunctionHead]:
+        """What is written like a function's head: declarations and definitions, but some statements too."""
+        found = (self._function(i) for i in range(self.first + 1, len(self.texts)) if self.texts[i] == "(")
+        return [f for f in found if f is not None]
+
+    def _function(self, opening: int) -> FunctionHead | None:
+        closing = self.close(opening)
+        name = self._function_name(opening)
+        if closing < 0 or name < 0:
+            return None
+        qualifiers = []
+        end = closing + 1
+        while end < len(self.texts) and self.texts[end] not in _HEAD_ENDS:
+            if self.tokens[end].kind == "word":
+                qualifiers.append(end)
+            elif self.texts[end] not in {"[", "("} or (self.texts[end] == "(" and self.texts[end - 1] != "noexcept"):
+                return None
+            end = self.after(end)
+        if end >= len(self.texts):
+            return None
+        own = _QUALIFIERS.issuperset(self.texts[i] for i in qualifiers)
+        return FunctionHead(name, opening, closing, end, tuple(qualifiers) if own else ())
+
+    def _function_name(self, opening: int) -> int:
+        """Find the name before a parameter list: a word, or ``operator`` with what it names; -1 if there is none."""
+        for i in range(opening - 1, max(self.first, opening - 5) - 1, -1):
+            if self.texts[i] == "operator":
+                return i
+        word = self.tokens[opening - 1]
+        return opening - 1 if word.kind == "word" and word.text not in _NO_FUNCTIONS else -1
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """A text as trees.
+
+    Attributes
+    ----------
+    source : str
+    program : Tree
+    macros : tuple of Tree
+        The definitions of the text's macros, each from the macro's name on.
+    directives : tuple of Directive
+    """
+
+    source: str
+    program: Tree
+    macros: tuple[Tree, ...]
+    directives: tuple[Directive, ...]
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The program and the macros."""
+        return self.program, *self.macros
+
+    @property
+    def words(self) -> Iterator[str]:
+        """Every word, macros included, comments and strings not."""
+        return (t.text for tree in self.trees for t in tree.tokens if t.kind == "word")
+
+
+@functools.lru_cache(16)
+def outline(source: str) -> Outline:
+    """Read a text's tokens into trees."""
+    stream = tokenize(source)
+    macros = tuple(Tree(tokens, macro=True) for tokens in stream.macros)
+    return Outline(source, Tree(stream.program), macros, tuple(stream.directives))

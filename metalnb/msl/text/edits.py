@@ -1,0 +1,127 @@
+"""A text with recorded edits, so that every position in the edited text maps back to the author's.
+
+An edit never adds or removes a line end: line numbers stay correct, and only columns are mapped.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["Edit", "EditedText", "Refusal"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replace ``original[start:end]`` by ``text``."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An edit that puts a name no compiler knows where something must not be compiled: ``#if 0`` still hides it.
+
+    Attributes
+    ----------
+    start, end : int
+        What is replaced.
+    at : int
+        The place of the finding.
+    message, hint : str
+    form : str
+        What is written there; ``{}`` stands for the name.
+    """
+
+    start: int
+    end: int
+    at: int
+    message: str
+    hint: str = ""
+    form: str = "{}"
+
+
+class EditedText:
+    r"""A text and what it became.
+
+    Parameters
+    ----------
+    original : str
+        The author's text, with ``\n`` line ends.
+    edits : list of Edit
+        Where two overlap, as they can in text that is not valid Metal, the first wins.
+    """
+
+    def __init__(self, original: str, edits: list[Edit]) -> None:
+        self.original = original
+        self._edits: list[Edit] = []
+        pieces: list[str] = []
+        at = 0
+        for edit in sorted(set(edits)):
+            if edit.start < at:
+                continue
+            self._edits.append(edit)
+            pieces += [original[at : edit.start], _keep_lines(original[edit.start : edit.end], edit.text)]
+            at = edit.end
+        self.text = "".join([*pieces, original[at:]])
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(found.end() for found in re.finditer("\n", self.original))]
+
+    def line(self, number: int) -> str:
+        """Return the author's line, counted from 1, without its end."""
+        lines = self._line_starts
+        if not 1 <= number <= len(lines):
+            return ""
+        end = lines[number] - 1 if number < len(lines) else len(self.original)
+        return self.original[lines[number - 1] : end]
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Return the line and column, both from 1, of an offset in the author's text."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def offset(self, line: int, column: int) -> int:
+        """Return the offset of a line and column in the author's text."""
+        return self._line_starts[line - 1] + column - 1
+
+    def edited_offset(self, offset: int) -> int:
+        """Map an offset in the author's text to the edited text; inside a replaced range, to its start."""
+        shift = 0
+        for edit in self._edits:
+            if edit.end > offset or edit.start > offset:
+                return min(edit.start, offset) + shift
+            shift += len(_keep_lines(self.original[edit.start : edit.end], edit.text)) - (edit.end - edit.start)
+        return offset + shift
+
+    def original_column(self, line: int, column: int) -> int:
+        """Map a column (from 1, in characters) of the edited text's line to the author's."""
+        if not 1 <= line <= len(self._line_starts):
+            return column
+        start = self._line_starts[line - 1]
+        end = self._line_starts[line] if line < len(self._line_starts) else len(self.original) + 1
+        shift = 0
+        for edit in self._edits:
+            if edit.start < start or edit.start >= end:
+                continue
+            if "\n" in self.original[edit.start : edit.end]:
+                break
+            here = edit.start - start + 1 + shift
+            if column < here:
+                break
+            if column < here + len(edit.text):  # inside what we wrote: the start of what it replaced
+                return edit.start - start + 1
+            shift += len(edit.text) - (edit.end - edit.start)
+        return max(1, column - shift)
+
+
+_END = re.compile(r"(?:\\[ \t\f\v]*)?\n")  # with the backslash that carries a macro over it
+
+
+def _keep_lines(old: str, new: str) -> str:
+    return new + "".join(_END.findall(old)[new.count("\n") :])

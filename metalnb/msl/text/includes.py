@@ -1,0 +1,103 @@
+"""What a cell may include: MSL's own headers and the author's header cells. A cell cannot read files."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .bracket_tree import Tree
+from .edits import Edit, Refusal
+from .tokens import Directive, Token
+
+__all__ = ["INCLUDE", "Includes", "is_header", "read_includes"]
+
+INCLUDE = Path(__file__).parent.parent / "include"
+
+_PATH = re.compile(r"\w[\w.]*(?:/\w[\w.]*)*")
+
+# Directives that read a file, clang's own among them.
+_READERS = frozenset({"include", "include_next", "import", "embed", "__include_macros"})
+_PROBES = frozenset({"__has_include", "__has_include_next", "__has_embed"})
+_ALLOWED = "MSL's own headers and your header cells (%%metal --header NAME) can be included"
+
+@dataclass(slots=True)
+class Includes:
+    """What the directives of one text include.
+
+    Attributes
+    ----------
+    cells : list of str
+        The header cells.
+    edits : list of Edit or Refusal
+        What the compiler must not see: a refused ``#include`` becomes an ``#error``, which ``#if 0`` still hides.
+    bare : list of Edit
+        What the preprocessor alone must not see either: every ``#include`` but those of header cells.
+    """
+
+    cells: list[str] = field(default_factory=list)
+    edits: list[Edit | Refusal] = field(default_factory=list)
+    bare: list[Edit] = field(default_factory=list)
+
+
+def is_header(name: str) -> bool:
+    """Tell whether MSL has a header of that name."""
+    return bool(_PATH.fullmatch(name)) and (INCLUDE / name).is_file()
+
+
+def read_includes(directives: Sequence[Directive], headers: frozenset[str]) -> Includes:
+    """Check what each directive includes.
+
+    Parameters
+    ----------
+    directives : sequence of Directive
+    headers : frozenset of str
+        The names of the author's header cells.
+    """
+    result = Includes()
+    for directive in directives:
+        if directive.name not in _READERS:
+            result.edits += _probes(directive.tokens, headers)
+            continue
+        words = directive.tokens
+        stray = words[-1] if words and words[-1].text == ";" else None  # as public code has it
+        name = _name(words[:-1] if stray else words)
+        allowed = directive.name == "include" and (name in headers or is_header(name))
+        if allowed and name in headers:
+            result.cells.append(name)
+        else:
+            result.bare.append(Edit(directive.start, directive.end, ""))
+        if not allowed:
+            result.edits.append(_refused(directive, name, headers))
+        elif stray:
+            result.edits.append(Edit(stray.start, stray.end, ""))
+    return result
+
+
+def _refused(directive: Directive, name: str, headers: frozenset[str]) -> Refusal:
+    text = f"#{directive.name} {''.join(t.text for t in directive.tokens)}".strip()
+    near = difflib.get_close_matches(name, [*headers, "metal_stdlib"], n=1)
+    hint = f"did you mean {near[0]!r}? {_ALLOWED}" if near else _ALLOWED
+    message = f"{text}: a cell reads no files"
+    return Refusal(directive.start, directive.end, directive.start, message, hint, "#error {}")
+
+
+def _name(words: list[Token]) -> str:
+    """Read ``<name>`` or ``"name"``; an empty string for anything else."""
+    if len(words) == 1 and words[0].kind == "string" and words[0].text[:1] + words[0].text[-1:] in {"<>", '""'}:
+        return words[0].text[1:-1]
+    return ""
+
+
+def _probes(tokens: list[Token], headers: frozenset[str]) -> Iterator[Edit]:
+    """Answer ``__has_include`` here, as an ``#include`` would be: which files exist must not show."""
+    tree = Tree(tokens)
+    for i, token in enumerate(tokens):
+        if token.text not in _PROBES:
+            continue
+        end = tree.close(i + 1)
+        name = _name(tokens[i + 2 : end]) if end > i else ""
+        allowed = token.text == "__has_include" and (name in headers or is_header(name))
+        yield Edit(token.start, tokens[max(end, i)].end, "1" if allowed else "0")

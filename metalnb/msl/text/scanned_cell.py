@@ -1,0 +1,70 @@
+"""A scanned cell: the author's text, the edited text, and what must not be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from metalnb.errors import Diagnostic
+
+from .edits import EditedText
+
+__all__ = ["MAIN", "Cell", "Instantiation"]
+
+# The file that a cell is to the compiler, whatever its author calls it.
+MAIN = "cell"
+
+
+@dataclass(frozen=True, slots=True)
+class Instantiation:
+    """``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;``: ``f<T>`` is bound as ``x``."""
+
+    name: str
+    function: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A scanned text.
+
+    Attributes
+    ----------
+    name : str
+        "cell", or the name of a header cell.
+    edited : EditedText
+    instantiations : tuple of Instantiation
+    expands : bool
+        True when a macro produces instantiations, so that only the preprocessor can list them.
+    includes : tuple of str
+        The header cells it includes.
+    optional : frozenset of str
+        The function constants that it tests with ``is_function_constant_defined``.
+    simd : bool
+        True when one of its words may have to do with SIMD-groups: then the parser decides.
+    bare : str
+        The author's text without the ``#include`` of MSL's headers: for the preprocessor alone.
+    refused : mapping of str to Diagnostic
+        What must not be compiled, by its placeholder in the edited text: only the preprocessor knows whether that
+        text is skipped.
+    """
+
+    name: str
+    edited: EditedText
+    instantiations: tuple[Instantiation, ...]
+    expands: bool
+    includes: tuple[str, ...]
+    optional: frozenset[str]
+    simd: bool = False
+    bare: str = ""
+    refused: Mapping[str, Diagnostic] = field(default_factory=dict)
+
+    def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
+        """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""
+        edited, original = self.edited.text.split("\n"), self.edited.original
+        line = max(1, min(line, original.count("\n") + 1))
+        written = edited[line - 1] if line <= len(edited) else ""
+        character = len(written.encode()[: column - 1].decode(errors="ignore")) + 1
+        text = self.edited.line(line)
+        character = min(self.edited.original_column(line, character), len(text) + 1)
+        return Diagnostic(line, character, message, text, self.name, hint, severity)

@@ -1,0 +1,117 @@
+"""Split MSL text into tokens, and the tokens into the program's stream, macro bodies and directives."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["Directive", "Stream", "Token", "tokenize"]
+
+# A line that ends in a backslash goes on, in the middle of a word too, and clang lets spaces stand after the backslash.
+# It also takes Unicode's spaces for spaces, and $ and most of Unicode for letters. What is read otherwise here than
+# there could hide an #include: so, in doubt, this takes less for a comment or a raw string than clang does.
+_SPLICE = r"\\[ \t\f\v]*\n"
+_SPACE = r" \t\r\f\v\x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
+_TOKEN = re.compile(
+    rf"""
+    (?P<space>    [{_SPACE}]+ | {_SPLICE} | //(?:[^\n\\]|{_SPLICE}|\\)* | /\*(?s:.*?)(?:\*/|\Z) )
+  | (?P<newline>  \n )
+  | (?P<string>   (?<![\w$])(?<![^\0-\x7f])(?:u8|[uUL])?R"(?P<raw>[^()\s\\]{{0,16}})\((?s:.*?)\)(?P=raw)"
+                | (?:u8|[uUL])?"(?:[^"\\\n]|\\(?s:.))*"? | '(?:[^'\\\n]|\\.)+'? )
+  | (?P<number>   \.?\d(?:[eEpP][+-]|'?[\w.])* )
+  | (?P<word>     (?:[^\W\d]|\$)(?:(?:{_SPLICE})*[\w$])* )
+  | (?P<hash>     \#\#? | %(?:{_SPLICE})*:(?:%:)? )
+  | (?P<mark>     :: | -> | . )
+    """,
+    re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    """A piece of the text: ``kind`` is string, number, word or mark."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """A preprocessor line: its name, its tokens after the name, and where it stands."""
+
+    name: str
+    tokens: list[Token]
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Stream:
+    """The tokens of a text, sorted by who reads them."""
+
+    program: list[Token] = field(default_factory=list)
+    directives: list[Directive] = field(default_factory=list)
+
+    @property
+    def macros(self) -> list[list[Token]]:
+        """The bodies of the text's macros (parameters included)."""
+        return [d.tokens for d in self.directives if d.name == "define"]
+
+
+def tokenize(text: str) -> Stream:
+    """Tokenize a text; comments and white space are dropped, directives set apart."""
+    stream = Stream()
+    line: list[Token] = []  # of the current directive
+    start = -1  # of the current directive, or -1
+    fresh = True  # nothing but space on this line yet
+    at = 0
+    while found := (_whole(text, at, line) if start >= 0 else None) or _TOKEN.match(text, at):
+        at = found.end()
+        kind = found.lastgroup
+        if kind == "space" or kind is None:
+            continue
+        if kind == "newline":
+            if start >= 0:
+                _end_directive(stream, line, start)
+                line, start = [], -1
+            fresh = True
+            continue
+        if kind == "hash":
+            if fresh:
+                start = found.start()
+            kind = "mark"
+            if start == found.start():
+                fresh = False
+                continue
+        fresh = False
+        if kind == "raw":  # a raw string's last group is its delimiter
+            kind = "string"
+        text_of = found.group()
+        if kind == "word" and "\\" in text_of:
+            text_of = re.sub(_SPLICE, "", text_of)
+        token = Token(kind, text_of, *found.span())
+        (line if start >= 0 else stream.program).append(token)
+    if start >= 0:
+        _end_directive(stream, line, start)
+    return stream
+
+
+_REST = re.compile(rf"(?P<string>(?:{_SPLICE}|[^\n])+)")
+_HEADER = re.compile(r"(?P<string><[^\n>]*>)")
+
+
+def _whole(text: str, at: int, line: list[Token]) -> re.Match[str] | None:
+    """Match what the preprocessor reads whole in a directive: an #error's text, a header's name in angle brackets."""
+    if [t.text for t in line] in (["error"], ["warning"], ["pragma", "mark"]):
+        return _REST.match(text, at)
+    if line and (line[-1].text == "(" or line[0].text in {"include", "pragma"}):
+        return _HEADER.match(text, at)
+    return None
+
+
+def _end_directive(stream: Stream, line: list[Token], start: int) -> None:
+    name = line[0].text if line else ""
+    stream.directives.append(Directive(name, line[1:], start, line[-1].end if line else start + 1))
