@@ -15,7 +15,7 @@ __all__ = ["MODULES", "op", "ops"]
 # Modules that hold rows: `Elementwise` records in a tuple ROWS, or functions under the decorator `op`; a name
 # with an underscore before it is a part of another op.
 MODULES = (
-    "elementwise.unary", "ops.conversion", "ops.views", "ops.joining", "ops.creation", "ops.matrices",
+    "elementwise.unary", "ops.conversion", "ops.array_views", "ops.joining", "ops.creation", "ops.matrices",
     "elementwise.binary", "elementwise.activations", "ops.sorting", "ops.indexed", "ops.reductions", "ops.statistics",
     "ops.searching", "ops.sets", "ops.scans", "ops.normalization", "ops.linear_algebra",
 )

@@ -22,7 +22,7 @@ def load_ipython_extension(shell: Any) -> None:
     from .hooks import install
     from .line import LineMagics
     from .session import Session
-    from .timing import TimingMagics
+    from .timing_magics import TimingMagics
 
     session = Session.of(shell)
     shell.register_magics(CellMagics(shell, session), LineMagics(shell, session), TimingMagics(shell, session))

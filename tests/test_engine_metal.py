@@ -12,8 +12,8 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
 from metalnb.engine.metal import MetalEngine, open_engine
+from metalnb.engine.metal.assembled_source import Assembly
 from metalnb.msl.language.versions import newer
-from metalnb.msl.metal_assembly import Assembly
 from metalnb.msl.rewrite.scan import scan
 from metalnb.program import Program
 

@@ -9,7 +9,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine import clang
-from metalnb.engine.extrema import plain_extrema
+from metalnb.engine.cpu.spirv.extrema import plain_extrema
 from metalnb.msl.lower import opencl
 
 TYPES = {"int": np.int32, "uint": np.uint32, "short": np.int16, "uchar": np.uint8, "long": np.int64, "ulong": np.uint64}

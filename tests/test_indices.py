@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine import clang, cpu
-from metalnb.engine.indices import signed_indices
+from metalnb.engine import clang
+from metalnb.engine.cpu import cpu_engine
+from metalnb.engine.cpu.spirv.indices import signed_indices
 from metalnb.msl.lower import opencl
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -53,7 +54,7 @@ def program() -> mnb.Program:
 @pytest.fixture(params=["usual", "wide"])
 def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "wide":
-        monkeypatch.setattr(cpu, "_is_wide", lambda *_: True)
+        monkeypatch.setattr(cpu_engine, "_is_wide", lambda *_: True)
     return str(request.param)
 
 

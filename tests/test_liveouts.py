@@ -9,7 +9,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine import clang
-from metalnb.engine.liveouts import divergent_liveouts
+from metalnb.engine.cpu.spirv.liveouts import divergent_liveouts
 from metalnb.msl.lower import opencl
 
 SIDE, LIMIT = 128, 50

@@ -10,8 +10,8 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine import clang
-from metalnb.engine.spirv import instructions, words_of
-from metalnb.engine.storage import declared_storage
+from metalnb.engine.cpu.spirv.module import instructions, words_of
+from metalnb.engine.cpu.spirv.storage import declared_storage
 from metalnb.msl.lower import opencl
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"

@@ -22,7 +22,7 @@ from ..launching.launcher import dispatch
 from ..launching.programs import with_macros
 from ..op import ALL, NUMERIC, op
 from ..planning.axes import axis_of
-from .views import broadcast_to, expand_dims, reshape
+from .array_views import broadcast_to, expand_dims, reshape
 
 __all__ = ["concat", "diff", "repeat", "roll", "stack", "tile"]
 

@@ -21,7 +21,7 @@ from ..launching.product_launch import dot_products, product
 from ..op import ALL, NUMERIC, LeastTraffic, Op, OpRow, op
 from ..planning.axes import axes_of, axis_of
 from ..planning.elementwise_plan import broadcast
-from .views import expand_dims, moveaxis, permute_dims, reshape
+from .array_views import expand_dims, moveaxis, permute_dims, reshape
 
 __all__ = ["dot", "inner", "matmul", "outer", "tensordot", "vecdot"]
 

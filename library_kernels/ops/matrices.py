@@ -17,8 +17,8 @@ from ..launching.copying import BITS, as_array, bits_of, contiguous, copied, fil
 from ..launching.launcher import dispatch
 from ..launching.programs import with_macros
 from ..op import ALL, op
+from .array_views import broadcast_to, diagonal, reshape
 from .creation import new_array
-from .views import broadcast_to, diagonal, reshape
 
 __all__ = ["eye", "meshgrid", "tril", "triu"]
 

@@ -13,7 +13,7 @@ from ..launching.copying import as_array, converted
 from ..launching.reduction_launch import Monoid, accumulator, reduced_or, tag
 from ..op import ALL, NUMERIC, op
 from ..planning.axes import axes_of
-from .views import diagonal
+from .array_views import diagonal
 
 __all__ = ["TOTAL_TOLERANCE", "all", "any", "count_nonzero", "max", "min", "prod", "sum", "total_dtype", "trace"]
 

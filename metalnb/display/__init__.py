@@ -10,7 +10,7 @@ from __future__ import annotations
 from .card import Card, bundle, cards_html, cards_text
 from .frame import framed, mix, nbytes, note
 from .highlight import Source, highlight
-from .table import Listing, Table
+from .text_table import Listing, Table
 
 __all__ = [
     "Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_text", "framed", "highlight", "mix", "nbytes",

@@ -12,7 +12,7 @@ from metalnb.msl.signature import Param, Reflection, Signature
 
 from .frame import framed, note
 from .highlight import highlight
-from .table import Table, columns, html_table
+from .text_table import Table, columns, html_table
 
 __all__ = ["Card", "bundle", "cards_html", "cards_text"]
 

@@ -3,7 +3,7 @@
 Units and launches come in, as ``engine/base.py`` has them; metalcompute's kernels, buffers and handles stay inside.
 
 metalcompute dispatches one row of whole threadgroups, as large as the kernel allows. So the kernel is rewritten
-(`metalnb.msl.lower_metal`) to find its place in any grid from its place in that row, and compiled again for each number
+(``lowering``) to find its place in any grid from its place in that row, and compiled again for each number
 of threads in a threadgroup, as a multiple of 32: metalcompute takes only whole SIMD-groups.
 
 Which threads of a row may be idle decides whether a barrier is right. The threads that only fill up the last SIMD-group
@@ -24,7 +24,7 @@ from typing import Any
 from metalnb.engine.base import refuse_device
 from metalnb.errors import EngineUnavailable
 
-from .engine import MetalEngine
+from .metal_engine import MetalEngine
 
 __all__ = ["MetalEngine", "open_engine"]
 

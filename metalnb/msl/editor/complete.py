@@ -20,7 +20,7 @@ from ..libclang.flags import FOLDER, flags
 from ..text.includes import INCLUDE
 from ..text.scanned_cell import MAIN
 from .class_members import methods
-from .draft import Draft, Place, read_draft
+from .draft import Draft, TypedPart, read_draft
 
 __all__ = ["Completion", "complete"]
 
@@ -87,7 +87,7 @@ def complete(
     return place.word, [c for c in _found(draft, place) if c.text.lower().startswith(place.word.lower())]
 
 
-def _found(draft: Draft, place: Place) -> Iterable[Completion]:
+def _found(draft: Draft, place: TypedPart) -> Iterable[Completion]:
     if place.kind == "silent":
         return ()
     if place.kind == "include":
@@ -99,7 +99,7 @@ def _found(draft: Draft, place: Place) -> Iterable[Completion]:
     return _parsed(draft, place)
 
 
-def _headers(place: Place, draft: Draft) -> list[Completion]:
+def _headers(place: TypedPart, draft: Draft) -> list[Completion]:
     ours = sorted(
         path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*") if path.is_file() and path.name[0] != "$"
     )
@@ -107,13 +107,13 @@ def _headers(place: Place, draft: Draft) -> list[Completion]:
     return [Completion(name, "header") for name in names]
 
 
-def _attributes(place: Place) -> Iterator[Completion]:
+def _attributes(place: TypedPart) -> Iterator[Completion]:
     """Yield the attributes of compute kernels: for arguments, or for functions and constants."""
     uses = {"input", "parameter", "constant"} if place.in_parentheses else {"function", "constant"}
     return (Completion(a.name, "attribute") for a in ATTRIBUTES.values() if a.use in uses)
 
 
-def _parsed(draft: Draft, place: Place) -> list[Completion]:
+def _parsed(draft: Draft, place: TypedPart) -> list[Completion]:
     line, column = draft.position(draft.offset - len(place.word))
     answers = _PARSER.ask(draft.files, draft.path, line, column)
     if place.kind == "member":

@@ -18,7 +18,7 @@ from ..text.edits import Edit, EditedText
 from ..text.scanned_cell import MAIN, Cell
 from ..text.tokens import Token, tokenize
 
-__all__ = ["Draft", "Place", "read_draft"]
+__all__ = ["Draft", "TypedPart", "read_draft"]
 
 _WORD = re.compile(r"[^\W\d]\w*$")
 # Comments, and strings that end on their line; an unterminated one extends to the end.
@@ -32,7 +32,7 @@ _AROUND = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\n'  # 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TypedPart:
     """What is written before the cursor.
 
     Attributes
@@ -90,7 +90,7 @@ class Draft:
         line = before.rpartition("\n")[2]
         return before.count("\n") + 1, len(line.encode()) + 1
 
-    def place(self) -> Place:
+    def place(self) -> TypedPart:
         """Return what is at the cursor."""
         return _place(self.source[: self.offset])
 
@@ -153,25 +153,25 @@ def _unwind(open_marks: list[Token], opening: str) -> None:
             pass
 
 
-def _place(before: str) -> Place:
+def _place(before: str) -> TypedPart:
     found = _INCLUDE.search(before)
     if found:
-        return Place("include", found[2], found[1])
+        return TypedPart("include", found[2], found[1])
     directive = _DIRECTIVE.search(before)
     if directive:
-        return Place("directive", re.findall(r"\w*$", directive[0])[0])
+        return TypedPart("directive", re.findall(r"\w*$", directive[0])[0])
     code = _SILENT.sub(lambda m: m[0] if m.end() == len(before) and _is_open(m[0]) else " ", before)
     if any(m.end() == len(code) and _is_open(m[0]) for m in _SILENT.finditer(code)):
-        return Place("silent", "")
+        return TypedPart("silent", "")
     word = (_WORD.search(code) or [""])[0]
     rest = code[: len(code) - len(word)]
     if re.search(r"[\w.]$", rest) and re.search(r"(?<![\w.)\]])\.?\d[\w.]*$", rest):
-        return Place("silent", "")
+        return TypedPart("silent", "")
     if _ATTRIBUTE.search(rest):
         statement = re.split(r"[;{}]", rest)[-1]
-        return Place("attribute", word, in_parentheses=statement.count("(") > statement.count(")"))
+        return TypedPart("attribute", word, in_parentheses=statement.count("(") > statement.count(")"))
     before_word = re.search(r"(?:(\.|->)|(::))\s*$", rest)
-    return Place("code" if before_word is None else "member" if before_word[1] else "scoped", word)
+    return TypedPart("code" if before_word is None else "member" if before_word[1] else "scoped", word)
 
 
 def _is_open(silent: str) -> bool:

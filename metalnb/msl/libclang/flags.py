@@ -23,5 +23,5 @@ def flags(version: int = 310) -> list[str]:
         "-ftemplate-depth=512", "-fno-elide-type",
         *_ASKED, f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
         f"-I{INCLUDE}", f"-I{FOLDER}", f"-I{TARGET.parent}",
-        "-include", str(TARGET / "words.h"), "-include", str(TARGET / "cpu.h"),
+        "-include", str(TARGET / "words.h"), "-include", str(TARGET / "opencl.h"),
     ]  # fmt: skip

@@ -20,16 +20,16 @@ import dataclasses
 from collections.abc import Mapping
 
 from metalnb.errors import CompileError, Diagnostic
+from metalnb.msl.lower import Unit, literal
+from metalnb.msl.signature import Input, Param
+from metalnb.msl.text.bracket_tree import Outline, Tree, outline
+from metalnb.msl.text.edits import Edit, EditedText
+from metalnb.msl.text.instantiations import explicit_instantiations, template_id, written
+from metalnb.msl.text.kernel_head import KernelHead, ParameterText, kernel_heads, without
+from metalnb.msl.text.scanned_cell import Cell
+from metalnb.msl.text.tokens import tokenize
 
-from .lower import Unit, literal
-from .metal_assembly import AssembledSource, Assembly
-from .signature import Input, Param
-from .text.bracket_tree import Outline, Tree, outline
-from .text.edits import Edit, EditedText
-from .text.instantiations import explicit_instantiations, template_id, written
-from .text.kernel_head import KernelHead, ParameterText, kernel_heads, without
-from .text.scanned_cell import Cell
-from .text.tokens import tokenize
+from .assembled_source import AssembledSource, Assembly
 
 __all__ = ["as_written", "metal"]
 

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault
 from metalnb.msl.lower import ENTRY, Unit, opencl
 
-from . import clang
-from .base import Caps, Grid, SharedMemory, refuse_device
-from .extrema import plain_extrema
-from .grid_split import equal_boxes
-from .indices import signed_indices
-from .liveouts import divergent_liveouts
-from .observation import Observable
+from .. import clang
+from ..base import Caps, Grid, SharedMemory, refuse_device
+from ..grid_split import equal_boxes
+from ..observation import Observable
 from .opencl import INSTALL, Device, open_device, runtime
-from .storage import declared_storage
+from .spirv.extrema import plain_extrema
+from .spirv.indices import signed_indices
+from .spirv.liveouts import divergent_liveouts
+from .spirv.storage import declared_storage
 
 __all__ = ["CpuEngine", "open_engine"]
 

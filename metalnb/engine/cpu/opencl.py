@@ -22,7 +22,7 @@ from typing import Any
 from metalnb import cache
 from metalnb.errors import EngineUnavailable
 
-from .base import Caps
+from ..base import Caps
 
 __all__ = ["INSTALL", "Device", "open_device", "runtime"]
 

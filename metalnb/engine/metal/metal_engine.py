@@ -17,9 +17,9 @@ from metalnb.engine.staging import Staging
 from metalnb.errors import CompileError, Diagnostic, LaunchError
 from metalnb.msl.language.versions import newer, words
 from metalnb.msl.lower import Unit
-from metalnb.msl.lower_metal import as_written, metal
-from metalnb.msl.metal_assembly import AssembledSource
 
+from .assembled_source import AssembledSource
+from .lowering import as_written, metal
 from .ticket import MetalTicket
 
 __all__ = ["MetalEngine"]
@@ -27,7 +27,7 @@ __all__ = ["MetalEngine"]
 _MSL = (2, 3)
 _SIMD = 32
 _BUFFERS = 31
-_RECORD = struct.Struct("16I")  # struct metalnb_launch of lower_metal; `seen` is its last member
+_RECORD = struct.Struct("16I")  # struct metalnb_launch of ``lowering``; `seen` is its last member
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .spirv import Instruction, instructions, operands, result_types, words_of
+from .module import Instruction, instructions, operands, result_types, words_of
 
 __all__ = ["signed_indices"]
 

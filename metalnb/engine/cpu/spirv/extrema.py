@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import array
 
-from .spirv import instructions, words_of
+from .module import instructions, words_of
 
 __all__ = ["plain_extrema"]
 

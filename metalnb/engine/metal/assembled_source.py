@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from metalnb.errors import Diagnostic
-
-from .libclang.hints import hint_for
-from .text.bracket_tree import outline
-from .text.scanned_cell import Cell
+from metalnb.msl.libclang.hints import hint_for
+from metalnb.msl.text.bracket_tree import outline
+from metalnb.msl.text.scanned_cell import Cell
 
 __all__ = ["AssembledSource", "Assembly"]
 

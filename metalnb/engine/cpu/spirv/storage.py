@@ -13,7 +13,7 @@ from __future__ import annotations
 import array
 import re
 
-from .spirv import HEADER, Instruction, instructions, operands, words_of
+from .module import HEADER, Instruction, instructions, operands, words_of
 
 __all__ = ["declared_storage"]
 

@@ -15,7 +15,7 @@ import array
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from .spirv import HEADER, TYPES, Instruction, instructions, operands, result_types, words_of
+from .module import HEADER, TYPES, Instruction, instructions, operands, result_types, words_of
 
 __all__ = ["divergent_liveouts"]
 

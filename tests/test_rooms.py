@@ -1,0 +1,58 @@
+"""The tree can be read by its names: rooms that say what they are for, few files in each, no name twice."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from test_imports import ROOT, modules
+
+MODULES = modules(ROOT / "metalnb")
+ROOMS = sorted(name for name in MODULES if name.split(".")[-1] == "__init__")
+# metalcompute's own API has these names, and its double must have them too.
+FORCED = {"Device", "Function", "Kernel"}
+MOST = 15  # files of Python in a folder; MSL's headers, the library's Metal and the puzzles' solutions are data
+
+
+def tree(name: str) -> ast.Module:
+    return ast.parse(MODULES[name].read_text("utf-8"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_says_what_it_is_for(room: str) -> None:
+    """A paragraph: what comes in, what goes out, what may be touched."""
+    said = ast.get_docstring(tree(room)) or ""
+    assert len(said.split()) >= 30, said
+
+
+def test_every_folder_of_code_is_a_room() -> None:
+    folders = {path.parent for path in MODULES.values()}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_no_folder_is_full() -> None:
+    files = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
+    assert {str(folder.relative_to(ROOT)): count for folder, count in files.items() if count > MOST} == {}
+
+
+def test_no_two_modules_have_one_name() -> None:
+    own = {name.removesuffix(".__init__") for name in MODULES} - {"__init__", "__main__"}
+    names = Counter(name.split(".")[-1] for name in own)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_two_classes_have_one_name() -> None:
+    names = Counter(
+        node.name
+        for name in MODULES
+        for node in tree(name).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in names.items() if count > 1 and name not in FORCED] == []
+
+
+def test_the_rooms_are_those_of_the_contributors_guide() -> None:
+    """Each folder at the top of the package has its line in CONTRIBUTING.md."""
+    listed = Path(ROOT, "CONTRIBUTING.md").read_text("utf-8").partition("## The rooms")[2].partition("tests/")[0]
+    rooms = {name.split(".")[0] for name in ROOMS} - {"__init__"}
+    assert [room for room in sorted(rooms) if f"{room}/" not in listed] == []
