@@ -75,7 +75,7 @@ def mapped(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
 
 
 def peers(op: Op, sample: Sample) -> Iterator[Callable[[], Any] | None]:
-    """Give each peer's call, or None where it has none that takes this sample."""
+    """Return each peer's call, or None where it has none that takes this sample."""
     for found, given in ((numpy_peer(op), np.asarray), (torch_peer(op), _torch), (numexpr_peer(op), np.asarray)):
         if found is None:  # nor may its package be there
             yield None
@@ -144,7 +144,7 @@ def line(m: Measured) -> str:
 
 
 def mean(ratios: list[float]) -> float:
-    """Give the geometric mean of those that there are."""
+    """Return the geometric mean of those that there are."""
     there = [math.log(r) for r in ratios if not math.isnan(r)]
     return math.exp(sum(there) / len(there)) if there else math.nan
 
@@ -175,7 +175,7 @@ def _listed(some: dict[str, float]) -> str:
 
 
 def threads() -> str:
-    """Tell how many threads each peer computes with, as its users have it who set nothing."""
+    """Return how many threads each peer computes with, as its users have it who set nothing."""
     told = ["NumPy 1 (its products: OpenBLAS)"]
     for module, ask in (("torch", "get_num_threads"), ("numexpr", "get_num_threads")):
         if importlib.util.find_spec(module):

@@ -50,7 +50,7 @@ def _ratio(name: str, runs: int, mine: Callable[[], Any], peer: Callable[[], Any
 
 
 def _reading(a: Any) -> Callable[[], Any]:
-    """Give what reads an array and does no more: the least that a reduction of it can take."""
+    """Return what reads an array and does no more: the least that a reduction of it can take."""
     probe = next(p for p in PROBES if p.limit == "read")
     kernel = mnb.compile(probe.source)["probe"]
     # Of the array itself: with a view of NumPy's on it, every op on it would be waited for twice.

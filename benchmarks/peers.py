@@ -82,14 +82,14 @@ _NUMEXPR = {
 
 
 def numpy_peer(op: Op) -> Call | None:
-    """Give NumPy's form of an op: its function, or what is written for it."""
+    """Return NumPy's form of an op: its function, or what is written for it."""
     if op.name in _NUMPY:
         return _NUMPY[op.name]
     return op.row.numpy[0] if op.row.numpy else op.row.reference
 
 
 def torch_peer(op: Op) -> Call | None:
-    """Give PyTorch's form of an op; None where it has none, or is not installed."""
+    """Return PyTorch's form of an op; None where it has none, or is not installed."""
     if importlib.util.find_spec("torch") is None:
         return None
     torch = importlib.import_module("torch")
@@ -102,7 +102,7 @@ def torch_peer(op: Op) -> Call | None:
 
 
 def numexpr_peer(op: Op) -> Call | None:
-    """Give numexpr's form of an op; None where it has none, or is not installed."""
+    """Return numexpr's form of an op; None where it has none, or is not installed."""
     if op.name not in _NUMEXPR or importlib.util.find_spec("numexpr") is None:
         return None
     numexpr = importlib.import_module("numexpr")

@@ -52,7 +52,7 @@ def interleaved(
 
 
 def median(values: Sequence[float]) -> float:
-    """Give the median."""
+    """Return the median."""
     return statistics.median(values)
 
 

@@ -16,7 +16,7 @@ _SECTIONS = {"4", "5.1"}  # address spaces, words for functions
 
 
 def words() -> dict[str, list[str]]:
-    """Give the words by their colour."""
+    """Return the words by their colour."""
     return {
         "keywords": [n for e in entries() if e.kind == "word" and e.section in _SECTIONS for n in e.names],
         "types": [n for e in entries() if e.kind == "type" for n in e.names],
@@ -25,7 +25,7 @@ def words() -> dict[str, list[str]]:
 
 
 def text() -> str:
-    """Give the file's text, one kind of words a line."""
+    """Return the file's text, one kind of words a line."""
     rows = (f"  {json.dumps(kind)}: {json.dumps(found)}" for kind, found in words().items())
     return "{\n" + ",\n".join(rows) + "\n}\n"
 

@@ -17,7 +17,7 @@ _NAMES = ("metal", "metal_time", "metal_compare")
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Give IPython ``%%metal``, ``%metal`` and the magics that measure, completion and inspection of MSL."""
+    """Load into IPython ``%%metal``, ``%metal`` and the magics that measure, completion and inspection of MSL."""
     from .cell import CellMagics
     from .hooks import install
     from .line import LineMagics

@@ -105,7 +105,7 @@ class LineMagics(Magics):
     @argument("word", nargs="?", type=unquoted, help="what the command is about")
     @line_magic("metal")
     def metal(self, line: str) -> Any:
-        """Tell of engines, kernels, generated source, header cells and the cache."""
+        """Show engines, kernels, generated source, header cells and the cache."""
         options = parse_argstring(self.metal, line)
         command = COMMANDS.get(options.command)
         if command is None:

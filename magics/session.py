@@ -54,7 +54,7 @@ class Session:
 
     @classmethod
     def of(cls, shell: Any) -> Self:
-        """Give a shell's session: the same one when the extension is loaded again."""
+        """Return a shell's session: the same one when the extension is loaded again."""
         found = getattr(shell, _PLACE, None)
         if not isinstance(found, cls):
             found = cls(shell)
@@ -98,7 +98,7 @@ class Session:
         return notes
 
     def kernels(self) -> dict[str, Kernel]:
-        """Give the kernels that the user's namespace holds, in the order in which they were bound."""
+        """Return the kernels that the user's namespace holds, in the order in which they were bound."""
         return {n: k for n, k in self.shell.user_ns.items() if isinstance(k, Kernel) and not n.startswith("_")}
 
 

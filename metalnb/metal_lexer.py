@@ -38,5 +38,5 @@ class MetalLexer(CppLexer):
                 yield index, kind, word
 
     def analyse_text(text: str) -> float:  # noqa: N805  (Pygments makes a static method of it)
-        """Tell how likely a text is Metal."""
+        """Return how likely a text is Metal."""
         return 0.5 if "#include <metal_stdlib>" in text else 0.0

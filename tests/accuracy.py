@@ -29,7 +29,7 @@ _CHUNK = 1 << 20
 
 
 def worst(name: str, every: int = 4096, start: int = 0) -> tuple[float, float]:
-    """Give the largest error of an op of one array in ulp of float32, and the argument that it is found at."""
+    """Return the largest error of an op of one array in ulp of float32, and the argument that it is found at."""
     op, most, where = table.op(name), 0.0, float("nan")
     for x in _floats(every, start):
         off = _errors(op, x)

@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def empty_cache(tmp_path: Path) -> dict[str, str]:
-    """Give the environment of a process that has compiled nothing yet."""
+    """Return the environment of a process that has compiled nothing yet."""
     return {**os.environ, "METALNB_CACHE": str(tmp_path / "cache")}
 
 
@@ -62,7 +62,7 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="session")
 def execute_notebook() -> Callable[[Any, Path], None]:
-    """Give what runs a notebook's cells in place: as `make demo` does it, without any network interface."""
+    """Return what runs a notebook's cells in place: as `make demo` does it, without any network interface."""
     spec = importlib.util.spec_from_file_location("run_notebooks", ROOT / "notebooks" / "run.py")
     assert spec
     assert spec.loader

@@ -156,7 +156,7 @@ class Cell:
         self.page.wait(f"!document.querySelector('{COMPLETER}, .jp-Tooltip')")
 
     def colour(self, word: str, after: str = "") -> str:
-        """Give the colour of a token, the first behind `after`."""
+        """Return the colour of a token, the first behind `after`."""
         self.page.wait(f"{COLOURS}({self.index}).length > 1")
         found = self.page.evaluate(f"{COLOURS}({self.index})")
         words = [text for text, _ in found]

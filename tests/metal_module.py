@@ -5,7 +5,7 @@ from types import ModuleType
 
 
 def metal_module() -> ModuleType:
-    """Give metalcompute, or the double."""
+    """Return metalcompute, or the double."""
     try:
         return importlib.import_module("metalcompute")
     except ImportError:

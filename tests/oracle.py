@@ -20,7 +20,7 @@ LAYOUTS = ("plain", "transposed", "reversed", "stepped")
 
 
 def laid(host: Host, layout: str = "plain", device: str | None = None) -> Array:
-    """Give an array with these elements, whose memory lies as the layout says; axes of stride 0 keep it."""
+    """Return an array with these elements, whose memory has the given layout; axes of stride 0 keep it."""
     if host.size and 0 in (s for s, n in zip(host.strides, host.shape, strict=True) if n > 1):
         once = tuple(slice(None, 1) if s == 0 else slice(None) for s in host.strides)
         base = laid(host[once], layout, device)
@@ -54,7 +54,7 @@ def expected(op: Op, args: tuple[Any, ...], options: Mapping[str, Any], result: 
 
 
 def _widened(op: Op, value: Any, result: Any) -> Any:
-    """Give floats as float64; integers too where the op makes floats of them, by way of float32 as it does."""
+    """Return floats as float64; integers too where the op makes floats of them, by way of float32 as it does."""
     if not isinstance(value, np.ndarray):
         return value
     if op.row.native:

@@ -178,7 +178,7 @@ def test_every_exception_is_needed() -> None:
 
 
 def test_every_module_has_a_layer() -> None:
-    """Give a new room its place in LAYERS."""
+    """Name a new room's place in LAYERS."""
     known = modules(ROOT / "metalnb")
     assert [name for name in known if not room(name)] == []
     assert [name for name in RANK if not any(room(module) == name for module in known)] == []

@@ -156,7 +156,7 @@ def test_what_is_no_module_is_left_alone(code: bytes) -> None:
 
 
 def _products(code: bytes) -> list[list[int]]:
-    """Give the module's multiplications, with their types."""
+    """Return the module's multiplications, with their types."""
     words = array.array("I", code)
     found, at = [], 5
     while at < len(words):

@@ -41,7 +41,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a copy of the tree that has the page's row, and no other edit."""
+    """Return a copy of the tree that has the page's row, and no other edit."""
     copy = tmp_path_factory.mktemp("tree")
     for name in ("metalnb", "tests", "benchmarks", "pyproject.toml"):  # metalnb's links are followed
         whole = ROOT / name

@@ -75,7 +75,7 @@ class Notebook:
         self.page.wait(done if wait else f"{ALL}[{i}].model.executionState !== 'idle' || {done}")
 
     def text(self, i: int) -> str:
-        """Give what a cell's output says."""
+        """Return what a cell's output says."""
         return str(self.page.evaluate(f"{ALL}[{i}].node.querySelector('.jp-Cell-outputArea')?.innerText ?? ''"))
 
     def wait(self, i: int, condition: str) -> Any:

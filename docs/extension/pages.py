@@ -68,7 +68,7 @@ def _both(found: re.Match[str]) -> str:
 
 
 def _files() -> list[str]:
-    """Give the files of Metal, first those that the library says to read first."""
+    """Return the files of Metal, first those that the library says to read first."""
     first = re.findall(r"``(\w+\.(?:metal|h))``", library_kernels.__doc__ or "")
     rest = (p.name for pattern in ("*.metal", "*.h") for p in sorted(_LIBRARY.glob(pattern)))
     return list(dict.fromkeys([*first, *rest]))
@@ -80,7 +80,7 @@ def _source(name: str) -> str:
 
 
 def name_front(app: Sphinx, error: Exception | None) -> None:
-    """Give the front page the name index.html, too."""
+    """Write the front page under the name index.html, too."""
     if error is None and app.builder.format == "html":
         shutil.copy(app.builder.get_outfilename(app.config.root_doc), Path(app.outdir) / "index.html")
 

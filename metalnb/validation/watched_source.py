@@ -100,7 +100,7 @@ def _thread(signature: Signature) -> tuple[str, str]:
 
 
 def _only_indexed(name: str, tree: Tree, start: int, end: int) -> bool:
-    """Tell whether an array of atomics is used by ``atomic_…(&name[i], …)`` and ``atomic_…(name + i, …)`` alone."""
+    """Return whether an array of atomics is used by ``atomic_…(&name[i], …)`` and ``atomic_…(name + i, …)`` alone."""
     for i in (k for k in range(start, end) if tree.texts[k] == name):
         call = i - 2 if tree.texts[i - 1] == "&" and tree.texts[i + 1] == "[" else i - 1
         if tree.texts[call] != "(" or not tree.texts[call - 1].startswith("atomic_"):

@@ -66,7 +66,7 @@ class Check:
 
 
 def _precision(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Give a type's relative spacing and its smallest normal number, below which Metal may flush to zero."""
+    """Return a type's relative spacing and its smallest normal number, below which Metal may flush to zero."""
     if dtype.name == "bfloat16":
         return 2.0**-7, 2.0**-126
     info = np.finfo(dtype)

@@ -147,7 +147,7 @@ def attention(bench: Bench, dim: int, queries: int, keys: int, causal: bool) -> 
 
 
 def _convolution(image: Any, weights: Any, padding: Any, stride: Any, dilation: Any) -> Any:
-    """Give images (N, C, H, W) convolved with weights (K, C, R, S), tap by tap."""
+    """Return images (N, C, H, W) convolved with weights (K, C, R, S), tap by tap."""
     image = np.pad(image, ((0, 0), (0, 0), *((p, p) for p in padding)))
     r, s = weights.shape[2:]
     oh, ow = (

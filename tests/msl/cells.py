@@ -14,7 +14,7 @@ PRELUDE = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 
 def program(text: str, head: str = HEAD) -> str:
-    """Give the bodies in a text their head, and the program its first lines."""
+    """Add to the bodies in a text their head, and the program its first lines."""
     return PRELUDE + "\n".join(head + line if line.startswith(("{", "§{")) else line for line in text.split("\n"))
 
 

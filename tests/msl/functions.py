@@ -315,15 +315,15 @@ class Limits:
     high: int
 
     def saturated(self, x: int) -> int:
-        """Give the nearest number of the type."""
+        """Return the nearest number of the type."""
         return max(self.low, min(self.high, x))
 
     def unsigned(self, x: int) -> int:
-        """Give x's bits as a natural number."""
+        """Return x's bits as a natural number."""
         return x & ((1 << self.bits) - 1)
 
     def signed(self, x: int, bits: int) -> int:
-        """Give the lowest `bits` of x as a number of the type's signedness."""
+        """Return the lowest `bits` of x as a number of the type's signedness."""
         x &= (1 << bits) - 1
         return x - (1 << bits) if self.low < 0 and bits and x >> (bits - 1) else x
 

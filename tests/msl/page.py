@@ -213,7 +213,7 @@ _FIGURES = ["float bound", "precise", "fast", "half bound", "precise", "fast"]
 
 
 def figures(name: str, section: str, measured: Measured) -> list[str]:
-    """Give a function's bounds and errors: for float, then for half."""
+    """Return a function's bounds and errors: for float, then for half."""
     rows = [row for row in REALS if row.section == section and row.name.split("'")[0] == name]
     found = []
     for kind in KINDS:
@@ -239,7 +239,7 @@ def _operators(measured: Measured) -> str:
 
 
 def features() -> dict[str, list[str]]:
-    """Give what the tests of the language itself show: the features of each."""
+    """Return what the tests of the language itself show: the features of each."""
     from msl import test_language
 
     tables = {"test_language": test_language.ROWS, "test_address_spaces": test_language.SPACES,
@@ -248,7 +248,7 @@ def features() -> dict[str, list[str]]:
 
 
 def refusals() -> tuple[tuple[str, str, str, str], ...]:
-    """Give the golden refusals of what Apple's compiler refuses: name, text, message, cure."""
+    """Return the golden refusals of what Apple's compiler refuses: name, text, message, cure."""
     from msl.test_refusals import REFUSED
 
     return tuple(row for row in REFUSED if "metalnb runs" not in row[2])
@@ -326,7 +326,7 @@ def measure() -> Measured | None:
 
 
 def read() -> Measured:
-    """Give the last measurement."""
+    """Return the last measurement."""
     return Measured(**json.loads((DOCS / "msl.json").read_text()))
 
 

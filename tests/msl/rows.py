@@ -111,7 +111,7 @@ class Table:
         return results
 
     def source(self) -> str:
-        """Give the cell."""
+        """Return the cell."""
         members = " ".join(f"{kind} {name};" for name, (kind, _) in self.objects.items())
         values = " ".join(f"o.{name} = {value};" for name, (_, value) in self.objects.items())
         return "\n".join([

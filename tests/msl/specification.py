@@ -63,7 +63,7 @@ class Chapter:
 
 
 def uses(kind: Kind, name: str) -> re.Pattern[str]:
-    """Give the pattern of a cell's text in which a name is used."""
+    """Return the pattern of a cell's text in which a name is used."""
     word = rf"(?<!\w){re.escape(name)}"
     return re.compile({
         "function": rf"{word}\s*[(<]", "word": rf"{word}(?!\w)", "attribute": rf"\[\[[^\]]*{word}(?!\w)",

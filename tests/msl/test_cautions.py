@@ -85,7 +85,7 @@ SILENT = (
 
 
 def warned(compiled: Callable[[], object]) -> list[str]:
-    """Give the texts of the warnings that come while something is compiled."""
+    """Return the texts of the warnings that come while something is compiled."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         compiled()

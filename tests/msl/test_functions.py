@@ -32,7 +32,7 @@ def edges(dtype: type[np.floating]) -> NDArray:
 
 
 def real_inputs(row: Real, kind: str) -> list[NDArray]:
-    """Give COUNT values of each argument: the edge cases, then random ones of the domain."""
+    """Return COUNT values of each argument: the edge cases, then random ones of the domain."""
     dtype = REAL_TYPES[kind]
     random = np.random.default_rng(len(row.name))
     arguments = []
@@ -84,7 +84,7 @@ def real_source(rows: list[Real], kind: str, width: int, spaces: tuple[str, ...]
 
 
 def real_results(rows: list[Real], kind: str, width: int, mode: str, spaces: tuple[str, ...] = ("",)) -> NDArray:
-    """Give each row's results, (space, row, COUNT)."""
+    """Return each row's results, (space, row, COUNT)."""
     program = mnb.compile(real_source(rows, kind, width, spaces), math=mode)
     given = np.zeros((len(spaces), len(rows), 3, COUNT), REAL_TYPES[kind])
     for i, row in enumerate(rows):
@@ -106,14 +106,14 @@ def real_error(row: Real, kind: str, mode: str, got: NDArray) -> NDArray[np.floa
 
 
 def bound(row: Real, kind: str, mode: str) -> float:
-    """Give the greatest error that the specification allows."""
+    """Return the greatest error that the specification allows."""
     if kind == "half":
         return row.half
     return row.fast if mode == "fast" and row.fast is not None else row.ulp
 
 
 def complaint(row: Real, kind: str, mode: str, got: NDArray) -> str:
-    """Tell a row's worst result, when it is out of bounds."""
+    """Return a row's worst result as text, when it is out of bounds."""
     error = real_error(row, kind, mode, got)
     worst = int(np.argmax(error))
     if error[worst] <= bound(row, kind, mode) * (1 + 1e-6):  # float64's own error in what is exactly half an ulp
@@ -177,7 +177,7 @@ def limits(kind: str) -> Limits:
 
 @functools.cache
 def integer_inputs(kind: str) -> NDArray:
-    """Give (3, n) integers: the edges against each other, then random ones of every size."""
+    """Return (3, n) integers: the edges against each other, then random ones of every size."""
     t = limits(kind)
     special = sorted({t.low, t.low + 1, t.low // 2, 0, 1, 2, 3, t.bits - 1, t.bits, t.high // 2, t.high - 1, t.high})
     special += [-1, -2] if t.low else []

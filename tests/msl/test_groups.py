@@ -74,7 +74,7 @@ def _fill(v: Values, lane: int, source: int, modulo: int) -> Any:
 
 
 def functions(prefix: str, size: int) -> list[Group]:
-    """Give the functions of SIMD-groups (32 threads) or quad-groups (4), which are the same but for their size."""
+    """Return the functions of SIMD-groups (32 threads) or quad-groups (4), which are the same but for their size."""
 
     def down(v: Values, n: int) -> Any:
         return v.get(n + 1) if n + 1 < size else v[n]
@@ -152,7 +152,7 @@ def simdgroups() -> list[range]:
 
 
 def expected(row: Group, size: int, x: np.ndarray, active: np.ndarray, untouched: Any) -> list[Any]:
-    """Give every thread's result: UNDEFINED where the specification leaves it so."""
+    """Return every thread's result: UNDEFINED where the specification leaves it so."""
     results: list[Any] = [untouched] * GRID
     for threads in simdgroups():
         for start in range(0, len(threads), size):

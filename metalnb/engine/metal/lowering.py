@@ -84,7 +84,7 @@ _INPUT = {
 
 
 def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, int]) -> bool:
-    """Tell whether metalcompute can dispatch the kernel exactly, as the author wrote it.
+    """Return whether metalcompute can dispatch the kernel exactly, as the author wrote it.
 
     Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
     divides the grid. A kernel without the attribute is never dispatched so: how large its threadgroups become is known

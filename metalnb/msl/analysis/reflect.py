@@ -129,7 +129,7 @@ class _Reader:
         return [rules.uninstantiated(self.parsed, c) for c in own if self.parsed.owner(c.location) is self.parsed.cell]
 
     def uses_simdgroups(self, cursor: Any, inputs: list[Input]) -> bool:
-        """Tell whether a kernel, or a function that it may call, uses SIMD-groups or quad-groups."""
+        """Return whether a kernel, or a function that it may call, uses SIMD-groups or quad-groups."""
         if self.parsed.owner(cursor.location) is not self.parsed.cell:
             return True  # a kernel in a header: not examined
         return any(names_simdgroups(i.attribute) for i in inputs) or not self.simd.isdisjoint({None, cursor.hash})

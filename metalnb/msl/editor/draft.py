@@ -175,7 +175,7 @@ def _place(before: str) -> TypedPart:
 
 
 def _is_open(silent: str) -> bool:
-    """Tell whether a comment or string is unterminated."""
+    """Return whether a comment or string is unterminated."""
     if silent.startswith("//"):
         return True
     if silent.startswith("/*"):

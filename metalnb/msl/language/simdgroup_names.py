@@ -6,6 +6,6 @@ __all__ = ["names_simdgroups"]
 
 
 def names_simdgroups(word: str) -> bool:
-    """Tell whether a word, if it is MSL's own, has to do with them."""
+    """Return whether a word, if it is MSL's own, has to do with them."""
     own = word.removeprefix("$").removeprefix("__metal_")  # of metalnb's headers, and of Apple's
     return own.startswith(("simd", "quad")) or "_simdgroup" in own or "_quadgroup" in own

@@ -119,7 +119,7 @@ def refusal(name: str) -> tuple[str, str]:
 
 
 def is_refusal(message: str) -> bool:
-    """Tell whether a message comes from `refusal`."""
+    """Return whether a message comes from `refusal`."""
     return _REFUSED in message
 
 

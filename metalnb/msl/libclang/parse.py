@@ -100,11 +100,11 @@ class Parsed:
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(named[0]))
 
     def _is_ours(self, location: cindex.SourceLocation) -> bool:
-        """Tell whether a location is past the cell's own text, where our declarations repeat its errors."""
+        """Return whether a location is past the cell's own text, where our declarations repeat its errors."""
         return self.owner(location) is self.cell and location.line > self.cell.edited.text.count("\n") + 1
 
     def _is_undetermined(self, message: str) -> bool:
-        """Tell whether an error only says that a constexpr function constant has no value before it is compiled."""
+        """Return whether an error only says that a constexpr function constant has no value before it is compiled."""
         found = re.fullmatch(r"constexpr variable '(\w+)' must be initialized by a constant expression", message)
         return found is not None and any(f"$initial({found[1]})" in c.edited.text for c in self._cells.values())
 
@@ -114,7 +114,7 @@ class Parsed:
         return next((c.refused[mark[0]] for c in self._cells.values() if mark[0] in c.refused), None) if mark else None
 
     def strangers(self) -> bool:
-        """Tell whether the parser read a file that is neither a cell nor one of metalnb's headers."""
+        """Return whether the parser read a file that is neither a cell nor one of metalnb's headers."""
         ours = (f"{INCLUDE}/", f"{TARGET}/")
         return any(
             i.include.name not in self._cells and not i.include.name.startswith(ours) for i in self.unit.get_includes()

@@ -28,7 +28,7 @@ _FOR_SERIALIZATION = 0x10  # CXTranslationUnit_ForSerialization
 
 
 def begins_with_library(text: str) -> bool:
-    """Tell whether a text includes the library before anything but comments and macros."""
+    """Return whether a text includes the library before anything but comments and macros."""
     return _BEGINS.match(text) is not None
 
 

@@ -63,7 +63,7 @@ def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
 
 
 def _is_literal(tree: Tree, at: int) -> bool:
-    """Tell whether the operand at `at` is a literal alone: of no address space, and perhaps a null pointer."""
+    """Return whether the operand at `at` is a literal alone: of no address space, and perhaps a null pointer."""
     if tree.text(at) in {"-", "+"}:
         at += 1
     if at >= len(tree.texts):

@@ -58,7 +58,7 @@ def constructor_spaces(text: Outline) -> Iterator[Edit]:
 
 
 def _hidden(tree: Tree, function: FunctionHead, which: int) -> Iterator[Edit]:
-    """Give a constructor a first parameter for which no argument exists."""
+    """Add to a constructor a first parameter for which no argument exists."""
     at = tree.tokens[function.opening].end
     comma = "" if function.closing == function.opening + 1 else ", "
     yield Edit(at, at, f"$nothing<{which}>{comma}")

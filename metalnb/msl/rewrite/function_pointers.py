@@ -27,7 +27,7 @@ def function_pointers(text: Outline) -> Iterator[Edit]:
 
 
 def _is_pointer(tree: Tree, i: int, *, named: bool) -> bool:
-    """Tell whether ``(*f)(`` stands at a place, or without a name ``(*)(``."""
+    """Return whether ``(*f)(`` stands at a place, or without a name ``(*)(``."""
     end = i + 3 if named else i + 2
     return tree.texts[i] == "(" and tree.text(i + 1) == "*" and tree.close(i) == end and tree.text(end + 1) == "("
 

@@ -157,7 +157,7 @@ def _namespace(tree: Tree, i: int) -> str:
 
 
 def _preprocessed(found: Sequence[tuple[int, Instantiation]], directives: Sequence[Directive]) -> bool:
-    """Tell whether the preprocessor affects an instantiation: by an ``#if``, or a macro in it."""
+    """Return whether the preprocessor affects an instantiation: by an ``#if``, or a macro in it."""
     if not found:
         return False
     macros = {d.tokens[0].text for d in directives if d.name in {"define", "undef"} and d.tokens}

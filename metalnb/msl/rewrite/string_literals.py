@@ -31,7 +31,7 @@ def string_literals(text: Outline) -> Iterator[Edit]:
 
 
 def _is_argument(tree: Tree, i: int) -> bool:
-    """Tell whether a string, with those that it is joined to, is all of an argument, and the last of them."""
+    """Return whether a string, with those that it is joined to, is all of an argument, and the last of them."""
     first = i
     while first >= 0 and tree.tokens[first].kind == "string":
         first -= 1

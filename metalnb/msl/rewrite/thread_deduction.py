@@ -78,7 +78,7 @@ def _renamed(tree: Tree, template: Template, function: FunctionHead, asked: Toke
 
 
 def _declares(tree: Tree, i: int) -> bool:
-    """Tell whether a place is the T of ``class T`` in a template's list, and not a use of it."""
+    """Return whether a place is the T of ``class T`` in a template's list, and not a use of it."""
     declared = tree.texts[i - 1] in _TYPE and tree.tokens[i].kind == "word"
     return declared and tree.text(i + 1) in {",", "=", ">"}
 
@@ -96,7 +96,7 @@ def _thread_reference(param: list[Token], name: str) -> Token | None:
 
 
 def _tells(param: list[Token], name: str) -> bool:
-    """Tell whether T is deduced from a parameter without an address space in it."""
+    """Return whether T is deduced from a parameter without an address space in it."""
     texts = [t.text for t in param]
     open_ended = {"::", "decltype"} & set(texts) or _thread_reference(param, name) is not None
     bare_reference = not {"device", "constant", "threadgroup", "<"} & set(texts) and {"&", "*"} & set(texts)

@@ -43,7 +43,7 @@ class Includes:
 
 
 def is_header(name: str) -> bool:
-    """Tell whether MSL has a header of that name."""
+    """Return whether MSL has a header of that name."""
     return bool(_PATH.fullmatch(name)) and (INCLUDE / name).is_file()
 
 

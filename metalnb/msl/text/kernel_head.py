@@ -112,7 +112,7 @@ class KernelHead:
         return Edit(at, at, statements)
 
     def fits(self, signature: Signature) -> bool:
-        """Tell whether the head can be that of a kernel with this signature."""
+        """Return whether the head can be that of a kernel with this signature."""
         if len(self.parameters) != signature.arity or not all(p.declarator for p in self.parameters):
             return False
         roles: list[Param | Input] = [*signature.params, *signature.inputs]

@@ -39,7 +39,7 @@ MAX_BUFFERS = 31
 
 
 def is_input(name: str) -> bool:
-    """Tell whether an attribute makes a kernel input (MSL 5.2.3.6)."""
+    """Return whether an attribute makes a kernel input (MSL 5.2.3.6)."""
     return name in INPUTS
 
 
@@ -54,7 +54,7 @@ def space_of(pointee: Any) -> Literal["device", "constant", "threadgroup"] | Non
 
 
 def is_graphics(name: str) -> bool:
-    """Tell whether an attribute belongs to the graphics pipeline (MSL 5.2.3)."""
+    """Return whether an attribute belongs to the graphics pipeline (MSL 5.2.3)."""
     return name in ATTRIBUTES and ATTRIBUTES[name].use == "graphics"
 
 

@@ -123,7 +123,7 @@ class _Threads:
                 self._differing.add(variable.hash)
 
     def _differs(self, cursor: Any) -> bool:
-        """Tell whether an expression reads something that differs."""
+        """Return whether an expression reads something that differs."""
         ahead = [cursor]  # not recursive: a sum of thousands of terms is as deep as it is long
         while ahead and self._left > 0:
             self._left -= 1

@@ -65,7 +65,7 @@ def _unplaced(kind: Any) -> str:
 
 
 def _is_storage(variable: Any) -> bool:
-    """Tell whether a reference is a threadgroup variable as the scan rewrote it, and not the author's own."""
+    """Return whether a reference is a threadgroup variable as the scan rewrote it, and not the author's own."""
     if variable.type.kind.name != "LVALUEREFERENCE" or space(variable.type.get_pointee()) != "threadgroup":
         return False
     return any(c.spelling == "$threadgroup_storage" for c in variable.walk_preorder())
