@@ -1,6 +1,7 @@
 """The tree can be read by its names: rooms that say what they are for, few files in each, no name twice."""
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -56,3 +57,15 @@ def test_the_rooms_are_those_of_the_contributors_guide() -> None:
     listed = Path(ROOT, "CONTRIBUTING.md").read_text("utf-8").partition("## The rooms")[2].partition("tests/")[0]
     rooms = {name.split(".")[0] for name in ROOMS} - {"__init__"}
     assert [room for room in sorted(rooms) if f"{room}/" not in listed] == []
+
+
+def test_the_page_of_the_architecture_names_files_that_exist() -> None:
+    page = Path(ROOT, "docs", "architecture.md").read_text("utf-8")
+    files = {f"/metalnb/{'/'.join(name.split('.'))}.py" for name in MODULES}
+    files |= {f"/metalnb/{path.relative_to(ROOT / 'metalnb').as_posix()}" for path in (ROOT / "metalnb").rglob("*.h")}
+    files |= {f"/tests/{path.name}" for path in Path(ROOT, "tests").glob("*.py")}
+    named = set(re.findall(r"`([\w/]+\.(?:py|h))`", page))
+    assert len(named) > 50
+    assert [name for name in sorted(named) if not any(file.endswith(f"/{name}") for file in files)] == []
+    folders = {name.rstrip("/") for name in re.findall(r"`((?:\w+/)+\w*)`", page)} - {"docs", "tests"}
+    assert [name for name in sorted(folders) if not Path(ROOT, "metalnb", name).is_dir()] == []

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from docutils import nodes
 from pygments.lexer import RegexLexer
+from pygments.lexers.special import TextLexer
 from pygments.token import Comment, Generic, Text
 from sphinx.application import Sphinx
 
@@ -61,5 +62,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_lexer("metal", MetalLexer)
     app.add_lexer("metal-cell", MetalCellLexer)
     app.add_lexer("metal-error", ErrorLexer)
+    app.add_lexer("mermaid", TextLexer)  # GitHub draws it; the site, which loads nothing from elsewhere, shows the text
     app.connect("doctree-read", colour_cells)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
