@@ -23,7 +23,9 @@ from metalnb.msl.lower import Unit
 from metalnb.msl.text.includes import INCLUDE
 from metalnb.msl.text.scanned_cell import MAIN, Cell
 
-__all__ = ["clang", "expand", "spirv", "version"]
+from .spirv_forms import DUMP, FORMS, PRINTED, Form, odd_width
+
+__all__ = ["Refused", "clang", "expand", "spirv", "version"]
 
 # NaN and infinities stay honoured in fast math: a kernel's own tests for them must work. -fassociative-math is left out
 # for that: with it the CPU runtime divides by an approximation in which 1/0 and 1/inf are NaN.
@@ -35,20 +37,14 @@ _FAST = (
 _SPIRV = (
     "--target=spirv64-unknown-unknown",
     "-mllvm", "-spirv-ext=+SPV_KHR_subgroup_rotate,+SPV_EXT_shader_atomic_float_add,+SPV_KHR_bit_instructions",
-    # SPIR-V has no copy between places that overlap: a loop that moves an array's elements up must stay a loop.
-    "-mllvm", "-disable-loop-idiom-memcpy",
-    # Loop strength reduction cuts 64-bit counters to 32 bits in a way that SPIR-V's writer gets wrong (an OpBitwiseAnd
-    # of two widths), and hides from the device's compiler which addresses are neighbours.
-    "-mllvm", "-disable-lsr",
 )  # fmt: skip
-_MATH = {"fast": _FAST, "precise": ("-ffp-contract=on", "-D$FAST_MATH=0")}
+_PRECISE = ("-ffp-contract=on", "-D$FAST_MATH=0")
+_MATH = {"fast": _FAST, "precise": _PRECISE, "scalar": _PRECISE}
 _LANGUAGE = (
     "-x", "clcpp", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant", "-fdeclspec",
     "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
     "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
-# SPIR-V's writer knows no vectors of single bits, which clang's vectorisers make of a loop of && or ||.
-_BACKEND, _SCALAR = "error in backend", ("-fno-vectorize", "-fno-slp-vectorize")
 _PRELUDE = TARGET / "prelude.h"
 _PLAIN = ("-include", str(_PRELUDE))  # without precompiled headers
 
@@ -87,15 +83,21 @@ def _headers() -> str:
     return cache.fingerprint(files)
 
 
-def spirv(unit: Unit, text: str) -> bytes:
+class Refused(CompileError):
+    """clang's backend cannot write a kernel in the form at hand; another form may do."""
+
+
+def spirv(unit: Unit, text: str, form: Form = FORMS[0]) -> bytes:
     """Compile a lowered text to SPIR-V.
 
     Raises
     ------
     CompileError
         With the places mapped back to the author's text.
+    Refused
+        When the text is right, and clang's backend cannot write it in this form, or would write it wrongly.
     """
-    flags = (*_SPIRV, *_LANGUAGE, "-O2", *_MATH[unit.math])
+    flags = (*_SPIRV, *_LANGUAGE, *form.flags, *_MATH[unit.math])
     authored = [part for name, h in sorted(unit.headers.items()) for part in (name, h.edited.text)]
     key = cache.digest(text, *authored, _headers(), version(), *flags)
 
@@ -103,18 +105,21 @@ def spirv(unit: Unit, text: str) -> bytes:
         with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
             folder = Path(name)
             _write(folder, MAIN, text, unit.headers)
-            command = [*clang(), *flags, *_paths(folder), "-c", MAIN, "-o", "out.spv"]
+            command = [*clang(), *flags, *PRINTED, *_paths(folder), "-c", MAIN, "-o", "out.spv"]
             prelude = _precompiled(flags)
             try:
-                _run([*command, *(("-include-pch", str(prelude)) if prelude else _PLAIN)], folder, unit)
-            except CompileError as error:
-                if any(_BACKEND in d.message for d in error.diagnostics):
-                    _run([*command, *_PLAIN, *_SCALAR], folder, unit)
-                elif prelude is None:
+                printed = _run([*command, *(("-include-pch", str(prelude)) if prelude else _PLAIN)], folder, unit)
+            except Refused:
+                raise
+            except CompileError:
+                if prelude is None:
                     raise
-                else:
-                    _run([*command, *_PLAIN], folder, unit)
-                    prelude.unlink(missing_ok=True)  # it was damaged: the text is fine
+                printed = _run([*command, *_PLAIN], folder, unit)
+                prelude.unlink(missing_ok=True)  # it was damaged: the text is fine
+            width = odd_width(printed)
+            if width:
+                message = f"clang made an integer of {width} bits, which SPIR-V does not have"
+                raise Refused([_at_kernel(unit, message)])
             return (folder / "out.spv").read_bytes()
 
     return cache.store().make(key, "spirv", build)
@@ -174,21 +179,23 @@ def _precompiled(flags: tuple[str, ...]) -> Path | None:
     return path
 
 
-def _run(command: list[str], folder: Path, unit: Unit) -> None:
+def _run(command: list[str], folder: Path, unit: Unit) -> str:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
     except subprocess.TimeoutExpired:
-        line = unit.signature.line
-        found = Diagnostic(
-            line, 1, f"'{unit.signature.name}': the compiler gave no answer in {time_limit():.0f} s",
-            unit.cell.edited.line(line), unit.cell.name,
-            "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds",
-        )  # fmt: skip
-        raise CompileError([found]) from None
+        message = f"the compiler gave no answer in {time_limit():.0f} s"
+        hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+        raise CompileError([_at_kernel(unit, message, hint)]) from None
+    output = done.stderr.decode(errors="replace")
+    if done.returncode and DUMP in output:  # the text was read, and optimised: what failed came after that
+        reason = _REASON.findall(output)
+        raise Refused([_at_kernel(unit, "clang's backend cannot write it: " + (reason[-1] if reason else "it crashed"))])
     if done.returncode:
-        raise CompileError(_diagnostics(done.stderr.decode(errors="replace"), unit))
+        raise CompileError(_diagnostics(output, unit))
+    return output
 
 
+_REASON = re.compile(r"^(?:fatal )?error: (.*)$", re.MULTILINE)
 _LINE = re.compile(
     r"^(?:\./)?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?:fatal )?(?P<kind>error|note): (?P<text>.*)$",
     re.MULTILINE,
@@ -209,11 +216,15 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
             found.append(cell.diagnostic(int(match["line"]), int(match["column"]), reword(pending), hint_for(pending)))
             pending = None
     if not found:
-        line = unit.signature.line
         text = reword(pending or output.strip()[-2000:] or "the compiler failed")
         hint = ""
         if "frontend command failed" in output:
-            text = f"the compiler broke down on kernel '{unit.signature.name}'"
+            text = "the compiler broke down on this kernel"
             hint = "an expression or a type is nested too deeply: split it"
-        found.append(Diagnostic(line, 1, text, unit.cell.edited.line(line), unit.cell.name, hint))
+        found.append(_at_kernel(unit, text, hint))
     return found
+
+
+def _at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:
+    line = unit.signature.line
+    return Diagnostic(line, 1, f"'{unit.signature.name}': {message}", unit.cell.edited.line(line), unit.cell.name, hint)

@@ -38,7 +38,9 @@ class Unit:
         The function constants that have a value.
     undefined : tuple of Constant
         Those that have none.
-    math : {"fast", "precise"}
+    math : {"fast", "precise", "scalar"}
+        ``scalar`` is precise, and lets the device make scalar code of a kernel whose threadgroups have one thread. It
+        is for those of the library's kernels that take turns, whose tests cover that code; no cell can ask for it.
     """
 
     signature: Signature
@@ -75,7 +77,7 @@ def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = F
         text,
         "#pragma clang attribute pop",
         '#line 1 "entry point"',
-        _entry(unit.signature, flat=flat, even=even, wide=wide),
+        _entry(unit.signature, flat=flat, even=even, wide=wide, scalar=unit.math == "scalar"),
         "",
     ])  # fmt: skip
 
@@ -141,7 +143,7 @@ _INPUT = {
 }
 
 
-def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool) -> str:
+def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool, scalar: bool) -> str:
     function = signature.function
     arguments = [""] * signature.arity
     formals = []
@@ -154,9 +156,10 @@ def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool) -> str:
         arguments[given.position] = _input(given, function)
     if flat:
         formals.append("const __global $region* region")
-    # Where a kernel begins with `if (i < 5) return;` the device would start at the sixth thread, and cut its
-    # SIMD-groups from there on. Not where all threads meet first.
-    meet = "  $simd_barrier(0);\n" if signature.simd else ""
+    # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
+    # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
+    # sums of floats reassociated in precise math). And it cuts SIMD-groups before `if (i < 5) return;`, not after it.
+    meet = "" if scalar else "  $simd_barrier(0);\n"
     here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
     return (
         f"__attribute__((intel_reqd_sub_group_size(32))) __kernel void {ENTRY}({', '.join(formals)}) {{\n"

@@ -183,8 +183,7 @@ def compile(
         Function constants, by name (MSL 5.8).
     math : {"fast", "precise"}, optional
         ``fast`` lets the compiler reorder and contract floating-point arithmetic, as Metal does by default; NaN and
-        infinities stay honoured. ``precise`` keeps IEEE 754 semantics; but on engine ``cpu`` the device's own compiler
-        still splits a sum in a thread's loop into several partial sums, whatever the options.
+        infinities stay honoured. ``precise`` keeps IEEE 754 semantics.
     headers : mapping of str to str, optional
         Texts that ``#include "NAME"`` may name.
     engine : str, optional
@@ -215,7 +214,7 @@ def compile(
     >>> program.twice(np.arange(3, dtype=np.float32))
     array([0., 2., 4.], dtype=float32)
     """
-    if math not in {"fast", "precise"}:
+    if math not in {"fast", "precise", "scalar"}:  # the last is the library's own: see `Unit.math`
         message = f"compile: math is 'fast' or 'precise'; got {math!r}"
         raise ArgumentError(message)
     source = text(source, name)

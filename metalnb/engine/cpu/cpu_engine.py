@@ -23,8 +23,8 @@ from .. import clang
 from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..grid_split import equal_boxes
 from ..observation import Observable
+from ..spirv_forms import FORMS
 from .opencl import INSTALL, Device, open_device, runtime
-from .spirv.extrema import plain_extrema
 from .spirv.indices import signed_indices
 from .spirv.liveouts import divergent_liveouts
 from .spirv.storage import declared_storage
@@ -274,15 +274,24 @@ class CpuEngine(Observable, SharedMemory):
         return binary.others[variant]
 
     def _kernel(self, unit: Unit, variant: Variant) -> Any:
+        """Compile a kernel in the first form that clang can write and the device takes."""
         device = self.connect()
-        code = clang.spirv(unit, opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide))
-        code = plain_extrema(divergent_liveouts(declared_storage(code)))
-        if not variant.wide:
-            code = signed_indices(code)
-        try:
-            return device.cl.Kernel(device.build(code), ENTRY)
-        except device.cl.Error as error:
-            raise CompileError([_refused(unit, error)]) from error
+        text = opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide)
+        refused: CompileError | None = None
+        for form in FORMS:
+            try:
+                return device.cl.Kernel(device.build(_rewritten(clang.spirv(unit, text, form), variant)), ENTRY)
+            except clang.Refused as error:
+                refused = refused or error
+            except device.cl.Error as error:
+                refused = refused or CompileError([_refused(unit, error)])
+        assert refused is not None
+        raise refused
+
+
+def _rewritten(code: bytes, variant: Variant) -> bytes:
+    code = divergent_liveouts(declared_storage(code))
+    return code if variant.wide else signed_indices(code)
 
 
 _SIMD = 32

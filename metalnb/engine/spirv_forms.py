@@ -1,0 +1,74 @@
+"""The forms in which kernels are handed to the CPU runtime's compiler, and how one is known to be right.
+
+clang reads a kernel and tidies it; the optimising is left to the device's compiler, which does it all again anyway. What
+clang's loop passes add is not only of no use there: they narrow counters to integers of 2 or 65 bits, which its SPIR-V
+backend writes wrongly or not at all, and they leave loops in shapes that the device's vectoriser takes for others. So
+they do not run. That no integer of another width than 8, 16, 32 or 64 bits reaches the backend is not believed but seen,
+in the intermediate code, for every kernel.
+
+The forms are a ladder: the next one is tried when clang's backend or the device refuses a kernel in the one before, or
+when it has such integers. docs/handing-over.md tells what else was tried, with figures.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["DUMP", "FORMS", "PRINTED", "Form", "odd_width"]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A way to compile a kernel to SPIR-V.
+
+    Attributes
+    ----------
+    name : str
+    flags : tuple of str
+        clang's.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+
+
+# Passes of clang's -O2 that do not run, by clang's names for them.
+_LOOPS = (
+    "licm", "simple-loop-unswitch", "loop-rotate", "indvars", "loop-idiom", "loop-unroll", "loop-unroll-full",
+    "loop-deletion", "loop-instsimplify", "loop-simplifycfg", "loop-distribute", "loop-load-elim", "loop-sink",
+    "loop-reduce",
+)  # fmt: skip
+_VECTORS = ("loop-vectorize", "slp-vectorizer", "vector-combine")
+_VALUES = (
+    "tailcallelim", "jump-threading", "correlated-propagation", "constraint-elimination", "gvn", "sccp", "ipsccp",
+    "bdce", "dse", "speculative-execution", "aggressive-instcombine", "reassociate", "mldst-motion", "memcpyopt",
+    "float2int", "div-rem-pairs", "mergeicmps", "expand-memcmp", "consthoist", "codegenprepare",
+    "spirv-prelegalizer-combiner",
+)  # fmt: skip
+
+
+def _without(*passes: str) -> tuple[str, ...]:
+    return ("-O2", "-mllvm", f"-opt-disable={','.join(passes)}")
+
+
+_TIDY = (*_LOOPS, *_VECTORS, *_VALUES)
+FORMS = (
+    Form("tidy", _without(*_TIDY)),
+    # Nearer to the author's text: what the tidying above makes of comparisons the device refuses now and then.
+    Form("plain", _without(*_TIDY, "instcombine")),
+)
+
+# clang prints what its SPIR-V backend is about to be given, at no cost in time.
+DUMP = "*** IR Dump"
+PRINTED = ("-mllvm", "-print-before=spirv-regularizer")
+_NAMES = re.compile(r'[%@!][-\w.$]+|[%@]?"[^"\n]*"|;[^\n]*')
+_INTEGER = re.compile(r"\bi(\d+)\b")
+_WIDTHS = frozenset({"1", "8", "16", "32", "64"})  # of 1 bit: a bool
+
+
+def odd_width(printed: str) -> int:
+    """Return the width of an integer that SPIR-V does not have, out of clang's printed intermediate code; 0 for none."""
+    _, mark, code = printed.partition(DUMP)
+    found = set(_INTEGER.findall(_NAMES.sub("", code))) - _WIDTHS if mark else set()
+    return int(min(found, default="0"))

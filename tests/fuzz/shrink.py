@@ -1,0 +1,158 @@
+"""Reduce a program that shows a fault: cut statements, blocks and expressions for as long as the fault stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from .tree import FLOATS, INTEGERS, Expr, Helper, Program, Stmt, const
+
+__all__ = ["shrink", "size"]
+
+_TRIED_TOGETHER = 8
+
+
+def shrink(program: Program, first_failing: Callable[[Sequence[Program]], Program | None]) -> Iterator[Program]:
+    """Yield ever smaller programs that still fail; the last one has nothing left to cut.
+
+    Parameters
+    ----------
+    program : Program
+    first_failing : callable
+        Returns the first of several programs that shows the fault; None when none does.
+    """
+    done: set[Program] = set()
+    while True:
+        smaller = (p for p in variants(program) if p not in done and well_formed(p))
+        while tried := list(islice(smaller, _TRIED_TOGETHER)):
+            found = first_failing(tried)
+            done.update(tried[: tried.index(found)] if found else tried)
+            if found is not None:
+                program = found
+                yield program
+                break
+        else:
+            return
+
+
+def size(program: Program) -> int:
+    """Return the number of statements."""
+    return sum(_count(b) for b in (program.body, *(h.body for h in program.helpers)))
+
+
+def _count(body: Iterable[Stmt]) -> int:
+    return sum(1 + sum(map(_count, s.bodies)) for s in body)
+
+
+def variants(program: Program) -> Iterator[Program]:
+    """Yield programs with one thing less, the largest cuts first."""
+    called = {e.text for s in _statements(program.body) for x in s.exprs for e in _parts(x) if e.op == "call"}
+    kept = tuple(h for h in program.helpers if h.name in called)
+    if kept != program.helpers:
+        yield replace(program, helpers=kept)
+    for body in _blocks(program.body):
+        yield replace(program, body=body)
+    for i, helper in enumerate(program.helpers):
+        for body in _blocks(helper.body):
+            made: list[Helper] = list(program.helpers)
+            made[i] = replace(helper, body=body)
+            yield replace(program, helpers=tuple(made))
+
+
+def _blocks(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+    step = len(body) // 2
+    while step >= 1:
+        for at in range(0, len(body), step):
+            yield body[:at] + body[at + step :]
+        step //= 2
+    for i, s in enumerate(body):
+        for block in s.bodies:
+            yield body[:i] + block + body[i + 1 :]
+        for other in _smaller(s):
+            yield (*body[:i], other, *body[i + 1 :])
+
+
+def _smaller(s: Stmt) -> Iterator[Stmt]:
+    if s.kind == "if" and len(s.bodies) > 1:
+        yield replace(s, bodies=s.bodies[:1])
+    for i, block in enumerate(s.bodies):
+        for other in _blocks(block):
+            yield replace(s, bodies=(*s.bodies[:i], other, *s.bodies[i + 1 :]))
+    for i, e in enumerate(s.exprs):
+        if s.kind in {"for", "while", "do"} and i == 1:
+            continue
+        for other_e in _simpler(e):
+            yield replace(s, exprs=(*s.exprs[:i], other_e, *s.exprs[i + 1 :]))
+
+
+def _simpler(e: Expr) -> Iterator[Expr]:
+    if e.op == "const":
+        return
+    if not e.op.startswith("simd_") and e.op not in {"call", "rawdiv", "rawrem"}:
+        for part in e.args:
+            if part.type == e.type:
+                yield part
+        if e.type in INTEGERS:
+            yield const(e.type, "1")
+        elif e.type in FLOATS:
+            yield const(e.type, "half(1)" if e.type == "half" else "1.0f")
+    if e.op == "mix":
+        for i in range(len(e.args)):
+            if len(e.args) > 1:
+                yield replace(e, args=e.args[:i] + e.args[i + 1 :])
+    for i, part in enumerate(e.args):
+        for other in _simpler(part):
+            if e.op in {"rawdiv", "rawrem"} and i == 1:
+                continue
+            if e.op == "call" and part.op == "var":
+                continue
+            if e.op == "bits" and other.op == "const":
+                continue
+            yield replace(e, args=(*e.args[:i], other, *e.args[i + 1 :]))
+
+
+def _statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    for s in body:
+        yield s
+        for block in s.bodies:
+            yield from _statements(block)
+
+
+def _parts(e: Expr) -> Iterator[Expr]:
+    yield e
+    for part in e.args:
+        yield from _parts(part)
+
+
+def well_formed(program: Program) -> bool:
+    """Tell whether every name is known where it is used, and every function returns something."""
+    helpers = {h.name for h in program.helpers}
+    whole = all(
+        _known(h.body, {name for _, name, _ in h.params}, helpers) and h.body and h.body[-1].kind == "return"
+        for h in program.helpers
+    )
+    return whole and _known(program.body, {"i", "n", "lid"}, helpers)
+
+
+def _known(body: Iterable[Stmt], names: set[str], helpers: set[str], *, looping: bool = False) -> bool:
+    names = set(names)
+    for s in body:
+        if s.kind in {"break", "continue"} and not looping:
+            return False
+        for e in s.exprs:
+            for part in _parts(e):
+                named = part.text.split(".")[0]
+                if part.op in {"var", "take", "component", "swizzle"} and named not in names:
+                    return False
+                if part.op == "call" and named not in helpers:
+                    return False
+        if s.kind in {"put", "assign", "component", "lane", "move"} and s.text.split(".")[0] not in names:
+            return False
+        if s.kind in {"declare", "array", "exchange"}:
+            names.add(s.text)
+        within = names | {s.text} if s.kind == "for" else names
+        inside = looping or s.kind in {"for", "while", "do"}
+        if not all(_known(b, within, helpers, looping=inside) for b in s.bodies):
+            return False
+    return True
