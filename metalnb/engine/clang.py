@@ -51,7 +51,7 @@ _PLAIN = ("-include", str(_PRELUDE))  # without precompiled headers
 
 @functools.cache
 def clang() -> tuple[str, ...]:
-    """Give the command that starts clang.
+    """Return the command that starts clang.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def clang() -> tuple[str, ...]:
 
 @functools.cache
 def version() -> str:
-    """Name the compiler's state for the cache, without starting it."""
+    """Return a name of the compiler's version for the cache, without starting it."""
     command = clang()
     path = Path(command[0])
     return cache.fingerprint([path]) if path.is_file() else " ".join(command)
@@ -155,7 +155,7 @@ def _write(folder: Path, name: str, text: str, headers: Mapping[str, Cell]) -> N
 
 
 def _precompiled(flags: tuple[str, ...]) -> Path | None:
-    """Give the MSL headers precompiled for these flags, made once for each state of headers and compiler."""
+    """Return the MSL headers precompiled for these flags; they are made once for each state of headers and compiler."""
     kept = cache.store()
     key = cache.digest(_headers(), version(), str(_PRELUDE), *flags)
     path = kept.path(key, "headers").with_suffix(".pch")

@@ -51,7 +51,7 @@ class Unit:
     math: str = "fast"
 
     def absent(self, param: Param) -> bool:
-        """Tell whether a function constant removes a parameter (MSL 5.8.1)."""
+        """Return whether a function constant removes a parameter (MSL 5.8.1)."""
         return bool(param.gate) and not any(c.name == param.gate and v for c, v in self.constants.items())
 
 

@@ -211,7 +211,7 @@ class _Generator:
             return self._assign(scope)
         guard = Expr("gt" if kind in SIGNED else "ne", "bool", (by, const(kind, "0")))
         value = Expr(self.dice.choice(("rawdiv", "rawrem")), kind, (self._expr(kind, scope, 1), by))
-        return Stmt("if", (guard,), ((Stmt("assign", (value,), text=self.dice.choice(names), type="="),),))
+        return Stmt("divide", (guard, value), text=self.dice.choice(names))
 
     def _for(self, scope: _Scope) -> Stmt:
         kind = self.dice.choice((*INTEGERS, "uint", "int", "uint"))

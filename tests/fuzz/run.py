@@ -29,7 +29,7 @@ from fuzz.tree import Program  # noqa: E402
 from fuzz.trial import batch  # noqa: E402
 from fuzz.write import metal  # noqa: E402
 
-BATCH = 10
+BATCH = 20
 LIMIT = 120.0  # seconds for a batch; a program that takes longer hangs
 
 

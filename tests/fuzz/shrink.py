@@ -80,7 +80,7 @@ def _smaller(s: Stmt) -> Iterator[Stmt]:
         for other in _blocks(block):
             yield replace(s, bodies=(*s.bodies[:i], other, *s.bodies[i + 1 :]))
     for i, e in enumerate(s.exprs):
-        if s.kind in {"for", "while", "do"} and i == 1:
+        if (s.kind in {"for", "while", "do"} and i == 1) or (s.kind == "divide" and i == 0):
             continue
         for other_e in _simpler(e):
             yield replace(s, exprs=(*s.exprs[:i], other_e, *s.exprs[i + 1 :]))
@@ -147,7 +147,7 @@ def _known(body: Iterable[Stmt], names: set[str], helpers: set[str], *, looping:
                     return False
                 if part.op == "call" and named not in helpers:
                     return False
-        if s.kind in {"put", "assign", "component", "lane", "move"} and s.text.split(".")[0] not in names:
+        if s.kind in {"put", "assign", "divide", "component", "lane", "move"} and s.text.split(".")[0] not in names:
             return False
         if s.kind in {"declare", "array", "exchange"}:
             names.add(s.text)

@@ -219,6 +219,8 @@ class _Writer:
             return f"{pad}{s.text}[{x[0]} & 7] = {x[1]};\n"
         if s.kind in {"assign", "component"}:
             return f"{pad}{s.text} {s.type if s.kind == 'assign' else '='} {x[0]};\n"
+        if s.kind == "divide":
+            return f"{pad}if ({x[0]}) {s.text} = {x[1]};\n"
         if s.kind == "lane":
             return f"{pad}{s.text}[{x[0]} & {lanes(s.type) - 1}] = {x[1]};\n"
         if s.kind == "move":
@@ -322,7 +324,7 @@ class _Lockstep(_Host):
         if s.kind == "component":
             name, part = s.text.split(".")
             return self.each(f"{name}[t].{part} = {x[0]};", pad)
-        if s.kind in {"put", "assign", "lane", "move"}:
+        if s.kind in {"put", "assign", "divide", "lane", "move"}:
             there = Stmt(s.kind, s.exprs, s.bodies, f"{s.text}[t]", s.type)
             return self.each(super().stmt(there, "").strip(), pad)
         if s.kind == "if":

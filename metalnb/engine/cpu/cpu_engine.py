@@ -23,7 +23,7 @@ from .. import clang
 from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..grid_split import equal_boxes
 from ..observation import Observable
-from ..spirv_forms import FORMS
+from ..spirv_forms import FORMS, SCALAR
 from .opencl import INSTALL, Device, open_device, runtime
 from .spirv.indices import signed_indices
 from .spirv.liveouts import divergent_liveouts
@@ -173,7 +173,7 @@ class CpuEngine(Observable, SharedMemory):
         return self.connect().caps
 
     def text(self, unit: Unit) -> str:
-        """Give the cell, and the entry point after it."""
+        """Return the cell with the entry point behind it."""
         return opencl(unit)
 
     def compile(self, unit: Unit) -> CpuBinary:
@@ -266,7 +266,7 @@ class CpuEngine(Observable, SharedMemory):
         return ticket
 
     def _entered(self, binary: CpuBinary, variant: Variant) -> Any:
-        """Give the kernel for one way to enter it."""
+        """Return the kernel for one way to enter it."""
         if variant == _USUAL:
             return binary.kernel
         if variant not in binary.others:
@@ -278,7 +278,7 @@ class CpuEngine(Observable, SharedMemory):
         device = self.connect()
         text = opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide)
         refused: CompileError | None = None
-        for form in FORMS:
+        for form in (SCALAR,) if unit.math == "scalar" else FORMS:
             try:
                 return device.cl.Kernel(device.build(_rewritten(clang.spirv(unit, text, form), variant)), ENTRY)
             except clang.Refused as error:

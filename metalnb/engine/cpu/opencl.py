@@ -30,7 +30,7 @@ INSTALL = "pip install pyopencl intel-opencl-rt intel-cmplr-lib-rt"
 
 
 def runtime() -> Path | None:
-    """Give the folder that names Intel's runtime to OpenCL's loader; None when the runtime is not installed.
+    """Return the folder that names Intel's runtime to OpenCL's loader; None when the runtime is not installed.
 
     The wheel's own .icd file names a path that does not exist. Without a cache that can be written, the folder lasts as
     long as the process.

@@ -1,0 +1,83 @@
+"""Random kernels on the engine against the host: a slice of what ``python tests/fuzz/run.py --count 20000`` runs."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+
+import pytest
+
+from fuzz.generate import generate
+from fuzz.run import BATCH, judged
+from fuzz.shrink import shrink, size, variants, well_formed
+from fuzz.tree import Program, Stmt, const
+from fuzz.write import host, metal
+
+FIRST, COUNT = 3000, 300
+on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the host's build is for x86-64")
+
+
+@on_x86
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, BATCH))
+def test_random_kernels(first: int) -> None:
+    """Each is reduced by ``python tests/fuzz/run.py --shrink SEED``."""
+    outcomes = judged(range(first, first + BATCH), "cpu")
+    assert [o for o in outcomes if o[1] != "same"] == []
+
+
+@on_x86
+def test_a_difference_is_found() -> None:
+    """The comparison itself can fail: the host is given another program than the engine."""
+    from fuzz import trial
+
+    program = next(p for p in map(generate, range(100)) if not p.together)
+    other = program.with_body((*program.body, Stmt("store", (const("uint", "0"), const("uint", "123456789")))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trial, "host", lambda _, name: host(other, name))
+        assert next(trial.batch([program])).kind == "different"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
+    program = generate(seed)
+    assert program == generate(seed)
+    assert well_formed(program)
+    assert metal(program, "k") == metal(generate(seed), "k")
+
+
+def test_programs_have_everything() -> None:
+    """In 200 programs every kind of statement and of expression turns up."""
+    text = "".join(metal(generate(seed), "k") for seed in range(200))
+    words = (
+        "for (", "while (", "do {", "switch (", "break;", "continue;", "return", "threadgroup_barrier", "simd_sum",
+        "simd_ballot", "simd_shuffle", "simd_prefix_exclusive_sum", "half", "float", "ulong", "char", "uchar3", "float4",
+        "median3", "popcount", "NAN", "INFINITY", "1.0e-40f", " % ", " / ", "~", "thread ", "[8]",
+    )  # fmt: skip
+    assert [w for w in words if w not in text] == []
+
+
+def test_the_reducer_keeps_the_fault_and_little_else() -> None:
+    program = next(p for p in map(generate, range(1000)) if _divides(p) and size(p) > 20)
+
+    def first_failing(tried: list[Program]) -> Program | None:
+        return next((p for p in tried if _divides(p)), None)
+
+    smallest = [*shrink(program, first_failing)][-1]
+    assert _divides(smallest)
+    assert well_formed(smallest)
+    assert size(smallest) < 10
+
+
+def test_no_variant_is_the_program_itself() -> None:
+    program = generate(7)
+    assert all(v != program for v in variants(program))
+    assert replace(program) == program
+
+
+def _divides(program: Program) -> bool:
+    return any(s.kind == "divide" for s in _all(program.body))
+
+
+def _all(body: tuple[Stmt, ...]) -> list[Stmt]:
+    return [t for s in body for t in (s, *(u for b in s.bodies for u in _all(b)))]
