@@ -1,5 +1,5 @@
 // Buffers that watch themselves: each access by index is noted, and one beyond the end is noted and not made.
-// A kernel is compiled a second time with its buffers replaced by these; see rewrite.py.
+// A kernel is compiled a second time with its buffers replaced by these; see watched_source.py.
 #pragma once
 #include <metal_stdlib>
 

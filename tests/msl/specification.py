@@ -1,8 +1,8 @@
 """What MSL has for compute kernels on buffers: every type, attribute, function, constant and macro, by section.
 
 Sections are those of the Metal Shading Language specification, version 4; a version is the one of MSL, on macOS, that
-brought the name. What metalnb does not run is listed in ``metalnb/msl/outside.py``, and attributes in
-``metalnb/msl/attributes.py``: they are read from there.
+brought the name. What metalnb does not run is listed in ``metalnb/msl/language/unsupported.py``, and attributes in
+``metalnb/msl/language/attributes.py``: they are read from there.
 """
 
 from __future__ import annotations
