@@ -52,8 +52,8 @@ def program(file: str, engine: Engine, **constants: Any) -> Program:
 
 @functools.cache
 def _program(file: str, engine: str, constants: tuple[tuple[str, Any], ...]) -> Program:
-    # The order of operations is what some of these kernels promise: nothing is contracted or reordered. Where one thread
-    # does a threadgroup's work step by step, vector code for one lane would cost up to twenty times as much.
+    # The order of operations is what some of these kernels promise: nothing is contracted or reordered. Where one
+    # thread does a threadgroup's work step by step, vector code for one lane would cost up to twenty times as much.
     math: Any = "scalar" if file.endswith("_serial.metal") else "precise"
     return compile(kernel_source(file), constants=dict(constants), engine=engine, math=math, name=file)
 

@@ -188,8 +188,8 @@ def _run(command: list[str], folder: Path, unit: Unit) -> str:
         raise CompileError([_at_kernel(unit, message, hint)]) from None
     output = done.stderr.decode(errors="replace")
     if done.returncode and DUMP in output:  # the text was read, and optimised: what failed came after that
-        reason = _REASON.findall(output)
-        raise Refused([_at_kernel(unit, "clang's backend cannot write it: " + (reason[-1] if reason else "it crashed"))])
+        *_, reason = ["it crashed", *_REASON.findall(output)]
+        raise Refused([_at_kernel(unit, f"clang's backend cannot write it: {reason}")])
     if done.returncode:
         raise CompileError(_diagnostics(output, unit))
     return output

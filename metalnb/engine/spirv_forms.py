@@ -1,10 +1,10 @@
 """The forms in which kernels are handed to the CPU runtime's compiler, and how one is known to be right.
 
-clang reads a kernel and tidies it; the optimising is left to the device's compiler, which does it all again anyway. What
-clang's loop passes add is not only of no use there: they narrow counters to integers of 2 or 65 bits, which its SPIR-V
-backend writes wrongly or not at all, and they leave loops in shapes that the device's vectoriser takes for others. So
-they do not run. That no integer of another width than 8, 16, 32 or 64 bits reaches the backend is not believed but seen,
-in the intermediate code, for every kernel.
+clang reads a kernel and tidies it; the optimising is left to the device's compiler, which does it all again anyway.
+What clang's loop passes add is not only of no use there: they narrow counters to integers of 2 or 65 bits, which its
+SPIR-V backend writes wrongly or not at all, and they leave loops in shapes that the device's vectoriser takes for
+others. So they do not run. That no integer of another width than 8, 16, 32 or 64 bits reaches the backend is checked
+for every kernel, in the intermediate code.
 
 The forms are a ladder: the next one is tried when clang's backend or the device refuses a kernel in the one before, or
 when it has such integers. docs/handing-over.md tells what else was tried, with figures.
@@ -59,8 +59,8 @@ FORMS = (
     Form("plain", _without(*_TIDY, "instcombine")),
 )
 
-# For ``math="scalar"``, the library's own kernels of one thread a threadgroup: what the device makes of them rests on all
-# of clang's optimising. (Without copies in place of loops: SPIR-V has none between places that overlap.)
+# For ``math="scalar"``, the library's own kernels of one thread a threadgroup: what the device makes of them rests on
+# all of clang's optimising. (Without copies in place of loops: SPIR-V has none between places that overlap.)
 SCALAR = Form("optimised", _without("loop-idiom"))
 
 # clang prints what its SPIR-V backend is about to be given, at no cost in time.
@@ -72,7 +72,7 @@ _WIDTHS = frozenset({"1", "8", "16", "32", "64"})  # of 1 bit: a bool
 
 
 def odd_width(printed: str) -> int:
-    """Return the width of an integer that SPIR-V does not have, out of clang's printed intermediate code; 0 for none."""
+    """Return the width of an integer in clang's printed intermediate code that SPIR-V does not have; 0 for none."""
     _, mark, code = printed.partition(DUMP)
     found = set(_INTEGER.findall(_NAMES.sub("", code))) - _WIDTHS if mark else set()
     return int(min(found, default="0"))

@@ -277,16 +277,15 @@ class CpuEngine(Observable, SharedMemory):
         """Compile a kernel in the first form that clang can write and the device takes."""
         device = self.connect()
         text = opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide)
-        refused: CompileError | None = None
+        refused: list[CompileError] = []
         for form in (SCALAR,) if unit.math == "scalar" else FORMS:
             try:
                 return device.cl.Kernel(device.build(_rewritten(clang.spirv(unit, text, form), variant)), ENTRY)
             except clang.Refused as error:
-                refused = refused or error
+                refused.append(error)
             except device.cl.Error as error:
-                refused = refused or CompileError([_refused(unit, error)])
-        assert refused is not None
-        raise refused
+                refused.append(CompileError([_refused(unit, error)]))
+        raise refused[0]
 
 
 def _rewritten(code: bytes, variant: Variant) -> bytes:
