@@ -25,7 +25,7 @@ def run(body: str, out: np.ndarray, math: mnb.program.Math, group: int, *arrays:
     mnb.compile(f"{HEAD}{source}{body}\n}}", math=math, engine="cpu").k(out, *arrays, grid=THREADS, threadgroup=group)
 
 
-# Inner loops whose trip count is cut to a power of two: clang narrowed it to so many bits. -----------------------------
+# Inner loops whose trip count is cut to a power of two: clang narrowed it to so many bits. -------------------
 
 CUTS = [f"c % {n}" for n in (4, 8, 16, 32, 64)] + [f"c & {n}" for n in (3, 7, 15, 31, 63)]
 
@@ -34,7 +34,8 @@ CUTS = [f"c % {n}" for n in (4, 8, 16, 32, 64)] + [f"c & {n}" for n in (3, 7, 15
 @pytest.mark.parametrize("cut", CUTS)
 def test_inner_loops_of_a_power_of_two(cut: str, group: int, math: mnb.program.Math) -> None:
     y = np.zeros(THREADS, np.uint32)
-    run(f"uint s = 0; for (uint c = 0; c < i; c++) for (uint q = 0; q < ({cut}); q++) s += 1; y[i] = s;", y, math, group)
+    loops = f"for (uint c = 0; c < i; c++) for (uint q = 0; q < ({cut}); q++)"
+    run(f"uint s = 0; {loops} s += 1; y[i] = s;", y, math, group)
     steps = [eval(cut, {"c": c}) for c in range(THREADS)]  # noqa: S307  (of the list above)
     np.testing.assert_array_equal(y, np.concatenate([[0], np.cumsum(steps)[:-1]]))
 
@@ -44,19 +45,25 @@ def test_inner_loops_of_a_power_of_two(cut: str, group: int, math: mnb.program.M
 @pytest.mark.parametrize("kind", ["float", "uint"])
 def test_their_bodies_and_bounds(kind: str, outer: str, group: int, math: mnb.program.Math) -> None:
     y = np.zeros(THREADS, np.float32 if kind == "float" else np.uint32)
-    run(f"{kind} s = 0; for (uint c = 0; c < {outer}; c++) for (uint q = 0; q < c % 4; q++) s += 1; y[i] = s;", y, math, group)
+    loops = f"for (uint c = 0; c < {outer}; c++) for (uint q = 0; q < c % 4; q++)"
+    run(f"{kind} s = 0; {loops} s += 1; y[i] = s;", y, math, group)
     sums = np.concatenate([[0], np.cumsum(np.arange(THREADS) % 4)])
     np.testing.assert_array_equal(y, sums[np.arange(THREADS)] if outer == "i" else np.full(THREADS, sums[100]))
 
 
-# A value met with its complement. --------------------------------------------------------------------------------------
+# A value met with its complement. ----------------------------------------------------------------------------
+
+
+def bits_of(x: np.ndarray) -> np.ndarray:
+    return x.view(f"u{x.itemsize}")
+
 
 COMPLEMENTS = {
     "min(x[i], ~x[i])": lambda x: np.minimum(x, ~x),
     "max(x[i], T(-1) - x[i])": lambda x: np.maximum(x, ~x),
     "max(x[i], ~x[i])": lambda x: np.maximum(x, ~x),
     "median3(T(5), x[i], T(~x[i]))": lambda x: np.clip(x.dtype.type(5), np.minimum(x, ~x), np.maximum(x, ~x)),
-    "absdiff(x[i], T(~x[i]))": lambda x: np.maximum(x, ~x).view(f"u{x.itemsize}") - np.minimum(x, ~x).view(f"u{x.itemsize}"),
+    "absdiff(x[i], T(~x[i]))": lambda x: bits_of(np.maximum(x, ~x)) - bits_of(np.minimum(x, ~x)),
 }  # fmt: skip
 
 
@@ -75,7 +82,7 @@ def test_a_value_and_its_complement(
     np.testing.assert_array_equal(y, COMPLEMENTS[text](x).astype(kind))
 
 
-# Sums of 64-bit counters: their closed form has 65 bits. ---------------------------------------------------------------
+# Sums of 64-bit counters: their closed form has 65 bits. -----------------------------------------------------
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -89,7 +96,7 @@ def test_a_sum_of_counters(kind: type, group: int, math: mnb.program.Math) -> No
     np.testing.assert_array_equal(y, ends * (ends - 1) // 2)
 
 
-# Sums that rounding stops: the order of additions is the author's. -----------------------------------------------------
+# Sums that rounding stops: the order of additions is the author's. -------------------------------------------
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -101,7 +108,7 @@ def test_adding_ones_stops(kind: type, start: str, want: float, group: int, math
     np.testing.assert_array_equal(y, np.full(THREADS, want, kind))
 
 
-# A division behind a guard, in loops with several exits. ---------------------------------------------------------------
+# A division behind a guard, in loops with several exits. -----------------------------------------------------
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -131,7 +138,7 @@ def _divided(i: int, lid: int) -> int:
     return v
 
 
-# A sort whose threads may leave before the first barrier. --------------------------------------------------------------
+# A sort whose threads may leave before the first barrier. ----------------------------------------------------
 
 
 def test_a_bitonic_sort_with_an_early_return(math: mnb.program.Math, rng: np.random.Generator) -> None:

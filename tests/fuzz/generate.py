@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from .tree import (
     FLOATS,
+    INPUTS,
     INTEGERS,
     SIGNED,
     SLOTS,
@@ -30,7 +31,6 @@ _VECTOR = ("vadd", "vsub", "vand", "vor", "vxor", "vmin", "vmax")
 _COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
 _FLOAT = ("fadd", "fsub", "fmul", "fmin", "fmax")
 _REDUCE = ("simd_sum", "simd_min", "simd_max", "simd_and", "simd_or", "simd_xor", "simd_prefix_exclusive_sum")
-_INPUTS = {"uint": "a", "int": "s", "long": "b", "float": "f", "uchar": "c"}
 _FLOAT_EDGES = (
     "0.0f", "1.0f", "-1.5f", "0.5f", "3.0f", "INFINITY", "-INFINITY", "1.0e-40f", "-1.0e-45f", "16777216.0f",
     "3.4028234e38f", "NAN",
@@ -67,11 +67,11 @@ def generate(seed: int) -> Program:
 
 
 class _Generator:
-    """One program's worth of dice."""
+    """Throws the dice of one program."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.dice = random.Random(seed)  # noqa: S311  (programs, no secrets)
+        self.dice = random.Random(seed)
         self.names = 0
         self.helpers: list[Helper] = []
         self.together = self.dice.random() < 0.35
@@ -82,7 +82,7 @@ class _Generator:
         self.kinds = tuple(self.dice.sample(INTEGERS, self.dice.randint(1, 4)))
 
     def program(self) -> Program:
-        """Make it."""
+        """Return the program."""
         if self.dice.random() < 0.5:
             self.helpers += [self._helper() for _ in range(self.dice.randint(1, 2))]
         scope = _Scope(fixed=[("uint", "i"), ("uint", "n"), ("uint", "lid")])
@@ -199,7 +199,7 @@ class _Generator:
         return Stmt("if", (condition,), tuple(bodies))
 
     def _uniform(self, scope: _Scope) -> Expr:
-        """Make a condition that is the same for all threads."""
+        """Return a condition that is the same for all threads."""
         return Expr(self.dice.choice(_COMPARE), "bool", (var("uint", "n"), self._literal("uint")))
 
     def _divide(self, scope: _Scope) -> Stmt:
@@ -224,7 +224,7 @@ class _Generator:
         return Stmt("for", (bound, const(kind, str(step))), (self._block(inner),), text=name, type=f"{kind} {way}")
 
     def _bound(self, kind: str, scope: _Scope) -> Expr:
-        """Make a bound from what the loop does not change: a position or a counter, cut to be small."""
+        """Return a bound made from what the loop does not change: a position or a counter, cut to be small."""
         dice = self.dice
         if dice.random() < 0.25:
             return const(kind, str(dice.randint(0, 17)))
@@ -352,8 +352,8 @@ class _Generator:
         arrays = [name for k, name in scope.arrays if k == kind]
         if arrays and dice.random() < 0.5:
             return Expr("take", kind, (self._any("uint", scope),), dice.choice(arrays))
-        if scope.inputs and kind in _INPUTS and dice.random() < 0.6:
-            return Expr("load", kind, (self._any("uint", scope),), _INPUTS[kind])
+        if scope.inputs and kind in INPUTS and dice.random() < 0.6:
+            return Expr("load", kind, (self._any("uint", scope),), INPUTS[kind])
         if kind in INTEGERS and dice.random() < 0.4:
             others = [(k, n) for k, n in (*scope.variables, *scope.fixed) if k in INTEGERS]
             if others:
@@ -374,31 +374,46 @@ class _Generator:
     def _whole(self, kind: str, scope: _Scope, depth: int) -> Expr:
         dice = self.dice
 
-        def of(k: str = kind) -> Expr:
-            return self._expr(k, scope, depth)
+        def of() -> Expr:
+            return self._expr(kind, scope, depth)
 
         roll = dice.random()
-        if roll < 0.08:  # one value met with what is made of it: x and ~x, x and -1 - x
-            value = self._leaf(kind, scope)
-            other = Expr("not", kind, (value,)) if dice.random() < 0.6 else Expr("sub", kind, (of(), value))
-            return Expr(dice.choice(("min", "max", "xor", "sub", "absdiff")), kind, (value, other))
-        if roll < 0.55:
-            return Expr(dice.choice(_BINARY), kind, (of(), of()))
-        if roll < 0.68:
-            return Expr(dice.choice(_UNARY), kind, (of(),))
-        if roll < 0.76:
-            return Expr("choose", kind, (self._condition(scope), of(), of()))
-        if roll < 0.84:
-            return Expr("cast", kind, (self._expr(self._kind_of_integer(), scope, depth),))
-        if roll < 0.90:
-            return Expr(dice.choice(("median3", "clamp")), kind, (of(), of(), of()))
-        if self.floats and roll < 0.95 and WIDTH[kind] >= 32:
-            return Expr("truncated", kind, (self._expr("float", scope, depth),))
+        if roll < 0.08:
+            made = self._met(kind, scope, depth)
+        elif roll < 0.55:
+            made = Expr(dice.choice(_BINARY), kind, (of(), of()))
+        elif roll < 0.68:
+            made = Expr(dice.choice(_UNARY), kind, (of(),))
+        elif roll < 0.76:
+            made = Expr("choose", kind, (self._condition(scope), of(), of()))
+        elif roll < 0.84:
+            made = Expr("cast", kind, (self._expr(self._kind_of_integer(), scope, depth),))
+        elif roll < 0.90:
+            made = Expr(dice.choice(("median3", "clamp")), kind, (of(), of(), of()))
+        elif self.floats and roll < 0.95 and WIDTH[kind] >= 32:
+            made = Expr("truncated", kind, (self._expr("float", scope, depth),))
+        else:
+            made = self._component(kind, scope) or Expr(
+                "cast", kind, (Expr(dice.choice(_COMPARE), "bool", (of(), of())),)
+            )
+        return made
+
+    def _met(self, kind: str, scope: _Scope, depth: int) -> Expr:
+        """Return one value met with what is made of it: x and ~x, x and -1 - x."""
+        value = self._leaf(kind, scope)
+        if self.dice.random() < 0.6:
+            other = Expr("not", kind, (value,))
+        else:
+            other = Expr("sub", kind, (self._expr(kind, scope, depth), value))
+        return Expr(self.dice.choice(("min", "max", "xor", "sub", "absdiff")), kind, (value, other))
+
+    def _component(self, kind: str, scope: _Scope) -> Expr | None:
+        """Return a component of a vector; None where there is no such vector."""
         vectors = [(k, n) for k, n in scope.variables if lanes(k) > 1 and element(k) == kind]
-        if vectors:
-            of_kind, name = dice.choice(vectors)
-            return Expr("component", kind, (), f"{name}.{dice.choice('xyzw'[: lanes(of_kind)])}")
-        return Expr("cast", kind, (Expr(dice.choice(_COMPARE), "bool", (of(), of())),))
+        if not vectors:
+            return None
+        of, name = self.dice.choice(vectors)
+        return Expr("component", kind, (), f"{name}.{self.dice.choice('xyzw'[: lanes(of)])}")
 
     def _kind_of_integer(self) -> str:
         return self.dice.choice(self.kinds)

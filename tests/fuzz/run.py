@@ -1,7 +1,7 @@
 """Run random kernels on an engine against the host: ``python tests/fuzz/run.py --count 1000 --first 0``.
 
-Each worker is a process of its own, so that one that dies is a finding too. Every finding is printed with its seed, which
-makes the same program again; ``--shrink SEED`` prints the smallest kernel that still shows it.
+Each worker is a process of its own, so that one that dies is a finding too. Every finding is printed with its seed,
+which makes the same program again; ``--shrink SEED`` prints the smallest kernel that still shows it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 from fuzz.generate import generate  # noqa: E402  (the path must be set first)
+from fuzz.metal_text import metal  # noqa: E402
 from fuzz.shrink import shrink, size  # noqa: E402
 from fuzz.tree import Program  # noqa: E402
 from fuzz.trial import batch  # noqa: E402
-from fuzz.write import metal  # noqa: E402
 
 BATCH = 20
 LIMIT = 120.0  # seconds for a batch; a program that takes longer hangs
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _campaign(first: int, count: int, engine: str, jobs: int) -> int:
-    """Run programs in batches; print each finding, and the sums. Returns 1 when there was a finding."""
+    """Run programs in batches; print each finding, and the sums. Return 1 when there was a finding."""
     start, sums = time.monotonic(), collections.Counter[str]()
     batches = [range(at, min(at + BATCH, first + count)) for at in range(first, first + count, BATCH)]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

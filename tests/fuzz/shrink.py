@@ -87,8 +87,23 @@ def _smaller(s: Stmt) -> Iterator[Stmt]:
 
 
 def _simpler(e: Expr) -> Iterator[Expr]:
+    """Yield expressions with one thing less."""
     if e.op == "const":
         return
+    yield from _instead(e)
+    if e.op == "mix" and len(e.args) > 1:
+        for i in range(len(e.args)):
+            yield replace(e, args=e.args[:i] + e.args[i + 1 :])
+    for i, part in enumerate(e.args):
+        if (e.op in {"rawdiv", "rawrem"} and i == 1) or (e.op == "call" and part.op == "var"):
+            continue  # a divisor has its guard, and a reference needs a variable
+        for other in _simpler(part):
+            if e.op != "bits" or other.op != "const":
+                yield replace(e, args=(*e.args[:i], other, *e.args[i + 1 :]))
+
+
+def _instead(e: Expr) -> Iterator[Expr]:
+    """Yield what may stand in an expression's place: its operands of the same type, and a literal."""
     if not e.op.startswith("simd_") and e.op not in {"call", "rawdiv", "rawrem"}:
         for part in e.args:
             if part.type == e.type:
@@ -97,19 +112,6 @@ def _simpler(e: Expr) -> Iterator[Expr]:
             yield const(e.type, "1")
         elif e.type in FLOATS:
             yield const(e.type, "half(1)" if e.type == "half" else "1.0f")
-    if e.op == "mix":
-        for i in range(len(e.args)):
-            if len(e.args) > 1:
-                yield replace(e, args=e.args[:i] + e.args[i + 1 :])
-    for i, part in enumerate(e.args):
-        for other in _simpler(part):
-            if e.op in {"rawdiv", "rawrem"} and i == 1:
-                continue
-            if e.op == "call" and part.op == "var":
-                continue
-            if e.op == "bits" and other.op == "const":
-                continue
-            yield replace(e, args=(*e.args[:i], other, *e.args[i + 1 :]))
 
 
 def _statements(body: Iterable[Stmt]) -> Iterator[Stmt]:

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from fuzz.generate import generate
+from fuzz.host_text import host
+from fuzz.metal_text import metal
 from fuzz.run import BATCH, judged
 from fuzz.shrink import shrink, size, variants, well_formed
 from fuzz.tree import Program, Stmt, const
-from fuzz.write import host, metal
 
 FIRST, COUNT = 3000, 300
 on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the host's build is for x86-64")
@@ -51,8 +52,8 @@ def test_programs_have_everything() -> None:
     text = "".join(metal(generate(seed), "k") for seed in range(200))
     words = (
         "for (", "while (", "do {", "switch (", "break;", "continue;", "return", "threadgroup_barrier", "simd_sum",
-        "simd_ballot", "simd_shuffle", "simd_prefix_exclusive_sum", "half", "float", "ulong", "char", "uchar3", "float4",
-        "median3", "popcount", "NAN", "INFINITY", "1.0e-40f", " % ", " / ", "~", "thread ", "[8]",
+        "simd_ballot", "simd_shuffle", "simd_prefix_exclusive_sum", "half", "float", "ulong", "char", "uchar3",
+        "float4", "median3", "popcount", "NAN", "INFINITY", "1.0e-40f", " % ", " / ", "~", "thread ", "[8]",
     )  # fmt: skip
     assert [w for w in words if w not in text] == []
 

@@ -1,8 +1,8 @@
 """Random programs as trees: what the generator makes, the printers write and the reducer cuts.
 
-A tree is printed twice, as a Metal kernel and as C++ for the host, so it holds only what means the same in both: signed
-arithmetic wraps (it is done in unsigned types), shifts are masked, divisors are not 0, indices are masked, and a product
-of floats goes through `K` so that no compiler may contract it into a sum.
+A tree is printed twice, as a Metal kernel and as C++ for the host, so it holds only what means the same in both:
+signed arithmetic wraps (it is done in unsigned types), shifts are masked, divisors are not 0, indices are masked, and a
+product of floats goes through `K` so that no compiler may contract it into a sum.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 __all__ = [
-    "FLOATS", "INTEGERS", "SCALARS", "SIGNED", "SLOTS", "VECTORS", "WIDTH", "Expr", "Helper", "Program", "Stmt", "const",
-    "element", "lanes", "unsigned", "var",
+    "FLOATS", "INPUTS", "INTEGERS", "LARGEST", "SCALARS", "SIGNED", "SLOTS", "VECTORS", "WIDTH", "Expr", "Helper",
+    "Program", "Stmt", "const", "element", "lanes", "unsigned", "var",
 ]  # fmt: skip
 
 INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
@@ -20,6 +20,8 @@ FLOATS = ("float", "half")
 SCALARS = (*INTEGERS, *FLOATS)
 WIDTH = {"char": 8, "uchar": 8, "short": 16, "ushort": 16, "int": 32, "uint": 32, "long": 64, "ulong": 64}
 VECTORS = tuple(f"{kind}{n}" for kind in ("int", "uint", "ushort", "uchar", "long", "float") for n in (2, 3, 4))
+INPUTS = {"uint": "a", "int": "s", "long": "b", "float": "f", "uchar": "c"}  # the input array of each type
+LARGEST = 256  # threads in a threadgroup
 SLOTS = 4  # words of the output that belong to each thread
 
 

@@ -16,14 +16,16 @@ import numpy as np
 import metalnb as mnb
 from metalnb.engine.clang import clang
 
+from .host_text import HOST_PRELUDE, host
+from .metal_text import METAL_PRELUDE, metal
 from .tree import SLOTS, Program
-from .write import HOST_PRELUDE, METAL_PRELUDE, host, metal
 
 __all__ = ["Outcome", "batch"]
 
 # (threads of the grid, threads of a threadgroup): whole SIMD-groups, parts of one, and tails of both.
 LAUNCHES = (
-    (1, 1), (7, 7), (9, 1), (31, 31), (40, 8), (64, 32), (70, 33), (100, 64), (257, 256), (300, 100), (96, 96), (95, 31),
+    (1, 1), (7, 7), (9, 1), (31, 31), (40, 8), (64, 32), (70, 33), (100, 64), (257, 256), (300, 100), (96, 96),
+    (95, 31),
 )  # fmt: skip
 _FLAGS = (
     "-x", "c++", "-std=c++20", "-O0", "-fPIC", "-nostdinc", "-ffreestanding", "-fno-exceptions", "-fwrapv",
@@ -41,7 +43,7 @@ class Outcome:
 
 
 def batch(programs: Sequence[Program], engine: str = "cpu") -> Iterator[Outcome]:
-    """Run programs on the host and on an engine; yield what became of each."""
+    """Yield what became of each program, run on the host and on an engine."""
     with _on_host(programs) as library:
         for math in ("fast", "precise"):
             chosen = {f"k{i}": p for i, p in enumerate(programs) if p.math == math}
@@ -77,13 +79,14 @@ def _outcome(program: Program, kernel: Any, on_host: Any) -> Outcome:
         wrong = np.argwhere(want != out)
         if len(wrong):
             i, slot = wrong[0]
-            told = f"{len(wrong)} of {want.size} words, first: thread {i}, word {slot}: {out[i, slot]}, not {want[i, slot]}"
-            return Outcome(program.seed, "different", f"grid {grid}, threadgroup {threadgroup}, n {n}: {told}")
+            launch = f"grid {grid}, threadgroup {threadgroup}, n {n}: {len(wrong)} of {want.size} words"
+            first_wrong = f"first: thread {i}, word {slot}: {out[i, slot]}, not {want[i, slot]}"
+            return Outcome(program.seed, "different", f"{launch}, {first_wrong}")
     return Outcome(program.seed, "same")
 
 
 def _inputs(dice: np.random.Generator) -> list[np.ndarray]:
-    """Make the five input arrays: 64 elements each, edges among them."""
+    """Return the five input arrays: 64 elements each, edges among them."""
     made: list[np.ndarray] = []
     for kind in (np.uint32, np.int32, np.int64):
         limits = np.iinfo(kind)
@@ -98,7 +101,7 @@ def _inputs(dice: np.random.Generator) -> list[np.ndarray]:
 
 @contextlib.contextmanager
 def _on_host(programs: Iterable[Program]) -> Iterator[ctypes.CDLL]:
-    """Build programs for this machine, without optimisation and without any library."""
+    """Yield programs built for this machine, without optimisation and without any library."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text = HOST_PRELUDE + "".join(host(p, f"k{i}") for i, p in enumerate(programs))

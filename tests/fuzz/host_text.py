@@ -1,0 +1,45 @@
+"""Write a program as C++ that runs a threadgroup of it on the host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .lockstep import LockstepWriter
+from .statements import Writer, inputs
+from .tree import LARGEST, Program
+
+__all__ = ["HOST_PRELUDE", "host"]
+
+HOST_PRELUDE = "".join((Path(__file__).parent / name).read_text("utf-8") for name in ("host.h", "shared.h"))
+_ARRAYS = f"uint* out, {inputs('const')}, uint zero, uint n"
+
+
+def host(program: Program, name: str) -> str:
+    """Return a program as C++ that runs one threadgroup.
+
+    ``first`` is the threadgroup's first thread, ``size`` its number of threads.
+    """
+    helpers = "".join(Writer().helper(h) for h in program.helpers)
+    threadgroup = f'extern "C" void {name}({_ARRAYS}, uint first, uint size)'
+    run = _together(program, threadgroup) if program.together else _one_by_one(program, threadgroup)
+    return f"namespace ns_{name} {{\n{helpers}{run}}}\n"
+
+
+def _one_by_one(program: Program, threadgroup: str) -> str:
+    """Return two functions: a thread, and a threadgroup that runs one after another."""
+    return (
+        f"static void thread({_ARRAYS}, uint i, uint lid, uint size) {{\n"
+        f"{Writer().block(program.body, '  ')}}}\n"
+        f"{threadgroup} {{\n"
+        "  for (uint t = 0; t < size; ++t) thread(out, a, s, b, f, c, zero, n, first + t, t, size);\n}\n"
+    )
+
+
+def _together(program: Program, threadgroup: str) -> str:
+    """Return a threadgroup in lockstep."""
+    return (
+        f"{threadgroup} {{\n"
+        f"  uint i[{LARGEST}], lid[{LARGEST}], width[{LARGEST}], shared[{LARGEST}]; bool gone[{LARGEST}] = {{}};\n"
+        "  for (uint t = 0; t < size; ++t) { i[t] = first + t; lid[t] = t; width[t] = min(32u, size - t / 32 * 32); }\n"
+        f"{LockstepWriter().block(program.body, '  ')}}}\n"
+    )

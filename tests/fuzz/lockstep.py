@@ -1,0 +1,142 @@
+"""Write statements as a whole threadgroup runs them in lockstep, in C++ for the host.
+
+Each statement runs for every thread that is active before the next one begins, with a mask for each block. That is what
+SIMD functions and barriers mean, spelled out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .statements import Writer, loop
+from .tree import LARGEST, SLOTS, Stmt, unsigned
+
+__all__ = ["LockstepWriter"]
+
+
+class LockstepWriter(Writer):
+    """Writes the statements of a kernel: every variable has a place for each thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.active = "!gone[t]"
+        self.leaving = ""  # the number of the loop that is around; "" where there is none
+        self.special = {
+            "declare": self._declare, "array": self._array, "exchange": self._exchange, "store": self._store,
+            "break": self._leave, "continue": self._leave, "stop": self._stop, "if": self._if, "for": self._loop,
+            "while": self._loop, "do": self._loop, "switch": self._switch,
+        }  # fmt: skip
+
+    def name(self, name: str) -> str:
+        """Return how a variable is written."""
+        return name if name in {"n", "zero"} else f"{name}[t]"
+
+    def stmt(self, s: Stmt, pad: str) -> str:
+        """Return the text of a statement, for all threads."""
+        if s.kind in self.special:
+            return self.special[s.kind](s, pad)
+        name, dot, part = s.text.partition(".")
+        return self._each(self.simple(replace(s, text=f"{name}[t]{dot}{part}")), pad)
+
+    def _each(self, text: str, pad: str, active: str = "") -> str:
+        """Return a statement done for every active thread."""
+        return f"{pad}for (uint t = 0; t < size; ++t) if ({active or self.active}) {{ {text} }}\n"
+
+    def _fresh(self) -> str:
+        """Return a number that no name has yet."""
+        self.count += 1
+        return str(self.count)
+
+    # Statements without blocks -------------------------------------------------------------------
+
+    def _declare(self, s: Stmt, pad: str) -> str:
+        if s.exprs[0].op.startswith("simd_"):
+            return self._simd(s, pad)
+        value = self.expr(s.exprs[0])
+        return f"{pad}{s.type} {s.text}[{LARGEST}];\n" + self._each(f"{s.text}[t] = {value};", pad)
+
+    def _array(self, s: Stmt, pad: str) -> str:
+        value = f"{s.type}({unsigned(s.type)}({self.expr(s.exprs[0])}) + j)"
+        fill = self._each(f"for (uint j = 0; j < 8; ++j) {s.text}[t][j] = {value};", pad)
+        return f"{pad}{s.type} {s.text}[{LARGEST}][8];\n{fill}"
+
+    def _exchange(self, s: Stmt, pad: str) -> str:
+        given, other = map(self.expr, s.exprs)
+        put = self._each(f"shared[t] = {given};", pad)
+        take = self._each(f"{s.text}[t] = shared[{other} % size];", pad)
+        return f"{pad}uint {s.text}[{LARGEST}];\n{put}{take}"
+
+    def _store(self, s: Stmt, pad: str) -> str:
+        slot, value = map(self.expr, s.exprs)
+        return self._each(f"out[i[t] * {SLOTS} + {slot}] = {value};", pad)
+
+    def _leave(self, s: Stmt, pad: str) -> str:
+        return self._each(f"{s.kind}{self.leaving}[t] = true;", pad)
+
+    def _stop(self, _: Stmt, pad: str) -> str:
+        return self._each("gone[t] = true;", pad)
+
+    def _simd(self, s: Stmt, pad: str) -> str:
+        e, n = s.exprs[0], self._fresh()
+        a = [self.expr(x) for x in e.args]
+        kind = "uint" if e.args[0].type == "bool" else e.type
+        text = f"{pad}{s.type} {s.text}[{LARGEST}]; {kind} given{n}[{LARGEST}]; bool on{n}[{LARGEST}] = {{}};\n"
+        text += self._each(f"given{n}[t] = {a[0]}; on{n}[t] = true;", pad)
+        if e.op == "simd_shuffle":
+            return text + self._each(f"{s.text}[t] = given{n}[t / 32 * 32 + {a[1]} % width[t]];", pad)
+        return text + f"{pad}{e.op}(given{n}, on{n}, {s.text}, size);\n"
+
+    # Statements with blocks ----------------------------------------------------------------------
+
+    def _inside(self, mask: str, body: Iterable[Stmt], pad: str) -> str:
+        """Return the text of a block, run by the threads of a mask."""
+        left = f" && !break{self.leaving}[t] && !continue{self.leaving}[t]" if self.leaving else ""
+        outer, self.active = self.active, f"{mask}[t] && !gone[t]{left}"
+        text = self.block(body, pad)
+        self.active = outer
+        return text
+
+    def _if(self, s: Stmt, pad: str) -> str:
+        n = self._fresh()
+        text = f"{pad}bool yes{n}[{LARGEST}] = {{}}, no{n}[{LARGEST}] = {{}};\n"
+        text += self._each(f"if ({self.expr(s.exprs[0])}) yes{n}[t] = true; else no{n}[t] = true;", pad)
+        for mask, body in zip(("yes", "no"), s.bodies, strict=False):  # there may be no else
+            text += self._inside(f"{mask}{n}", body, pad)
+        return text
+
+    def _loop(self, s: Stmt, pad: str) -> str:
+        n, inner = self._fresh(), f"{pad}  "
+        kind, start, test, after = self._turns(s, n)
+        alive = f"in{n}[t] && !gone[t] && !break{n}[t]"
+        text = f"{pad}{kind} {s.text}[{LARGEST}]; bool in{n}[{LARGEST}] = {{}}, break{n}[{LARGEST}] = {{}};\n"
+        text += self._each(f"{s.text}[t] = {start}; in{n}[t] = true;", pad)
+        text += f"{pad}for (;;) {{\n{inner}bool any = false, continue{n}[{LARGEST}] = {{}};\n"
+        text += self._each(f"in{n}[t] = {test}; any = any || in{n}[t];", inner, alive)
+        text += f"{inner}if (!any) break;\n"
+        outer, self.leaving = self.leaving, n
+        text += self._inside(f"in{n}", s.bodies[0], inner)
+        self.leaving = outer
+        return text + (self._each(after, inner, alive) if after else "") + f"{pad}}}\n"
+
+    def _turns(self, s: Stmt, n: str) -> tuple[str, str, str, str]:
+        """Return the type of a loop's counter, its first value, the test before a turn, and what is done after one."""
+        x, counter = [self.expr(e) for e in s.exprs], f"{s.text}[t]"
+        if s.kind == "for":
+            start, test, step = loop(s, x[0], counter)
+            return s.type.split()[0], start, test, f"{step};"
+        if s.kind == "while":
+            return "uint", "0", f"({x[0]} && {counter}++ < {x[1]})", ""
+        return "uint", "0", "true", f"in{n}[t] = ({x[0]} && ++{counter} < {x[1]});"
+
+    def _switch(self, s: Stmt, pad: str) -> str:
+        n = self._fresh()
+        text = f"{pad}uint to{n}[{LARGEST}]; bool in{n}[{LARGEST}] = {{}}, chosen{n}[{LARGEST}] = {{}};\n"
+        choice = f"{unsigned(s.type)}({self.expr(s.exprs[0])}) % {len(s.bodies)}"
+        text += self._each(f"to{n}[t] = {choice}; chosen{n}[t] = true;", pad)
+        for i, body in enumerate(s.bodies):
+            text += f"{pad}for (uint t = 0; t < size; ++t) if (chosen{n}[t] && to{n}[t] == {i}) in{n}[t] = true;\n"
+            text += self._inside(f"in{n}", body, pad)
+            if s.text[i] == "b":
+                text += f"{pad}for (uint t = 0; t < size; ++t) in{n}[t] = false;\n"
+        return text

@@ -1,0 +1,112 @@
+"""Write statements and functions as one thread runs them: what Metal and the host's C++ share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from .expressions import ExpressionWriter
+from .tree import INPUTS, SLOTS, WIDTH, Helper, Stmt, lanes, unsigned
+
+__all__ = ["Writer", "inputs", "loop"]
+
+_MEET = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+# Statements without blocks. In braces: an expression by its number; the statement's `text` and `type`, the unsigned
+# type `u` in which that is reckoned, and the number of a vector's `last` component.
+_FORMS = {
+    "declare": "{type} {text} = {0};",
+    "array": "{type} {text}[8]; for (uint j = 0; j < 8; ++j) {text}[j] = {type}({u}({0}) + j);",
+    "put": "{text}[{0} & 7] = {1};",
+    "assign": "{text} {type} {0};",
+    "component": "{text} = {0};",
+    "lane": "{text}[{0} & {last}] = {1};",
+    "divide": "if ({0}) {text} = {1};",
+    "move up": "for (int j = 7; j > 0; j--) {text}[j] = {text}[j - 1];",
+    "move down": "for (int j = 0; j < 7; j++) {text}[j] = {text}[j + 1];",
+    "break": "break;",
+    "continue": "continue;",
+    "return": "return {0};",
+    "stop": "return;",
+    "store": f"out[i * {SLOTS} + {{0}}] = {{1}};",
+    "exchange": f"shared[lid] = {{0}};\n{_MEET}\nuint {{text}} = shared[{{1}} % size];\n{_MEET}",
+}
+# Statements with one block: what opens it, and what closes it.
+_BLOCKS = {
+    "for": ("for ({kind} {text} = {start}; {test}; {step}) {{", "}}"),
+    "while": ("uint {text} = 0;\nwhile ({0} && {text}++ < {1}) {{", "}}"),
+    "do": ("uint {text} = 0;\ndo {{", "}} while ({0} && ++{text} < {1});"),
+}
+
+
+class Writer(ExpressionWriter):
+    """Writes statements as the host's C++; what differs elsewhere is overridden."""
+
+    reference: ClassVar[str] = ""  # what stands before a parameter that is passed by reference
+
+    def block(self, body: Iterable[Stmt], pad: str) -> str:
+        """Return the text of statements, each on lines of its own."""
+        return "".join(self.stmt(s, pad) for s in body)
+
+    def stmt(self, s: Stmt, pad: str) -> str:
+        """Return the text of a statement."""
+        if s.kind == "if":
+            return self._if(s, pad)
+        if s.kind == "switch":
+            return self._switch(s, pad)
+        if s.kind in _BLOCKS:
+            return self._loop(s, pad)
+        return _padded(self.simple(s), pad)
+
+    def simple(self, s: Stmt) -> str:
+        """Return the text of a statement that has no blocks."""
+        words: dict[str, object] = {"type": s.type, "text": s.text, "last": lanes(s.type) - 1 if s.type else 0}
+        if s.type in WIDTH:
+            words["u"] = unsigned(s.type)
+        form = _FORMS[f"move {s.type}" if s.kind == "move" else s.kind]
+        return form.format(*map(self.expr, s.exprs), **words)
+
+    def helper(self, h: Helper) -> str:
+        """Return the text of a function."""
+        params = ", ".join(
+            f"{f'{self.reference}{kind}&' if changes else kind} {name}" for kind, name, changes in h.params
+        )
+        return f"static {h.type} {h.name}({params}, uint zero) {{\n{self.block(h.body, '  ')}}}\n"
+
+    def _if(self, s: Stmt, pad: str) -> str:
+        blocks = [f"{{\n{self.block(body, f'{pad}  ')}{pad}}}" for body in s.bodies]
+        return f"{pad}if ({self.expr(s.exprs[0])}) {' else '.join(blocks)}\n"
+
+    def _loop(self, s: Stmt, pad: str) -> str:
+        x = [self.expr(e) for e in s.exprs]
+        words = {"text": s.text}
+        if s.kind == "for":
+            start, test, step = loop(s, x[0], s.text)
+            words |= {"kind": s.type.split()[0], "start": start, "test": test, "step": step}
+        opens, closes = (_padded(form.format(*x, **words), pad) for form in _BLOCKS[s.kind])
+        return f"{opens}{self.block(s.bodies[0], f'{pad}  ')}{closes}"
+
+    def _switch(self, s: Stmt, pad: str) -> str:
+        text = f"{pad}switch ({unsigned(s.type)}({self.expr(s.exprs[0])}) % {len(s.bodies)}) {{\n"
+        for i, body in enumerate(s.bodies):
+            label = f"case {i}:" if i < len(s.bodies) - 1 else "default:"
+            leave = " break;" if s.text[i] == "b" else ""
+            text += f"{pad}  {label} {{\n{self.block(body, f'{pad}    ')}{pad}  }}{leave}\n"
+        return f"{text}{pad}}}\n"
+
+
+def loop(s: Stmt, bound: str, name: str) -> tuple[str, str, str]:
+    """Return a for's first value, its test and its step."""
+    way, step = s.type.split()[1], s.exprs[1].text
+    if way == "down":
+        return bound, f"{name} >= {step}", f"{name} -= {step}"
+    by = f"{name}++" if step == "1" else f"{name} += {step}"
+    return "0", f"{name} {'<=' if way == 'le' else '<'} {bound}", by
+
+
+def inputs(space: str) -> str:
+    """Return the input arrays as parameters."""
+    return ", ".join(f"{space} {kind}* {name}" for kind, name in INPUTS.items())
+
+
+def _padded(text: str, pad: str) -> str:
+    return "".join(f"{pad}{line}\n" for line in text.splitlines())
