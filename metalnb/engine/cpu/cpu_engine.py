@@ -24,10 +24,7 @@ from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..grid_split import equal_boxes
 from ..observation import Observable
 from .opencl import INSTALL, Device, open_device, runtime
-from .spirv.extrema import plain_extrema
-from .spirv.indices import signed_indices
-from .spirv.liveouts import divergent_liveouts
-from .spirv.storage import declared_storage
+from .spirv.passes import rewritten
 
 __all__ = ["CpuEngine", "open_engine"]
 
@@ -276,11 +273,8 @@ class CpuEngine(Observable, SharedMemory):
     def _kernel(self, unit: Unit, variant: Variant) -> Any:
         device = self.connect()
         code = clang.spirv(unit, opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide))
-        code = plain_extrema(divergent_liveouts(declared_storage(code)))
-        if not variant.wide:
-            code = signed_indices(code)
         try:
-            return device.cl.Kernel(device.build(code), ENTRY)
+            return device.cl.Kernel(device.build(rewritten(code, wide=variant.wide)), ENTRY)
         except device.cl.Error as error:
             raise CompileError([_refused(unit, error)]) from error
 
