@@ -10,7 +10,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine import clang
-from metalnb.engine.cpu.spirv import passes
+from metalnb.engine.cpu.spirv import pass_table
 from metalnb.engine.cpu.spirv.module import parsed
 from metalnb.msl.lower import Unit, opencl
 
@@ -32,15 +32,15 @@ def applied(name: str, code: bytes) -> bytes:
     found = parsed(code)
     if found is None:
         return code
-    next(p for p in passes.PASSES if p.name == name).run(found)
+    next(p for p in pass_table.PASSES if p.name == name).run(found)
     return found.written()
 
 
 def without(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Leave one pass out."""
-    kept = tuple(p for p in passes.PASSES if p.name != name)
-    assert len(kept) == len(passes.PASSES) - 1
-    monkeypatch.setattr(passes, "PASSES", kept)
+    kept = tuple(p for p in pass_table.PASSES if p.name != name)
+    assert len(kept) == len(pass_table.PASSES) - 1
+    monkeypatch.setattr(pass_table, "PASSES", kept)
 
 
 def instructions(code: bytes) -> list[tuple[int, ...]]:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from spirv_modules import HEAD, applied, instructions, module, opcodes, validate
 
-from metalnb.engine.cpu.spirv import passes
+from metalnb.engine.cpu.spirv import pass_table
 from metalnb.engine.cpu.spirv.module import parsed
-from metalnb.engine.cpu.spirv.opcodes import Op
-from metalnb.engine.cpu.spirv.passes import PASSES, rewritten
+from metalnb.engine.cpu.spirv.opcodes import Spv
+from metalnb.engine.cpu.spirv.pass_table import PASSES, rewritten
 
 SUM = HEAD + """
 kernel void sum(device const float* x, device float* out, constant uint& n, uint i [[thread_position_in_grid]]) {
@@ -41,7 +41,7 @@ def test_a_damaged_module_is_left_alone() -> None:
         endless = words[:at] + array.array("I", [0]) + words[at:]
         for damaged in (code[: 4 * at + 2], unknown.tobytes(), endless.tobytes()):
             assert rewritten(damaged, wide=False) == damaged
-    inside = starts[opcodes(code).index(Op.LABEL) + 2]
+    inside = starts[opcodes(code).index(Spv.LABEL) + 2]
     assert rewritten(code[: 4 * inside], wide=False) == code[: 4 * inside]
 
 
@@ -54,16 +54,16 @@ def test_read_and_written_it_is_the_same() -> None:
 
 def test_each_word_of_an_instruction_is_accounted_for() -> None:
     """The table's layouts: letters, and a star at most at the end."""
-    assert all(re.fullmatch(r"t?r?[il]*\*?s?", op.layout) for op in Op)
-    assert len({op.value for op in Op}) == len(Op.__members__)
+    assert all(re.fullmatch(r"t?r?[il]*\*?s?", op.layout) for op in Spv)
+    assert len({op.value for op in Spv}) == len(Spv.__members__)
 
 
 def test_what_no_entry_point_reaches_is_dropped(tmp_path: Path) -> None:
     code = module(SUM, "sum")
     after = applied("without_stubs", code)
-    assert opcodes(code).count(Op.FUNCTION) > opcodes(after).count(Op.FUNCTION) == 1
-    made = {words[2] for words in instructions(after) if words[0] & 0xFFFF == Op.FUNCTION}
-    named = [words for words in instructions(after) if words[0] & 0xFFFF == Op.ENTRY_POINT]
+    assert opcodes(code).count(Spv.FUNCTION) > opcodes(after).count(Spv.FUNCTION) == 1
+    made = {words[2] for words in instructions(after) if words[0] & 0xFFFF == Spv.FUNCTION}
+    named = [words for words in instructions(after) if words[0] & 0xFFFF == Spv.ENTRY_POINT]
     assert made == {named[0][2]}
     validate(after, tmp_path)
 
@@ -74,10 +74,10 @@ def widths_apart(code: bytes) -> bytes:
     assert found is not None
     for function in found.functions:
         for i in function:
-            wide = i.words[3] if i.op == Op.U_CONVERT else 0
+            wide = i.words[3] if i.op == Spv.U_CONVERT else 0
             if wide and found.key(i.type)[1] == 32 and found.key(found.type_of(wide))[1] == 64:
                 for user in function:
-                    if user.op == Op.I_ADD and i.result in user.words[3:]:
+                    if user.op == Spv.I_ADD and i.result in user.words[3:]:
                         user.words[user.words.index(i.result, 3)] = wide
                         return found.written()
     raise AssertionError
@@ -99,7 +99,7 @@ def test_operands_of_two_widths_are_mended(tmp_path: Path) -> None:
 
 def test_each_pass_says_why() -> None:
     assert all(row.run.__name__ == row.name and len(row.why) > 20 for row in PASSES)
-    assert passes.PASSES is PASSES
+    assert pass_table.PASSES is PASSES
 
 
 OPS = (

@@ -9,7 +9,7 @@ import pytest
 from spirv_modules import HEAD, SIZES, applied, module, opcodes, validate, without
 
 import metalnb as mnb
-from metalnb.engine.cpu.spirv.passes import rewritten
+from metalnb.engine.cpu.spirv.pass_table import rewritten
 
 FORMS = {
     "negation": "float v = -f[i];",

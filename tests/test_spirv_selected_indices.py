@@ -10,7 +10,7 @@ import pytest
 from spirv_modules import HEAD, SIZES, applied, module, validate, without
 
 import metalnb as mnb
-from metalnb.engine.cpu.spirv.passes import rewritten
+from metalnb.engine.cpu.spirv.pass_table import rewritten
 
 FORMS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "bool": ("w[uint(1u <= l) & 7] = 1;", lambda t: (t >= 1) * 1),

@@ -93,9 +93,9 @@ def test_a_module_is_mended_once_and_others_are_left_alone() -> None:
 
 CHILD = """
 import numpy as np, sys
-from metalnb.engine.cpu.spirv import passes
+from metalnb.engine.cpu.spirv import pass_table
 import metalnb as mnb
-passes.PASSES = tuple(p for p in passes.PASSES if p.name != "declared_storage")
+pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != "declared_storage")
 x = np.arange(128, dtype=np.float32)
 out = mnb.compile(sys.stdin.read(), engine="cpu").turned(x, rounds=2, threadgroup=128)
 sys.exit(0 if out.tolist() == ((x + 2) * 1000 + 2 - np.arange(128)).tolist() else 3)

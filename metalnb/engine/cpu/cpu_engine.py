@@ -24,7 +24,7 @@ from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..grid_split import equal_boxes
 from ..observation import Observable
 from .opencl import INSTALL, Device, open_device, runtime
-from .spirv.passes import rewritten
+from .spirv.pass_table import rewritten
 
 __all__ = ["CpuEngine", "open_engine"]
 

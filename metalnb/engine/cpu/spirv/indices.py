@@ -19,36 +19,36 @@ Source: SPIR-V specification 1.4, 3.37.8 (OpAccessChain …), 3.37.11 (OpSConver
 from __future__ import annotations
 
 from .module import Instruction, Module
-from .opcodes import Op
+from .opcodes import Spv
 
 __all__ = ["signed_indices"]
 
-_ARITHMETIC = {Op.I_ADD, Op.I_SUB, Op.I_MUL, Op.SHIFT_LEFT_LOGICAL}
-_VALUES = {*_ARITHMETIC, Op.U_CONVERT, Op.BITWISE_AND}
-_ACCESS = {Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN}
+_ARITHMETIC = {Spv.I_ADD, Spv.I_SUB, Spv.I_MUL, Spv.SHIFT_LEFT_LOGICAL}
+_VALUES = {*_ARITHMETIC, Spv.U_CONVERT, Spv.BITWISE_AND}
+_ACCESS = {Spv.ACCESS_CHAIN, Spv.IN_BOUNDS_ACCESS_CHAIN, Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN}
 _MASK = [0xFFFFFFFF, 0]
 
 
 def signed_indices(module: Module) -> None:
     """Widen what serves as an index and nothing else."""
-    short = {i.result for i in module.preamble if i.op == Op.TYPE_INT and i.words[2] == 32}
-    long = next((i.result for i in module.preamble if i.op == Op.TYPE_INT and i.words[2] == 64), 0)
-    constants = [i for i in module.preamble if i.op == Op.CONSTANT]
+    short = {i.result for i in module.preamble if i.op == Spv.TYPE_INT and i.words[2] == 32}
+    long = next((i.result for i in module.preamble if i.op == Spv.TYPE_INT and i.words[2] == 64), 0)
+    constants = [i for i in module.preamble if i.op == Spv.CONSTANT]
     masks = {i.result for i in constants if i.words[3:] == _MASK}
     if not long:
         return
     found = _only_indices(module, short, masks, {i.result for i in constants if _is_high(i)})
     widened = {i.result for i in found if i.op in _ARITHMETIC and i.type in short}
     for i in found:
-        if i.op == Op.U_CONVERT:
-            i.op = Op.COPY_OBJECT if i.words[3] in widened else Op.S_CONVERT
-        elif i.op == Op.BITWISE_AND:  # the index cut to 32 bits: it has no more
-            i.op, i.words = Op.COPY_OBJECT, [*i.words[:3], next(o for o in i.words[3:] if o not in masks)]
+        if i.op == Spv.U_CONVERT:
+            i.op = Spv.COPY_OBJECT if i.words[3] in widened else Spv.S_CONVERT
+        elif i.op == Spv.BITWISE_AND:  # the index cut to 32 bits: it has no more
+            i.op, i.words = Spv.COPY_OBJECT, [*i.words[:3], next(o for o in i.words[3:] if o not in masks)]
         elif i.result in widened:
             i.words[1] = long
             for place in (3, 4):
                 if i.words[place] not in widened:
-                    i.words[place] = module.before(i, Op.S_CONVERT, long, i.words[place])
+                    i.words[place] = module.before(i, Spv.S_CONVERT, long, i.words[place])
 
 
 def _is_high(constant: Instruction) -> bool:
@@ -73,8 +73,8 @@ def _only_indices(module: Module, short: set[int], masks: set[int], high: set[in
     spoilt |= _differences(values, high)
     found = []
     for result, i in reversed(values.items()):
-        fits = i.op != Op.BITWISE_AND or not masks.isdisjoint(i.words[3:])
-        if i.op == Op.U_CONVERT:
+        fits = i.op != Spv.BITWISE_AND or not masks.isdisjoint(i.words[3:])
+        if i.op == Spv.U_CONVERT:
             fits = module.type_of(i.words[3]) in short
         if result in spoilt or result not in useful or not fits:
             spoilt.update(i.words[3:])
@@ -88,7 +88,7 @@ def _differences(values: dict[int, Instruction], high: set[int]) -> set[int]:
     """Return the values that may be less than what they are made from, and all that is made from those."""
     found: set[int] = set()
     for result, i in values.items():
-        below = i.op in _ARITHMETIC and (i.op == Op.I_SUB or not high.isdisjoint(i.words[3:]))
+        below = i.op in _ARITHMETIC and (i.op == Spv.I_SUB or not high.isdisjoint(i.words[3:]))
         if below or not found.isdisjoint(i.words[3:]):
             found.add(result)
     return found

@@ -12,9 +12,9 @@ Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 from __future__ import annotations
 
 from .loops import natural_loops
-from .module import Block, Body, Instruction, Module
+from .module import BasicBlock, Body, Instruction, Module
 from .opaque import integers_like, opaque_zero, summed
-from .opcodes import Op
+from .opcodes import Spv
 
 __all__ = ["divergent_liveouts"]
 
@@ -32,13 +32,13 @@ def divergent_liveouts(module: Module) -> None:
 
 
 def _carried_out(
-    module: Module, function: Body, blocks: dict[int, Block], head: int, body: set[int],
+    module: Module, function: Body, blocks: dict[int, BasicBlock], head: int, body: set[int],
 ) -> list[Instruction]:  # fmt: skip
     """Return the phis at a loop's head from which what is used behind the loop is computed."""
-    inside = {i.result: i for label in body for i in blocks[label].instructions if i.op != Op.LABEL and i.result}
+    inside = {i.result: i for label in body for i in blocks[label].instructions if i.op != Spv.LABEL and i.result}
     used = {u for block in function.blocks if block.label not in body for i in block.instructions
             for u in module.used(i)}  # fmt: skip
-    carried = {i.result for i in blocks[head].instructions if i.op == Op.PHI}
+    carried = {i.result for i in blocks[head].instructions if i.op == Spv.PHI}
     seen = used & inside.keys()
     ahead = sorted(seen)
     found = []
@@ -76,26 +76,26 @@ class _Sums:
     def _sum(self, value: int, kind: int) -> int:
         """Add the zero to a value, where it is made; return the value itself when its type cannot be added to."""
         module, op = self._module, self._module.key(kind)[0]
-        if op == Op.TYPE_POINTER:
+        if op == Spv.TYPE_POINTER:
             whole = module.integer(32)
         else:
-            whole = kind if op == Op.TYPE_BOOL else integers_like(module, kind)
+            whole = kind if op == Spv.TYPE_BOOL else integers_like(module, kind)
         if not whole:
             return value
         zero = opaque_zero(module, self._function, whole, each=True)
         behind = self._behind(value)
-        if op == Op.TYPE_BOOL:
-            return module.behind(behind, Op.LOGICAL_OR, kind, value, zero).result
-        if op == Op.TYPE_POINTER:
-            return module.behind(behind, Op.IN_BOUNDS_PTR_ACCESS_CHAIN, kind, value, zero).result
+        if op == Spv.TYPE_BOOL:
+            return module.behind(behind, Spv.LOGICAL_OR, kind, value, zero).result
+        if op == Spv.TYPE_POINTER:
+            return module.behind(behind, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, kind, value, zero).result
         return summed(module, behind, value, zero)[0]
 
     def _behind(self, value: int) -> Instruction:
         """Return the instruction behind which a value is known: the start for a constant or a parameter."""
         if not self._places:
             for block in self._function.blocks:
-                phis = [i for i in block.instructions if i.op == Op.PHI]
+                phis = [i for i in block.instructions if i.op == Spv.PHI]
                 for i in block.instructions:
-                    if i.op not in {Op.LABEL, Op.VARIABLE} and i.result:
-                        self._places[i.result] = phis[-1] if i.op == Op.PHI else i
+                    if i.op not in {Spv.LABEL, Spv.VARIABLE} and i.result:
+                        self._places[i.result] = phis[-1] if i.op == Spv.PHI else i
         return self._places.get(value, self._function.start)

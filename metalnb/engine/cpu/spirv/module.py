@@ -12,14 +12,14 @@ import array
 import functools
 from collections.abc import Iterator, Sequence
 
-from .opcodes import SHORTEST, Op, id_places, result_place
+from .opcodes import SHORTEST, Spv, id_places, result_place
 
-__all__ = ["Block", "Body", "Instruction", "Module", "parsed"]
+__all__ = ["BasicBlock", "Body", "Instruction", "Module", "parsed"]
 
 _HEADER, _BOUND, _MAGIC = 5, 3, 0x07230203
-_TYPES = range(Op.TYPE_VOID, Op.TYPE_FORWARD_POINTER + 1)
-_DECLARATIONS = {*_TYPES, *range(Op.CONSTANT_TRUE, Op.SPEC_CONSTANT_OP + 1), Op.VARIABLE, Op.UNDEF}
-_ENDS = {Op.BRANCH, Op.BRANCH_CONDITIONAL, Op.SWITCH, Op.RETURN, Op.RETURN_VALUE, Op.UNREACHABLE}
+_TYPES = range(Spv.TYPE_VOID, Spv.TYPE_FORWARD_POINTER + 1)
+_DECLARATIONS = {*_TYPES, *range(Spv.CONSTANT_TRUE, Spv.SPEC_CONSTANT_OP + 1), Spv.VARIABLE, Spv.UNDEF}
+_ENDS = {Spv.BRANCH, Spv.BRANCH_CONDITIONAL, Spv.SWITCH, Spv.RETURN, Spv.RETURN_VALUE, Spv.UNREACHABLE}
 _CAPABILITIES = {8: 39, 16: 22, 64: 11}  # of integers: Int8, Int16, Int64
 
 
@@ -29,7 +29,7 @@ class Instruction:
     Attributes
     ----------
     op : int
-        Its number, one of `Op`.
+        Its number, one of `Spv`.
     words : list of int
         All of its words. The first holds number and length, and is made anew when the module is written.
     """
@@ -52,7 +52,7 @@ class Instruction:
         return self.words[place] if place else 0
 
 
-class Block:
+class BasicBlock:
     """A label, what is behind it, and the instruction that ends it."""
 
     __slots__ = ("instructions",)
@@ -73,7 +73,7 @@ class Body:
     ----------
     head : list of Instruction
         OpFunction and its parameters.
-    blocks : list of Block
+    blocks : list of BasicBlock
         The entry first; empty for a function that is only declared.
     end : Instruction
     start : Instruction
@@ -84,10 +84,10 @@ class Body:
 
     __slots__ = ("blocks", "end", "head", "start", "zeros")
 
-    def __init__(self, head: list[Instruction], blocks: list[Block], end: Instruction) -> None:
+    def __init__(self, head: list[Instruction], blocks: list[BasicBlock], end: Instruction) -> None:
         self.head, self.blocks, self.end = head, blocks, end
         entry = blocks[0].instructions if blocks else head
-        self.start = next((i for i in reversed(entry) if i.op == Op.VARIABLE), entry[0])
+        self.start = next((i for i in reversed(entry) if i.op == Spv.VARIABLE), entry[0])
         self.zeros: dict[tuple[int, bool], int] = {}
 
     @property
@@ -132,9 +132,9 @@ class Module:
     def _keys(self) -> dict[tuple[int, ...], int]:
         found: dict[tuple[int, ...], int] = {}
         for i in self.preamble:
-            if i.op in _TYPES and i.op != Op.TYPE_FORWARD_POINTER:
+            if i.op in _TYPES and i.op != Spv.TYPE_FORWARD_POINTER:
                 found.setdefault((i.op, *i.words[2:]), i.words[1])
-            elif i.op == Op.CONSTANT:
+            elif i.op == Spv.CONSTANT:
                 found.setdefault((i.op, i.words[1], *i.words[3:]), i.words[2])
         return found
 
@@ -152,10 +152,10 @@ class Module:
 
     def places(self, i: Instruction) -> Sequence[int]:
         """Return where in an instruction the ids stand that it uses."""
-        if i.op == Op.SWITCH:
-            step = 3 if self.key(self.type_of(i.words[1]))[:2] == (Op.TYPE_INT, 64) else 2
+        if i.op == Spv.SWITCH:
+            step = 3 if self.key(self.type_of(i.words[1]))[:2] == (Spv.TYPE_INT, 64) else 2
             return (1, *range(2, len(i.words), step))
-        if i.op == Op.ENTRY_POINT:
+        if i.op == Spv.ENTRY_POINT:
             name = array.array("I", i.words[3:]).tobytes().find(0) // 4
             return (2, *range(4 + name, len(i.words)))
         return id_places(i.op, len(i.words))
@@ -164,14 +164,14 @@ class Module:
         """Return the ids that an instruction uses, without its result and its type."""
         return [i.words[place] for place in self.places(i)]
 
-    def targets(self, block: Block) -> list[int]:
+    def targets(self, block: BasicBlock) -> list[int]:
         """Return the labels of the blocks that come behind one."""
         last = block.instructions[-1]
-        if last.op == Op.BRANCH:
+        if last.op == Spv.BRANCH:
             return [last.words[1]]
-        if last.op == Op.BRANCH_CONDITIONAL:
+        if last.op == Spv.BRANCH_CONDITIONAL:
             return last.words[2:4]
-        return self.used(last)[1:] if last.op == Op.SWITCH else []
+        return self.used(last)[1:] if last.op == Spv.SWITCH else []
 
     # Changing --------------------------------------------------------------------------------
 
@@ -180,20 +180,20 @@ class Module:
         self._header[_BOUND] += 1
         return self._header[_BOUND] - 1
 
-    def declare(self, op: Op, *operands: int) -> int:
+    def declare(self, op: Spv, *operands: int) -> int:
         """Return the type with these operands, or the constant of this type and value, declared when it is new."""
         key = (int(op), *operands)
         if key not in self._keys:
             self._keys[key] = made = self.fresh()
-            where = 1 if op == Op.CONSTANT else 0
+            where = 1 if op == Spv.CONSTANT else 0
             self.append(Instruction(op, [0, *operands[:where], made, *operands[where:]]))
-            if op == Op.TYPE_INT and operands[0] in _CAPABILITIES:
+            if op == Spv.TYPE_INT and operands[0] in _CAPABILITIES:
                 self._allow(_CAPABILITIES[operands[0]])
         return self._keys[key]
 
     def integer(self, bits: int) -> int:
         """Return the type of integers of so many bits."""
-        return self.declare(Op.TYPE_INT, bits, 0)
+        return self.declare(Spv.TYPE_INT, bits, 0)
 
     def append(self, i: Instruction) -> None:
         """Declare a type, a constant or a variable of the module."""
@@ -202,24 +202,24 @@ class Module:
         self._declared = True
 
     def _allow(self, capability: int) -> None:
-        if not any(i.op == Op.CAPABILITY and i.words[1] == capability for i in self.preamble):
-            self.preamble.insert(0, Instruction(Op.CAPABILITY, [0, capability]))
+        if not any(i.op == Spv.CAPABILITY and i.words[1] == capability for i in self.preamble):
+            self.preamble.insert(0, Instruction(Spv.CAPABILITY, [0, capability]))
 
     def decorate(self, value: int, *words: int) -> None:
         """Decorate an id; behind the names, where decorations stand."""
         place = next((n for n, i in enumerate(self.preamble) if i.op in _TYPES), len(self.preamble))
-        self.preamble.insert(place, Instruction(Op.DECORATE, [0, value, *words]))
+        self.preamble.insert(place, Instruction(Spv.DECORATE, [0, value, *words]))
 
-    def before(self, at: Instruction, op: Op, kind: int, *operands: int) -> int:
+    def before(self, at: Instruction, op: Spv, kind: int, *operands: int) -> int:
         """Insert an instruction with a result before another; return the result."""
         return self._insert(self._before, at, op, kind, operands).words[2]
 
-    def behind(self, at: Instruction, op: Op, kind: int, *operands: int) -> Instruction:
+    def behind(self, at: Instruction, op: Spv, kind: int, *operands: int) -> Instruction:
         """Insert an instruction with a result behind another; return it."""
         return self._insert(self._behind, at, op, kind, operands)
 
     def _insert(
-        self, where: dict[Instruction, list[Instruction]], at: Instruction, op: Op, kind: int,
+        self, where: dict[Instruction, list[Instruction]], at: Instruction, op: Spv, kind: int,
         operands: tuple[int, ...],
     ) -> Instruction:  # fmt: skip
         made = Instruction(op, [0, kind, self.fresh(), *operands])
@@ -262,10 +262,10 @@ def _whole(function: Body) -> Iterator[Instruction]:
 
 def _ordered(module: Module, preamble: list[Instruction]) -> Iterator[Instruction]:
     """Yield a preamble with each declaration behind those that it uses; what was in order stays as it was."""
-    declared = {i.result: i for i in preamble if i.op in _DECLARATIONS and i.op != Op.TYPE_FORWARD_POINTER}
+    declared = {i.result: i for i in preamble if i.op in _DECLARATIONS and i.op != Spv.TYPE_FORWARD_POINTER}
     done: set[int] = set()
     for i in preamble:
-        if i.op not in _DECLARATIONS or i.op == Op.TYPE_FORWARD_POINTER:
+        if i.op not in _DECLARATIONS or i.op == Spv.TYPE_FORWARD_POINTER:
             yield i
             continue
         ahead = [i]
@@ -284,7 +284,7 @@ def _ordered(module: Module, preamble: list[Instruction]) -> Iterator[Instructio
 
 
 def parsed(code: bytes) -> Module | None:
-    """Return the module of some bytes; None for what is no module, or has instructions that `Op` does not list."""
+    """Return the module of some bytes; None for what is no module, or has instructions that `Spv` does not list."""
     words = array.array("I")
     if len(code) % words.itemsize:
         return None
@@ -294,7 +294,7 @@ def parsed(code: bytes) -> Module | None:
     every = _instructions(words.tolist())
     if every is None:
         return None
-    first = next((n for n, i in enumerate(every) if i.op == Op.FUNCTION), len(every))
+    first = next((n for n, i in enumerate(every) if i.op == Spv.FUNCTION), len(every))
     functions = _functions(every[first:])
     return None if functions is None else Module(words[:_HEADER].tolist(), every[:first], functions)
 
@@ -314,21 +314,21 @@ def _functions(every: list[Instruction]) -> list[Body] | None:
     """Return the functions; None where one is not of blocks that begin and end."""
     found: list[Body] = []
     head: list[Instruction] = []
-    blocks: list[Block] = []
+    blocks: list[BasicBlock] = []
     block: list[Instruction] | None = None
     for i in every:
         if block is not None:
-            if i.op in {Op.LABEL, Op.FUNCTION, Op.FUNCTION_END}:
+            if i.op in {Spv.LABEL, Spv.FUNCTION, Spv.FUNCTION_END}:
                 return None
             block.append(i)
             if i.op in _ENDS:
-                blocks.append(Block(block))
+                blocks.append(BasicBlock(block))
                 block = None
-        elif (i.op == Op.FUNCTION) != (not head):
+        elif (i.op == Spv.FUNCTION) != (not head):
             return None
-        elif i.op == Op.LABEL:
+        elif i.op == Spv.LABEL:
             block = [i]
-        elif i.op == Op.FUNCTION_END:
+        elif i.op == Spv.FUNCTION_END:
             found.append(Body(head, blocks, i))
             head, blocks = [], []
         elif blocks:

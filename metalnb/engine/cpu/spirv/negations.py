@@ -12,21 +12,21 @@ from __future__ import annotations
 
 from .module import Body, Instruction, Module
 from .opaque import integers_like, opaque_constant
-from .opcodes import Op
+from .opcodes import Spv
 
 __all__ = ["plain_negations"]
 
 _FAST_MATH, _SUBGROUP = 40, 3
 _ONE = {16: 0x3C00, 32: 0x3F800000, 64: 0x3FF0000000000000}
-_SIGNED = {Op.BITWISE_XOR, Op.BITWISE_OR, Op.I_ADD, Op.I_SUB}
-_PRODUCTS = {Op.F_MUL, Op.F_DIV, Op.VECTOR_TIMES_SCALAR}
-_CHOICES = {Op.SELECT, Op.PHI}
-_TOUCHED = {Op.F_NEGATE, Op.F_SUB, *_SIGNED, *_PRODUCTS, *_CHOICES}
+_SIGNED = {Spv.BITWISE_XOR, Spv.BITWISE_OR, Spv.I_ADD, Spv.I_SUB}
+_PRODUCTS = {Spv.F_MUL, Spv.F_DIV, Spv.VECTOR_TIMES_SCALAR}
+_CHOICES = {Spv.SELECT, Spv.PHI}
+_TOUCHED = {Spv.F_NEGATE, Spv.F_SUB, *_SIGNED, *_PRODUCTS, *_CHOICES}
 
 
 def plain_negations(module: Module) -> None:
     """Rewrite all that the device's optimiser makes a negation of, in a module that has a barrier."""
-    if not any(i.op == Op.CONTROL_BARRIER and _value(module, i.words[1]) != _SUBGROUP
+    if not any(i.op == Spv.CONTROL_BARRIER and _value(module, i.words[1]) != _SUBGROUP
                for function in module.functions for i in function):  # fmt: skip
         return
     constants = _Constants(module)
@@ -43,14 +43,14 @@ def plain_negations(module: Module) -> None:
                 _hide(module, function, i, constants)
     module.preamble = [
         i for i in module.preamble
-        if i.op != Op.DECORATE or i.words[2] != _FAST_MATH or i.words[1] not in negated
+        if i.op != Spv.DECORATE or i.words[2] != _FAST_MATH or i.words[1] not in negated
     ]  # fmt: skip
 
 
 def _value(module: Module, constant: int) -> int:
     """Return a scalar constant's bits; 0 for what is none."""
     made = module.definitions.get(constant)
-    if made is None or made.op != Op.CONSTANT:
+    if made is None or made.op != Spv.CONSTANT:
         return 0
     return sum(word << 32 * n for n, word in enumerate(made.words[3:]))
 
@@ -59,23 +59,23 @@ def _flip(module: Module, function: Body, i: Instruction, operand: int) -> None:
     """Make an instruction the operand with its sign flipped."""
     whole = integers_like(module, i.type)
     op, *rest = module.key(whole)
-    single = rest[0] if op == Op.TYPE_VECTOR else whole
+    single = rest[0] if op == Spv.TYPE_VECTOR else whole
     bits = module.key(single)[1]
     words = (0, 1 << 31) if bits == 64 else (1 << bits - 1,)
-    mask = module.declare(Op.CONSTANT, single, *words)
+    mask = module.declare(Spv.CONSTANT, single, *words)
     if single != whole:
-        mask = module.declare(Op.CONSTANT_COMPOSITE, whole, *[mask] * rest[1])
+        mask = module.declare(Spv.CONSTANT_COMPOSITE, whole, *[mask] * rest[1])
     sign = opaque_constant(module, function, mask)
-    plain = module.before(i, Op.BITCAST, whole, operand)
-    flipped = module.before(i, Op.BITWISE_XOR, whole, plain, sign)
-    i.op, i.words = Op.BITCAST, [0, i.type, i.result, flipped]
+    plain = module.before(i, Spv.BITCAST, whole, operand)
+    flipped = module.before(i, Spv.BITWISE_XOR, whole, plain, sign)
+    i.op, i.words = Spv.BITCAST, [0, i.type, i.result, flipped]
 
 
 def _hide(module: Module, function: Body, i: Instruction, constants: _Constants) -> None:
     """Hide from the device's optimiser the constants of which it makes a negation."""
     if i.op in _CHOICES:
-        places, hidden = range(3, len(i.words), 2 if i.op == Op.PHI else 1), constants.minus_one
-    elif i.op == Op.F_SUB:
+        places, hidden = range(3, len(i.words), 2 if i.op == Spv.PHI else 1), constants.minus_one
+    elif i.op == Spv.F_SUB:
         places, hidden = range(3, 4), constants.zero
     else:
         places, hidden = range(3, len(i.words)), constants.sign
@@ -102,22 +102,22 @@ class _Constants:
         self.sign: set[int] = set()
         every = (self.zero, self.minus_zero, self.minus_one, self.sign)
         for i in module.preamble:
-            if i.op == Op.CONSTANT:
+            if i.op == Spv.CONSTANT:
                 self._scalar(module, i)
-            elif i.op == Op.CONSTANT_NULL:
+            elif i.op == Spv.CONSTANT_NULL:
                 self.zero.add(i.result)
-            elif i.op == Op.CONSTANT_COMPOSITE:
-                parts = [p for p in i.words[3:] if module.definitions[p].op != Op.UNDEF]
+            elif i.op == Spv.CONSTANT_COMPOSITE:
+                parts = [p for p in i.words[3:] if module.definitions[p].op != Spv.UNDEF]
                 for found in every:
                     if parts and found.issuperset(parts):
                         found.add(i.result)
 
     def _scalar(self, module: Module, i: Instruction) -> None:
         op, *rest = module.key(i.type)
-        if op not in {Op.TYPE_INT, Op.TYPE_FLOAT} or rest[0] not in {*_ONE, 8}:
+        if op not in {Spv.TYPE_INT, Spv.TYPE_FLOAT} or rest[0] not in {*_ONE, 8}:
             return
         value, sign = _value(module, i.result) & (1 << rest[0]) - 1, 1 << rest[0] - 1
-        if op == Op.TYPE_INT:
+        if op == Spv.TYPE_INT:
             if value == sign:
                 self.sign.add(i.result)
         elif value in {0, sign}:
@@ -129,11 +129,11 @@ class _Constants:
 
     def negated(self, i: Instruction) -> int:
         """Return the operand that an instruction negates; 0 when it does something else."""
-        if i.op == Op.F_NEGATE or (i.op == Op.F_SUB and i.words[3] in self.minus_zero):
+        if i.op == Spv.F_NEGATE or (i.op == Spv.F_SUB and i.words[3] in self.minus_zero):
             return i.words[-1]
         if i.op in _PRODUCTS:
             if i.words[4] in self.minus_one:
                 return i.words[3]
-            if i.op == Op.F_MUL and i.words[3] in self.minus_one:
+            if i.op == Spv.F_MUL and i.words[3] in self.minus_one:
                 return i.words[4]
         return 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 import array
 
 from .module import Body, Instruction, Module
-from .opcodes import Op
+from .opcodes import Spv
 
 __all__ = ["integers_like", "opaque_constant", "opaque_zero", "summed"]
 
@@ -34,22 +34,23 @@ def opaque_zero(module: Module, function: Body, kind: int, *, each: bool = False
         short = module.integer(32)
         op, *rest = module.key(kind)
         if kind == short:
-            five = module.declare(Op.CONSTANT, short, 5)
-            read = _make(module, function, Op.LOAD, short, _variable(module, short, *(_PLACE if each else _DIMENSIONS)))
-            made = _make(module, function, Op.SHIFT_RIGHT_LOGICAL, short, read, five)
-        elif op == Op.TYPE_VECTOR:
+            five = module.declare(Spv.CONSTANT, short, 5)
+            variable = _variable(module, short, *(_PLACE if each else _DIMENSIONS))
+            read = _make(module, function, Spv.LOAD, short, variable)
+            made = _make(module, function, Spv.SHIFT_RIGHT_LOGICAL, short, read, five)
+        elif op == Spv.TYPE_VECTOR:
             part = opaque_zero(module, function, rest[0], each=each)
-            made = _make(module, function, Op.COMPOSITE_CONSTRUCT, kind, *[part] * rest[1])
-        elif op == Op.TYPE_INT:
-            made = _make(module, function, Op.U_CONVERT, kind, opaque_zero(module, function, short, each=each))
+            made = _make(module, function, Spv.COMPOSITE_CONSTRUCT, kind, *[part] * rest[1])
+        elif op == Spv.TYPE_INT:
+            made = _make(module, function, Spv.U_CONVERT, kind, opaque_zero(module, function, short, each=each))
         else:
             zero = opaque_zero(module, function, short, each=each)
-            made = _make(module, function, Op.I_NOT_EQUAL, kind, zero, module.declare(Op.CONSTANT, short, 0))
+            made = _make(module, function, Spv.I_NOT_EQUAL, kind, zero, module.declare(Spv.CONSTANT, short, 0))
         function.zeros[kind, each] = made
     return function.zeros[kind, each]
 
 
-def _make(module: Module, function: Body, op: Op, kind: int, *operands: int) -> int:
+def _make(module: Module, function: Body, op: Spv, kind: int, *operands: int) -> int:
     function.start = module.behind(function.start, op, kind, *operands)
     return function.start.result
 
@@ -67,37 +68,37 @@ def summed(module: Module, behind: Instruction, value: int, zero: int) -> tuple[
     """Add a zero to the bits of a value, behind an instruction; return the sum, and its last instruction."""
     kind, whole = module.type_of(value), module.type_of(zero)
     if kind == whole:
-        last = module.behind(behind, Op.I_ADD, kind, value, zero)
+        last = module.behind(behind, Spv.I_ADD, kind, value, zero)
     else:
-        bits = module.behind(behind, Op.BITCAST, whole, value)
-        total = module.behind(bits, Op.I_ADD, whole, bits.result, zero)
-        last = module.behind(total, Op.BITCAST, kind, total.result)
+        bits = module.behind(behind, Spv.BITCAST, whole, value)
+        total = module.behind(bits, Spv.I_ADD, whole, bits.result, zero)
+        last = module.behind(total, Spv.BITCAST, kind, total.result)
     return last.result, last
 
 
 def integers_like(module: Module, kind: int) -> int:
     """Return the type of integers of the same shape as one of integers or floats; 0 for any other."""
     op, *rest = module.key(kind)
-    if op == Op.TYPE_INT:
+    if op == Spv.TYPE_INT:
         return kind
-    if op == Op.TYPE_FLOAT:
+    if op == Spv.TYPE_FLOAT:
         return module.integer(rest[0])
-    if op == Op.TYPE_VECTOR:
+    if op == Spv.TYPE_VECTOR:
         inner = integers_like(module, rest[0])
-        return module.declare(Op.TYPE_VECTOR, inner, rest[1]) if inner else 0
+        return module.declare(Spv.TYPE_VECTOR, inner, rest[1]) if inner else 0
     return 0
 
 
 def _variable(module: Module, short: int, built_in: int, name: bytes) -> int:
     """Return the variable of a built-in of 32 bits; each entry point lists it."""
     for i in module.preamble:
-        if i.op == Op.DECORATE and i.words[2:] == [_BUILT_IN, built_in]:
+        if i.op == Spv.DECORATE and i.words[2:] == [_BUILT_IN, built_in]:
             return i.words[1]
     made = module.fresh()
-    pointer = module.declare(Op.TYPE_POINTER, _INPUT, short)
-    module.append(Instruction(Op.VARIABLE, [0, pointer, made, _INPUT]))
+    pointer = module.declare(Spv.TYPE_POINTER, _INPUT, short)
+    module.append(Instruction(Spv.VARIABLE, [0, pointer, made, _INPUT]))
     for i in module.preamble:
-        if i.op == Op.ENTRY_POINT:
+        if i.op == Spv.ENTRY_POINT:
             i.words.append(made)
     module.decorate(made, _CONSTANT)
     module.decorate(made, _LINKAGE, *array.array("I", name + b"\0" * (4 - len(name) % 4)), _IMPORT)

@@ -16,10 +16,10 @@ import re
 from enum import IntEnum
 from typing import Self
 
-__all__ = ["SHORTEST", "Op", "id_places", "result_place"]
+__all__ = ["SHORTEST", "Spv", "id_places", "result_place"]
 
 
-class Op(IntEnum):
+class Spv(IntEnum):
     """An instruction's number; its ``layout`` says what its operands are."""
 
     layout: str
@@ -279,7 +279,7 @@ class Op(IntEnum):
     EXPECT_KHR = 5631, "trii"
 
 
-_LAYOUTS = {int(op): op.layout for op in Op}
+_LAYOUTS = {int(op): op.layout for op in Spv}
 SHORTEST = {op: 1 + len(re.sub(r".\*", "", layout)) for op, layout in _LAYOUTS.items()}  # words of each at least
 
 

@@ -15,7 +15,7 @@ import array
 import re
 
 from .module import Module
-from .opcodes import Op
+from .opcodes import Spv
 
 __all__ = ["declared_storage"]
 
@@ -28,7 +28,7 @@ def declared_storage(module: Module) -> None:
     sizes = _sizes(module)
     wrong = {
         i.result: i.type for i in module.preamble
-        if i.op == Op.VARIABLE and i.words[3] == _WORKGROUP and i.result in sizes
+        if i.op == Spv.VARIABLE and i.words[3] == _WORKGROUP and i.result in sizes
         and _bytes(module, i.type) != sizes[i.result]
     }  # fmt: skip
     if not wrong:
@@ -45,7 +45,7 @@ def declared_storage(module: Module) -> None:
                 if variable not in wrong:
                     continue
                 if variable not in made:
-                    function.start = module.behind(function.start, Op.BITCAST, wrong[variable], variable)
+                    function.start = module.behind(function.start, Spv.BITCAST, wrong[variable], variable)
                     made[variable] = function.start.result
                 i.words[place] = made[variable]
 
@@ -54,7 +54,7 @@ def _sizes(module: Module) -> dict[int, int]:
     """Return the bytes of each variable whose name tells them."""
     found = {}
     for i in module.preamble:
-        if i.op == Op.NAME:
+        if i.op == Spv.NAME:
             told = _SIZED.search(array.array("I", i.words[2:]).tobytes())
             if told:
                 found[i.words[1]] = int(told[1])
@@ -64,13 +64,13 @@ def _sizes(module: Module) -> dict[int, int]:
 def _bytes(module: Module, pointer: int) -> int:
     """Return the length of the array of bytes that a pointer is declared to point to; 0 for anything else."""
     op, *rest = module.key(module.key(pointer)[2])
-    if op != Op.TYPE_ARRAY or module.key(rest[0])[:2] != (Op.TYPE_INT, 8):
+    if op != Spv.TYPE_ARRAY or module.key(rest[0])[:2] != (Spv.TYPE_INT, 8):
         return 0
     length = module.definitions[rest[1]]
-    return length.words[3] if length.op == Op.CONSTANT else 0
+    return length.words[3] if length.op == Spv.CONSTANT else 0
 
 
 def _pointer(module: Module, size: int) -> int:
     """Return the type of pointers to so many bytes of threadgroup memory."""
-    length = module.declare(Op.CONSTANT, module.integer(32), size)
-    return module.declare(Op.TYPE_POINTER, _WORKGROUP, module.declare(Op.TYPE_ARRAY, module.integer(8), length))
+    length = module.declare(Spv.CONSTANT, module.integer(32), size)
+    return module.declare(Spv.TYPE_POINTER, _WORKGROUP, module.declare(Spv.TYPE_ARRAY, module.integer(8), length))

@@ -9,11 +9,11 @@ Source: SPIR-V specification 1.4, 2.4 (logical layout), 3.37.3 (OpName, OpDecora
 from __future__ import annotations
 
 from .module import Body, Module
-from .opcodes import Op
+from .opcodes import Spv
 
 __all__ = ["without_stubs"]
 
-_TOLD = {Op.NAME, Op.DECORATE, Op.DECORATE_ID, Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID}
+_TOLD = {Spv.NAME, Spv.DECORATE, Spv.DECORATE_ID, Spv.EXECUTION_MODE, Spv.EXECUTION_MODE_ID}
 
 
 def without_stubs(module: Module) -> None:

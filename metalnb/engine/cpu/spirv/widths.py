@@ -9,19 +9,19 @@ Source: SPIR-V specification 1.4, 3.37.13 (OpIAdd â€¦), 3.37.14 (OpBitwiseAnd â€
 from __future__ import annotations
 
 from .module import Module
-from .opcodes import Op
+from .opcodes import Spv
 
 __all__ = ["equal_widths"]
 
 _SAME_WIDTH = {
-    Op.I_ADD, Op.I_SUB, Op.I_MUL, Op.U_DIV, Op.S_DIV, Op.U_MOD, Op.S_REM, Op.S_MOD,
-    Op.BITWISE_OR, Op.BITWISE_XOR, Op.BITWISE_AND,
+    Spv.I_ADD, Spv.I_SUB, Spv.I_MUL, Spv.U_DIV, Spv.S_DIV, Spv.U_MOD, Spv.S_REM, Spv.S_MOD,
+    Spv.BITWISE_OR, Spv.BITWISE_XOR, Spv.BITWISE_AND,
 }  # fmt: skip
 
 
 def equal_widths(module: Module) -> None:
     """Convert the operands whose width is not the result's."""
-    integers = {i.result: i.words[2] for i in module.preamble if i.op == Op.TYPE_INT}
+    integers = {i.result: i.words[2] for i in module.preamble if i.op == Spv.TYPE_INT}
     for function in module.functions:
         for i in function:
             if i.op not in _SAME_WIDTH or i.words[1] not in integers:
@@ -29,4 +29,4 @@ def equal_widths(module: Module) -> None:
             for place in (3, 4):
                 kind = module.type_of(i.words[place])
                 if kind != i.words[1] and kind in integers and integers[kind] != integers[i.words[1]]:
-                    i.words[place] = module.before(i, Op.U_CONVERT, i.words[1], i.words[place])
+                    i.words[place] = module.before(i, Spv.U_CONVERT, i.words[1], i.words[place])

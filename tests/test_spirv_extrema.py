@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from spirv_modules import applied, instructions, module_of
 
 import metalnb as mnb
 
@@ -34,3 +35,14 @@ def test_the_answers_stay(program: mnb.Program, name: str, rng: np.random.Genera
     least, most = program[f"of_{name}"](a, b)
     np.testing.assert_array_equal(least, np.minimum(a, b))
     np.testing.assert_array_equal(most, np.maximum(a, b))
+
+
+@pytest.mark.parametrize("name", ["int", "uint", "long"])
+def test_none_is_left(program: mnb.Program, name: str) -> None:
+    def functions(code: bytes) -> int:
+        """The calls of OpenCL's s_max, u_max, s_min and u_min."""
+        return sum(words[0] & 0xFFFF == 12 and words[4] in range(156, 160) for words in instructions(code))
+
+    code = module_of(program[f"of_{name}"].unit)
+    assert functions(code) >= 2
+    assert functions(applied("plain_extrema", code)) == 0
