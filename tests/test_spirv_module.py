@@ -41,6 +41,11 @@ def test_a_damaged_module_is_left_alone() -> None:
         endless = words[:at] + array.array("I", [0]) + words[at:]
         for damaged in (code[: 4 * at + 2], unknown.tobytes(), endless.tobytes()):
             assert rewritten(damaged, wide=False) == damaged
+    long = [at for at in starts[:-1] if words[at] >> 16 > 2]
+    for cut in (code[: 4 * (at + 2)] for at in long):  # in the middle of an instruction
+        assert rewritten(cut, wide=False) == cut
+        found = parsed(cut)
+        assert found is None
     inside = starts[opcodes(code).index(Spv.LABEL) + 2]
     assert rewritten(code[: 4 * inside], wide=False) == code[: 4 * inside]
 
