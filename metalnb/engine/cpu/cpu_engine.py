@@ -25,9 +25,7 @@ from ..grid_split import equal_boxes
 from ..observation import Observable
 from ..spirv_forms import FORMS, SCALAR
 from .opencl import INSTALL, Device, open_device, runtime
-from .spirv.indices import signed_indices
-from .spirv.liveouts import divergent_liveouts
-from .spirv.storage import declared_storage
+from .spirv.pass_table import rewritten
 
 __all__ = ["CpuEngine", "open_engine"]
 
@@ -280,17 +278,13 @@ class CpuEngine(Observable, SharedMemory):
         refused: list[CompileError] = []
         for form in (SCALAR,) if unit.math == "scalar" else FORMS:
             try:
-                return device.cl.Kernel(device.build(_rewritten(clang.spirv(unit, text, form), variant)), ENTRY)
+                code = rewritten(clang.spirv(unit, text, form), wide=variant.wide)
+                return device.cl.Kernel(device.build(code), ENTRY)
             except clang.Refused as error:
                 refused.append(error)
             except device.cl.Error as error:
                 refused.append(CompileError([_refused(unit, error)]))
         raise refused[0]
-
-
-def _rewritten(code: bytes, variant: Variant) -> bytes:
-    code = divergent_liveouts(declared_storage(code))
-    return code if variant.wide else signed_indices(code)
 
 
 _SIMD = 32

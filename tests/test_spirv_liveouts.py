@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import array
-
 import numpy as np
 import pytest
+from spirv_modules import applied, instructions, module_of, without
 
 import metalnb as mnb
-from metalnb.engine import clang
-from metalnb.engine.cpu.spirv.liveouts import divergent_liveouts
-from metalnb.msl.lower import opencl
 
 SIDE, LIMIT = 128, 50
 HEAD = """#include <metal_stdlib>
@@ -101,17 +97,24 @@ kernel void sum(device const float* x, device float* out, constant uint& n, uint
     for (uint k = 0; k < n; ++k) total += x[k];
     out[i] = total;
 }""", engine="cpu").sum.unit  # fmt: skip
-    code = clang.spirv(unit, opencl(unit))
-    assert divergent_liveouts(code) == code
+    code = module_of(unit)
+    assert applied("divergent_liveouts", code) == code
 
 
-def test_the_module_stays_well_formed() -> None:
-    unit = mnb.compile(source(BODIES["break"]), engine="cpu").points.unit
-    words = array.array("I", divergent_liveouts(clang.spirv(unit, opencl(unit))))
-    at = 5
-    while at < len(words):
-        assert words[at] >> 16, "an instruction without a length"
-        at += words[at] >> 16
-    assert at == len(words)
-    assert divergent_liveouts(b"") == b""
-    assert divergent_liveouts(b"\0" * 40) == b"\0" * 40
+def test_without_the_pass_all_threads_have_one_counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary: it tells when the runtime no longer needs the pass."""
+    without(monkeypatch, "divergent_liveouts")
+    wrong = {}
+    for name in ("return", "break", "nested", "flag"):
+        out = np.zeros((SIDE, SIDE), np.int32)
+        fives = 5 * np.arange(LIMIT + 1, dtype=np.int32)
+        kernel = mnb.compile(source(BODIES[name]) + "// without", engine="cpu").points  # compiled anew
+        kernel(out, fives, (-2, -1.5), (3 / SIDE, 3 / SIDE), SIDE, LIMIT, grid=SIDE * SIDE)
+        wrong[name] = (out != expected()).mean()
+    assert max(wrong.values()) > 0.05, f"the runtime no longer needs the pass divergent_liveouts: {wrong}"
+
+
+def test_the_module_changes_and_stays_well_formed() -> None:
+    code = module_of(mnb.compile(source(BODIES["break"]), engine="cpu").points.unit)
+    after = applied("divergent_liveouts", code)
+    assert len(instructions(after)) > len(instructions(code))

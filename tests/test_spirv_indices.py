@@ -6,12 +6,10 @@ import array
 
 import numpy as np
 import pytest
+from spirv_modules import applied, instructions, module_of, opcodes
 
 import metalnb as mnb
-from metalnb.engine import clang
 from metalnb.engine.cpu import cpu_engine
-from metalnb.engine.cpu.spirv.indices import signed_indices
-from metalnb.msl.lower import opencl
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 CELL = HEAD + """
@@ -133,43 +131,27 @@ def test_neighbours_behind_a_guard(n: int, rng: np.random.Generator) -> None:
         np.testing.assert_allclose(program.flat(a, w=w), want, rtol=1e-6)
 
 
-def _opcodes(code: bytes) -> list[int]:
-    words = array.array("I", code)
-    found, at = [], 5
-    while at < len(words):
-        found.append(words[at] & 0xFFFF)
-        at += words[at] >> 16
-    return found
+def signed(code: bytes) -> bytes:
+    return applied("signed_indices", code)
 
 
 def test_the_module_stays_well_formed_and_only_indices_change(program: mnb.Program) -> None:
-    before = clang.spirv(program.stencil.unit, opencl(program.stencil.unit))
-    after = signed_indices(before)
-    assert _opcodes(after).count(114) > _opcodes(before).count(114), "no conversion became signed"
-    assert len(_opcodes(after)) >= len(_opcodes(before))
-    assert signed_indices(after) == after or _opcodes(signed_indices(after)) == _opcodes(after)
+    before = module_of(program.stencil.unit)
+    after = signed(before)
+    assert opcodes(after).count(114) > opcodes(before).count(114), "no conversion became signed"
+    assert len(opcodes(after)) >= len(opcodes(before))
+    assert signed(after) == after or opcodes(signed(after)) == opcodes(after)
 
 
-@pytest.mark.parametrize("code", [b"", b"abc", b"\0" * 40, bytes(range(64))])
-def test_what_is_no_module_is_left_alone(code: bytes) -> None:
-    assert signed_indices(code) == code
-
-
-def _products(code: bytes) -> list[list[int]]:
+def _products(code: bytes) -> list[tuple[int, ...]]:
     """Return the module's multiplications, with their types."""
-    words = array.array("I", code)
-    found, at = [], 5
-    while at < len(words):
-        if words[at] & 0xFFFF == 132:
-            found.append(list(words[at : at + 5]))
-        at += words[at] >> 16
-    return found
+    return [words for words in instructions(code) if words[0] & 0xFFFF == 132]
 
 
 def test_what_is_compared_too_keeps_its_wrapping_arithmetic(program: mnb.Program) -> None:
-    before = clang.spirv(program.sieve.unit, opencl(program.sieve.unit))
+    before = module_of(program.sieve.unit)
     assert _products(before)
-    assert _products(signed_indices(before)) == _products(before)
+    assert _products(signed(before)) == _products(before)
 
 
 def test_an_index_that_is_stored_too_keeps_its_type() -> None:
@@ -193,9 +175,9 @@ def test_a_number_of_an_instruction_is_not_taken_for_a_value() -> None:
         out[place] = min(1.5 * a[place], 1.0);
     }"""
     unit = mnb.compile(cell, engine="cpu").least.unit
-    before = clang.spirv(unit, opencl(unit))
-    rewritten = _opcodes(signed_indices(before))
-    assert rewritten != _opcodes(before)
+    before = module_of(unit)
+    rewritten = opcodes(signed(before))
+    assert rewritten != opcodes(before)
     words = array.array("I", before)
     at, modes = 5, []
     while at < len(words):
@@ -206,4 +188,4 @@ def test_a_number_of_an_instruction_is_not_taken_for_a_value() -> None:
     for value in range(1, words[3]):
         for mode in modes:
             words[mode] = value
-        assert _opcodes(signed_indices(words.tobytes())) == rewritten, value
+        assert opcodes(signed(words.tobytes())) == rewritten, value

@@ -1,18 +1,17 @@
-"""Threadgroup arrays that a kernel only assigns to pointers keep their size: see engine/storage.py."""
+"""Threadgroup arrays that a kernel only assigns to pointers keep their size: see spirv/storage.py."""
 
 from __future__ import annotations
 
 import array
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from spirv_modules import applied, instructions, module, opcodes
 
 import metalnb as mnb
-from metalnb.engine import clang
-from metalnb.engine.cpu.spirv.module import instructions, words_of
-from metalnb.engine.cpu.spirv.storage import declared_storage
-from metalnb.msl.lower import opencl
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 SCAN = HEAD + """
@@ -71,31 +70,40 @@ def test_three_arrays_take_turns_and_spoil_no_other(rounds: int) -> None:
 
 def test_a_function_that_is_only_declared_gets_no_instruction() -> None:
     code = module(SCAN, "scan")
-    words = words_of(code)
-    assert words is not None
-    first = next(i for i in instructions(words) if i.opcode == 54)
-    declared = array.array("I", [5 << 16 | 54, words[first.at + 1], words[3], 0, words[first.at + 4], 1 << 16 | 56])
-    longer = words[: first.at] + declared + words[first.at :]
-    longer[3] += 1
-    mended = words_of(declared_storage(longer.tobytes()))
-    assert mended is not None
-    every = list(instructions(mended))
-    place = next(k for k, i in enumerate(every) if i.opcode == 54)
-    assert every[place + 1].opcode == 56
+    every = [list(words) for words in instructions(code)]
+    first = next(n for n, words in enumerate(every) if words[0] & 0xFFFF == 54)
+    fresh = array.array("I", code)[3]
+    declared = [[5 << 16 | 54, every[first][1], fresh, 0, every[first][4]], [1 << 16 | 56]]
+    header = array.array("I", code[:20])
+    header[3] += 1
+    longer = header + array.array("I", [w for words in (*every[:first], *declared, *every[first:]) for w in words])
+    mended = opcodes(applied("declared_storage", longer.tobytes()))
+    assert mended[mended.index(54) + 1] == 56
 
 
-def module(source: str, name: str) -> bytes:
-    unit = mnb.compile(source, engine="cpu")[name].unit
-    return clang.spirv(unit, opencl(unit, flat=False, even=True, wide=False))
-
-
-def test_a_module_is_mended_once_and_others_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_is_mended_once_and_others_are_left_alone() -> None:
     code = module(SCAN, "scan")
-    mended = declared_storage(code)
+    mended = applied("declared_storage", code)
     assert mended != code
-    assert declared_storage(mended) == mended
+    assert applied("declared_storage", mended) == mended
     plain: Any = module(SCAN.replace("from = to", "from[l] = to[l]").replace("to = other", "").replace(
         "from[l] = x[i];", "from[l] = to[l] = x[i];"), "scan")  # fmt: skip
-    assert declared_storage(plain) == plain
-    for nothing in (b"", b"abc", b"\0" * 64):
-        assert declared_storage(nothing) == nothing
+    assert applied("declared_storage", plain) == plain
+
+
+CHILD = """
+import numpy as np, sys
+from metalnb.engine.cpu.spirv import pass_table
+import metalnb as mnb
+pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != "declared_storage")
+x = np.arange(128, dtype=np.float32)
+out = mnb.compile(sys.stdin.read(), engine="cpu").turned(x, rounds=2, threadgroup=128)
+sys.exit(0 if out.tolist() == ((x + 2) * 1000 + 2 - np.arange(128)).tolist() else 3)
+"""
+
+
+def test_without_the_pass_the_runtime_breaks_down() -> None:
+    """A canary, in a process of its own: the device's compiler may crash."""
+    done = subprocess.run([sys.executable, "-c", CHILD], input=TURNED, text=True, capture_output=True, check=False)
+    assert done.returncode != 0, "clang and the runtime no longer need the pass declared_storage"
+    assert "ImportError" not in done.stderr, done.stderr

@@ -1,0 +1,80 @@
+"""The passes in the order in which they run, each with what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .extrema import plain_extrema
+from .indices import signed_indices
+from .liveouts import divergent_liveouts
+from .module import Module, parsed
+from .negations import plain_negations
+from .selected_indices import opaque_selected_indices
+from .storage import declared_storage
+from .stubs import without_stubs
+from .widths import equal_widths
+
+__all__ = ["PASSES", "ModulePass", "rewritten"]
+
+
+class ModulePass(NamedTuple):
+    """One row of the table: what runs, and why in one line."""
+
+    name: str
+    run: Callable[[Module], None]
+    why: str
+
+
+PASSES = (
+    ModulePass(
+        "without_stubs", without_stubs,
+        "clang emits every kernel twice, and the device would compile both",
+    ),
+    ModulePass(
+        "declared_storage", declared_storage,
+        "clang guesses the size of threadgroup arrays that are only pointed to",
+    ),
+    ModulePass(
+        "equal_widths", equal_widths,
+        "clang drops truncations, and the device refuses operands of two widths",
+    ),
+    ModulePass(
+        "divergent_liveouts", divergent_liveouts,
+        "the runtime gives all threads that leave a loop one counter",
+    ),
+    ModulePass(
+        "plain_extrema", plain_extrema,
+        "the runtime takes min of equal values for each thread's own, and gathers",
+    ),
+    ModulePass(
+        "plain_negations", plain_negations,
+        "the runtime keeps one SIMD-group's negation across a barrier for all",
+    ),
+    ModulePass(
+        "opaque_selected_indices", opaque_selected_indices,
+        "the runtime misses a store to one of two known elements",
+    ),
+    ModulePass(
+        "signed_indices", signed_indices,
+        "32-bit indices may wrap, and the runtime gathers what it could load",
+    ),
+)
+
+
+def rewritten(code: bytes, *, wide: bool) -> bytes:
+    """Return a SPIR-V module after all passes; one that is not understood is returned as it is.
+
+    Parameters
+    ----------
+    wide : bool
+        Indices may be 2^31 or more: they keep their unsigned arithmetic.
+    """
+    module = parsed(code)
+    if module is None:
+        return code
+    for each in PASSES:
+        if not (wide and each.run is signed_indices):
+            each.run(module)
+            module.settle()
+    return module.written()

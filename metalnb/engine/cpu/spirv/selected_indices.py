@@ -1,0 +1,89 @@
+"""Hide from the device's compiler that an address in a thread's own memory is one of two that it knows.
+
+Of ``w[lid > 0 ? 1 : 0] = 1`` it makes a choice between two addresses, and then takes a load through another index for
+one that cannot meet this store: the load had the value from before. An exclusive or with the opaque zero makes of the
+index a number that it knows nothing about (of a sum it made a choice again, for elements of one byte). A pointer that
+is one of two gets the same as a number. Threadgroup and device memory do not have the fault.
+
+Source: SPIR-V specification 1.4, 3.37.8 (OpAccessChain …), 3.37.15 (OpSelect).
+"""
+
+from __future__ import annotations
+
+from .module import Body, Instruction, Module
+from .opaque import opaque_zero
+from .opcodes import Spv
+
+__all__ = ["opaque_selected_indices"]
+
+_ACCESS = {Spv.ACCESS_CHAIN, Spv.IN_BOUNDS_ACCESS_CHAIN, Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN}
+_CONSTANTS = {Spv.CONSTANT, Spv.CONSTANT_NULL, Spv.UNDEF}
+_OWN = {7, 8}  # storage classes: a function's own memory, and what may be that
+_CHOICES = {Spv.SELECT, Spv.EXT_INST, Spv.FUNCTION_CALL, Spv.CONVERT_F_TO_S, Spv.CONVERT_F_TO_U}  # or may become one
+_THROUGH = {
+    Spv.U_CONVERT, Spv.S_CONVERT, Spv.COPY_OBJECT, Spv.BITCAST, Spv.S_NEGATE, Spv.NOT, Spv.I_ADD, Spv.I_SUB, Spv.I_MUL,
+    Spv.U_DIV, Spv.S_DIV, Spv.U_MOD, Spv.S_REM, Spv.S_MOD, Spv.BITWISE_OR, Spv.BITWISE_XOR, Spv.BITWISE_AND,
+    Spv.SHIFT_LEFT_LOGICAL, Spv.SHIFT_RIGHT_LOGICAL, Spv.SHIFT_RIGHT_ARITHMETIC, Spv.COMPOSITE_EXTRACT,
+}  # fmt: skip
+
+
+def opaque_selected_indices(module: Module) -> None:
+    """Give the opaque zero to the indices and the pointers that are computed from a choice."""
+    known: dict[int, bool] = {}
+    own = {i.result for i in module.preamble if i.op == Spv.TYPE_POINTER and i.words[2] in _OWN}
+    for function in module.functions:
+        for block in function.blocks:
+            for i in block.instructions:
+                if i.op in _ACCESS and module.type_of(i.words[3]) in own:
+                    _hide_indices(module, function, i, known)
+                elif i.op in {Spv.SELECT, Spv.PHI} and i.type in own and _is_choice(module, i):
+                    phis = [p for p in block.instructions if p.op == Spv.PHI]
+                    _hide_pointer(module, function, i, phis[-1] if i.op == Spv.PHI else i)
+
+
+def _hide_indices(module: Module, function: Body, i: Instruction, known: dict[int, bool]) -> None:
+    for place in range(4, len(i.words)):
+        index = i.words[place]
+        if _selected(module, index, known):
+            kind = module.type_of(index)
+            i.words[place] = module.before(i, Spv.BITWISE_XOR, kind, index, opaque_zero(module, function, kind))
+
+
+def _is_choice(module: Module, i: Instruction) -> bool:
+    """Say whether a pointer is one of several: not one that a loop moves on."""
+    own = [module.definitions[p] for p in i.words[3::2]] if i.op == Spv.PHI else []
+    return i.op == Spv.SELECT or sum(p.op not in _ACCESS or p.words[3] != i.result for p in own) > 1
+
+
+def _hide_pointer(module: Module, function: Body, i: Instruction, behind: Instruction) -> None:
+    """Make the pointer of a number; it keeps its id."""
+    long = module.integer(64)
+    zero = opaque_zero(module, function, long)
+    number = module.behind(behind, Spv.CONVERT_PTR_TO_U, long, i.result)
+    hidden = module.behind(number, Spv.BITWISE_XOR, long, number.result, zero)
+    pointer = module.behind(hidden, Spv.CONVERT_U_TO_PTR, i.type, hidden.result)
+    chosen, made = i.result, pointer.result
+    i.words[2] = number.words[3] = made
+    pointer.words[2] = chosen
+    module.definitions[made], module.definitions[chosen] = i, pointer
+
+
+def _selected(module: Module, value: int, known: dict[int, bool]) -> bool:
+    """Say whether a choice is part of what a value is computed from."""
+    ahead = [value]
+    while ahead:
+        last = ahead[-1]
+        made = module.definitions[last]
+        if made.op == Spv.PHI:
+            known[last] = all(module.definitions[p].op in _CONSTANTS for p in made.words[3::2])
+        elif made.op not in _THROUGH:
+            known[last] = made.op in _CHOICES
+        parts = [] if last in known else module.used(made)
+        missing = [p for p in parts if p not in known]
+        if missing:
+            ahead += missing
+            continue
+        if last not in known:
+            known[last] = any(known[p] for p in parts)
+        ahead.pop()
+    return known[value]
