@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["DUMP", "FORMS", "PRINTED", "SCALAR", "Form", "odd_width"]
+__all__ = ["DUMP", "FORMS", "MEETING", "OPTIMISED", "PRINTED", "Form", "odd_width"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,17 @@ def _without(*passes: str) -> tuple[str, ...]:
     return ("-O2", "-mllvm", f"-opt-disable={','.join(passes)}", "-mllvm", "-disable-lsr")
 
 
+_IDIOMS = ("loop-idiom",)  # copies in place of loops: SPIR-V has none between places that overlap
 _TIDY = (*_LOOPS, *_VECTORS, *_VALUES)
-FORMS = (
-    Form("tidy", _without(*_TIDY)),
-    # Nearer to the author's text: what the tidying above makes of comparisons the device refuses now and then.
-    Form("plain", _without(*_TIDY, "instcombine")),
-)
+TIDY = Form("tidy", _without(*_TIDY))
+# Nearer to the author's text: what the tidying makes of comparisons the device refuses now and then.
+PLAIN = Form("plain", _without(*_TIDY, "instcombine"))
+OPTIMISED = Form("optimised", _without(*_IDIOMS))
 
-# For ``math="scalar"``, the library's own kernels of one thread a threadgroup: what the device makes of them rests on
-# all of clang's optimising. (Without copies in place of loops: SPIR-V has none between places that overlap.)
-SCALAR = Form("optimised", _without("loop-idiom"))
+FORMS = (TIDY, PLAIN, OPTIMISED)
+# For cells with a threadgroup barrier. Of a loop with a barrier in it that stands as the author wrote it, the runtime
+# takes the counter for one of the whole threadgroup, and each of its SIMD-groups counts it on.
+MEETING = (OPTIMISED, TIDY, PLAIN)
 
 # clang prints what its SPIR-V backend is about to be given, at no cost in time.
 DUMP = "*** IR Dump"

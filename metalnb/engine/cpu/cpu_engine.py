@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault
+from metalnb.msl.language.versions import words
 from metalnb.msl.lower import ENTRY, Unit, opencl
 
 from .. import clang
 from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..grid_split import equal_boxes
 from ..observation import Observable
-from ..spirv_forms import FORMS, SCALAR
+from ..spirv_forms import FORMS, MEETING, OPTIMISED, Form
 from .opencl import INSTALL, Device, open_device, runtime
 from .spirv.pass_table import rewritten
 
@@ -276,7 +277,7 @@ class CpuEngine(Observable, SharedMemory):
         device = self.connect()
         text = opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide)
         refused: list[CompileError] = []
-        for form in (SCALAR,) if unit.math == "scalar" else FORMS:
+        for form in _forms(unit):
             try:
                 code = rewritten(clang.spirv(unit, text, form), wide=variant.wide)
                 return device.cl.Kernel(device.build(code), ENTRY)
@@ -285,6 +286,14 @@ class CpuEngine(Observable, SharedMemory):
             except device.cl.Error as error:
                 refused.append(CompileError([_refused(unit, error)]))
         raise refused[0]
+
+
+def _forms(unit: Unit) -> tuple[Form, ...]:
+    """Return the forms to try in turn: see `metalnb.engine.spirv_forms`."""
+    if unit.math == "scalar":
+        return (OPTIMISED,)
+    cells = (unit.cell, *unit.headers.values())
+    return MEETING if any("barrier" in word for cell in cells for word in words(cell)) else FORMS
 
 
 _SIMD = 32

@@ -13,7 +13,7 @@ from .opcodes import Spv
 
 __all__ = ["narrow_products"]
 
-_WIDEN = {Spv.U_MUL_EXTENDED: Spv.U_CONVERT, Spv.S_MUL_EXTENDED: Spv.S_CONVERT}
+_WIDEN: dict[int, Spv] = {Spv.U_MUL_EXTENDED: Spv.U_CONVERT, Spv.S_MUL_EXTENDED: Spv.S_CONVERT}
 _NARROW = {8, 16}
 
 
@@ -29,7 +29,7 @@ def narrow_products(module: Module) -> None:
 
 def _replace(module: Module, function: Body, i: Instruction, bits: int) -> None:
     narrow, wide = module.type_of(i.words[3]), module.integer(32)
-    one, other = (module.before(i, _WIDEN[Spv(i.op)], wide, operand) for operand in i.words[3:5])
+    one, other = (module.before(i, _WIDEN[i.op], wide, operand) for operand in i.words[3:5])
     product = module.before(i, Spv.I_MUL, wide, one, other)
     shift = module.declare(Spv.CONSTANT, wide, bits)
     above = module.before(i, Spv.SHIFT_RIGHT_LOGICAL, wide, product, shift)
