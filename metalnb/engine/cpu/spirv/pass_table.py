@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from .barrier_loops import counters_in_memory
 from .extrema import plain_extrema
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
@@ -43,6 +44,10 @@ PASSES = (
     ModulePass(
         "narrow_products", narrow_products,
         "the runtime has no function for the whole product of two integers of 8 or 16 bits",
+    ),
+    ModulePass(
+        "counters_in_memory", counters_in_memory,
+        "the runtime lets each SIMD-group count on what a loop with a barrier counts by halving or doubling",
     ),
     ModulePass(
         "divergent_liveouts", divergent_liveouts,

@@ -1,0 +1,58 @@
+"""Keep the counters of loops with barriers in memory: the runtime's barrier pass loses those that do not grow evenly.
+
+Of ``for (uint step = size / 2; step > 0; step /= 2) { …; threadgroup_barrier(…); }`` it takes ``step`` for one value
+of the whole threadgroup, and lets each of its SIMD-groups halve it. So what such a loop carries from one iteration to the
+next, other than a counter to which the same is added each time, lives in a variable that is volatile.
+
+Source: SPIR-V specification 1.4, 3.37.8 (OpVariable, OpLoad, OpStore), 3.26 (memory operands).
+"""
+
+from __future__ import annotations
+
+from .loops import natural_loops
+from .module import BasicBlock, Body, Instruction, Module
+from .opcodes import Spv
+
+__all__ = ["counters_in_memory"]
+
+_FUNCTION, _VOLATILE = 7, 1
+
+
+def counters_in_memory(module: Module) -> None:
+    """Give the uneven counters of loops with barriers a variable each."""
+    for function in module.functions:
+        blocks = {block.label: block for block in function.blocks}
+        for head, body in natural_loops(module, function).items() if blocks else ():
+            if any(i.op == Spv.CONTROL_BARRIER for label in body for i in blocks[label].instructions):
+                inside = {i.result: i for label in body for i in blocks[label].instructions if i.result}
+                for phi in [i for i in blocks[head].instructions if i.op == Spv.PHI]:
+                    if module.key(phi.type)[0] == Spv.TYPE_INT and not _even(phi, body, inside):
+                        _demote(module, function, blocks, head, phi)
+
+
+def _even(phi: Instruction, body: set[int], inside: dict[int, Instruction]) -> bool:
+    """Return whether each iteration adds to a counter what the loop does not change."""
+    for value, label in zip(phi.words[3::2], phi.words[4::2], strict=True):
+        if label in body:
+            step = inside.get(value)
+            if step is None or step.op not in {Spv.I_ADD, Spv.I_SUB} or phi.result not in step.words[3:]:
+                return False
+            if any(operand in inside for operand in step.words[3:] if operand != phi.result):
+                return False
+    return True
+
+
+def _demote(module: Module, function: Body, blocks: dict[int, BasicBlock], head: int, phi: Instruction) -> None:
+    pointer = module.declare(Spv.TYPE_POINTER, _FUNCTION, phi.type)
+    variable = Instruction(Spv.VARIABLE, [0, pointer, module.fresh(), _FUNCTION])
+    module.definitions[variable.result] = variable
+    function.blocks[0].instructions.insert(1, variable)
+    for value, label in zip(phi.words[3::2], phi.words[4::2], strict=True):
+        block = blocks[label].instructions
+        block.insert(len(block) - 1, Instruction(Spv.STORE, [0, variable.result, value, _VOLATILE]))
+    instructions = blocks[head].instructions
+    instructions.remove(phi)
+    behind = next(n for n, i in enumerate(instructions) if n and i.op != Spv.PHI)
+    load = Instruction(Spv.LOAD, [0, phi.type, phi.result, variable.result, _VOLATILE])
+    module.definitions[phi.result] = load
+    instructions.insert(behind, load)
