@@ -141,41 +141,38 @@ def _divided(i: int, lid: int) -> int:
 # Loops with a barrier in them, whose counter halves or doubles. ------------------------------------------------------
 
 COUNTERS = {
-    "halved": ("size / 2", "step > 0", "step /= 2", "lid < step"),
-    "shifted": ("size / 2", "step != 0", "step >>= 1", "lid < step"),
-    "from a number": ("128", "step > 0", "step /= 2", "lid < step && lid + step < size"),
-    "doubled": ("1", "step < size", "step *= 2", "lid % (2 * step) == 0"),
-    "squared": ("2", "step < 100", "step = step * step", "lid + step < 0"),
+    "halved": ("size / 2", "step > 0", "step /= 2", "t < step"),
+    "shifted": ("size / 2", "step != 0", "step >>= 1", "t < step"),
+    "from a number": ("128", "step > 0", "step /= 2", "t < step && t + step < size"),
+    "doubled": ("1", "step < size", "step *= 2", "t % (2 * step) == 0"),
+    "doubled to a number": ("1", "step < 256", "step *= 2", "t % (2 * step) == 0 && t + step < size"),
 }
 
 
 @pytest.mark.parametrize("group", [1, 8, 32, 64, 256])
-@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("meets", ["before", "after"])
 @pytest.mark.parametrize("way", COUNTERS)
-def test_a_tree_reduction(way: str, before: bool, group: int, math: mnb.program.Math, rng: np.random.Generator) -> None:
+def test_a_tree_reduction(way: str, meets: str, group: int, math: mnb.program.Math, rng: np.random.Generator) -> None:
     start, test, step, mine = COUNTERS[way]
     meet = "threadgroup_barrier(mem_flags::mem_threadgroup);"
-    body = f"""
-    threadgroup float tile[256];
-    tile[lid] = x[i];
-    {"" if before else meet}
-    uint turns = 0;
-    for (uint step = {start}; {test}; {step}) {{
-        {meet if before else ""}
-        if ({mine}) tile[lid] += tile[lid + step];
-        {"" if before else meet}
-        ++turns;
-    }}
-    {meet}
-    y[i] = {"turns" if way == "squared" else "tile[0]"};"""
-    threads = 512
-    x = rng.integers(1, 9, threads).astype(np.float32)
-    y = np.zeros(threads, np.float32)
-    source = "kernel void k(device float* y, device const float* x, uint i [[thread_position_in_grid]],\n"
-    source += "    uint lid [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {"
-    mnb.compile(f"{HEAD}{source}{body}\n}}", math=math, engine="cpu").k(y, x, grid=threads, threadgroup=group)
-    sums = np.repeat(x.reshape(-1, group).sum(1), group)
-    np.testing.assert_array_equal(y, np.full(threads, 3) if way == "squared" else sums)
+    source = f"""
+    kernel void tree(const device float* x, device float* sums, constant uint& n, uint i [[thread_position_in_grid]],
+                     uint t [[thread_index_in_threadgroup]], uint group [[threadgroup_position_in_grid]],
+                     uint size [[threads_per_threadgroup]]) {{
+        threadgroup float tile[256];
+        tile[t] = i < n ? x[i] : 0;
+        {meet if meets == "after" else ""}
+        for (uint step = {start}; {test}; {step}) {{
+            {meet if meets == "before" else ""}
+            if ({mine}) tile[t] += tile[t + step];
+            {meet if meets == "after" else ""}
+        }}
+        if (t == 0) sums[group] = tile[0];
+    }}"""
+    x, sums = rng.integers(1, 9, 512).astype(np.float32), np.zeros(512 // group, np.float32)
+    mnb.compile(HEAD + source, math=math, engine="cpu").tree(x, sums, 500, grid=512, threadgroup=group)
+    x[500:] = 0
+    np.testing.assert_array_equal(sums, x.reshape(-1, group).sum(1))
 
 
 # A sort whose threads may leave before the first barrier. ----------------------------------------------------

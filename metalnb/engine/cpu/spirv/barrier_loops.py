@@ -1,8 +1,8 @@
 """Keep the counters of loops with barriers in memory: the runtime's barrier pass loses those that do not grow evenly.
 
 Of ``for (uint step = size / 2; step > 0; step /= 2) { …; threadgroup_barrier(…); }`` it takes ``step`` for one value
-of the whole threadgroup, and lets each of its SIMD-groups halve it. So what such a loop carries from one iteration to the
-next, other than a counter to which the same is added each time, lives in a variable that is volatile.
+of the whole threadgroup, and lets each of its SIMD-groups halve it. So what such a loop carries from one iteration to
+the next, other than a counter to which the same is added each time, lives in a variable that is volatile.
 
 Source: SPIR-V specification 1.4, 3.37.8 (OpVariable, OpLoad, OpStore), 3.26 (memory operands).
 """
