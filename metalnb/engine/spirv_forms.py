@@ -60,7 +60,7 @@ PLAIN = Form("plain", _without(*_TIDY, "instcombine"))
 OPTIMISED = Form("optimised", _without(*_IDIOMS))
 
 FORMS = (TIDY, PLAIN, OPTIMISED)
-# For cells with a threadgroup barrier. Of a loop with a barrier in it that stands as the author wrote it, the runtime
+# For kernels with a threadgroup barrier. Of a loop with a barrier in it that stands as the author wrote it, the runtime
 # takes the counter for one of the whole threadgroup, and each of its SIMD-groups counts it on.
 MEETING = (OPTIMISED, TIDY, PLAIN)
 

@@ -26,6 +26,7 @@ from ..grid_split import equal_boxes
 from ..observation import Observable
 from ..spirv_forms import FORMS, MEETING, OPTIMISED, Form
 from .opencl import INSTALL, Device, open_device, runtime
+from .spirv.barrier_loops import has_barrier
 from .spirv.pass_table import rewritten
 
 __all__ = ["CpuEngine", "open_engine"]
@@ -277,7 +278,7 @@ class CpuEngine(Observable, SharedMemory):
         device = self.connect()
         text = opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide)
         refused: list[CompileError] = []
-        for form in _forms(unit):
+        for form in _forms(unit, text):
             try:
                 code = rewritten(clang.spirv(unit, text, form), wide=variant.wide)
                 return device.cl.Kernel(device.build(code), ENTRY)
@@ -288,12 +289,17 @@ class CpuEngine(Observable, SharedMemory):
         raise refused[0]
 
 
-def _forms(unit: Unit) -> tuple[Form, ...]:
+def _forms(unit: Unit, text: str) -> tuple[Form, ...]:
     """Return the forms to try in turn: see `metalnb.engine.spirv_forms`."""
     if unit.math == "scalar":
         return (OPTIMISED,)
     cells = (unit.cell, *unit.headers.values())
-    return MEETING if any("barrier" in word for cell in cells for word in words(cell)) else FORMS
+    if not any("barrier" in word for cell in cells for word in words(cell)):
+        return FORMS
+    try:  # the cell has a barrier: has this kernel one?
+        return MEETING if has_barrier(clang.spirv(unit, text, FORMS[0])) else FORMS
+    except clang.Refused:
+        return MEETING
 
 
 _SIMD = 32

@@ -10,12 +10,18 @@ Source: SPIR-V specification 1.4, 3.37.8 (OpVariable, OpLoad, OpStore), 3.26 (me
 from __future__ import annotations
 
 from .loops import natural_loops
-from .module import BasicBlock, Body, Instruction, Module
+from .module import BasicBlock, Body, Instruction, Module, parsed
 from .opcodes import Spv
 
-__all__ = ["counters_in_memory"]
+__all__ = ["counters_in_memory", "has_barrier"]
 
 _FUNCTION, _VOLATILE = 7, 1
+
+
+def has_barrier(code: bytes) -> bool:
+    """Return whether a module has a threadgroup barrier; a module that is not understood counts as one that has."""
+    module = parsed(code)
+    return module is None or any(i.op == Spv.CONTROL_BARRIER for function in module.functions for i in function)
 
 
 def counters_in_memory(module: Module) -> None:
