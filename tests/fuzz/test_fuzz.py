@@ -41,7 +41,7 @@ def test_what_the_fuzzer_found() -> None:
 
 
 @on_x86
-@pytest.mark.xfail(reason="a fault of the runtime's that no pass mends yet", strict=False)  # not on every processor
+@pytest.mark.xfail(reason="a fault of the runtime's that no pass mends yet", strict=True)
 @pytest.mark.parametrize("seed", LEFT)
 def test_what_is_left(seed: int) -> None:
     assert [o for o in judged([seed], "cpu") if o[1] != "same"] == []
