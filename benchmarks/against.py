@@ -1,0 +1,121 @@
+"""The library's ops in this tree against those in another one: is a change slower than the commit before?
+
+Run: git worktree add /tmp/before COMMIT; python benchmarks/against.py /tmp/before [--runs N] [--size N] [OP …]
+
+Each tree is a process of its own with a cache of its own, kept alive for the whole run. An op is measured in both in
+turn (A B A B …), on the same values; the figure is the other tree's median time over this tree's, so above 1 is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from report import Row, machine, median, show
+
+HERE = Path(__file__).resolve().parent.parent
+
+# `library` is the tree's own benchmark, which knows where that tree keeps its samples.
+WORKER = """
+import sys, json, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np, library, metalnb as mnb
+bench_of = getattr(library, "bench_of", lambda op: op.row.bench)  # where it stood before it had a room
+call = None
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "op" in asked:
+        op = library.table.ops().get(asked["op"])
+        bench = op and bench_of(op)
+        call, answer = None, None
+        if bench:
+            sample = bench(np.random.default_rng(asked["seed"]), asked["n"])
+            own = lambda v: mnb.asarray(v, copy=True)
+            args = [library.mapped(a, own) for a in sample.args]
+            options = {k: library.mapped(v, own) for k, v in sample.options.items()}
+            def call(op=op, args=args, options=options):
+                kept = op(*args, **options)
+                mnb.synchronize()
+            call(); call()
+            answer = True
+    elif "list" in asked:
+        answer = [op.name for op in library.table.ops().values() if bench_of(op)]
+    else:
+        start = time.perf_counter()
+        for _ in range(asked["times"]):
+            call()
+        answer = (time.perf_counter() - start) / asked["times"]
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Tree:
+    """A process that measures the ops of one tree."""
+
+    def __init__(self, tree: Path, cache: str) -> None:
+        path = os.pathsep.join([str(tree), str(tree / "benchmarks")])
+        environment = {**os.environ, "PYTHONPATH": path, "METALNB_CACHE": cache}
+        command = [sys.executable, "-c", WORKER]
+        self._process = subprocess.Popen(
+            command, env=environment, cwd=tree, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, **asked: object) -> object:
+        """Put a question; return the answer."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def ratio(here: Tree, there: Tree, op: str, runs: int, n: int) -> float:
+    """Return an op's time in the other tree over its time in this one; NaN where one of them has no such op."""
+    if not all(tree.ask(op=op, n=n, seed=1) for tree in (here, there)):
+        return math.nan
+    once = max(float(str(here.ask(times=1))), 1e-5)
+    times = max(1, int(0.02 / once))
+    mine, other = [], []
+    for _ in range(max(3, min(runs, int(runs / once)))):
+        mine.append(float(str(here.ask(times=times))))
+        other.append(float(str(there.ask(times=times))))
+    return median(other) / median(mine)
+
+
+def main() -> int:
+    """Measure all ops that both trees have."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tree", type=Path, help="the other tree, a checkout of the commit to compare with")
+    parser.add_argument("ops", nargs="*", metavar="OP", help="only these ops")
+    parser.add_argument("--runs", type=int, default=7, help="counted runs of each (default 7)")
+    parser.add_argument("--size", type=int, default=1 << 22, help="elements (default 2^22)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as cache:
+        here, there = Tree(HERE, f"{cache}/here"), Tree(options.tree.resolve(), f"{cache}/there")
+        print(f"{options.tree}'s time over ours: {options.size:,} elements, medians of {options.runs} runs\n{machine()}\n")
+        found = {}
+        for op in options.ops or here.ask(list=True):
+            value = ratio(here, there, op, options.runs, options.size)
+            if not math.isnan(value):
+                found[op] = value
+                print(f"{op:<24} {value:.2f}", flush=True)
+        here.close()
+        there.close()
+    mean = math.exp(sum(map(math.log, found.values())) / len(found))
+    slow = ", ".join(f"{op} {value:.2f}" for op, value in sorted(found.items(), key=lambda p: p[1]) if value < 0.9)
+    return show("the library against another tree",
+                [Row("geometric mean", f"{mean:.3f}", ">= 0.97", mean >= 0.97, f"{len(found)} ops; below 0.9: {slow or 'none'}")])  # fmt: skip
+
+
+if __name__ == "__main__":
+    raise SystemExit(1 if main() else 0)
