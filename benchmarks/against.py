@@ -1,4 +1,4 @@
-"""The library's ops in this tree against those in another one: is a change slower than the commit before?
+"""The library's ops in this tree against those of another tree, a commit before.
 
 Run: git worktree add /tmp/before COMMIT; python benchmarks/against.py /tmp/before [--runs N] [--size N] [OP …]
 
@@ -102,7 +102,8 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
         here, there = Tree(HERE, f"{cache}/here"), Tree(options.tree.resolve(), f"{cache}/there")
-        print(f"{options.tree}'s time over ours: {options.size:,} elements, medians of {options.runs} runs\n{machine()}\n")
+        print(f"{options.tree}'s time over ours: {options.size:,} elements, medians of {options.runs} runs")
+        print(machine(), end="\n\n")
         found = {}
         for op in options.ops or here.ask(list=True):
             value = ratio(here, there, op, options.runs, options.size)
@@ -113,8 +114,9 @@ def main() -> int:
         there.close()
     mean = math.exp(sum(map(math.log, found.values())) / len(found))
     slow = ", ".join(f"{op} {value:.2f}" for op, value in sorted(found.items(), key=lambda p: p[1]) if value < 0.9)
-    return show("the library against another tree",
-                [Row("geometric mean", f"{mean:.3f}", ">= 0.97", mean >= 0.97, f"{len(found)} ops; below 0.9: {slow or 'none'}")])  # fmt: skip
+    note = f"{len(found)} ops; below 0.9: {slow or 'none'}"
+    row = Row("geometric mean", f"{mean:.3f}", ">= 0.97", mean >= 0.97, note)
+    return show("the library against another tree", [row])
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import metalnb as mnb
-from metalnb.engine import clang
+from metalnb.engine.clang.entry_point import opencl
 from metalnb.engine.cpu.spirv import pass_table
 from metalnb.engine.cpu.spirv.module import parsed
-from metalnb.msl.lower import Unit, opencl
+from metalnb.engine.cpu.spirv_forms import spirv
+from metalnb.engine.unit import Unit
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 SIZES = (1, 8, 31, 32, 33, 64, 256)
@@ -20,7 +21,7 @@ SIZES = (1, 8, 31, 32, 33, 64, 256)
 
 def module_of(unit: Unit) -> bytes:
     """A kernel's module as clang writes it."""
-    return clang.spirv(unit, opencl(unit))
+    return spirv(unit, opencl(unit))
 
 
 def module(source: str, name: str, math: str = "fast") -> bytes:

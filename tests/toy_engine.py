@@ -11,8 +11,8 @@ import numpy as np
 from metalnb.engine.base import Bytes, Caps, Grid, refuse_device
 from metalnb.engine.observation import Observable, Stopwatch
 from metalnb.engine.staging import DeviceMemory, Result, Staging
+from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, Diagnostic
-from metalnb.msl.lower import Unit
 
 
 def scale(arguments: list[Any], _grid: Grid, first: Grid, size: Grid) -> None:

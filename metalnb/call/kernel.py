@@ -12,8 +12,8 @@ import numpy as np
 
 from metalnb.display import Card, bundle, cards_html
 from metalnb.engine.base import Binary, Engine, Grid, Ticket
+from metalnb.engine.unit import Unit
 from metalnb.errors import MetalnbError
-from metalnb.msl.lower import Unit
 from metalnb.msl.signature import Reflection, Signature
 
 from . import tuned_threadgroups as tuned

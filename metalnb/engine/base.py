@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
+from metalnb.engine.unit import Unit
 from metalnb.errors import EngineUnavailable
-from metalnb.msl.lower import Unit
 
 __all__ = [
     "Binary", "Bytes", "Caps", "Clocked", "Engine", "Grid", "Observation", "Observer", "SharedMemory", "Ticket",

@@ -8,11 +8,11 @@ from typing import Any
 
 from metalnb.engine import named
 from metalnb.engine.base import Ticket
+from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
 from metalnb.msl.analysis.reflect import reflect
 from metalnb.msl.analysis.rules import no_kernel
 from metalnb.msl.language.versions import newer, words
-from metalnb.msl.lower import Unit
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Param, Reflection
 from metalnb.msl.text.scanned_cell import Cell
@@ -81,7 +81,7 @@ def _front_end(source: str) -> tuple[Cell, Reflection]:
         raise CompileError([Diagnostic(d.line, d.column, _undeclared(word), d.text, d.file) for word, _, d in found])
     made = cell.instantiations
     if cell.expands:
-        from metalnb.engine.clang import expand
+        from metalnb.engine.clang.driver import expand
 
         made = instantiations(expand(cell, {}))
     try:

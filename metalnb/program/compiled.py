@@ -15,10 +15,10 @@ from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
 from metalnb.call.packing import struct_dtype
 from metalnb.display import bundle, cards_html
+from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError
 from metalnb.library_includes import bundled
 from metalnb.msl.libclang.author_warnings import warn
-from metalnb.msl.lower import Unit
 from metalnb.msl.signature import Reflection
 
 from .front_end import read

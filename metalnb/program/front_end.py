@@ -10,9 +10,9 @@ from typing import Any
 
 from metalnb import cache
 from metalnb.call.packing import check_constant
+from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError
 from metalnb.msl.libclang.precompiled import parser_version
-from metalnb.msl.lower import Unit
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Constant, Reflection
 from metalnb.msl.text.scanned_cell import Cell, Instantiation
@@ -80,7 +80,7 @@ def _made(cell: Cell, headers: dict[str, Cell]) -> tuple[Instantiation, ...]:
     """Find the instantiations: in the text itself or, when macros make them, in the preprocessor's output."""
     if not (cell.expands or any(h.expands for h in headers.values())):
         return tuple(i for c in (*headers.values(), cell) for i in c.instantiations)
-    from metalnb.engine.clang import expand
+    from metalnb.engine.clang.driver import expand
 
     return instantiations(expand(cell, headers))
 

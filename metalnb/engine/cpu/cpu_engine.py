@@ -18,16 +18,17 @@ from typing import Any, NamedTuple
 
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault
 from metalnb.msl.language.versions import words
-from metalnb.msl.lower import ENTRY, Unit, opencl
 
-from .. import clang
 from ..base import Caps, Grid, SharedMemory, refuse_device
+from ..clang.driver import Refused, clang
+from ..clang.entry_point import ENTRY, opencl
 from ..grid_split import equal_boxes
 from ..observation import Observable
-from ..spirv_forms import FORMS, MEETING, OPTIMISED, Form
+from ..unit import Unit
 from .opencl import INSTALL, Device, open_device, runtime
 from .spirv.barrier_loops import has_barrier
 from .spirv.pass_table import rewritten
+from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
 
 __all__ = ["CpuEngine", "open_engine"]
 
@@ -42,7 +43,7 @@ def open_engine(device: int = 0) -> CpuEngine:
     """
     if device:
         refuse_device("cpu", device, 1)
-    clang.clang()
+    clang()
     if importlib.util.find_spec("pyopencl") is None:
         message = f"engine 'cpu' needs pyopencl: {INSTALL}"
         raise EngineUnavailable(message)
@@ -280,9 +281,9 @@ class CpuEngine(Observable, SharedMemory):
         refused: list[CompileError] = []
         for form in _forms(unit, text):
             try:
-                code = rewritten(clang.spirv(unit, text, form), wide=variant.wide)
+                code = rewritten(spirv(unit, text, form), wide=variant.wide)
                 return device.cl.Kernel(device.build(code), ENTRY)
-            except clang.Refused as error:
+            except Refused as error:
                 refused.append(error)
             except device.cl.Error as error:
                 refused.append(CompileError([_refused(unit, error)]))
@@ -290,15 +291,15 @@ class CpuEngine(Observable, SharedMemory):
 
 
 def _forms(unit: Unit, text: str) -> tuple[Form, ...]:
-    """Return the forms to try in turn: see `metalnb.engine.spirv_forms`."""
+    """Return the forms to try in turn: see `metalnb.engine.cpu.spirv_forms`."""
     if unit.math == "scalar":
         return (OPTIMISED,)
     cells = (unit.cell, *unit.headers.values())
     if not any("barrier" in word for cell in cells for word in words(cell)):
         return FORMS
     try:  # the cell has a barrier: has this kernel one?
-        return MEETING if has_barrier(clang.spirv(unit, text, FORMS[0])) else FORMS
-    except clang.Refused:
+        return MEETING if has_barrier(spirv(unit, text, FORMS[0])) else FORMS
+    except Refused:
         return MEETING
 
 

@@ -20,7 +20,6 @@ import dataclasses
 from collections.abc import Mapping
 
 from metalnb.errors import CompileError, Diagnostic
-from metalnb.msl.lower import Unit, literal
 from metalnb.msl.signature import Input, Param
 from metalnb.msl.text.bracket_tree import Outline, Tree, outline
 from metalnb.msl.text.edits import Edit, EditedText
@@ -29,6 +28,7 @@ from metalnb.msl.text.kernel_head import KernelHead, ParameterText, kernel_heads
 from metalnb.msl.text.scanned_cell import Cell
 from metalnb.msl.text.tokens import tokenize
 
+from ..unit import Unit, literal
 from .assembled_source import AssembledSource, Assembly
 
 __all__ = ["as_written", "metal"]

@@ -14,9 +14,9 @@ from metalnb.engine.base import Caps, Grid, SharedMemory
 from metalnb.engine.grid_split import equal_boxes
 from metalnb.engine.observation import Observable, Stopwatch
 from metalnb.engine.staging import Staging
+from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, Diagnostic, LaunchError
 from metalnb.msl.language.versions import newer, words
-from metalnb.msl.lower import Unit
 
 from .assembled_source import AssembledSource
 from .lowering import as_written, metal

@@ -13,7 +13,7 @@ from typing import Any, Self
 from metalnb import engine as engines
 from metalnb.engine.base import Grid, Observation
 from metalnb.engine.observation import observe
-from metalnb.msl.lower import Unit
+from metalnb.engine.unit import Unit
 from metalnb.timing import traffic
 from metalnb.timing.limits import Limits
 from metalnb.timing.units import trimmed

@@ -1,4 +1,4 @@
-"""The compiler driver: one text in, SPIR-V out, kept on disk by content.
+"""The compiler driver: one text in, a device's code out, kept on disk by content.
 
 clang comes in the wheel ``ziglang``; ``METALNB_CLANG`` names another (clang 22 or later, with the SPIR-V target).
 """
@@ -11,7 +11,8 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from metalnb import cache
@@ -19,24 +20,18 @@ from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
 from metalnb.msl.libclang.deep_stack import time_limit
 from metalnb.msl.libclang.flags import TARGET
 from metalnb.msl.libclang.hints import hint_for, reword
-from metalnb.msl.lower import Unit
 from metalnb.msl.text.includes import INCLUDE
 from metalnb.msl.text.scanned_cell import MAIN, Cell
 
-from .spirv_forms import DUMP, FORMS, PRINTED, Form, odd_width
+from ..unit import Unit
 
-__all__ = ["Refused", "clang", "expand", "spirv", "version"]
+__all__ = ["DUMP", "Refused", "Target", "at_kernel", "clang", "compiled", "expand", "version"]
 
 # NaN and infinities stay honoured in fast math: a kernel's own tests for them must work. -fassociative-math is left out
 # for that: with it the CPU runtime divides by an approximation in which 1/0 and 1/inf are NaN.
 _FAST = (
     "-ffp-contract=fast", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno",
     "-D$FAST_MATH=1",
-)  # fmt: skip
-# What the MSL headers use of SPIR-V beyond its core.
-_SPIRV = (
-    "--target=spirv64-unknown-unknown",
-    "-mllvm", "-spirv-ext=+SPV_KHR_subgroup_rotate,+SPV_EXT_shader_atomic_float_add,+SPV_KHR_bit_instructions",
 )  # fmt: skip
 _PRECISE = ("-ffp-contract=on", "-D$FAST_MATH=0")
 _MATH = {"fast": _FAST, "precise": _PRECISE, "scalar": _PRECISE}
@@ -45,8 +40,28 @@ _LANGUAGE = (
     "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
     "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
-_PRELUDE = TARGET / "prelude.h"
-_PLAIN = ("-include", str(_PRELUDE))  # without precompiled headers
+_ENTRY_POINT = Path(__file__).parent  # of entry_point.h
+DUMP = "*** IR Dump"  # begins the intermediate code that clang prints on request
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an engine's device asks of clang.
+
+    Attributes
+    ----------
+    name : str
+        Also the kind of its entries in the cache.
+    prelude : Path
+        The header that stands before every cell: Metal's words, what the MSL headers stand on, the MSL headers, and
+        ``entry_point.h``. It is precompiled once for each set of flags; its folder is searched for headers.
+    flags : tuple of str
+        The target triple, and what goes with it.
+    """
+
+    name: str
+    prelude: Path
+    flags: tuple[str, ...]
 
 
 @functools.cache
@@ -78,51 +93,64 @@ def version() -> str:
 
 
 @functools.cache
-def _headers() -> str:
-    files = [f for f in (*INCLUDE.rglob("*"), *TARGET.glob("*.h")) if f.is_file()]
-    return cache.fingerprint(files)
+def _headers(own: Path) -> str:
+    files = [*INCLUDE.rglob("*"), *TARGET.glob("*.h"), *_ENTRY_POINT.glob("*.h"), *own.rglob("*.h")]
+    return cache.fingerprint([f for f in files if f.is_file()])
 
 
 class Refused(CompileError):
     """clang's backend cannot write a kernel in the form at hand; another form may do."""
 
 
-def spirv(unit: Unit, text: str, form: Form = FORMS[0]) -> bytes:
-    """Compile a lowered text to SPIR-V.
+def compiled(
+    unit: Unit, text: str, target: Target, *more: str, check: Callable[[str], str] = lambda _: "",
+) -> bytes:  # fmt: skip
+    """Compile a lowered text for a target.
+
+    Parameters
+    ----------
+    unit : Unit
+    text : str
+        See `metalnb.engine.clang.entry_point`.
+    target : Target
+    *more : str
+        Further flags of clang's.
+    check : callable
+        Is given what clang printed, and returns why this file must not be used, or an empty string.
 
     Raises
     ------
     CompileError
         With the places mapped back to the author's text.
     Refused
-        When the text is right, and clang's backend cannot write it in this form, or would write it wrongly.
+        When the text is right, and clang's backend cannot write it with these flags, or would write it wrongly.
     """
-    flags = (*_SPIRV, *_LANGUAGE, *form.flags, *_MATH[unit.math])
+    flags = (*target.flags, *_LANGUAGE, *more, *_MATH[unit.math])
     authored = [part for name, h in sorted(unit.headers.items()) for part in (name, h.edited.text)]
-    key = cache.digest(text, *authored, _headers(), version(), *flags)
+    key = cache.digest(text, *authored, _headers(target.prelude.parent), version(), *flags)
 
     def build() -> bytes:
         with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
             folder = Path(name)
             _write(folder, MAIN, text, unit.headers)
-            command = [*clang(), *flags, *PRINTED, *_paths(folder), "-c", MAIN, "-o", "out.spv"]
-            prelude = _precompiled(flags)
+            command = [*clang(), *flags, *_paths(target), f"-I{folder}", "-c", MAIN, "-o", "out"]
+            plain = ("-include", str(target.prelude))
+            prelude = _precompiled(target, flags)
             try:
-                printed = _run([*command, *(("-include-pch", str(prelude)) if prelude else _PLAIN)], folder, unit)
+                printed = _run([*command, *(("-include-pch", str(prelude)) if prelude else plain)], folder, unit)
             except Refused:
                 raise
             except CompileError:
                 if prelude is None:
                     raise
-                printed = _run([*command, *_PLAIN], folder, unit)
+                printed = _run([*command, *plain], folder, unit)
                 prelude.unlink(missing_ok=True)  # it was damaged: the text is fine
-            width = odd_width(printed)
-            if width:
-                message = f"clang made an integer of {width} bits, which SPIR-V does not have"
-                raise Refused([_at_kernel(unit, message)])
-            return (folder / "out.spv").read_bytes()
+            reason = check(printed)
+            if reason:
+                raise Refused([at_kernel(unit, reason)])
+            return (folder / "out").read_bytes()
 
-    return cache.store().make(key, "spirv", build)
+    return cache.store().make(key, target.name, build)
 
 
 def expand(cell: Cell, headers: dict[str, Cell]) -> str:
@@ -142,8 +170,8 @@ def expand(cell: Cell, headers: dict[str, Cell]) -> str:
         return done.stdout.decode(errors="replace")
 
 
-def _paths(folder: Path) -> list[str]:
-    return [f"-I{INCLUDE}", f"-I{TARGET.parent}", f"-I{folder}"]
+def _paths(target: Target) -> list[str]:
+    return [f"-I{folder}" for folder in (INCLUDE, TARGET.parent, _ENTRY_POINT, target.prelude.parent)]
 
 
 def _write(folder: Path, name: str, text: str, headers: Mapping[str, Cell]) -> None:
@@ -154,10 +182,10 @@ def _write(folder: Path, name: str, text: str, headers: Mapping[str, Cell]) -> N
         path.write_text(cell.edited.text, encoding="utf-8")
 
 
-def _precompiled(flags: tuple[str, ...]) -> Path | None:
+def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
     """Return the MSL headers precompiled for these flags; they are made once for each state of headers and compiler."""
     kept = cache.store()
-    key = cache.digest(_headers(), version(), str(_PRELUDE), *flags)
+    key = cache.digest(_headers(target.prelude.parent), version(), str(target.prelude), *flags)
     path = kept.path(key, "headers").with_suffix(".pch")
     if path.exists():
         return path
@@ -167,8 +195,8 @@ def _precompiled(flags: tuple[str, ...]) -> Path | None:
         with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
             folder = Path(name)
             command = [
-                *clang(), *flags, f"-I{INCLUDE}", f"-I{TARGET.parent}",
-                "-Xclang", "-emit-pch", "-c", str(_PRELUDE), "-o", "out.pch",
+                *clang(), *flags, *_paths(target),
+                "-Xclang", "-emit-pch", "-c", str(target.prelude), "-o", "out.pch",
             ]  # fmt: skip
             done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
             if done.returncode:
@@ -185,11 +213,11 @@ def _run(command: list[str], folder: Path, unit: Unit) -> str:
     except subprocess.TimeoutExpired:
         message = f"the compiler gave no answer in {time_limit():.0f} s"
         hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
-        raise CompileError([_at_kernel(unit, message, hint)]) from None
+        raise CompileError([at_kernel(unit, message, hint)]) from None
     output = done.stderr.decode(errors="replace")
     if done.returncode and DUMP in output:  # the text was read, and optimised: what failed came after that
         *_, reason = ["it crashed", *_REASON.findall(output)]
-        raise Refused([_at_kernel(unit, f"clang's backend cannot write it: {reason}")])
+        raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}")])
     if done.returncode:
         raise CompileError(_diagnostics(output, unit))
     return output
@@ -221,10 +249,11 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
         if "frontend command failed" in output:
             text = "the compiler broke down on this kernel"
             hint = "an expression or a type is nested too deeply: split it"
-        found.append(_at_kernel(unit, text, hint))
+        found.append(at_kernel(unit, text, hint))
     return found
 
 
-def _at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:
+def at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:
+    """Return a message about a whole kernel, at its name's line."""
     line = unit.signature.line
     return Diagnostic(line, 1, f"'{unit.signature.name}': {message}", unit.cell.edited.line(line), unit.cell.name, hint)

@@ -14,8 +14,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["DUMP", "FORMS", "MEETING", "OPTIMISED", "PRINTED", "Form", "odd_width"]
+from ..clang import driver
+from ..clang.driver import DUMP, Target
+from ..unit import Unit
+
+__all__ = ["FORMS", "MEETING", "OPTIMISED", "Form", "odd_width", "spirv"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +70,7 @@ FORMS = (TIDY, PLAIN, OPTIMISED)
 MEETING = (OPTIMISED, TIDY, PLAIN)
 
 # clang prints what its SPIR-V backend is about to be given, at no cost in time.
-DUMP = "*** IR Dump"
-PRINTED = ("-mllvm", "-print-before=spirv-regularizer")
+_PRINTED = ("-mllvm", "-print-before=spirv-regularizer")
 _NAMES = re.compile(r'[%@!][-\w.$]+|[%@]?"[^"\n]*"|;[^\n]*')
 _INTEGER = re.compile(r"\bi(\d+)\b")
 _WIDTHS = frozenset({"1", "8", "16", "32", "64"})  # of 1 bit: a bool
@@ -77,3 +81,32 @@ def odd_width(printed: str) -> int:
     _, mark, code = printed.partition(DUMP)
     found = set(_INTEGER.findall(_NAMES.sub("", code))) - _WIDTHS if mark else set()
     return int(min(found, default="0"))
+
+
+# What the MSL headers use of SPIR-V beyond its core.
+_TARGET = Target(
+    "spirv",
+    Path(__file__).parent / "prelude.h",
+    (
+        "--target=spirv64-unknown-unknown",
+        "-mllvm", "-spirv-ext=+SPV_KHR_subgroup_rotate,+SPV_EXT_shader_atomic_float_add,+SPV_KHR_bit_instructions",
+    ),
+)  # fmt: skip
+
+
+def spirv(unit: Unit, text: str, form: Form = FORMS[0]) -> bytes:
+    """Compile a lowered text to SPIR-V in a form.
+
+    Raises
+    ------
+    CompileError
+        When the text is wrong.
+    Refused
+        When clang's backend cannot write it in this form, or would write it wrongly; another form may do.
+    """
+    return driver.compiled(unit, text, _TARGET, *form.flags, *_PRINTED, check=_odd)
+
+
+def _odd(printed: str) -> str:
+    width = odd_width(printed)
+    return f"clang made an integer of {width} bits, which SPIR-V does not have" if width else ""

@@ -1,0 +1,67 @@
+"""What an engine is given to compile: one kernel, with all that decides what it means."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from metalnb.msl.signature import Constant, Param, Signature
+from metalnb.msl.text.scanned_cell import Cell
+
+__all__ = ["Unit", "literal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One kernel to compile: what an engine is given.
+
+    Attributes
+    ----------
+    signature : Signature
+    cell : Cell
+    headers : mapping of str to Cell
+    constants : mapping of Constant to value
+        The function constants that have a value.
+    undefined : tuple of Constant
+        Those that have none.
+    math : {"fast", "precise", "scalar"}
+        ``scalar`` is precise, and lets the device make scalar code of a kernel whose threadgroups have one thread. It
+        is for those of the library's kernels that take turns, whose tests cover that code; no cell can ask for it.
+    """
+
+    signature: Signature
+    cell: Cell
+    headers: Mapping[str, Cell] = field(default_factory=dict)
+    constants: Mapping[Constant, Any] = field(default_factory=dict)
+    undefined: tuple[Constant, ...] = ()
+    math: str = "fast"
+
+    def absent(self, param: Param) -> bool:
+        """Return whether a function constant removes a parameter (MSL 5.8.1)."""
+        return bool(param.gate) and not any(c.name == param.gate and v for c, v in self.constants.items())
+
+
+def literal(kind: str, value: Any) -> str:
+    """Write a scalar as MSL, ``literal("half", 0.5)`` -> ``(half)0x1p-1f``, or a vector, from a tuple."""
+    if isinstance(value, tuple):
+        return f"{kind}({', '.join(literal(kind[:-1], v) for v in value)})"
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind in {"float", "half", "bfloat"}:
+        return f"({kind}){_real(struct.unpack('f', struct.pack('f', value))[0])}"
+    number = int(value)
+    suffix = ("u" if kind.startswith("u") else "") + ("l" if kind.endswith("long") else "")
+    if number == -(2**63):
+        return "(-0x7fffffffffffffffl - 1)"
+    return f"(({kind}){number}{suffix})" if kind in {"int", "uint"} else f"{number}{suffix}"
+
+
+def _real(value: float) -> str:
+    if math.isnan(value):
+        return '__builtin_nanf("")'
+    if math.isinf(value):
+        return f"({'-' if value < 0 else ''}__builtin_inff())"
+    return f"{value.hex()}f"
