@@ -30,6 +30,8 @@ class Unit:
     math : {"fast", "precise", "scalar"}
         ``scalar`` is precise, and lets the device make scalar code of a kernel whose threadgroups have one thread. It
         is for those of the library's kernels that take turns, whose tests cover that code; no cell can ask for it.
+    checked : bool
+        Whether no access may leave the memory that the kernel is given; an engine that cannot promise it ignores it.
     """
 
     signature: Signature
@@ -38,6 +40,7 @@ class Unit:
     constants: Mapping[Constant, Any] = field(default_factory=dict)
     undefined: tuple[Constant, ...] = ()
     math: str = "fast"
+    checked: bool = False
 
     def absent(self, param: Param) -> bool:
         """Return whether a function constant removes a parameter (MSL 5.8.1)."""

@@ -169,6 +169,7 @@ def compile(
     headers: Mapping[str, str] | None = None,
     engine: str | None = None,
     name: str = "cell",
+    checked: bool = True,
 ) -> Program:
     """Compile MSL text.
 
@@ -190,6 +191,9 @@ def compile(
         One of `engines`; by default the one in use.
     name : str, optional
         How diagnostics name the text.
+    checked : bool, optional
+        Whether a read beyond the end of a buffer or of an array gives 0, and a write there does not happen, and the
+        first of them is raised as a `KernelFault`. False lets them do what they do. Engine ``cpu`` only.
 
     Returns
     -------
@@ -221,7 +225,7 @@ def compile(
     texts = {header_name(n): text(t, n) for n, t in (headers or {}).items()}
     texts = {**bundled((source, *texts.values())), **texts}
     chosen = engines.named(engine)
-    recipe = Recipe(source, constants or {}, math, texts, chosen.name, name)
+    recipe = Recipe(source, constants or {}, math, texts, chosen.name, name, checked)
     key = recipe.key
     with _lock:
         known = _programs.get(key)
@@ -258,5 +262,5 @@ def from_recipe(recipe: Recipe) -> Program:
     """Compile a recipe, or return the program that it made."""
     return compile(
         recipe.source, constants=recipe.constants, math=recipe.math,  # type: ignore[arg-type]
-        headers=recipe.headers, engine=recipe.engine, name=recipe.name,
+        headers=recipe.headers, engine=recipe.engine, name=recipe.name, checked=recipe.checked,
     )  # fmt: skip

@@ -38,7 +38,7 @@ def read(recipe: Recipe) -> tuple[Reflection, dict[str, Unit]]:
     headers = _included(cell, headers)
     reflection = _reflection(recipe, cell, headers)
     values, undefined = _constants(recipe.constants, reflection)
-    units = {k.name: Unit(k, cell, headers, values, undefined, recipe.math) for k in reflection.kernels}
+    units = {k.name: Unit(k, cell, headers, values, undefined, recipe.math, recipe.checked) for k in reflection.kernels}
     return reflection, units
 
 

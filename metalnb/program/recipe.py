@@ -16,10 +16,11 @@ __all__ = ["Recipe", "decoded", "header_name", "text"]
 class Recipe:
     """All that a program is made from. Pickling a program pickles this."""
 
-    __slots__ = ("constants", "engine", "headers", "math", "name", "source")
+    __slots__ = ("checked", "constants", "engine", "headers", "math", "name", "source")
 
     def __init__(
         self, source: str, constants: Mapping[str, Any], math: str, headers: Mapping[str, str], engine: str, name: str,
+        checked: bool = True,  # noqa: FBT001, FBT002
     ) -> None:  # fmt: skip
         self.source = source
         self.constants = dict(constants)
@@ -27,12 +28,13 @@ class Recipe:
         self.headers = dict(headers)
         self.engine = engine
         self.name = name
+        self.checked = checked
 
     @property
     def content(self) -> tuple[Any, ...]:
         """All that the kernels depend on: the same in another cell, which diagnostics name otherwise."""
         constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
-        return self.source, constants, self.math, tuple(sorted(self.headers.items())), self.engine
+        return self.source, constants, self.math, tuple(sorted(self.headers.items())), self.engine, self.checked
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -41,10 +43,11 @@ class Recipe:
 
     def specialized(self, constants: Mapping[str, Any]) -> Recipe:
         """Return the recipe with other values for some of its function constants."""
-        return Recipe(self.source, {**self.constants, **constants}, self.math, self.headers, self.engine, self.name)
+        constants = {**self.constants, **constants}
+        return Recipe(self.source, constants, self.math, self.headers, self.engine, self.name, self.checked)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Recipe, (self.source, self.constants, self.math, self.headers, self.engine, self.name)
+        return Recipe, (self.source, self.constants, self.math, self.headers, self.engine, self.name, self.checked)
 
 
 def decoded(data: bytes, name: str) -> str:

@@ -26,6 +26,8 @@ from ..grid_split import equal_boxes
 from ..observation import Observable
 from ..unit import Unit
 from .opencl import INSTALL, Device, open_device, runtime
+from .robust.entries import CheckedForm, Entries
+from .robust.launches import Watch, facts_of, hopeful_facts, private, table_of
 from .spirv.barrier_loops import has_barrier
 from .spirv.pass_table import rewritten
 from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
@@ -79,6 +81,7 @@ class CpuBinary:
     kernel: Any
     threadgroup_bytes: int
     others: dict[Variant, Any] = field(default_factory=dict)
+    entries: dict[Variant, Entries] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -112,11 +115,12 @@ class CpuTicket:
         For those who ask: asking costs more than some kernels take.
     """
 
-    __slots__ = ("_held", "elapsed")
+    __slots__ = ("_held", "_watches", "elapsed")
 
-    def __init__(self, events: Iterable[Any], held: Any) -> None:
+    def __init__(self, events: Iterable[Any], held: Any, watches: Sequence[Watch] = ()) -> None:
         self.elapsed = Elapsed(events)
         self._held = held
+        self._watches = watches
 
     def __del__(self) -> None:
         if self._held is not None:
@@ -139,6 +143,10 @@ class CpuTicket:
         if failed is not None:
             message = f"the kernel failed on the device: {failed}"
             raise KernelFault(message) from failed
+        for watch in self._watches:
+            fault = watch.fault()
+            if fault is not None:
+                raise fault
 
     def seconds(self) -> float:
         """Wait; return the seconds that the device took."""
@@ -180,13 +188,14 @@ class CpuEngine(Observable, SharedMemory):
     def compile(self, unit: Unit) -> CpuBinary:
         """Compile one kernel: text to SPIR-V to the device's code, each kept on disk."""
         device = self.connect()
-        kernel = self._kernel(unit, Variant())
-        info = device.cl.kernel_work_group_info
-        return CpuBinary(
-            unit,
-            kernel,
-            kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device.device),
-        )
+        entries = {Variant(): self._entries(unit, Variant())} if unit.checked else {}
+        kernel = entries[Variant()].first.kernel if entries else self._kernel(unit, Variant())
+        declared = kernel.get_work_group_info(device.cl.kernel_work_group_info.LOCAL_MEM_SIZE, device.device)
+        return CpuBinary(unit, kernel, declared, entries=entries)
+
+    def _entries(self, unit: Unit, variant: Variant) -> Entries:
+        count = len(unit.signature.params) + variant.flat
+        return Entries(lambda form: self._kernel(unit, variant, form), hopeful_facts(count))
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned: the device shares all memory of the process."""
@@ -236,13 +245,30 @@ class CpuEngine(Observable, SharedMemory):
         with binary.lock:
             if flat:
                 return self._launch_rows(queue, binary, variant, bound, grid, threadgroup, arguments)
-            kernel = self._entered(binary, variant)
+            kernel, watches = self._entered(binary, variant), []
+            if binary.unit.checked:
+                kernel, watch = self._watched(binary, variant, arguments, grid, threadgroup)
+                if watch:
+                    bound.append(cl.SVM(watch.table))
+                    watches.append(watch)
             kernel.set_args(*bound)
             if grid[1] == grid[2] == threadgroup[1] == threadgroup[2] == 1:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid[:1], threadgroup[:1])
             else:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid, threadgroup)
-        return CpuTicket((event,), arguments)
+        return CpuTicket((event,), arguments, watches)
+
+    def _watched(
+        self, binary: CpuBinary, variant: Variant, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
+    ) -> tuple[Any, Watch | None]:  # fmt: skip
+        """Return the kernel with the checks that a dispatch needs, and what is to be watched, if anything is."""
+        if variant not in binary.entries:
+            binary.entries[variant] = self._entries(binary.unit, variant)
+        facts = facts_of(arguments, private(binary.unit, arguments), grid, threadgroup)
+        form = binary.entries[variant].form_for(facts)
+        if not form.wrong:
+            return form.kernel, None
+        return form.kernel, Watch(binary.unit, form, table_of(facts, arguments), facts, grid, threadgroup)
 
     def _launch_rows(
         self, queue: Any, binary: CpuBinary, variant: Variant, bound: list[Any], grid: Grid, threadgroup: Grid,
@@ -274,7 +300,7 @@ class CpuEngine(Observable, SharedMemory):
             binary.others[variant] = self._kernel(binary.unit, variant)
         return binary.others[variant]
 
-    def _kernel(self, unit: Unit, variant: Variant) -> Any:
+    def _kernel(self, unit: Unit, variant: Variant, checked: CheckedForm | None = None) -> Any:
         """Compile a kernel in the first form that clang can write and the device takes."""
         device = self.connect()
         text = opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide)
@@ -282,6 +308,8 @@ class CpuEngine(Observable, SharedMemory):
         for form in _forms(unit, text):
             try:
                 code = rewritten(spirv(unit, text, form), wide=variant.wide)
+                if checked is not None:
+                    code = checked.guarded(code)
                 return device.cl.Kernel(device.build(code), ENTRY)
             except Refused as error:
                 refused.append(error)

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from .module import Body, Module
 
-__all__ = ["natural_loops"]
+__all__ = ["dominators", "natural_loops"]
+
+
+def dominators(module: Module, function: Body) -> dict[int, int]:
+    """Return the block that stands right above each one, on every way to it; the entry's is itself.
+
+    They come in reverse postorder; a block that cannot be reached is left out.
+    """
+    order, _, before = _ordered(module, function)
+    above = _dominators(order, {label: i for i, label in enumerate(order)}, before)
+    return {label: above[label] for label in order}
 
 
 def natural_loops(module: Module, function: Body) -> dict[int, set[int]]:
     """Return the labels of the blocks of each natural loop, by the label of its head."""
-    labels = {block.label for block in function.blocks}
-    following = {block.label: [n for n in module.targets(block) if n in labels] for block in function.blocks}
-    order = _reverse_postorder(function.blocks[0].label, following)
+    order, following, before = _ordered(module, function)
     place = {label: i for i, label in enumerate(order)}
-    before: dict[int, list[int]] = {label: [] for label in order}
-    for label in order:
-        for n in following[label]:
-            before[n].append(label)
     if all(place[n] > place[label] for label in order for n in following[label]):
         return {}  # no branch goes back
     above = _dominators(order, place, before)
@@ -30,6 +34,18 @@ def natural_loops(module: Module, function: Body) -> dict[int, set[int]]:
             if place[head] <= place[label] and _dominates(above, head, label):
                 _collect(bodies.setdefault(head, {head}), label, before)
     return bodies
+
+
+def _ordered(module: Module, function: Body) -> tuple[list[int], dict[int, list[int]], dict[int, list[int]]]:
+    """Return the blocks that can be reached, in reverse postorder, and what comes behind and before each."""
+    labels = {block.label for block in function.blocks}
+    following = {block.label: [n for n in module.targets(block) if n in labels] for block in function.blocks}
+    order = _reverse_postorder(function.blocks[0].label, following)
+    before: dict[int, list[int]] = {label: [] for label in order}
+    for label in order:
+        for n in following[label]:
+            before[n].append(label)
+    return order, following, before
 
 
 def _collect(body: set[int], label: int, before: dict[int, list[int]]) -> None:

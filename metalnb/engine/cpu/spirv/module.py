@@ -19,6 +19,7 @@ __all__ = ["BasicBlock", "Body", "Instruction", "Module", "parsed"]
 _HEADER, _BOUND, _MAGIC = 5, 3, 0x07230203
 _TYPES = range(Spv.TYPE_VOID, Spv.TYPE_FORWARD_POINTER + 1)
 _DECLARATIONS = {*_TYPES, *range(Spv.CONSTANT_TRUE, Spv.SPEC_CONSTANT_OP + 1), Spv.VARIABLE, Spv.UNDEF}
+_CONSTANTS = {Spv.CONSTANT, Spv.CONSTANT_NULL, Spv.CONSTANT_TRUE, Spv.CONSTANT_FALSE}
 _ENDS = {Spv.BRANCH, Spv.BRANCH_CONDITIONAL, Spv.SWITCH, Spv.RETURN, Spv.RETURN_VALUE, Spv.UNREACHABLE}
 _CAPABILITIES = {8: 39, 16: 22, 64: 11}  # of integers: Int8, Int16, Int64
 
@@ -134,7 +135,7 @@ class Module:
         for i in self.preamble:
             if i.op in _TYPES and i.op != Spv.TYPE_FORWARD_POINTER:
                 found.setdefault((i.op, *i.words[2:]), i.words[1])
-            elif i.op == Spv.CONSTANT:
+            elif i.op in _CONSTANTS:
                 found.setdefault((i.op, i.words[1], *i.words[3:]), i.words[2])
         return found
 
@@ -173,6 +174,11 @@ class Module:
             return last.words[2:4]
         return self.used(last)[1:] if last.op == Spv.SWITCH else []
 
+    def entry(self) -> Body:
+        """Return the function of the entry point."""
+        name = next(i.words[2] for i in self.preamble if i.op == Spv.ENTRY_POINT)
+        return next(f for f in self.functions if f.name == name)
+
     # Changing --------------------------------------------------------------------------------
 
     def fresh(self) -> int:
@@ -185,10 +191,10 @@ class Module:
         key = (int(op), *operands)
         if key not in self._keys:
             self._keys[key] = made = self.fresh()
-            where = 1 if op == Spv.CONSTANT else 0
+            where = result_place(op) - 1
             self.append(Instruction(op, [0, *operands[:where], made, *operands[where:]]))
             if op == Spv.TYPE_INT and operands[0] in _CAPABILITIES:
-                self._allow(_CAPABILITIES[operands[0]])
+                self.allow(_CAPABILITIES[operands[0]])
         return self._keys[key]
 
     def integer(self, bits: int) -> int:
@@ -201,7 +207,8 @@ class Module:
         self.definitions[i.result] = i
         self._declared = True
 
-    def _allow(self, capability: int) -> None:
+    def allow(self, capability: int) -> None:
+        """Declare a capability."""
         if not any(i.op == Spv.CAPABILITY and i.words[1] == capability for i in self.preamble):
             self.preamble.insert(0, Instruction(Spv.CAPABILITY, [0, capability]))
 

@@ -15,7 +15,7 @@ import array
 from .module import Body, Instruction, Module
 from .opcodes import Spv
 
-__all__ = ["integers_like", "opaque_constant", "opaque_zero", "summed"]
+__all__ = ["built_in_variable", "integers_like", "opaque_constant", "opaque_zero", "summed"]
 
 _PLACE, _DIMENSIONS = (41, b"__spirv_BuiltInSubgroupLocalInvocationId"), (30, b"__spirv_BuiltInWorkDim")
 _BUILT_IN, _CONSTANT, _LINKAGE = 11, 22, 41  # decorations
@@ -35,7 +35,7 @@ def opaque_zero(module: Module, function: Body, kind: int, *, each: bool = False
         op, *rest = module.key(kind)
         if kind == short:
             five = module.declare(Spv.CONSTANT, short, 5)
-            variable = _variable(module, short, *(_PLACE if each else _DIMENSIONS))
+            variable = built_in_variable(module, short, *(_PLACE if each else _DIMENSIONS))
             read = _make(module, function, Spv.LOAD, short, variable)
             made = _make(module, function, Spv.SHIFT_RIGHT_LOGICAL, short, read, five)
         elif op == Spv.TYPE_VECTOR:
@@ -89,13 +89,13 @@ def integers_like(module: Module, kind: int) -> int:
     return 0
 
 
-def _variable(module: Module, short: int, built_in: int, name: bytes) -> int:
-    """Return the variable of a built-in of 32 bits; each entry point lists it."""
+def built_in_variable(module: Module, kind: int, built_in: int, name: bytes) -> int:
+    """Return the variable of a built-in of a type; each entry point lists it."""
     for i in module.preamble:
         if i.op == Spv.DECORATE and i.words[2:] == [_BUILT_IN, built_in]:
             return i.words[1]
     made = module.fresh()
-    pointer = module.declare(Spv.TYPE_POINTER, _INPUT, short)
+    pointer = module.declare(Spv.TYPE_POINTER, _INPUT, kind)
     module.append(Instruction(Spv.VARIABLE, [0, pointer, made, _INPUT]))
     for i in module.preamble:
         if i.op == Spv.ENTRY_POINT:

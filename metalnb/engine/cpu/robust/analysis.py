@@ -1,0 +1,107 @@
+"""What is known of a kernel's accesses: which are right for a dispatch, and the module with the others checked."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ..spirv.module import Module, parsed
+from ..spirv.opcodes import Spv
+from .checks import check, take_table
+from .flow import Flow
+from .intervals import Interval
+from .pointers import Access, Layout, Roots, accesses
+from .ranges import Facts, Ranges
+
+__all__ = ["Analysis", "Proof"]
+
+_INPUT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was proven of a kernel for a dispatch.
+
+    Attributes
+    ----------
+    wrong : frozenset of int
+        The accesses that were not proven right, by their numbers.
+    read : tuple of (int, int, int)
+        What the proof depends on besides the grid and the sizes: argument, first byte and number of bytes of scalars.
+    """
+
+    wrong: frozenset[int]
+    read: tuple[tuple[int, int, int], ...]
+
+
+class Analysis:
+    """One module, as clang and our passes have made it.
+
+    Attributes
+    ----------
+    accesses : list of Access
+    """
+
+    def __init__(self, code: bytes) -> None:
+        self._code = code
+        module = parsed(code)
+        if module is None:
+            raise ValueError("a module that is not understood")
+        self.module: Module = module
+        self._layout = Layout(module)
+        self._roots = Roots(module, self._layout)
+        self.accesses = accesses(module, self._layout)
+        self._params = {p.result: n for n, p in enumerate(module.entry().head[1:])}
+
+    @functools.cached_property
+    def _flows(self) -> dict[int, Flow]:
+        return {f.name: Flow(self.module, f) for f in self.module.functions if f.blocks}
+
+    def proof(self, facts: Facts) -> Proof:
+        """Find the accesses that are right whatever the kernel reads."""
+        ranges = Ranges(self.module, self._layout, self._roots, self._params, facts, self._flows)
+        wrong = frozenset(a.number for a in self.accesses if not self._right(a, ranges, facts))
+        return Proof(wrong, tuple(sorted(ranges.read)))
+
+    def _right(self, access: Access, ranges: Ranges, facts: Facts) -> bool:
+        place = self._roots.place(access.pointer)
+        size = self.size(place.root, facts)
+        flow = self._flows[access.function.name]
+        if size is None:
+            return self.module.definitions[place.root].op == Spv.VARIABLE
+        if not flow.reducible:
+            return False
+        label = self._homes[access.instruction]
+        total = Interval(place.fixed, place.fixed)
+        for index, step in place.terms:
+            found = ranges.of(index, label)
+            if found is None:
+                return False
+            bits = self.module.key(self.module.type_of(index))[1]
+            total = total.plus(found.signed(bits).times(Interval(step, step)))
+        return total.low >= 0 and total.high + access.size <= size
+
+    @functools.cached_property
+    def _homes(self) -> dict[object, int]:
+        return {
+            i: block.label for function in self.module.functions for block in function.blocks
+            for i in block.instructions
+        }  # fmt: skip
+
+    def size(self, root: int, facts: Facts) -> int | None:
+        """Return the bytes of what a pointer comes from; None for a built-in variable, or when it may be several."""
+        made = self.module.definitions[root]
+        if made.op == Spv.VARIABLE:
+            return None if made.words[3] == _INPUT else self._layout.size(self.module.key(made.type)[2])
+        buffer = self._roots.exact(root)
+        return facts.sizes[self._params[buffer]] if buffer else None
+
+    def checked(self, wrong: Collection[int]) -> bytes:
+        """Return the module with these accesses checked."""
+        again = Analysis(self._code)
+        module = again.module
+        tables = take_table(module)
+        found = [a for a in again.accesses if a.number in wrong]
+        check(module, again._layout, again._roots, again._params, found, tables)  # noqa: SLF001
+        return module.written()

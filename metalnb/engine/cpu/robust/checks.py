@@ -1,0 +1,284 @@
+"""Put a check before each access of a module: a read beyond the end gives 0, a write or an atomic does not happen.
+
+A check is a branch around the access. For the device's vectoriser that is a mask, so that consecutive reads stay
+consecutive; an index that is clamped, as WebGPU's compilers do, would make a gather of each read.
+
+The kernel gets one argument more, the table of ``table.py``: how long each buffer is, and where the first fault is
+recorded. Recording stands in a loop that ends after one turn, which the device's compiler cannot know: around a loop it
+makes a real branch that all threads skip when none of them is wrong, where it would run a mere branch under a mask each
+time (twice the time of a copy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from ..spirv.module import BasicBlock, Body, Instruction, Module
+from ..spirv.opaque import built_in_variable, opaque_zero
+from ..spirv.opcodes import Spv
+from .pointers import Access, Layout, Place, Roots
+from .table import FAULT, OFFSET, POSITION, SIZES
+
+__all__ = ["check", "take_table"]
+
+_WORKGROUP, _GLOBAL, _FUNCTION, _INPUT = 4, 5, 7, 1
+_GLOBAL_ID = (28, b"__spirv_BuiltInGlobalInvocationId")
+_DEVICE, _RELAXED = 1, 0
+_INT64_ATOMICS = 12
+_ALIGNED = (2, 8)  # operands of a load or store of the table
+
+
+class _Condition(NamedTuple):
+    access: Access
+    holds: int
+    offset: int
+
+
+def take_table(module: Module) -> dict[int, int]:
+    """Give each function the table as its last parameter; return the parameters by function."""
+    pointer = module.declare(Spv.TYPE_POINTER, _GLOBAL, module.integer(64))
+    made = {}
+    for function in module.functions:
+        if function.blocks:
+            start = function.head[0]
+            _, result, *params = module.key(start.words[4])
+            start.words[4] = module.declare(Spv.TYPE_FUNCTION, result, *params, pointer)
+            param = Instruction(Spv.FUNCTION_PARAMETER, [0, pointer, module.fresh()])
+            module.definitions[param.result] = param
+            function.head.append(param)
+            made[function.name] = param.result
+    for function in module.functions:
+        for i in function:
+            if i.op == Spv.FUNCTION_CALL and i.words[3] in made:
+                i.words.append(made[function.name])
+    return made
+
+
+def check(
+    module: Module, layout: Layout, roots: Roots, params: Mapping[int, int], found: Collection[Access],
+    tables: Mapping[int, int],
+) -> None:  # fmt: skip
+    """Check these accesses.
+
+    Parameters
+    ----------
+    params : mapping of int to int
+        The number of each of the entry point's arguments.
+    tables : mapping of int to int
+        From `take_table`.
+    """
+    module.allow(_INT64_ATOMICS)
+    for function in module.functions:
+        mine = [a for a in found if a.function is function]
+        if mine:
+            _Checks(module, layout, roots, params, function, tables[function.name]).run(mine)
+
+
+class _Checks:
+    """The checks of one function."""
+
+    def __init__(
+        self, module: Module, layout: Layout, roots: Roots, params: Mapping[int, int], function: Body, table: int,
+    ) -> None:  # fmt: skip
+        self._module, self._layout, self._roots = module, layout, roots
+        self._params, self._function, self._table = params, function, table
+        self._word, self._short = module.integer(64), module.integer(32)
+        self._bool = module.declare(Spv.TYPE_BOOL)
+        self._pointer = module.declare(Spv.TYPE_POINTER, _GLOBAL, self._word)
+        self._counts: dict[tuple[int, ...], int] = {}
+        self._read: dict[int, int] = {}
+        self._merged: set[Instruction] = set()
+        self._zero = opaque_zero(module, function, self._bool, each=True)
+
+    def run(self, found: list[Access]) -> None:
+        """Check these accesses."""
+        conditions: dict[Instruction, list[_Condition]] = {}
+        for access in found:
+            condition = self._condition(access)
+            if condition:
+                conditions.setdefault(access.instruction, []).append(condition)
+        self._module.settle()
+        blocks: list[BasicBlock] = []
+        renamed: dict[int, int] = {}
+        for block in self._function.blocks:
+            blocks += self._cut(block, conditions)
+            renamed[block.label] = blocks[-1].label
+        for block in blocks:
+            for i in block.instructions:
+                if i.op == Spv.PHI and i not in self._merged:
+                    i.words[4::2] = [renamed.get(label, label) for label in i.words[4::2]]
+        self._function.blocks = blocks
+
+    # Conditions --------------------------------------------------------------------------------
+
+    def _condition(self, access: Access) -> _Condition | None:
+        """Return on which condition an access is right; None where there is nothing to check."""
+        module, at = self._module, access.instruction
+        place = self._roots.place(access.pointer)
+        root = module.definitions[place.root]
+        if root.op == Spv.VARIABLE:
+            if root.words[3] == _INPUT:
+                return None
+            size = self._layout.size(module.key(root.type)[2])
+            return self._within(access, place, lambda need, step: self._constant(max((size - need) // step + 1, 0)))
+        buffer = self._roots.exact(place.root)
+        if buffer:
+            number = self._params[buffer]
+            return self._within(access, place, lambda need, step: self._count(number, need, step))
+        address = module.before(at, Spv.CONVERT_PTR_TO_U, self._word, access.pointer)
+        holds = module.declare(Spv.CONSTANT_FALSE, self._bool)
+        for source in sorted(self._sources(place.root)):
+            held = self._holds(at, address, source, access.size)
+            holds = module.before(at, Spv.LOGICAL_OR, self._bool, holds, held)
+        return _Condition(access, holds, address)
+
+    def _sources(self, root: int) -> set[int]:
+        """Return the parameters and variables that a pointer may come from."""
+        found = self._roots.sources(root)
+        return (found - {0}) | set(self._params) if 0 in found else found
+
+    def _holds(self, at: Instruction, address: int, source: int, size: int) -> int:
+        """Return whether an address is in a buffer or a variable."""
+        module = self._module
+        if source in self._params:
+            number = self._params[source]
+            base = self._entry_of_table(SIZES + 2 * number)
+            limit = self._count(number, size, 1)
+        else:
+            made = module.definitions[source]
+            base = module.before(at, Spv.CONVERT_PTR_TO_U, self._word, source)
+            limit = self._constant(max(self._layout.size(module.key(made.type)[2]) - size + 1, 0))
+        offset = module.before(at, Spv.I_SUB, self._word, address, base)
+        return module.before(at, Spv.U_LESS_THAN, self._bool, offset, limit)
+
+    def _within(self, access: Access, place: Place, count: Callable[[int, int], int]) -> _Condition:
+        """Compare the index with how many there are, or the offset in bytes with the last that is right."""
+        module, at = self._module, access.instruction
+        offset = self._offset(at, place)
+        if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
+            ((index, step),) = place.terms
+            holds = module.before(
+                at, Spv.U_LESS_THAN, self._bool, self._long(at, index), count(place.fixed + access.size, step),
+            )  # fmt: skip
+        else:
+            holds = module.before(at, Spv.U_LESS_THAN, self._bool, offset, count(access.size, 1))
+        return _Condition(access, holds, offset)
+
+    def _long(self, at: Instruction, index: int) -> int:
+        if self._module.type_of(index) == self._word:
+            return index
+        return self._module.before(at, Spv.S_CONVERT, self._word, index)
+
+    def _offset(self, at: Instruction, place: Place) -> int:
+        module, total = self._module, 0
+        for index, step in place.terms:
+            part = self._long(at, index)
+            if step != 1:
+                part = module.before(at, Spv.I_MUL, self._word, part, self._constant(step))
+            total = module.before(at, Spv.I_ADD, self._word, total, part) if total else part
+        if place.fixed and total:
+            total = module.before(at, Spv.I_ADD, self._word, total, self._constant(place.fixed))
+        return total or self._constant(place.fixed)
+
+    def _count(self, number: int, need: int, step: int) -> int:
+        """Return how many indexes are right in a buffer: ``need`` bytes for the first one, and ``step`` for each."""
+        key = number, need, step
+        if key not in self._counts:
+            size, first = self._entry_of_table(SIZES + 2 * number + 1), self._constant(need)
+            rest = self._start(Spv.I_SUB, self._word, size, first)
+            steps = rest if step == 1 else self._start(Spv.U_DIV, self._word, rest, self._constant(step))
+            steps = self._start(Spv.I_ADD, self._word, steps, self._constant(1))
+            fits = self._start(Spv.U_GREATER_THAN_EQUAL, self._bool, size, first)
+            self._counts[key] = self._start(Spv.SELECT, self._word, fits, steps, self._constant(0))
+        return self._counts[key]
+
+    def _entry_of_table(self, place: int) -> int:
+        if place not in self._read:
+            where = self._start(Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, self._pointer, self._table, self._constant(place))
+            self._read[place] = self._start(Spv.LOAD, self._word, where, *_ALIGNED)
+        return self._read[place]
+
+    def _start(self, op: Spv, kind: int, *operands: int) -> int:
+        self._function.start = self._module.behind(self._function.start, op, kind, *operands)
+        return self._function.start.result
+
+    def _constant(self, value: int) -> int:
+        return self._module.declare(Spv.CONSTANT, self._word, value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
+
+    # Cutting blocks ----------------------------------------------------------------------------
+
+    def _cut(self, block: BasicBlock, conditions: dict[Instruction, list[_Condition]]) -> Iterator[BasicBlock]:
+        """Yield a block in pieces: what is before an access, the access, what records that it is wrong, the rest."""
+        module = self._module
+        current: list[Instruction] = []
+        for i in block.instructions:
+            if i not in conditions:
+                current.append(i)
+                continue
+            inside, behind = module.fresh(), module.fresh()
+            zero_from = []
+            for condition in conditions[i]:
+                wrong, head, ahead = module.fresh(), module.fresh(), module.fresh()
+                current.append(Instruction(Spv.BRANCH_CONDITIONAL, [0, condition.holds, ahead, wrong]))
+                yield BasicBlock(current)
+                yield from self._recorded(wrong, head, behind, condition)
+                zero_from.append(head)
+                current = [_label(ahead)]
+            yield BasicBlock([*current, _branch(inside)])
+            yield BasicBlock([_label(inside), i, _branch(behind)])
+            current = [_label(behind)]
+            if i.result:
+                value, made = i.result, module.fresh()
+                i.words[2] = made
+                zero = module.declare(Spv.CONSTANT_NULL, i.type)
+                pairs = [part for head in zero_from for part in (zero, head)]
+                merged = Instruction(Spv.PHI, [0, i.type, value, made, inside, *pairs])
+                self._merged.add(merged)
+                current.append(merged)
+        yield BasicBlock(current)
+
+    def _recorded(self, wrong: int, head: int, behind: int, condition: _Condition) -> Iterator[BasicBlock]:
+        """Yield the blocks that record a fault, unless there was one before; from ``head`` they go on ``behind``."""
+        module = self._module
+        body, first, latch = module.fresh(), module.fresh(), module.fresh()
+        true = module.declare(Spv.CONSTANT_TRUE, self._bool)
+        turn = Instruction(Spv.PHI, [0, self._bool, module.fresh(), true, wrong, self._zero, latch])
+        self._merged.add(turn)
+        yield BasicBlock([_label(wrong), _branch(head)])
+        yield BasicBlock([_label(head), turn, Instruction(Spv.BRANCH_CONDITIONAL, [0, turn.result, body, behind])])
+        block = [_label(body)]
+
+        def add(op: Spv, kind: int, *operands: int) -> int:
+            block.append(Instruction(op, [0, kind, module.fresh(), *operands]))
+            return block[-1].result
+
+        def word(place: int) -> int:
+            return add(Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, self._pointer, self._table, self._constant(place))
+
+        scope, relaxed = (module.declare(Spv.CONSTANT, self._short, n) for n in (_DEVICE, _RELAXED))
+        number = self._constant(condition.access.number + 1)
+        old = add(
+            Spv.ATOMIC_COMPARE_EXCHANGE, self._word, word(FAULT), scope, relaxed, relaxed, number, self._constant(0),
+        )  # fmt: skip
+        fresh = add(Spv.I_EQUAL, self._bool, old, self._constant(0))
+        block.append(Instruction(Spv.BRANCH_CONDITIONAL, [0, fresh, first, latch]))
+        yield BasicBlock(block)
+        block = [_label(first)]
+        block.append(Instruction(Spv.STORE, [0, word(OFFSET), condition.offset, *_ALIGNED]))
+        three = module.declare(Spv.TYPE_VECTOR, self._word, 3)
+        position = add(Spv.LOAD, three, built_in_variable(module, three, *_GLOBAL_ID), *_ALIGNED)
+        for axis in range(3):
+            one = add(Spv.COMPOSITE_EXTRACT, self._word, position, axis)
+            block.append(Instruction(Spv.STORE, [0, word(POSITION + axis), one, *_ALIGNED]))
+        block.append(_branch(latch))
+        yield BasicBlock(block)
+        yield BasicBlock([_label(latch), _branch(head)])
+
+
+def _label(result: int) -> Instruction:
+    return Instruction(Spv.LABEL, [0, result])
+
+
+def _branch(target: int) -> Instruction:
+    return Instruction(Spv.BRANCH, [0, target])

@@ -1,0 +1,109 @@
+"""The compiled forms of one way to enter a kernel: with more or fewer checks, and which of them a dispatch needs.
+
+The first form is compiled with the kernel: it checks what no grid and no sizes could make right, and trusts the rest.
+A dispatch for which the host can prove that rest runs it; one that may be wrong gets a form with more checks, compiled
+when it is first needed. So a kernel that is right is as fast as one that is never checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..spirv.module import parsed
+from .analysis import Analysis
+from .ranges import Facts
+
+__all__ = ["CheckedForm", "Entries"]
+
+_MOST = 3  # forms, before one is made that trusts nothing
+_KEPT = 256  # kinds of launches remembered
+
+
+class CheckedForm:
+    """A kernel with some of its accesses checked.
+
+    Attributes
+    ----------
+    wrong : frozenset of int
+        The accesses that are checked; with any, the kernel takes a table as its last argument.
+    analysis : Analysis or None
+        None for a module that is not understood: nothing of it is checked.
+    kernel : object
+        OpenCL's.
+    """
+
+    __slots__ = ("_facts", "analysis", "kernel", "wrong")
+
+    def __init__(self, facts: Facts | None) -> None:
+        self._facts = facts
+        self.analysis: Analysis | None = None
+        self.wrong: frozenset[int] = frozenset()
+        self.kernel: Any = None
+
+    def guarded(self, code: bytes) -> bytes:
+        """Return a module with its checks; called for each form of the ladder in which the kernel is tried."""
+        if parsed(code) is None:
+            self.analysis, self.wrong = None, frozenset()
+            return code
+        self.analysis = analysis = Analysis(code)
+        if self._facts is None:
+            self.wrong = frozenset(a.number for a in analysis.accesses)
+        else:
+            self.wrong = analysis.proof(self._facts).wrong
+        return analysis.checked(self.wrong) if self.wrong else code
+
+
+class Entries:
+    """All forms of one way to enter a kernel.
+
+    Parameters
+    ----------
+    build : callable
+        Compiles a form: returns OpenCL's kernel, after a call of the form's ``guarded``.
+    hopeful : Facts
+        Of a dispatch that leaves nothing to be desired.
+    """
+
+    def __init__(self, build: Callable[[CheckedForm], Any], hopeful: Facts) -> None:
+        self._build = build
+        self._forms: list[CheckedForm] = []
+        self._known: dict[tuple[Any, ...], list[tuple[dict[tuple[int, int, int], bytes], CheckedForm]]] = {}
+        self.first = self._made(hopeful)
+
+    def _made(self, facts: Facts | None) -> CheckedForm:
+        form = CheckedForm(facts)
+        form.kernel = self._build(form)
+        self._forms.append(form)
+        return form
+
+    def form_for(self, facts: Facts) -> CheckedForm:
+        """Return the form with the fewest checks that is right for a dispatch."""
+        key = facts.grid, facts.threadgroup, facts.sizes
+        known = self._known.get(key)
+        if known is not None:
+            for read, form in known:
+                if all(facts.scalars[n][at : at + count] == was for (n, at, count), was in read.items()):
+                    return form
+        form, depends = self._chosen(facts)
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        read = {(n, at, count): facts.scalars[n][at : at + count] for n, at, count in depends}
+        cases = self._known.setdefault(key, [])
+        if len(cases) < _KEPT:
+            cases.append((read, form))
+        return form
+
+    def _chosen(self, facts: Facts) -> tuple[CheckedForm, set[tuple[int, int, int]]]:
+        depends: set[tuple[int, int, int]] = set()
+        fitting = []
+        for form in self._forms:
+            if form.analysis is None:
+                return form, depends
+            proof = form.analysis.proof(facts)
+            depends.update(proof.read)
+            if proof.wrong <= form.wrong:
+                fitting.append(form)
+        if not fitting:
+            fitting = [self._made(facts if len(self._forms) < _MOST else None)]
+        return min(fitting, key=lambda f: len(f.wrong)), depends

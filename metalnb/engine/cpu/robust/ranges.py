@@ -1,0 +1,508 @@
+"""Which integers a value of a kernel can be in one dispatch: from the grid, the scalars, and the guards on the way.
+
+This is what proves an access right before the dispatch starts. All is done on the host, once for each grid and sizes:
+the range of an index follows from those of the thread's position, of the scalars that the caller passed, and of loop
+counters, each cut by the conditions on which the code at hand is reached. What is read from a buffer can be anything.
+
+Source: P. and R. Cousot, Abstract interpretation (1977).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ..spirv.module import Body, Instruction, Module
+from ..spirv.opcodes import Spv
+from .flow import Flow
+from .intervals import Interval, whole
+from .pointers import Layout, Roots
+
+__all__ = ["Facts", "Ranges"]
+
+_BUILT_IN, _FUNCTION = 11, 7
+_SMALL = 64
+_MOST = 20000  # evaluations; a kernel that needs more is checked instead
+
+
+class Facts(NamedTuple):
+    """What the host knows of a dispatch.
+
+    Attributes
+    ----------
+    grid, threadgroup : tuple of 3 int
+        As OpenCL is given them.
+    sizes : tuple of int
+        Bytes of each argument.
+    scalars : mapping of int to bytes
+        The arguments whose content nobody changes; None for one that is taken to be small numbers.
+    """
+
+    grid: tuple[int, int, int]
+    threadgroup: tuple[int, int, int]
+    sizes: tuple[int, ...]
+    scalars: Mapping[int, Any]
+
+    def built_in(self, number: int, axis: int) -> Interval | None:
+        """Return the range of a built-in variable's component; None for one that is not known."""
+        grid, group = self.grid[axis], self.threadgroup[axis]
+        threads = self.threadgroup[0] * self.threadgroup[1] * self.threadgroup[2]
+        groups = -(-grid // group)
+        known = {
+            24: Interval(groups, groups), 25: Interval(1, group), 26: Interval(0, groups - 1),
+            27: Interval(0, group - 1), 28: Interval(0, grid - 1), 29: Interval(0, threads - 1), 30: Interval(1, 3),
+            31: Interval(grid, grid), 32: Interval(group, group), 33: Interval(0, 0), 36: Interval(1, 32),
+            37: Interval(32, 32), 38: Interval(1, -(-threads // 32)), 39: Interval(1, -(-threads // 32)),
+            40: Interval(0, -(-threads // 32) - 1), 41: Interval(0, 31),
+        }  # fmt: skip
+        return known.get(number)
+
+
+class _TooMuch(Exception):  # noqa: N818  (no error: the kernel is checked instead)
+    pass
+
+
+class Ranges:
+    """The ranges of a module's values, for one dispatch.
+
+    Attributes
+    ----------
+    read : set of (int, int, int)
+        What the answers depend on besides the grid: argument, first byte and number of bytes of scalars.
+    """
+
+    def __init__(
+        self, module: Module, layout: Layout, roots: Roots, params: Mapping[int, int], facts: Facts,
+        flows: Mapping[int, Flow],
+    ) -> None:  # fmt: skip
+        self._module, self._layout, self._roots = module, layout, roots
+        self._params, self._facts, self._flows = params, facts, flows
+        self._owner = {v: name for name, flow in flows.items() for v in flow.home}
+        self._memo: dict[tuple[int, int, int], Interval] = {}
+        self._assumed: dict[tuple[int, int], Interval] = {}
+        self._open: set[tuple[int, int, int]] = set()
+        self._left = _MOST
+        self.read: set[tuple[int, int, int]] = set()
+
+    def of(self, value: int, label: int, axis: int = 0) -> Interval | None:
+        """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        try:
+            return self._at(value, label, axis)
+        except (_TooMuch, RecursionError):
+            return None
+
+    def _bits(self, value: int) -> int:
+        op, *rest = self._module.key(self._module.type_of(value))
+        if op == Spv.TYPE_VECTOR:
+            op, *rest = self._module.key(rest[0])
+        return rest[0] if op == Spv.TYPE_INT else 64
+
+    def _at(self, value: int, label: int, axis: int) -> Interval:
+        module = self._module
+        if self._layout.is_constant(value):
+            number = self._layout.constant(value)
+            return Interval(number, number)
+        owner = self._owner.get(value)
+        if owner is None:
+            return whole(self._bits(value))
+        flow = self._flows[owner]
+        if label not in flow.blocks or not flow.current(value, label):
+            label = flow.home[value]
+        key = value, label, axis
+        if key in self._memo:
+            return self._memo[key]
+        if key in self._open and (value, axis) not in self._assumed:
+            return whole(self._bits(value))
+        self._left -= 1
+        if self._left < 0:
+            raise _TooMuch
+        self._open.add(key)
+        try:
+            bits = self._bits(value)
+            found = self._made(module.definitions[value], label, axis, flow).fitted(bits)
+            if module.key(module.type_of(value))[0] == Spv.TYPE_INT:
+                found = self._cut(value, found, bits, label, flow)
+        finally:
+            self._open.discard(key)
+        self._memo[key] = found
+        return found
+
+    # What makes a value -----------------------------------------------------------------------
+
+    def _made(self, made: Instruction, label: int, axis: int, flow: Flow) -> Interval:  # noqa: PLR0911, PLR0912, C901
+        value, op, words = made.result, made.op, made.words
+        bits = self._bits(value)
+        if (value, axis) in self._assumed:
+            return self._assumed[value, axis]
+        if op in _ARITHMETIC:
+            a, b = (self._at(w, label, axis) for w in words[3:5])
+            return _ARITHMETIC[op](a.fitted(bits), b.fitted(bits), bits)
+        if op in {Spv.COPY_OBJECT, Spv.ASSUME_TRUE_KHR, Spv.EXPECT_KHR}:
+            return self._at(words[3], label, axis)
+        if op in {Spv.U_CONVERT, Spv.S_CONVERT}:
+            source = self._bits(words[3])
+            inner = self._at(words[3], label, axis)
+            return inner.unsigned(source) if op == Spv.U_CONVERT else inner.signed(source)
+        if op == Spv.BITCAST and self._module.key(self._module.type_of(words[3]))[0] == Spv.TYPE_INT:
+            return self._at(words[3], label, axis) if self._bits(words[3]) == bits else whole(bits)
+        if op == Spv.S_NEGATE:
+            return Interval(0, 0).minus(self._at(words[3], label, axis))
+        if op == Spv.SELECT:
+            return self._selected(made, label, axis)
+        if op == Spv.PHI:
+            incoming = list(zip(words[3::2], words[4::2], strict=True))
+            home = flow.home[value]
+            if home in flow.loops:
+                return self._carried(value, axis, bits, incoming, flow.loops[home])
+            return self._joined(incoming, axis)
+        if op == Spv.COMPOSITE_EXTRACT and len(words) == 5:
+            return self._at(words[3], label, words[4])
+        if op == Spv.COMPOSITE_CONSTRUCT and len(words) > 3 + axis:
+            return self._at(words[3 + axis], label, 0)
+        if op == Spv.COMPOSITE_INSERT and len(words) == 6:
+            return self._at(words[3], label, 0) if words[5] == axis else self._at(words[4], label, axis)
+        if op == Spv.VECTOR_SHUFFLE:
+            return self._shuffled(words, label, axis, bits)
+        if op == Spv.LOAD:
+            return self._loaded(made, axis, bits, flow)
+        if op == Spv.EXT_INST and words[4] in _EXTREMA:
+            a, b = (self._at(w, label, axis) for w in words[5:7])
+            return _EXTREMA[words[4]](a, b, bits)
+        if op == Spv.EXT_INST and words[4] in _CLAMPS:
+            low, high = _CLAMPS[words[4]]
+            x, a, b = (self._at(w, label, axis) for w in words[5:8])
+            return _EXTREMA[low](_EXTREMA[high](x, a, bits), b, bits)
+        if op == Spv.FUNCTION_PARAMETER:
+            return self._given(value, axis, bits)
+        if op == Spv.CONSTANT_NULL:
+            return Interval(0, 0)
+        return whole(bits)
+
+    def _shuffled(self, words: list[int], label: int, axis: int, bits: int) -> Interval:
+        first = self._module.key(self._module.type_of(words[3]))
+        if len(words) <= 5 + axis or words[5 + axis] == 0xFFFFFFFF:
+            return whole(bits)
+        place = words[5 + axis]
+        return self._at(words[3], label, place) if place < first[2] else self._at(words[4], label, place - first[2])
+
+    def _selected(self, made: Instruction, label: int, axis: int) -> Interval:
+        """Return what a choice gives: each side is chosen where its condition holds."""
+        _, _, _, flag, yes, no = made.words
+        bits = self._bits(yes)
+        sides = []
+        for value, truth in ((yes, True), (no, False)):
+            found = self._at(value, label, axis)
+            if self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
+                for known in self._told(value, flag, truth, label, bits):
+                    found = found.met(known, bits)
+            sides.append(found)
+        return self._hull(sides, bits)
+
+    def _hull(self, sides: list[Interval], bits: int) -> Interval:
+        """Join ranges, in the view in which the result is smaller."""
+        views = []
+        for view in (Interval.signed, Interval.unsigned):
+            seen = [view(side, bits) for side in sides]
+            views.append(functools.reduce(Interval.joined, seen))
+        return min(views, key=lambda v: v.high - v.low)
+
+    def _joined(self, incoming: list[tuple[int, int]], axis: int) -> Interval:
+        bits = self._bits(incoming[0][0])
+        return self._hull([self._at(value, label, axis) for value, label in incoming], bits)
+
+    def _carried(
+        self, value: int, axis: int, bits: int, incoming: list[tuple[int, int]], body: set[int],
+    ) -> Interval:  # fmt: skip
+        """Return what a loop carries: a range that holds at its start, and in each iteration if in the one before."""
+        start = self._joined([pair for pair in incoming if pair[1] not in body], axis)
+        again = [pair for pair in incoming if pair[1] in body]
+        lowest, highest = -(1 << bits - 1), (1 << bits) - 1
+        for view, guess in (
+            (Interval.unsigned, lambda s: Interval(s.low, highest)),
+            (Interval.signed, lambda s: Interval(s.low, highest >> 1)),
+            (Interval.unsigned, lambda s: Interval(0, s.high)),
+            (Interval.signed, lambda s: Interval(lowest, s.high)),
+        ):
+            begun = view(start, bits)
+            assumed, best = guess(begun), None
+            for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
+                found = functools.reduce(Interval.joined, self._again(value, axis, assumed, again, view, bits), begun)
+                if not found.within(assumed):
+                    break
+                assumed = best = found
+            if best is not None:
+                return best
+        return whole(bits)
+
+    def _again(
+        self, value: int, axis: int, assumed: Interval, again: list[tuple[int, int]],
+        view: Callable[[Interval, int], Interval], bits: int,
+    ) -> list[Interval]:  # fmt: skip
+        """Return what a loop hands to its next iteration when it has something from a range in this one."""
+        kept, self._memo = self._memo, dict(self._memo)
+        self._assumed[value, axis] = assumed
+        try:
+            return [view(self._at(v, label, axis), bits) for v, label in again]
+        finally:
+            del self._assumed[value, axis]
+            self._memo = kept
+
+    def _loaded(self, made: Instruction, axis: int, bits: int, flow: Flow) -> Interval:
+        place = self._roots.place(made.words[3])
+        root = self._module.definitions[place.root]
+        if root.op == Spv.VARIABLE and root.words[3] == 1:
+            number = self._built_in.get(place.root)
+            known = None if number is None else self._facts.built_in(number, axis)
+            return known or whole(bits)
+        if root.op == Spv.VARIABLE and root.words[3] == _FUNCTION:
+            stores = self._stored(place.root, flow)
+            if stores is None or made.words[3] != place.root:
+                return whole(bits)
+            if made.words[4:5] != [1]:  # of the author's own, which may be read before it is written
+                return whole(bits)
+            begins = [(v, b) for v, b in stores if not self._depends(v, made.result)]
+            again = [(v, b) for v, b in stores if (v, b) not in begins]
+            if not begins:
+                return whole(bits)
+            return self._carried(made.result, axis, bits, stores, {b for _, b in again} - {b for _, b in begins})
+        return self._scalar(made, place, axis, bits)
+
+    def _scalar(self, made: Instruction, place, axis: int, bits: int) -> Interval:
+        """Return the value of a scalar that the caller passed."""
+        buffer = self._roots.exact(place.root)
+        number = self._params.get(buffer, -1)
+        data = self._facts.scalars.get(number, b"")
+        kind = self._module.type_of(made.result)
+        op = self._module.key(kind)[0]
+        if place.terms or op not in {Spv.TYPE_INT, Spv.TYPE_VECTOR}:
+            return whole(bits)
+        if data is None:
+            return Interval(_SMALL, _SMALL)
+        first = place.fixed + (axis * bits // 8 if op == Spv.TYPE_VECTOR else 0)
+        if not 0 <= first <= len(data) - bits // 8:
+            return whole(bits)
+        self.read.add((number, first, bits // 8))
+        known = int.from_bytes(data[first : first + bits // 8], "little")
+        return Interval(known, known)
+
+    @functools.cached_property
+    def _built_in(self) -> dict[int, int]:
+        return {
+            i.words[1]: i.words[3] for i in self._module.preamble
+            if i.op == Spv.DECORATE and i.words[2] == _BUILT_IN
+        }  # fmt: skip
+
+    def _stored(self, variable: int, flow: Flow) -> list[tuple[int, int]] | None:
+        """Return all that is stored in a variable, and where; None when something else may write to it."""
+        found = []
+        for label, block in flow.blocks.items():
+            for i in block.instructions:
+                if i.op == Spv.STORE and i.words[1] == variable and i.words[2] != variable:
+                    found.append((i.words[2], label))
+                elif i.op == Spv.LOAD and i.words[3] == variable:
+                    continue
+                elif variable in self._module.used(i) and i.op not in {Spv.LIFETIME_START, Spv.LIFETIME_STOP}:
+                    return None
+        return found
+
+    def _depends(self, value: int, other: int) -> bool:
+        ahead, seen = [value], set()
+        while ahead:
+            one = ahead.pop()
+            if one == other:
+                return True
+            made = self._module.definitions.get(one)
+            if one not in seen and made is not None and one in self._owner:
+                seen.add(one)
+                ahead += self._module.used(made)
+        return False
+
+    def _given(self, value: int, axis: int, bits: int) -> Interval:
+        """Return what is handed to a function."""
+        found = []
+        for passed in self._roots.passed.get(value, ()):
+            if self._layout.is_constant(passed):
+                found.append(self._at(passed, 0, axis))
+            else:
+                owner = self._owner.get(passed)
+                if owner is None:
+                    return whole(bits)
+                found.append(self._at(passed, self._flows[owner].home[passed], axis))
+        return self._hull(found, bits) if found else whole(bits)
+
+    # What the conditions on the way tell --------------------------------------------------------
+
+    def _cut(self, value: int, found: Interval, bits: int, label: int, flow: Flow) -> Interval:
+        for flag, truth, where in flow.conditions(label):
+            if flow.current(value, where):
+                for known in self._told(value, flag, truth, where, bits):
+                    found = found.met(known, bits)
+        return found
+
+    def _told(self, value: int, flag: int, truth: bool, label: int, bits: int) -> list[Interval]:  # noqa: FBT001
+        """Return the ranges of a value that follow from a condition."""
+        made = self._module.definitions[flag]
+        op, words = made.op, made.words
+        owner = self._owner.get(flag)
+        if owner is None or not self._flows[owner].current(flag, label):
+            return []
+        if op == Spv.LOGICAL_NOT:
+            return self._told(value, words[3], not truth, label, bits)
+        if op == (Spv.LOGICAL_AND if truth else Spv.LOGICAL_OR):
+            return [k for w in words[3:5] for k in self._told(value, w, truth, label, bits)]
+        if op == Spv.SELECT:  # what && and || are made of
+            fixed = self._module.definitions[words[5] if truth else words[4]].op
+            if truth and fixed in {Spv.CONSTANT_FALSE, Spv.CONSTANT_NULL}:
+                return [k for w in words[3:5] for k in self._told(value, w, True, label, bits)]  # noqa: FBT003
+            if not truth and fixed == Spv.CONSTANT_TRUE:
+                return [k for w in (words[3], words[5]) for k in self._told(value, w, False, label, bits)]  # noqa: FBT003
+            return []
+        if op not in _COMPARED:
+            return []
+        found = []
+        for mine, other, turned in ((words[3], words[4], False), (words[4], words[3], True)):
+            step = self._step(mine, value)
+            if step is not None:
+                relation = _COMPARED[op]
+                relation = relation if truth else _OPPOSITE[relation]
+                relation = _TURNED[relation] if turned else relation
+                known = _bounded(relation, self._at(other, label, 0), bits)
+                if known is not None:
+                    found.append(known.minus(Interval(step, step)))
+        return found
+
+    def _step(self, compared: int, value: int) -> int | None:
+        """Return what was added to a value to make what is compared; None when it was made otherwise."""
+        if compared == value:
+            return 0
+        made = self._module.definitions.get(compared)
+        if made is None:
+            return None
+        if made.op in {Spv.I_ADD, Spv.I_SUB} and made.words[3] == value and self._layout.is_constant(made.words[4]):
+            number = self._layout.constant(made.words[4])
+            return number if made.op == Spv.I_ADD else -number
+        return None
+
+
+# Operations -------------------------------------------------------------------------------------
+
+
+def _divided(a: Interval, b: Interval, bits: int) -> Interval:
+    a, b = a.unsigned(bits), b.unsigned(bits)
+    return Interval(a.low // b.high, a.high // b.low) if b.low > 0 else whole(bits)
+
+
+def _remainder(a: Interval, b: Interval, bits: int) -> Interval:
+    a, b = a.unsigned(bits), b.unsigned(bits)
+    if b.low <= 0:
+        return whole(bits)
+    return a if a.high < b.low else Interval(0, min(a.high, b.high - 1))
+
+
+def _s_divided(a: Interval, b: Interval, bits: int) -> Interval:
+    a, b = a.signed(bits), b.signed(bits)
+    if a.low >= 0 and b.low > 0:
+        return Interval(a.low // b.high, a.high // b.low)
+    if b.low > 0:
+        most = max(abs(a.low), abs(a.high)) // b.low
+        return Interval(-most, most)
+    return whole(bits)
+
+
+def _s_remainder(a: Interval, b: Interval, bits: int) -> Interval:
+    a, b = a.signed(bits), b.signed(bits)
+    if b.low <= 0:
+        return whole(bits)
+    return Interval(0 if a.low >= 0 else 1 - b.high, min(b.high - 1, a.high) if a.low >= 0 else b.high - 1)
+
+
+def _shifted_left(a: Interval, b: Interval, bits: int) -> Interval:
+    b = b.unsigned(bits)
+    return a.times(Interval(1 << b.low, 1 << b.high)) if b.high < bits else whole(bits)
+
+
+def _shifted_right(a: Interval, b: Interval, bits: int) -> Interval:
+    a, b = a.unsigned(bits), b.unsigned(bits)
+    return Interval(a.low >> b.high, a.high >> b.low) if b.high < bits else whole(bits)
+
+
+def _s_shifted_right(a: Interval, b: Interval, bits: int) -> Interval:
+    a, b = a.signed(bits), b.unsigned(bits)
+    if b.high >= bits:
+        return whole(bits)
+    corners = [x >> y for x in a for y in b]
+    return Interval(min(corners), max(corners))
+
+
+def _and(a: Interval, b: Interval, bits: int) -> Interval:
+    a, b = a.unsigned(bits), b.unsigned(bits)
+    return Interval(0, min(a.high, b.high))
+
+
+def _or(a: Interval, b: Interval, bits: int) -> Interval:
+    a, b = a.unsigned(bits), b.unsigned(bits)
+    return Interval(0, (1 << max(a.high.bit_length(), b.high.bit_length())) - 1)
+
+
+_ARITHMETIC = {
+    Spv.I_ADD: lambda a, b, _: a.plus(b),
+    Spv.I_SUB: lambda a, b, _: a.minus(b),
+    Spv.I_MUL: lambda a, b, _: a.times(b),
+    Spv.U_DIV: _divided,
+    Spv.U_MOD: _remainder,
+    Spv.S_DIV: _s_divided,
+    Spv.S_REM: _s_remainder,
+    Spv.SHIFT_LEFT_LOGICAL: _shifted_left,
+    Spv.SHIFT_RIGHT_LOGICAL: _shifted_right,
+    Spv.SHIFT_RIGHT_ARITHMETIC: _s_shifted_right,
+    Spv.BITWISE_AND: _and,
+    Spv.BITWISE_OR: _or,
+    Spv.BITWISE_XOR: _or,
+}
+
+
+def _extreme(pick, view):  # type: ignore[no-untyped-def]
+    def of(a: Interval, b: Interval, bits: int) -> Interval:
+        a, b = view(a, bits), view(b, bits)
+        return Interval(pick(a.low, b.low), pick(a.high, b.high))
+
+    return of
+
+
+# Of OpenCL.std (OpenCL extended instruction set, 2.2).
+_EXTREMA = {
+    156: _extreme(max, Interval.signed), 157: _extreme(max, Interval.unsigned),
+    158: _extreme(min, Interval.signed), 159: _extreme(min, Interval.unsigned),
+}  # fmt: skip
+_CLAMPS = {149: (158, 156), 150: (159, 157)}
+
+_COMPARED = {
+    Spv.I_EQUAL: "==", Spv.I_NOT_EQUAL: "!=",
+    Spv.U_LESS_THAN: "u<", Spv.U_LESS_THAN_EQUAL: "u<=", Spv.U_GREATER_THAN: "u>", Spv.U_GREATER_THAN_EQUAL: "u>=",
+    Spv.S_LESS_THAN: "s<", Spv.S_LESS_THAN_EQUAL: "s<=", Spv.S_GREATER_THAN: "s>", Spv.S_GREATER_THAN_EQUAL: "s>=",
+}  # fmt: skip
+_OPPOSITE = {"==": "!=", "!=": "==", "u<": "u>=", "u>=": "u<", "u>": "u<=", "u<=": "u>",
+             "s<": "s>=", "s>=": "s<", "s>": "s<=", "s<=": "s>"}  # fmt: skip
+_TURNED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "u<=",
+           "s<": "s>", "s>": "s<", "s<=": "s>=", "s>=": "s<="}  # fmt: skip
+
+
+def _bounded(relation: str, other: Interval, bits: int) -> Interval | None:
+    """Return the integers that stand in a relation to some integer of a range; None when that may be all."""
+    if relation == "==":
+        return other
+    if relation == "!=":
+        if other.unsigned(bits) == (0, 0):
+            return Interval(1, (1 << bits) - 1)
+        return None
+    unsigned = relation[0] == "u"
+    other = other.unsigned(bits) if unsigned else other.signed(bits)
+    lowest = 0 if unsigned else -(1 << bits - 1)
+    highest = lowest + (1 << bits) - 1
+    strict = relation[1:] in {"<", ">"}
+    if "<" in relation:
+        high = other.high - strict
+        return Interval(lowest, high) if high >= lowest else None
+    low = other.low + strict
+    return Interval(low, highest) if low <= highest else None
