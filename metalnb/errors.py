@@ -148,4 +148,27 @@ class EngineUnavailable(MetalnbError, RuntimeError):
 
 
 class KernelFault(MetalnbError, RuntimeError):
-    """A kernel failed while it ran."""
+    """A kernel failed while it ran.
+
+    Attributes
+    ----------
+    kind : str
+        What it did: "reads", "writes" or "updates" memory that it was not given, or "stopped"; empty when the device
+        does not tell.
+    line, column : int or None
+        Where in the cell, from 1.
+    thread : tuple of 3 int or None
+        The position in the grid of the first thread that was seen to do so.
+    name : str
+        Of the buffer or the array.
+    index : int or None
+        Of the element.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str = "", line: int | None = None, column: int | None = None,
+        thread: tuple[int, int, int] | None = None, name: str = "", index: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(message)
+        self.kind, self.line, self.column = kind, line, column
+        self.thread, self.name, self.index = thread, name, index

@@ -25,7 +25,7 @@ from metalnb.msl.text.scanned_cell import MAIN, Cell
 
 from ..unit import Unit
 
-__all__ = ["DUMP", "Refused", "Target", "at_kernel", "clang", "compiled", "expand", "version"]
+__all__ = ["DUMP", "Refused", "Target", "at_kernel", "clang", "compiled", "expand", "printed", "version"]
 
 # NaN and infinities stay honoured in fast math: a kernel's own tests for them must work. -fassociative-math is left out
 # for that: with it the CPU runtime divides by an approximation in which 1/0 and 1/inf are NaN.
@@ -137,20 +137,30 @@ def compiled(
             plain = ("-include", str(target.prelude))
             prelude = _precompiled(target, flags)
             try:
-                printed = _run([*command, *(("-include-pch", str(prelude)) if prelude else plain)], folder, unit)
+                told = _run([*command, *(("-include-pch", str(prelude)) if prelude else plain)], folder, unit)
             except Refused:
                 raise
             except CompileError:
                 if prelude is None:
                     raise
-                printed = _run([*command, *plain], folder, unit)
+                told = _run([*command, *plain], folder, unit)
                 prelude.unlink(missing_ok=True)  # it was damaged: the text is fine
-            reason = check(printed)
+            reason = check(told)
             if reason:
                 raise Refused([at_kernel(unit, reason)])
             return (folder / "out").read_bytes()
 
     return cache.store().make(key, target.name, build)
+
+
+def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
+    """Compile a lowered text and return what clang prints with these flags; nothing is kept."""
+    flags = (*target.flags, *_LANGUAGE, *more, *_MATH[unit.math])
+    with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
+        folder = Path(name)
+        _write(folder, MAIN, text, unit.headers)
+        named = ("-include", str(target.prelude), "-c", MAIN, "-o", "out")
+        return _run([*clang(), *flags, *_paths(target), f"-I{folder}", *named], folder, unit)
 
 
 def expand(cell: Cell, headers: dict[str, Cell]) -> str:

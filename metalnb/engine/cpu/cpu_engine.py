@@ -309,7 +309,7 @@ class CpuEngine(Observable, SharedMemory):
             try:
                 code = rewritten(spirv(unit, text, form), wide=variant.wide)
                 if checked is not None:
-                    code = checked.guarded(code)
+                    code = checked.guarded(code, text, form)
                 return device.cl.Kernel(device.build(code), ENTRY)
             except Refused as error:
                 refused.append(error)

@@ -20,7 +20,7 @@ from ..clang import driver
 from ..clang.driver import DUMP, Target
 from ..unit import Unit
 
-__all__ = ["FORMS", "MEETING", "OPTIMISED", "Form", "odd_width", "spirv"]
+__all__ = ["FORMS", "MEETING", "OPTIMISED", "Form", "odd_width", "printed", "spirv"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ _INTEGER = re.compile(r"\bi(\d+)\b")
 _WIDTHS = frozenset({"1", "8", "16", "32", "64"})  # of 1 bit: a bool
 
 
-def odd_width(printed: str) -> int:
+def odd_width(text: str) -> int:
     """Return the width of an integer in clang's printed intermediate code that SPIR-V does not have; 0 for none."""
-    _, mark, code = printed.partition(DUMP)
+    _, mark, code = text.partition(DUMP)
     found = set(_INTEGER.findall(_NAMES.sub("", code))) - _WIDTHS if mark else set()
     return int(min(found, default="0"))
 
@@ -107,6 +107,14 @@ def spirv(unit: Unit, text: str, form: Form = FORMS[0]) -> bytes:
     return driver.compiled(unit, text, _TARGET, *form.flags, *_PRINTED, check=_odd)
 
 
-def _odd(printed: str) -> str:
-    width = odd_width(printed)
+def printed(unit: Unit, text: str, form: Form) -> str:
+    """Return clang's intermediate code for a lowered text, with the lines of its instructions."""
+    return driver.printed(unit, text, _TARGET, *form.flags, *_PRINTED, "-mllvm", "-print-module-scope", *_LINES)
+
+
+_LINES = ("-gline-tables-only",)
+
+
+def _odd(text: str) -> str:
+    width = odd_width(text)
     return f"clang made an integer of {width} bits, which SPIR-V does not have" if width else ""

@@ -41,6 +41,8 @@ class Analysis:
     Attributes
     ----------
     accesses : list of Access
+    module : Module
+    roots : Roots
     """
 
     def __init__(self, code: bytes) -> None:
@@ -50,7 +52,7 @@ class Analysis:
             raise ValueError("a module that is not understood")
         self.module: Module = module
         self._layout = Layout(module)
-        self._roots = Roots(module, self._layout)
+        self.roots = Roots(module, self._layout)
         self.accesses = accesses(module, self._layout)
         self._params = {p.result: n for n, p in enumerate(module.entry().head[1:])}
 
@@ -60,12 +62,12 @@ class Analysis:
 
     def proof(self, facts: Facts) -> Proof:
         """Find the accesses that are right whatever the kernel reads."""
-        ranges = Ranges(self.module, self._layout, self._roots, self._params, facts, self._flows)
+        ranges = Ranges(self.module, self._layout, self.roots, self._params, facts, self._flows)
         wrong = frozenset(a.number for a in self.accesses if not self._right(a, ranges, facts))
         return Proof(wrong, tuple(sorted(ranges.read)))
 
     def _right(self, access: Access, ranges: Ranges, facts: Facts) -> bool:
-        place = self._roots.place(access.pointer)
+        place = self.roots.place(access.pointer)
         size = self.size(place.root, facts)
         flow = self._flows[access.function.name]
         if size is None:
@@ -94,8 +96,21 @@ class Analysis:
         made = self.module.definitions[root]
         if made.op == Spv.VARIABLE:
             return None if made.words[3] == _INPUT else self._layout.size(self.module.key(made.type)[2])
-        buffer = self._roots.exact(root)
-        return facts.sizes[self._params[buffer]] if buffer else None
+        number = self.argument(root)
+        return None if number is None else facts.sizes[number]
+
+    def argument(self, root: int) -> int | None:
+        """Return the number of the argument that a root is, whole; None for anything else."""
+        buffer = self.roots.exact(root)
+        return self._params[buffer] if buffer else None
+
+    def step(self, root: int) -> int:
+        """Return the bytes of an element of what a pointer comes from; 0 when no access tells."""
+        whole = self.roots.exact(root) or root
+        every = [self.roots.place(a.pointer) for a in self.accesses]
+        mine = [p for p in every if whole in {p.root, self.roots.exact(p.root)}]
+        steps = [step for place in mine for _, step in place.terms]
+        return max(steps, default=0)
 
     def checked(self, wrong: Collection[int]) -> bytes:
         """Return the module with these accesses checked."""
@@ -103,5 +118,5 @@ class Analysis:
         module = again.module
         tables = take_table(module)
         found = [a for a in again.accesses if a.number in wrong]
-        check(module, again._layout, again._roots, again._params, found, tables)  # noqa: SLF001
+        check(module, again._layout, again.roots, again._params, found, tables)  # noqa: SLF001
         return module.written()

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..spirv.module import parsed
+from ..spirv_forms import FORMS
+from ..spirv_forms import Form as SpirvForm
 from .analysis import Analysis
 from .ranges import Facts
 
@@ -31,18 +33,24 @@ class CheckedForm:
         None for a module that is not understood: nothing of it is checked.
     kernel : object
         OpenCL's.
+    text : str
+    shape : metalnb.engine.cpu.spirv_forms.Form
+        What the module was compiled from, and in which form.
     """
 
-    __slots__ = ("_facts", "analysis", "kernel", "wrong")
+    __slots__ = ("_facts", "analysis", "kernel", "shape", "text", "wrong")
 
     def __init__(self, facts: Facts | None) -> None:
         self._facts = facts
         self.analysis: Analysis | None = None
         self.wrong: frozenset[int] = frozenset()
         self.kernel: Any = None
+        self.text = ""
+        self.shape: SpirvForm = FORMS[0]
 
-    def guarded(self, code: bytes) -> bytes:
+    def guarded(self, code: bytes, text: str, shape: SpirvForm) -> bytes:
         """Return a module with its checks; called for each form of the ladder in which the kernel is tried."""
+        self.text, self.shape = text, shape
         if parsed(code) is None:
             self.analysis, self.wrong = None, frozenset()
             return code

@@ -2,20 +2,122 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
 from metalnb.errors import KernelFault
+from metalnb.msl.text.scanned_cell import MAIN
 
 from ...base import Grid
 from ...unit import Unit
-from .entries import CheckedForm
+from .analysis import Analysis
+from .lines import SourcePlace, places
+from .pointers import Access
 from .ranges import Facts
-from .table import FAULT, OFFSET, POSITION
+from .table import FAULT, OFFSET, POSITION, SIZES
 
 __all__ = ["explained"]
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class _Memory(NamedTuple):
+    """What an access was meant for, and where in it."""
+
+    name: str
+    space: str
+    index: int
+    count: int
+    step: int
+
 
 def explained(
-    unit: Unit, form: CheckedForm, table: list[int], facts: Facts, grid: Grid, threadgroup: Grid,
+    unit: Unit, analysis: Analysis, table: list[int], facts: Facts, grid: Grid, threadgroup: Grid,
+    printed: Callable[[], str],
 ) -> KernelFault:  # fmt: skip
-    """Return the fault that a table has recorded."""
-    message = f"{unit.signature.name}: access {table[FAULT]} offset {table[OFFSET]} thread {table[POSITION:POSITION+3]}"
-    return KernelFault(message)
+    """Return the fault that a table has recorded.
+
+    Parameters
+    ----------
+    printed : callable
+        Compiles the kernel once more and returns clang's intermediate code, with lines.
+    """
+    access = analysis.accesses[table[FAULT] - 1]
+    found = places(printed(), analysis.module, analysis.roots, analysis.accesses, _owner(unit)).get(access.number)
+    file, line, column, text = _at(unit, found)
+    thread, group = _thread(table[POSITION : POSITION + 3], facts, grid, threadgroup)
+    memory = _memory(unit, analysis, access, table, facts, text[column - 1 :] if text else "")
+    where = f"{file}:{line}:{column}" if line else file
+    name = unit.signature.name
+    elements = "1 element" if memory.count == 1 else f"{memory.count:,} elements"
+    message = f"{name}, {where}: thread {thread} of threadgroup {group} {access.kind} {memory.name}[{memory.index}]; "
+    message += f"{memory.name} has {elements}." if memory.count >= 0 else "no buffer has that address."
+    if memory.space != "thread" and memory.space != "threadgroup" and 0 <= memory.count <= max(thread):
+        message += " Pass grid=…, or guard: if (i >= n) return;"
+    if text:
+        message += f"\n  {line} | {text}\n  {' ' * len(str(line))} | {' ' * (column - 1)}^"
+    return KernelFault(
+        message, kind=access.kind, line=line or None, column=column if line else None, thread=thread,
+        name=memory.name, index=memory.index,
+    )  # fmt: skip
+
+
+def _owner(unit: Unit) -> Callable[[str], bool]:
+    return lambda file: file == MAIN or file in unit.headers
+
+
+def _at(unit: Unit, found: SourcePlace | None) -> tuple[str, int, int, str]:
+    """Return file, line, column and text of a place, as the author wrote them."""
+    if found is None:
+        return unit.cell.name, 0, 0, ""
+    cell = unit.cell if found.file == MAIN else unit.headers[found.file]
+    told = cell.diagnostic(found.line, found.column, "", "")
+    return told.file, told.line, told.column, told.text
+
+
+def _thread(position: list[int], facts: Facts, grid: Grid, threadgroup: Grid) -> tuple[Grid, Grid]:
+    """Return a thread's position in the grid and its threadgroup's, from OpenCL's global id."""
+    del grid
+    if facts.threadgroup == threadgroup:
+        x, y, z = position
+        return (x, y, z), (x // threadgroup[0], y // threadgroup[1], z // threadgroup[2])
+    # Threadgroups that were dispatched as rows: the region says where they stand.
+    numbers = memoryview(facts.scalars[len(facts.sizes) - 1]).cast("I").tolist()
+    first, size = numbers[:3], numbers[3:6]
+    row = position[0] % facts.threadgroup[0]
+    group = [position[0] // facts.threadgroup[0] + first[0], position[1] + first[1], position[2] + first[2]]
+    local = [row % size[0], row // size[0] % size[1], row // (size[0] * size[1])]
+    x, y, z = (g * t + n for g, t, n in zip(group, threadgroup, local, strict=True))
+    return (x, y, z), (group[0], group[1], group[2])
+
+
+def _memory(
+    unit: Unit, analysis: Analysis, access: Access, table: list[int], facts: Facts, text: str,
+) -> _Memory:  # fmt: skip
+    place = analysis.roots.place(access.pointer)
+    offset = table[OFFSET]
+    number = analysis.argument(place.root)
+    named = _NAME.match(text)
+    if number is None and analysis.size(place.root, facts) is None:  # of several: by the address
+        number, offset = _nearest(table, len(facts.sizes), offset)
+        if number is None:
+            return _Memory(named[0] if named else "a pointer", "device", offset, -1, 1)
+    offset -= offset >> 63 << 64
+    step = analysis.step(place.root) or access.size
+    if number is not None:
+        param = unit.signature.params[number]
+        return _Memory(param.name, param.space, offset // step, facts.sizes[number] // step, step)
+    size = analysis.size(place.root, facts) or 0
+    return _Memory(named[0] if named else "an array", "thread", offset // step, size // step, step)
+
+
+def _nearest(table: list[int], count: int, address: int) -> tuple[int | None, int]:
+    """Return the buffer that an address is nearest to, and the bytes from its start."""
+    best: tuple[int, int | None, int] = (1 << 40, None, address)
+    for number in range(count):
+        base, size = table[SIZES + 2 * number : SIZES + 2 * number + 2]
+        if base:
+            distance = max(base - address, address - (base + size), 0)
+            best = min(best, (distance, number, address - base), key=lambda b: b[0])
+    return best[1], best[2] & (1 << 64) - 1

@@ -11,6 +11,7 @@ from metalnb.errors import KernelFault
 
 from ...base import Grid
 from ...unit import Unit
+from ..spirv_forms import printed
 from .entries import CheckedForm
 from .explanation import explained
 from .ranges import Facts
@@ -76,4 +77,9 @@ class Watch(NamedTuple):
         """Return what went wrong; None when nothing did. The dispatch must have ended."""
         if not self.table[FAULT]:
             return None
-        return explained(self.unit, self.form, self.table.tolist(), self.facts, self.grid, self.threadgroup)
+        form, unit = self.form, self.unit
+        assert form.analysis is not None  # or nothing had been checked  # noqa: S101
+        return explained(
+            unit, form.analysis, self.table.tolist(), self.facts, self.grid, self.threadgroup,
+            lambda: printed(unit, form.text, form.shape),
+        )  # fmt: skip

@@ -215,6 +215,7 @@ class Access:
 
 
 _ATOMICS = {op for op in Spv if op.name.startswith("ATOMIC_")}
+_UNKNOWN = 1 << 40  # a copy of so many bytes as the kernel finds out: clang writes none, and none is let through
 _READS = {Spv.LOAD, Spv.ATOMIC_LOAD}
 _WRITES = {Spv.STORE, Spv.ATOMIC_STORE, Spv.ATOMIC_FLAG_CLEAR}
 
@@ -229,8 +230,13 @@ def accesses(module: Module, layout: Layout) -> list[Access]:
                 places = [(1, "writes")]
             elif i.op == Spv.LOAD or i.op in _ATOMICS:
                 places = [(3, "reads" if i.op in _READS else "updates")]
+            elif i.op in {Spv.COPY_MEMORY, Spv.COPY_MEMORY_SIZED}:
+                places = [(1, "writes"), (2, "reads")]
             for place, kind in places:
                 pointer = i.words[place]
-                size = layout.size(module.key(module.type_of(pointer))[2])
+                if i.op == Spv.COPY_MEMORY_SIZED:
+                    size = layout.constant(i.words[3]) if layout.is_constant(i.words[3]) else _UNKNOWN
+                else:
+                    size = layout.size(module.key(module.type_of(pointer))[2])
                 found.append(Access(len(found), function, i, pointer, size, kind))
     return found
