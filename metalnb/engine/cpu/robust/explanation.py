@@ -104,11 +104,11 @@ def _memory(
         if number is None:
             return _Memory(named[0] if named else "a pointer", "device", offset, -1, 1)
     offset -= offset >> 63 << 64
-    step = analysis.step(place.root) or access.size
     if number is not None:
         param = unit.signature.params[number]
+        step = param.type.size or analysis.step(place.root) or access.size
         return _Memory(param.name, param.space, offset // step, facts.sizes[number] // step, step)
-    size = analysis.size(place.root, facts) or 0
+    size, step = analysis.size(place.root, facts) or 0, analysis.step(place.root) or access.size
     return _Memory(named[0] if named else "an array", "thread", offset // step, size // step, step)
 
 

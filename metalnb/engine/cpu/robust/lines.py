@@ -138,11 +138,15 @@ def _matched(
             mine[kind][-1].append(access)
         else:
             mine[kind].append([access])
-    theirs = {
-        "load": [x for x in lines if _LOAD.match(x) and not _OTHER.match(x)],
-        "store": [x for x in lines if _STORE.match(x) and not _OTHER.match(x)],
-        "other": [x for x in lines if _OTHER.match(x)],
-    }
+    # clang's backend writes an atomic load or store as a volatile one now and then: both readings are tried.
+    atomic = re.compile(r"^(%\S+ = load|store) atomic ")
+    loads, stores = ([x for x in lines if pattern.match(x)] for pattern in (_LOAD, _STORE))
+    others = [x for x in lines if _OTHER.match(x)]
+    if len(mine["load"]) + len(mine["store"]) != len(loads) + len(stores):
+        loads, stores = ([x for x in some if not atomic.match(x)] for some in (loads, stores))
+    else:
+        others = [x for x in others if not atomic.match(x)]
+    theirs = {"load": loads, "store": stores, "other": others}
     made = {m[1]: line for line in lines if (m := _MADE.match(line))}
     told = {}
     for kind, groups in mine.items():
