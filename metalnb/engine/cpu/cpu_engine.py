@@ -266,7 +266,7 @@ class CpuEngine(Observable, SharedMemory):
             binary.entries[variant] = self._entries(binary.unit, variant)
         facts = facts_of(arguments, private(binary.unit, arguments), grid, threadgroup)
         form = binary.entries[variant].form_for(facts)
-        if not form.wrong:
+        if not form.watched:
             return form.kernel, None
         return form.kernel, Watch(binary.unit, form, table_of(facts, arguments), facts, grid, threadgroup)
 

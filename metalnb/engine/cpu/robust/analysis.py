@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from .flow import Flow
 from .intervals import Interval
 from .pointers import Access, Layout, Roots, accesses
 from .ranges import Facts, Ranges
+from .stops import stop, way_out
+from .turns import endless
 
 __all__ = ["Analysis", "Proof"]
 
@@ -27,11 +30,14 @@ class Proof:
     ----------
     wrong : frozenset of int
         The accesses that were not proven right, by their numbers.
+    stops : frozenset of int
+        The heads of the loops that were not proven short.
     read : tuple of (int, int, int)
         What the proof depends on besides the grid and the sizes: argument, first byte and number of bytes of scalars.
     """
 
     wrong: frozenset[int]
+    stops: frozenset[int]
     read: tuple[tuple[int, int, int], ...]
 
 
@@ -62,9 +68,18 @@ class Analysis:
 
     def proof(self, facts: Facts) -> Proof:
         """Find the accesses that are right whatever the kernel reads."""
-        ranges = Ranges(self.module, self._layout, self.roots, self._params, facts, self._flows)
-        wrong = frozenset(a.number for a in self.accesses if not self._right(a, ranges, facts))
-        return Proof(wrong, tuple(sorted(ranges.read)))
+        ranges = self._ranges(facts)
+        threads = math.prod(facts.grid)
+        stops = {n: endless(self.module, flow, ranges, threads) for n, flow in self._flows.items()}
+        for name, flow in self._flows.items():
+            outs = {head: way_out(flow, head) for head in stops[name]}
+            flow.stoppable = {out.label: head for head, out in outs.items() if out is not None}
+        again = self._ranges(facts)
+        wrong = frozenset(a.number for a in self.accesses if not self._right(a, again, facts))
+        return Proof(wrong, frozenset().union(*stops.values()), tuple(sorted(ranges.read | again.read)))
+
+    def _ranges(self, facts: Facts) -> Ranges:
+        return Ranges(self.module, self._layout, self.roots, self._params, facts, self._flows)
 
     def _right(self, access: Access, ranges: Ranges, facts: Facts) -> bool:
         place = self.roots.place(access.pointer)
@@ -112,11 +127,18 @@ class Analysis:
         steps = [step for place in mine for _, step in place.terms]
         return max(steps, default=0)
 
-    def checked(self, wrong: Collection[int]) -> bytes:
-        """Return the module with these accesses checked."""
+    @property
+    def everything(self) -> Proof:
+        """What is proven of a dispatch of which nothing is known."""
+        heads = [head for flow in self._flows.values() for head in flow.loops]
+        return Proof(frozenset(a.number for a in self.accesses), frozenset(heads), ())
+
+    def checked(self, wrong: Collection[int], stops: Collection[int]) -> bytes:
+        """Return the module with these accesses checked, and these loops stoppable."""
         again = Analysis(self._code)
         module = again.module
         tables = take_table(module)
         found = [a for a in again.accesses if a.number in wrong]
+        stop(module, stops, again._flows, tables)  # noqa: SLF001
         check(module, again._layout, again.roots, again._params, found, tables)  # noqa: SLF001
         return module.written()

@@ -28,7 +28,9 @@ class CheckedForm:
     Attributes
     ----------
     wrong : frozenset of int
-        The accesses that are checked; with any, the kernel takes a table as its last argument.
+        The accesses that are checked.
+    stops : frozenset of int
+        The heads of the loops that can be stopped.
     analysis : Analysis or None
         None for a module that is not understood: nothing of it is checked.
     kernel : object
@@ -38,12 +40,13 @@ class CheckedForm:
         What the module was compiled from, and in which form.
     """
 
-    __slots__ = ("_facts", "analysis", "kernel", "shape", "text", "wrong")
+    __slots__ = ("_facts", "analysis", "kernel", "shape", "stops", "text", "wrong")
 
     def __init__(self, facts: Facts | None) -> None:
         self._facts = facts
         self.analysis: Analysis | None = None
         self.wrong: frozenset[int] = frozenset()
+        self.stops: frozenset[int] = frozenset()
         self.kernel: Any = None
         self.text = ""
         self.shape: SpirvForm = FORMS[0]
@@ -52,14 +55,17 @@ class CheckedForm:
         """Return a module with its checks; called for each form of the ladder in which the kernel is tried."""
         self.text, self.shape = text, shape
         if parsed(code) is None:
-            self.analysis, self.wrong = None, frozenset()
+            self.analysis, self.wrong, self.stops = None, frozenset(), frozenset()
             return code
         self.analysis = analysis = Analysis(code)
-        if self._facts is None:
-            self.wrong = frozenset(a.number for a in analysis.accesses)
-        else:
-            self.wrong = analysis.proof(self._facts).wrong
-        return analysis.checked(self.wrong) if self.wrong else code
+        proof = analysis.everything if self._facts is None else analysis.proof(self._facts)
+        self.wrong, self.stops = proof.wrong, proof.stops
+        return analysis.checked(self.wrong, self.stops) if self.watched else code
+
+    @property
+    def watched(self) -> bool:
+        """Whether the kernel takes a table as its last argument."""
+        return bool(self.wrong or self.stops)
 
 
 class Entries:
@@ -110,8 +116,8 @@ class Entries:
                 return form, depends
             proof = form.analysis.proof(facts)
             depends.update(proof.read)
-            if proof.wrong <= form.wrong:
+            if proof.wrong <= form.wrong and proof.stops <= form.stops:
                 fitting.append(form)
         if not fitting:
             fitting = [self._made(facts if len(self._forms) < _MOST else None)]
-        return min(fitting, key=lambda f: len(f.wrong)), depends
+        return min(fitting, key=lambda f: len(f.wrong) + len(f.stops)), depends

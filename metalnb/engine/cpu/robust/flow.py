@@ -46,8 +46,16 @@ class Flow:
             self.home.update((i.result, block.label) for i in block.instructions if i.result)
             for target in set(module.targets(block)):
                 self.before[target].append(block.label)
+        self.stoppable: dict[int, int] = {}  # blocks by which a loop ends on other conditions too; that loop's head
         self.innermost = functools.cache(self._innermost)
-        self.conditions = functools.cache(self._conditions)
+
+    def above(self, label: int, other: int) -> bool:
+        """Return whether every way to a block passes another one."""
+        while label != other:
+            if self._above.get(label, label) == label:
+                return False
+            label = self._above[label]
+        return True
 
     def _innermost(self, label: int) -> int:
         """Return the head of the smallest loop around a block; 0 for none."""
@@ -63,16 +71,14 @@ class Flow:
         head = self.innermost(self.home[value])
         return not head or label in self.loops[head]
 
-    def _conditions(self, label: int) -> tuple[tuple[int, bool, int], ...]:
-        """Return the conditions on which a block is reached: value, whether it is true, and where it was tested."""
-        return tuple(self._upwards(label))
-
-    def _upwards(self, label: int) -> Iterator[tuple[int, bool, int]]:
+    def conditions(self, label: int) -> Iterator[tuple[int, bool, int]]:
+        """Yield the conditions on which a block is reached: value, whether it is true, and where it was tested."""
         while label != self.entry and label in self._above:
             above = self._above[label]
             if self.before[label] == [above]:
                 last = self.blocks[above].instructions[-1]
-                if last.op == Spv.BRANCH_CONDITIONAL and last.words[2] != last.words[3]:
+                told = above not in self.stoppable or label in self.loops[self.stoppable[above]]
+                if told and last.op == Spv.BRANCH_CONDITIONAL and last.words[2] != last.words[3]:
                     yield last.words[1], last.words[2] == label, above
             label = above
 
