@@ -53,6 +53,10 @@ class CellMagics(Magics):
         help='keep the cell for #include "FILE" in later cells; it needs no kernel, and is checked at once',
     )  # fmt: skip
     @argument("--save", metavar="PATH", type=unquoted, help="write the cell to a .metal file once it has compiled")
+    @argument(
+        "--unchecked", action="store_true",
+        help="do not check accesses: what leaves its array does what it does (engine cpu)",
+    )  # fmt: skip
     @argument("--quiet", action="store_true", help="show no card")
     @cell_magic("metal")
     def metal(self, line: str, cell: str) -> Program | Header | None:
@@ -70,7 +74,9 @@ class CellMagics(Magics):
         else:
             constants = evaluate(self.shell, options.constant)
             with _worded():
-                program = shown = compile(cell, constants=constants, headers=self.session.headers, **common)
+                program = shown = compile(
+                    cell, constants=constants, headers=self.session.headers, checked=not options.unchecked, **common,
+                )  # fmt: skip
             for note in self.session.bind(program, options.name):
                 print(f"note: {note}")  # noqa: T201  (a value is shown by its card; this is about the notebook)
         if options.save:

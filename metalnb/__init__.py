@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .engine import EngineStatus as EngineStatus
     from .engine import engines as engines
     from .engine import use as use
+    from .engine.time_limits import timeout as timeout
     from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
     from .library_kernels.ops.custom_reduction import reduction as reduction
     from .program import Program as Program
@@ -73,6 +74,7 @@ _PUBLIC = {
     "arrays.stream": ("clear_cache", "synchronize"),
     "call.kernel": ("Kernel",),
     "engine": ("EngineStatus", "engines", "use"),
+    "engine.time_limits": ("timeout",),
     "library_kernels.elementwise.custom_elementwise": ("elementwise",),
     "library_kernels.ops.custom_reduction": ("reduction",),
     "program": ("Program", "compile", "load"),

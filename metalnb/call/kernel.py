@@ -12,6 +12,7 @@ import numpy as np
 
 from metalnb.display import Card, bundle, cards_html
 from metalnb.engine.base import Binary, Engine, Grid, Ticket
+from metalnb.engine.time_limits import call_limit
 from metalnb.engine.unit import Unit
 from metalnb.errors import MetalnbError
 from metalnb.msl.signature import Reflection, Signature
@@ -44,6 +45,8 @@ class Dispatch(NamedTuple):
         The arrays among the arguments that live on the engine: reading one waits for the dispatch.
     waits : bool
         Whether `run` waits for the dispatch: memory of NumPy's can be read at any moment.
+    timeout : float or None
+        The seconds that it may run, where the engine can stop it; None leaves it to `metalnb.timeout`.
     """
 
     kernel: Kernel
@@ -54,6 +57,7 @@ class Dispatch(NamedTuple):
     outputs: list[Any]
     residents: tuple[Resident, ...] = ()
     waits: bool = True
+    timeout: float | None = None
 
     def launch(self) -> Ticket | None:
         """Start it; return None when the grid is empty.
@@ -62,6 +66,9 @@ class Dispatch(NamedTuple):
         """
         if 0 in self.grid:
             return None
+        if self.timeout is not None:
+            with call_limit(self.timeout):
+                return self._replace(timeout=None).launch()
         if self.residents:
             first = self.residents[0]
             return first.__metal_start__(self.binary, self.arguments, self.grid, self.threadgroup, self.residents)
@@ -99,6 +106,8 @@ class Kernel:
         Shapes, in elements, of buffers left out; by default the grid's.
     threadgroup_memory : mapping of str to int, optional
         Bytes for each ``threadgroup`` parameter; by default one element for each thread of the group.
+    timeout : float, optional
+        Seconds after which it is stopped; by default what `metalnb.timeout` says.
 
     Returns
     -------
@@ -203,6 +212,7 @@ class Kernel:
         threadgroup: Any = None,
         shapes: Mapping[str, Any] | None = None,
         threadgroup_memory: Mapping[str, int] | None = None,
+        timeout: float | None = None,
         **named: Any,
     ) -> Dispatch:
         """Compile the kernel if need be, then check and bind a call; parameters as for the call. Nothing runs yet."""
@@ -230,10 +240,10 @@ class Kernel:
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         if not held:
-            return Dispatch(self, binary, arguments, sizes, group, outputs)
+            return Dispatch(self, binary, arguments, sizes, group, outputs, timeout=timeout)
         made = residents(outputs)
         alone = len(made) == len(outputs) and not any(type(a) is np.ndarray for a in (*args, *named.values()))
-        return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone)
+        return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout)
 
     def _refuse_engine(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         names = (*(p.name for p in self._present), *("" for _ in args))

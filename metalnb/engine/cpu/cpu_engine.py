@@ -28,6 +28,7 @@ from ..unit import Unit
 from .opencl import INSTALL, Device, open_device, runtime
 from .robust.entries import CheckedForm, Entries
 from .robust.launches import Watch, facts_of, hopeful_facts, private, table_of
+from .robust.waiting import done, end_wait, number_of
 from .spirv.barrier_loops import has_barrier
 from .spirv.pass_table import rewritten
 from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
@@ -115,12 +116,13 @@ class CpuTicket:
         For those who ask: asking costs more than some kernels take.
     """
 
-    __slots__ = ("_held", "_watches", "elapsed")
+    __slots__ = ("_held", "_number", "_watches", "elapsed")
 
-    def __init__(self, events: Iterable[Any], held: Any, watches: Sequence[Watch] = ()) -> None:
+    def __init__(self, events: Iterable[Any], held: Any, watches: list[Watch] | None = None) -> None:
         self.elapsed = Elapsed(events)
         self._held = held
-        self._watches = watches
+        self._watches = watches or []
+        self._number = number_of(self._watches)
 
     def __del__(self) -> None:
         if self._held is not None:
@@ -130,16 +132,25 @@ class CpuTicket:
                 pass
 
     def wait(self) -> None:
-        """Wait, with the GIL released."""
+        """Wait, with the GIL released.
+
+        Raises
+        ------
+        KernelFault
+            When it left its memory, was stopped, or failed.
+        KeyboardInterrupt
+            When it was interrupted; it has ended all the same.
+        """
         import pyopencl as cl
 
         failed = None
         for event in self.elapsed:
             try:
-                event.wait()
+                end_wait(event, self._number, self._watches)
             except cl.Error as error:  # those after it are waited for all the same
                 failed = failed or error
         self._held = None
+        done(self._watches)
         if failed is not None:
             message = f"the kernel failed on the device: {failed}"
             raise KernelFault(message) from failed
@@ -228,8 +239,9 @@ class CpuEngine(Observable, SharedMemory):
                 tickets.append(self._enqueue(queue, binary, arguments, grid, threadgroup))  # noqa: PERF401  (see above)
         finally:
             gate.set_status(cl.command_execution_status.COMPLETE)
-            with contextlib.suppress(cl.Error):  # told below
-                queue.finish()
+            if tickets:  # the others have ended when the last one has; what went wrong is told below
+                with contextlib.suppress(cl.Error, KernelFault):
+                    tickets[-1].wait()
         return [ticket.seconds() for ticket in tickets]
 
     def _enqueue(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from metalnb.errors import KernelFault
@@ -12,12 +12,12 @@ from metalnb.msl.text.scanned_cell import MAIN
 from ...base import Grid
 from ...unit import Unit
 from .analysis import Analysis
-from .lines import SourcePlace, places
+from .lines import SourcePlace, loop_places, places
 from .pointers import Access
 from .ranges import Facts
 from .table import FAULT, OFFSET, POSITION, SIZES
 
-__all__ = ["explained"]
+__all__ = ["explained", "stopped"]
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -61,6 +61,27 @@ def explained(
         message, kind=access.kind, line=line or None, column=column if line else None, thread=thread,
         name=memory.name, index=memory.index,
     )  # fmt: skip
+
+
+def stopped(
+    unit: Unit, analysis: Analysis, heads: Collection[int], reason: str, printed: Callable[[], str],
+) -> KernelFault:  # fmt: skip
+    """Return the fault of a dispatch that was stopped.
+
+    Parameters
+    ----------
+    heads : collection of int
+        The loops that can be stopped.
+    reason : str
+        ``after 5.0 s``, ``by an interrupt``.
+    """
+    found = loop_places(printed(), analysis.module, heads, _owner(unit))
+    file, line, column, text = _at(unit, found[0] if found else None)
+    where = f" in the loop at {file}:{line}:{column}" if line else ""
+    message = f"{unit.signature.name}: stopped {reason}{where}"
+    if text:
+        message += f"\n  {line} | {text}\n  {' ' * len(str(line))} | {' ' * (column - 1)}^"
+    return KernelFault(message, kind="stopped", line=line or None, column=column if line else None)
 
 
 def _owner(unit: Unit) -> Callable[[str], bool]:

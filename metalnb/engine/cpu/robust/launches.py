@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from metalnb.errors import KernelFault
 
 from ...base import Grid
+from ...time_limits import current_limit
 from ...unit import Unit
 from ..spirv_forms import printed
 from .entries import CheckedForm
-from .explanation import explained
+from .explanation import explained, stopped
 from .ranges import Facts
-from .table import FAULT, SIZES
+from .table import FAULT, SIZES, STOP
 
 __all__ = ["Watch", "facts_of", "hopeful_facts", "private", "table_of"]
 
@@ -53,33 +54,46 @@ def _address(argument: Any) -> int:
     return int(np.frombuffer(argument, np.uint8).ctypes.data) if len(memoryview(argument)) else 0
 
 
-class Watch(NamedTuple):
+class Watch:
     """A checked dispatch under way.
 
     Attributes
     ----------
-    unit : Unit
     form : CheckedForm
+    unit : Unit
     table : numpy.ndarray
-    facts : Facts
-    grid, threadgroup : tuple of 3 int
-        As the caller gave them.
+    number : int
+        Its place in the order of dispatches; 0 for one that cannot be stopped.
+    limit : float or None
+        The seconds that it may run.
     """
 
-    unit: Unit
-    form: CheckedForm
-    table: np.ndarray[Any, np.dtype[np.uint64]]
-    facts: Facts
-    grid: Grid
-    threadgroup: Grid
+    __slots__ = ("_facts", "_grid", "_reason", "_threadgroup", "form", "limit", "number", "table", "unit")
+
+    def __init__(
+        self, unit: Unit, form: CheckedForm, table: np.ndarray[Any, np.dtype[np.uint64]], facts: Facts, grid: Grid,
+        threadgroup: Grid,
+    ) -> None:  # fmt: skip
+        self.unit, self.form, self.table = unit, form, table
+        self.number, self.limit = 0, current_limit()
+        self._facts, self._grid, self._threadgroup = facts, grid, threadgroup
+        self._reason = ""
+
+    def stop(self, reason: str) -> None:
+        """Let its loops end."""
+        self._reason = self._reason or reason
+        self.table[STOP] = 1
 
     def fault(self) -> KernelFault | None:
         """Return what went wrong; None when nothing did. The dispatch must have ended."""
-        if not self.table[FAULT]:
-            return None
         form, unit = self.form, self.unit
-        assert form.analysis is not None  # or nothing had been checked  # noqa: S101
-        return explained(
-            unit, form.analysis, self.table.tolist(), self.facts, self.grid, self.threadgroup,
-            lambda: printed(unit, form.text, form.shape),
-        )  # fmt: skip
+        if form.analysis is None or not (self._reason or self.table[FAULT]):
+            return None
+
+        def lines() -> str:
+            return printed(unit, form.text, form.shape)
+
+        if self._reason:
+            return stopped(unit, form.analysis, form.stops, self._reason, lines)
+        table = self.table.tolist()
+        return explained(unit, form.analysis, table, self._facts, self._grid, self._threadgroup, lines)

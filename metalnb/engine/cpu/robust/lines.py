@@ -7,14 +7,14 @@ same intermediate code, whose instructions know their places. Its blocks and the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from ..spirv.module import BasicBlock, Module
 from ..spirv.opcodes import Spv
 from .pointers import Access, Roots
 
-__all__ = ["SourcePlace", "places"]
+__all__ = ["SourcePlace", "loop_places", "places"]
 
 _PLACE = re.compile(r"^!(\d+) = (?:distinct )?!(DILocation|DISubprogram|DILexicalBlock|DILexicalBlockFile|DIFile)\((.*)\)$")
 _FIELD = re.compile(r'(\w+): (?:!(\d+)|(\d+)|"([^"]*)")')
@@ -67,6 +67,31 @@ def places(
             for block, lines in pairs:
                 told.update(_matched(block, lines, module, roots, found, notes, is_own))
     return told
+
+
+def loop_places(
+    printed: str, module: Module, heads: Collection[int], is_own: Callable[[str], bool],
+) -> list[SourcePlace]:  # fmt: skip
+    """Return the places of loops, by the labels of their heads; those that are not found are left out."""
+    notes, found = _notes(printed), []
+    names = {i.words[1]: _text(i.words[2:]) for i in module.preamble if i.op == Spv.NAME}
+    for function in module.functions:
+        body = _body(printed, names.get(function.name, ""))
+        if function.blocks and body:
+            blocks = {b.label: b for b in function.blocks}
+            pairs = _side_by_side(module, blocks, function.blocks[0].label, body)
+            order = [name for name, _ in body]
+            for block, lines in pairs:
+                if block.label in heads:
+                    # The branch back is the loop's own; what stands in its head may be a part of its condition.
+                    name = next(n for n, some in body if some is lines)
+                    backs = [
+                        line for n, some in body[order.index(name) :] for line in some
+                        if line.startswith("br ") and "!llvm.loop" in line and f"label %{name}" in line
+                    ]  # fmt: skip
+                    told = [_located(line, notes, is_own) for line in (*backs, *lines)]
+                    found += [place for place in told if place][:1]
+    return sorted(found)
 
 
 def _text(words: list[int]) -> str:

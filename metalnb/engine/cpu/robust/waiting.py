@@ -1,0 +1,98 @@
+"""Wait for a dispatch so that Python hears signals, and end it when it takes too long or somebody interrupts.
+
+OpenCL waits for good. A dispatch that can be stopped, or that stands behind one, is therefore asked now and then
+whether it has ended. All others are waited for in OpenCL: they are known to be short.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import sys
+import threading
+import time
+from typing import Any
+
+from .launches import Watch
+
+__all__ = ["done", "end_wait", "number_of"]
+
+_STATUS, _QUEUE = 0x11D3, 0x11D0  # of cl.h
+_FIRST, _LONGEST = 20e-6, 0.01  # seconds between two looks
+_SHOWN = 5.0  # seconds after which a notebook is told
+
+_running: dict[int, Watch] = {}
+_numbers = itertools.count(1)
+_lock = threading.Lock()
+_at_exit: list[bool] = []
+
+
+def number_of(watches: list[Watch]) -> int:
+    """Return the number of a dispatch in the order in which they were started, and note those that can be stopped."""
+    number = next(_numbers)
+    for watch in watches:
+        if watch.form.stops:
+            with _lock:
+                _running[id(watch)] = watch
+                watch.number = number
+                if not _at_exit:  # behind the device's own, and so before it
+                    _at_exit.append(True)
+                    atexit.register(_stop, sys.maxsize, "Python ended")
+    return number
+
+
+def done(watches: list[Watch]) -> None:
+    """Forget dispatches that have ended."""
+    for watch in watches:
+        _running.pop(id(watch), None)
+
+
+def _stop(number: int, reason: str) -> None:
+    """Stop what was started up to a number."""
+    with _lock:
+        for watch in _running.values():
+            if watch.number <= number:
+                watch.stop(reason)
+
+
+def end_wait(event: Any, number: int, watches: list[Watch]) -> None:
+    """Wait for an event.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        When the wait was interrupted; the dispatch has ended by then.
+    """
+    if not _running:
+        event.wait()
+        return
+    with contextlib.suppress(Exception):
+        event.get_info(_QUEUE).flush()  # what is waited for in OpenCL is flushed there
+    limit = min((w.limit for w in watches if w.limit is not None), default=None)
+    started, pause, shown = time.perf_counter(), _FIRST, False
+    interrupt: BaseException | None = None
+    while event.get_info(_STATUS) > 0:
+        try:
+            time.sleep(pause)
+            passed = time.perf_counter() - started
+            pause = min(max(pause, 0.1 * passed), _LONGEST)
+            if limit is not None and passed > limit and interrupt is None:
+                _stop(number, f"after {limit:.1f} s")
+                limit = None
+            if passed > _SHOWN and not shown:
+                shown = True
+                _tell(watches)
+        except BaseException as error:  # noqa: BLE001  (raised when the dispatch has ended: it may be writing)
+            interrupt = error
+            _stop(number, "by an interrupt")
+    event.wait()  # raises what OpenCL has to say
+    if interrupt is not None:
+        raise interrupt
+
+
+def _tell(watches: list[Watch]) -> None:
+    """Tell a notebook's reader that it is not the notebook that hangs."""
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+        name = watches[0].unit.signature.name if watches else "a dispatch"
+        print(f"{name}: still running, {_SHOWN:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201
