@@ -27,7 +27,7 @@ from ..observation import Observable
 from ..unit import Unit
 from .opencl import INSTALL, Device, open_device, runtime
 from .robust.entries import CheckedForm, Entries
-from .robust.launches import Watch, facts_of, hopeful_facts, private, table_of
+from .robust.launches import Watch, facts_of, hopeful_facts, table_of
 from .robust.waiting import done, end_wait, number_of
 from .spirv.barrier_loops import has_barrier
 from .spirv.pass_table import rewritten
@@ -276,11 +276,11 @@ class CpuEngine(Observable, SharedMemory):
         """Return the kernel with the checks that a dispatch needs, and what is to be watched, if anything is."""
         if variant not in binary.entries:
             binary.entries[variant] = self._entries(binary.unit, variant)
-        facts = facts_of(arguments, private(binary.unit, arguments), grid, threadgroup)
+        facts = facts_of(arguments, grid, threadgroup)
         form = binary.entries[variant].form_for(facts)
         if not form.watched:
             return form.kernel, None
-        return form.kernel, Watch(binary.unit, form, table_of(facts, arguments), facts, grid, threadgroup)
+        return form.kernel, Watch(binary.unit, form, table_of(form, facts, arguments), facts, threadgroup)
 
     def _launch_rows(
         self, queue: Any, binary: CpuBinary, variant: Variant, bound: list[Any], grid: Grid, threadgroup: Grid,

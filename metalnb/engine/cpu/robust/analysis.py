@@ -119,6 +119,11 @@ class Analysis:
         buffer = self.roots.exact(root)
         return self._params[buffer] if buffer else None
 
+    def anywhere(self, number: int) -> bool:
+        """Say whether an access is checked by its address."""
+        root = self.roots.place(self.accesses[number].pointer).root
+        return self.module.definitions[root].op != Spv.VARIABLE and not self.roots.exact(root)
+
     def step(self, root: int) -> int:
         """Return the bytes of an element of what a pointer comes from; 0 when no access tells."""
         whole = self.roots.exact(root) or root

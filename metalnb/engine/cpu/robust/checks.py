@@ -3,36 +3,47 @@
 A check is a branch around the access. For the device's vectoriser that is a mask, so that consecutive reads stay
 consecutive; an index that is clamped, as WebGPU's compilers do, would make a gather of each read.
 
-The kernel gets one argument more, the table of ``table.py``: how long each buffer is, and where the first fault is
-recorded. Recording stands in a loop that ends after one turn, which the device's compiler cannot know: around a loop it
-makes a real branch that all threads skip when none of them is wrong, where it would run a mere branch under a mask each
-time (twice the time of a copy).
+The kernel gets one argument more, the table of ``table.py``: how long each buffer is, and a word for each checked access
+where its last fault is recorded. That is one plain store under a mask. An atomic that keeps the first one was tried: it
+doubled the time of a copy, and where it stood in a loop the device's compiler gave up on vectorising.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from ..spirv.module import BasicBlock, Body, Instruction, Module
-from ..spirv.opaque import built_in_variable, opaque_zero
+from ..spirv.opaque import built_in_variable
 from ..spirv.opcodes import Spv
 from .pointers import Access, Layout, Place, Roots
-from .table import FAULT, OFFSET, POSITION, SIZES
+from .table import ELEMENTS, GRID, SIZES, THREADS, WRONG
 
-__all__ = ["check", "take_table"]
+__all__ = ["check", "first_slot", "take_table", "unit_of"]
 
-_WORKGROUP, _GLOBAL, _FUNCTION, _INPUT = 4, 5, 7, 1
+_GLOBAL, _INPUT = 5, 1
 _GLOBAL_ID = (28, b"__spirv_BuiltInGlobalInvocationId")
-_DEVICE, _RELAXED = 1, 0
-_INT64_ATOMICS = 12
 _ALIGNED = (2, 8)  # operands of a load or store of the table
 
 
 class _Condition(NamedTuple):
     access: Access
     holds: int
-    offset: int
+    element: int  # where it would be, in units of `unit_of`
+
+
+def first_slot(arguments: int) -> int:
+    """Return where in the table the words of the faults begin."""
+    return SIZES + 2 * arguments
+
+
+def unit_of(place: Place) -> tuple[int, int]:
+    """Return the bytes of a fault's unit, and where its unit 0 is: a single index counts by itself."""
+    if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
+        return place.terms[0][1], place.fixed
+    common = math.gcd(place.fixed, *(step for _, step in place.terms)) or 1
+    return common & -common, 0  # a power of two
 
 
 def take_table(module: Module) -> dict[int, int]:
@@ -68,11 +79,11 @@ def check(
     tables : mapping of int to int
         From `take_table`.
     """
-    module.allow(_INT64_ATOMICS)
+    slots = {a.number: first_slot(len(params)) + n for n, a in enumerate(sorted(found, key=lambda a: a.number))}
     for function in module.functions:
         mine = [a for a in found if a.function is function]
         if mine:
-            _Checks(module, layout, roots, params, function, tables[function.name]).run(mine)
+            _Checks(module, layout, roots, params, function, tables[function.name], slots).run(mine)
 
 
 class _Checks:
@@ -80,16 +91,18 @@ class _Checks:
 
     def __init__(
         self, module: Module, layout: Layout, roots: Roots, params: Mapping[int, int], function: Body, table: int,
+        slots: Mapping[int, int],
     ) -> None:  # fmt: skip
+        self._slots = slots
         self._module, self._layout, self._roots = module, layout, roots
         self._params, self._function, self._table = params, function, table
-        self._word, self._short = module.integer(64), module.integer(32)
+        self._word = module.integer(64)
         self._bool = module.declare(Spv.TYPE_BOOL)
         self._pointer = module.declare(Spv.TYPE_POINTER, _GLOBAL, self._word)
         self._counts: dict[tuple[int, ...], int] = {}
         self._read: dict[int, int] = {}
         self._merged: set[Instruction] = set()
-        self._zero = opaque_zero(module, function, self._bool, each=True)
+        self._thread = self._position()
 
     def run(self, found: list[Access]) -> None:
         """Check these accesses."""
@@ -109,6 +122,19 @@ class _Checks:
                 if i.op == Spv.PHI and i not in self._merged:
                     i.words[4::2] = [renamed.get(label, label) for label in i.words[4::2]]
         self._function.blocks = blocks
+
+    def _position(self) -> int:
+        """Return what a fault's word says of its thread: made once, at the function's start."""
+        three = self._module.declare(Spv.TYPE_VECTOR, self._word, 3)
+        ids = self._start(Spv.LOAD, three, built_in_variable(self._module, three, *_GLOBAL_ID), *_ALIGNED)
+        x, y, z = (self._start(Spv.COMPOSITE_EXTRACT, self._word, ids, axis) for axis in range(3))
+        width, height = self._entry_of_table(GRID), self._entry_of_table(GRID + 1)
+        for upper, size, lower in ((z, height, y), (0, width, x)):
+            y = self._start(Spv.I_MUL, self._word, upper or y, size)
+            y = self._start(Spv.I_ADD, self._word, y, lower)
+        y = self._start(Spv.BITWISE_AND, self._word, y, self._constant(THREADS - 1))
+        y = self._start(Spv.I_MUL, self._word, y, self._constant(ELEMENTS))
+        return self._start(Spv.BITWISE_OR, self._word, y, self._constant(WRONG))
 
     # Conditions --------------------------------------------------------------------------------
 
@@ -155,15 +181,15 @@ class _Checks:
     def _within(self, access: Access, place: Place, count: Callable[[int, int], int]) -> _Condition:
         """Compare the index with how many there are, or the offset in bytes with the last that is right."""
         module, at = self._module, access.instruction
-        offset = self._offset(at, place)
         if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
             ((index, step),) = place.terms
-            holds = module.before(
-                at, Spv.U_LESS_THAN, self._bool, self._long(at, index), count(place.fixed + access.size, step),
-            )  # fmt: skip
-        else:
-            holds = module.before(at, Spv.U_LESS_THAN, self._bool, offset, count(access.size, 1))
-        return _Condition(access, holds, offset)
+            long = self._long(at, index)
+            holds = module.before(at, Spv.U_LESS_THAN, self._bool, long, count(place.fixed + access.size, step))
+            return _Condition(access, holds, long)
+        offset = self._offset(at, place)
+        holds = module.before(at, Spv.U_LESS_THAN, self._bool, offset, count(access.size, 1))
+        shift = self._constant(unit_of(place)[0].bit_length() - 1)
+        return _Condition(access, holds, module.before(at, Spv.SHIFT_RIGHT_ARITHMETIC, self._word, offset, shift))
 
     def _long(self, at: Instruction, index: int) -> int:
         if self._module.type_of(index) == self._word:
@@ -216,64 +242,41 @@ class _Checks:
             if i not in conditions:
                 current.append(i)
                 continue
-            inside, behind = module.fresh(), module.fresh()
+            behind = module.fresh()
             zero_from = []
             for condition in conditions[i]:
-                wrong, head, ahead = module.fresh(), module.fresh(), module.fresh()
-                current.append(Instruction(Spv.BRANCH_CONDITIONAL, [0, condition.holds, ahead, wrong]))
+                wrong, inside = module.fresh(), module.fresh()
+                current.append(Instruction(Spv.BRANCH_CONDITIONAL, [0, condition.holds, inside, wrong]))
                 yield BasicBlock(current)
-                yield from self._recorded(wrong, head, behind, condition)
-                zero_from.append(head)
-                current = [_label(ahead)]
-            yield BasicBlock([*current, _branch(inside)])
-            yield BasicBlock([_label(inside), i, _branch(behind)])
+                yield self._recorded(wrong, behind, condition)
+                zero_from.append(wrong)
+                current = [_label(inside)]
+            yield BasicBlock([*current, i, _branch(behind)])
             current = [_label(behind)]
             if i.result:
                 value, made = i.result, module.fresh()
                 i.words[2] = made
                 zero = module.declare(Spv.CONSTANT_NULL, i.type)
-                pairs = [part for head in zero_from for part in (zero, head)]
+                pairs = [part for wrong in zero_from for part in (zero, wrong)]
                 merged = Instruction(Spv.PHI, [0, i.type, value, made, inside, *pairs])
                 self._merged.add(merged)
                 current.append(merged)
         yield BasicBlock(current)
 
-    def _recorded(self, wrong: int, head: int, behind: int, condition: _Condition) -> Iterator[BasicBlock]:
-        """Yield the blocks that record a fault, unless there was one before; from ``head`` they go on ``behind``."""
-        module = self._module
-        body, first, latch = module.fresh(), module.fresh(), module.fresh()
-        true = module.declare(Spv.CONSTANT_TRUE, self._bool)
-        turn = Instruction(Spv.PHI, [0, self._bool, module.fresh(), true, wrong, self._zero, latch])
-        self._merged.add(turn)
-        yield BasicBlock([_label(wrong), _branch(head)])
-        yield BasicBlock([_label(head), turn, Instruction(Spv.BRANCH_CONDITIONAL, [0, turn.result, body, behind])])
-        block = [_label(body)]
+    def _recorded(self, wrong: int, behind: int, condition: _Condition) -> BasicBlock:
+        """Return the block that records a fault: in one word of the access's own, so that no two threads' can mix."""
+        block = [_label(wrong)]
 
         def add(op: Spv, kind: int, *operands: int) -> int:
-            block.append(Instruction(op, [0, kind, module.fresh(), *operands]))
+            block.append(Instruction(op, [0, kind, self._module.fresh(), *operands]))
             return block[-1].result
 
-        def word(place: int) -> int:
-            return add(Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, self._pointer, self._table, self._constant(place))
-
-        scope, relaxed = (module.declare(Spv.CONSTANT, self._short, n) for n in (_DEVICE, _RELAXED))
-        number = self._constant(condition.access.number + 1)
-        old = add(
-            Spv.ATOMIC_COMPARE_EXCHANGE, self._word, word(FAULT), scope, relaxed, relaxed, number, self._constant(0),
-        )  # fmt: skip
-        fresh = add(Spv.I_EQUAL, self._bool, old, self._constant(0))
-        block.append(Instruction(Spv.BRANCH_CONDITIONAL, [0, fresh, first, latch]))
-        yield BasicBlock(block)
-        block = [_label(first)]
-        block.append(Instruction(Spv.STORE, [0, word(OFFSET), condition.offset, *_ALIGNED]))
-        three = module.declare(Spv.TYPE_VECTOR, self._word, 3)
-        position = add(Spv.LOAD, three, built_in_variable(module, three, *_GLOBAL_ID), *_ALIGNED)
-        for axis in range(3):
-            one = add(Spv.COMPOSITE_EXTRACT, self._word, position, axis)
-            block.append(Instruction(Spv.STORE, [0, word(POSITION + axis), one, *_ALIGNED]))
-        block.append(_branch(latch))
-        yield BasicBlock(block)
-        yield BasicBlock([_label(latch), _branch(head)])
+        where = self._constant(self._slots[condition.access.number])
+        where = add(Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, self._pointer, self._table, where)
+        element = add(Spv.BITWISE_AND, self._word, condition.element, self._constant(ELEMENTS - 1))
+        word = add(Spv.BITWISE_OR, self._word, element, self._thread)
+        block += [Instruction(Spv.STORE, [0, where, word, *_ALIGNED]), _branch(behind)]
+        return BasicBlock(block)
 
 
 def _label(result: int) -> Instruction:

@@ -40,10 +40,11 @@ class CheckedForm:
         What the module was compiled from, and in which form.
     """
 
-    __slots__ = ("_facts", "analysis", "kernel", "shape", "stops", "text", "wrong")
+    __slots__ = ("_addresses", "_facts", "analysis", "kernel", "shape", "stops", "text", "wrong")
 
     def __init__(self, facts: Facts | None) -> None:
         self._facts = facts
+        self._addresses = False
         self.analysis: Analysis | None = None
         self.wrong: frozenset[int] = frozenset()
         self.stops: frozenset[int] = frozenset()
@@ -60,7 +61,13 @@ class CheckedForm:
         self.analysis = analysis = Analysis(code)
         proof = analysis.everything if self._facts is None else analysis.proof(self._facts)
         self.wrong, self.stops = proof.wrong, proof.stops
+        self._addresses = any(analysis.anywhere(n) for n in self.wrong)
         return analysis.checked(self.wrong, self.stops) if self.watched else code
+
+    @property
+    def addresses(self) -> bool:
+        """Whether the table has to tell where the buffers are: some pointer may be of several."""
+        return self._addresses
 
     @property
     def watched(self) -> bool:
@@ -102,7 +109,7 @@ class Entries:
         form, depends = self._chosen(facts)
         if len(self._known) >= _KEPT:
             self._known.clear()
-        read = {(n, at, count): facts.scalars[n][at : at + count] for n, at, count in depends}
+        read = {(n, at, count): bytes(facts.scalars[n][at : at + count]) for n, at, count in depends}
         cases = self._known.setdefault(key, [])
         if len(cases) < _KEPT:
             cases.append((read, form))

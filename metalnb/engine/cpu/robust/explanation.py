@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from metalnb.errors import KernelFault
@@ -12,12 +12,13 @@ from metalnb.msl.text.scanned_cell import MAIN
 from ...base import Grid
 from ...unit import Unit
 from .analysis import Analysis
+from .checks import unit_of
 from .lines import SourcePlace, loop_places, places
 from .pointers import Access
 from .ranges import Facts
-from .table import FAULT, OFFSET, POSITION, SIZES
+from .table import ELEMENTS, THREADS
 
-__all__ = ["explained", "stopped"]
+__all__ = ["Recorded", "explained", "stopped"]
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -29,37 +30,51 @@ class _Memory(NamedTuple):
     space: str
     index: int
     count: int
-    step: int
+
+
+class Recorded(NamedTuple):
+    """A fault as the kernel has recorded it: which access, and a word of the table."""
+
+    access: int
+    word: int
 
 
 def explained(
-    unit: Unit, analysis: Analysis, table: list[int], facts: Facts, grid: Grid, threadgroup: Grid,
+    unit: Unit, analysis: Analysis, fault: Recorded, addresses: list[int], facts: Facts, threadgroup: Grid,
     printed: Callable[[], str],
 ) -> KernelFault:  # fmt: skip
-    """Return the fault that a table has recorded.
+    """Return a fault in words.
 
     Parameters
     ----------
+    addresses : list of int
+        Of the arguments, where an access may have been meant for several.
     printed : callable
         Compiles the kernel once more and returns clang's intermediate code, with lines.
     """
-    access = analysis.accesses[table[FAULT] - 1]
+    access = analysis.accesses[fault.access]
     found = places(printed(), analysis.module, analysis.roots, analysis.accesses, _owner(unit)).get(access.number)
     file, line, column, text = _at(unit, found)
-    thread, group = _thread(table[POSITION : POSITION + 3], facts, grid, threadgroup)
-    memory = _memory(unit, analysis, access, table, facts, text[column - 1 :] if text else "")
+    thread, group = _thread(fault.word // ELEMENTS % THREADS, facts, threadgroup)
+    memory = _memory(unit, analysis, access, fault.word % ELEMENTS, addresses, facts, text[column - 1 :] if text else "")
     where = f"{file}:{line}:{column}" if line else file
     name = unit.signature.name
     elements = "1 element" if memory.count == 1 else f"{memory.count:,} elements"
-    message = f"{name}, {where}: thread {thread} of threadgroup {group} {access.kind} {memory.name}[{memory.index}]; "
-    message += f"{memory.name} has {elements}." if memory.count >= 0 else "no buffer has that address."
-    if memory.space != "thread" and memory.space != "threadgroup" and 0 <= memory.count <= max(thread):
+    who = f"thread {thread} of threadgroup {group}" if thread else "a thread"
+    index: int | None = memory.index
+    if memory.count < 0:
+        message = f"{name}, {where}: {who} {access.kind} by a pointer that is in none of its buffers."
+    elif 0 <= memory.index < memory.count:  # more than the word has room for
+        message, index = f"{name}, {where}: {who} {access.kind} far beyond {memory.name}, which has {elements}.", None
+    else:
+        message = f"{name}, {where}: {who} {access.kind} {memory.name}[{memory.index}]; {memory.name} has {elements}."
+    if memory.space != "thread" and memory.space != "threadgroup" and thread and 0 <= memory.count <= max(thread):
         message += " Pass grid=…, or guard: if (i >= n) return;"
     if text:
         message += f"\n  {line} | {text}\n  {' ' * len(str(line))} | {' ' * (column - 1)}^"
     return KernelFault(
         message, kind=access.kind, line=line or None, column=column if line else None, thread=thread,
-        name=memory.name, index=memory.index,
+        name=memory.name, index=index,
     )  # fmt: skip
 
 
@@ -97,48 +112,51 @@ def _at(unit: Unit, found: SourcePlace | None) -> tuple[str, int, int, str]:
     return told.file, told.line, told.column, told.text
 
 
-def _thread(position: list[int], facts: Facts, grid: Grid, threadgroup: Grid) -> tuple[Grid, Grid]:
-    """Return a thread's position in the grid and its threadgroup's, from OpenCL's global id."""
-    del grid
+def _thread(number: int, facts: Facts, threadgroup: Grid) -> tuple[Grid | None, Grid | None]:
+    """Return a thread's position in the grid and its threadgroup's, from its number; None where that is too large."""
+    width, height, depth = facts.grid
+    if width * height * depth > THREADS:
+        return None, None
+    x, y, z = number % width, number // width % height, number // (width * height)
     if facts.threadgroup == threadgroup:
-        x, y, z = position
         return (x, y, z), (x // threadgroup[0], y // threadgroup[1], z // threadgroup[2])
     # Threadgroups that were dispatched as rows: the region says where they stand.
     numbers = memoryview(facts.scalars[len(facts.sizes) - 1]).cast("I").tolist()
     first, size = numbers[:3], numbers[3:6]
-    row = position[0] % facts.threadgroup[0]
-    group = [position[0] // facts.threadgroup[0] + first[0], position[1] + first[1], position[2] + first[2]]
+    row = x % facts.threadgroup[0]
+    group = [x // facts.threadgroup[0] + first[0], y + first[1], z + first[2]]
     local = [row % size[0], row // size[0] % size[1], row // (size[0] * size[1])]
     x, y, z = (g * t + n for g, t, n in zip(group, threadgroup, local, strict=True))
     return (x, y, z), (group[0], group[1], group[2])
 
 
 def _memory(
-    unit: Unit, analysis: Analysis, access: Access, table: list[int], facts: Facts, text: str,
+    unit: Unit, analysis: Analysis, access: Access, element: int, addresses: list[int], facts: Facts, text: str,
 ) -> _Memory:  # fmt: skip
     place = analysis.roots.place(access.pointer)
-    offset = table[OFFSET]
     number = analysis.argument(place.root)
     named = _NAME.match(text)
     if number is None and analysis.size(place.root, facts) is None:  # of several: by the address
-        number, offset = _nearest(table, len(facts.sizes), offset)
+        number, offset = _nearest(addresses, facts.sizes, element)
         if number is None:
-            return _Memory(named[0] if named else "a pointer", "device", offset, -1, 1)
-    offset -= offset >> 63 << 64
+            return _Memory(named[0] if named else "a pointer", "device", 0, -1)
+    else:
+        unit_bytes, fixed = unit_of(place)
+        offset = (element - (ELEMENTS if element >= ELEMENTS // 2 else 0)) * unit_bytes + fixed
     if number is not None:
         param = unit.signature.params[number]
         step = param.type.size or analysis.step(place.root) or access.size
-        return _Memory(param.name, param.space, offset // step, facts.sizes[number] // step, step)
+        return _Memory(param.name, param.space, offset // step, facts.sizes[number] // step)
     size, step = analysis.size(place.root, facts) or 0, analysis.step(place.root) or access.size
-    return _Memory(named[0] if named else "an array", "thread", offset // step, size // step, step)
+    return _Memory(named[0] if named else "an array", "thread", offset // step, size // step)
 
 
-def _nearest(table: list[int], count: int, address: int) -> tuple[int | None, int]:
-    """Return the buffer that an address is nearest to, and the bytes from its start."""
-    best: tuple[int, int | None, int] = (1 << 40, None, address)
-    for number in range(count):
-        base, size = table[SIZES + 2 * number : SIZES + 2 * number + 2]
+def _nearest(addresses: list[int], sizes: Sequence[int], address: int) -> tuple[int | None, int]:
+    """Return the buffer that an address is nearest to, and the bytes from its start; both as far as a word tells."""
+    best: tuple[int, int | None, int] = (ELEMENTS, None, 0)
+    for number, (base, size) in enumerate(zip(addresses, sizes, strict=True)):
         if base:
-            distance = max(base - address, address - (base + size), 0)
-            best = min(best, (distance, number, address - base), key=lambda b: b[0])
-    return best[1], best[2] & (1 << 64) - 1
+            ahead = (address - base) % ELEMENTS
+            ahead -= ELEMENTS if ahead >= ELEMENTS // 2 else 0
+            best = min(best, (max(-ahead, ahead - size, 0), number, ahead), key=lambda b: b[0])
+    return best[1], best[2]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,22 +15,21 @@ from ...base import Grid
 from ...time_limits import current_limit
 from ...unit import Unit
 from ..spirv_forms import printed
+from .checks import first_slot
 from .entries import CheckedForm
-from .explanation import explained, stopped
+from .explanation import Recorded, explained, stopped
 from .ranges import Facts
-from .table import FAULT, SIZES, STOP
+from .table import GRID, SIZES, STOP
 
-__all__ = ["Watch", "facts_of", "hopeful_facts", "private", "table_of"]
-
-
-def private(unit: Unit, arguments: Sequence[Any]) -> dict[int, bytes]:
-    """Return the bytes of the scalars among some arguments: those that the call packed, which nobody else holds."""
-    del unit
-    return {n: bytes(a) for n, a in enumerate(arguments) if type(a) is bytearray}
+__all__ = ["Watch", "facts_of", "hopeful_facts", "table_of"]
 
 
-def facts_of(arguments: Sequence[Any], scalars: Mapping[int, bytes], grid: Grid, threadgroup: Grid) -> Facts:
-    """Return what is known of a dispatch."""
+def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Facts:
+    """Return what is known of a dispatch.
+
+    The scalars are those that the call has packed into memory of its own, which nobody changes.
+    """
+    scalars = {n: a for n, a in enumerate(arguments) if type(a) is bytearray}
     sizes = tuple(
         a if type(a) is int else 0 if a is None else len(a) if type(a) is bytearray else a.nbytes for a in arguments
     )  # fmt: skip
@@ -40,18 +41,20 @@ def hopeful_facts(count: int) -> Facts:
     return Facts((1, 1, 1), (1, 1, 1), (1 << 24,) * count, dict.fromkeys(range(count)))
 
 
-def table_of(facts: Facts, arguments: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def table_of(form: CheckedForm, facts: Facts, arguments: Sequence[Any]) -> bytearray:
     """Return the table of a dispatch."""
-    table = np.zeros(SIZES + 2 * len(facts.sizes), np.uint64)
-    table[SIZES + 1 :: 2] = facts.sizes
-    table[SIZES::2] = [_address(a) for a in arguments]
+    table = bytearray(8 * (first_slot(len(facts.sizes)) + len(form.wrong)))
+    struct.pack_into("2Q", table, 8 * GRID, *facts.grid[:2])
+    addresses = map(_address, arguments) if form.addresses else itertools.repeat(0)
+    words = [word for pair in zip(addresses, facts.sizes) for word in pair]  # noqa: B905  (one never ends)
+    struct.pack_into(f"{len(words)}Q", table, 8 * SIZES, *words)
     return table
 
 
 def _address(argument: Any) -> int:
-    if argument is None or type(argument) is int:
+    if argument is None or type(argument) is int or not len(memoryview(argument)):
         return 0
-    return int(np.frombuffer(argument, np.uint8).ctypes.data) if len(memoryview(argument)) else 0
+    return int(np.frombuffer(argument, np.uint8).ctypes.data)
 
 
 class Watch:
@@ -61,33 +64,34 @@ class Watch:
     ----------
     form : CheckedForm
     unit : Unit
-    table : numpy.ndarray
+    table : bytearray
     number : int
         Its place in the order of dispatches; 0 for one that cannot be stopped.
     limit : float or None
         The seconds that it may run.
     """
 
-    __slots__ = ("_facts", "_grid", "_reason", "_threadgroup", "form", "limit", "number", "table", "unit")
+    __slots__ = ("_facts", "_reason", "_threadgroup", "form", "limit", "number", "table", "unit")
 
     def __init__(
-        self, unit: Unit, form: CheckedForm, table: np.ndarray[Any, np.dtype[np.uint64]], facts: Facts, grid: Grid,
-        threadgroup: Grid,
+        self, unit: Unit, form: CheckedForm, table: bytearray, facts: Facts, threadgroup: Grid,
     ) -> None:  # fmt: skip
         self.unit, self.form, self.table = unit, form, table
         self.number, self.limit = 0, current_limit()
-        self._facts, self._grid, self._threadgroup = facts, grid, threadgroup
+        self._facts, self._threadgroup = facts, threadgroup
         self._reason = ""
 
     def stop(self, reason: str) -> None:
         """Let its loops end."""
         self._reason = self._reason or reason
-        self.table[STOP] = 1
+        struct.pack_into("Q", self.table, 8 * STOP, 1)
 
     def fault(self) -> KernelFault | None:
         """Return what went wrong; None when nothing did. The dispatch must have ended."""
         form, unit = self.form, self.unit
-        if form.analysis is None or not (self._reason or self.table[FAULT]):
+        slots = first_slot(len(self._facts.sizes))
+        wrong = any(self.table[8 * slots :])
+        if form.analysis is None or not (self._reason or wrong):
             return None
 
         def lines() -> str:
@@ -95,5 +99,8 @@ class Watch:
 
         if self._reason:
             return stopped(unit, form.analysis, form.stops, self._reason, lines)
-        table = self.table.tolist()
-        return explained(unit, form.analysis, table, self._facts, self._grid, self._threadgroup, lines)
+        words = struct.unpack(f"{len(self.table) // 8}Q", self.table)
+        first = next(n for n, word in enumerate(words[slots:]) if word)
+        fault = Recorded(sorted(form.wrong)[first], words[slots + first])
+        addresses = [word if form.addresses else 0 for word in words[SIZES:slots:2]]
+        return explained(unit, form.analysis, fault, addresses, self._facts, self._threadgroup, lines)

@@ -442,7 +442,12 @@ def _and(a: Interval, b: Interval, bits: int) -> Interval:
 
 def _or(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
-    return Interval(0, (1 << max(a.high.bit_length(), b.high.bit_length())) - 1)
+    most = (1 << max(a.high.bit_length(), b.high.bit_length())) - 1
+    return Interval(max(a.low, b.low), min(a.high + b.high, most))
+
+
+def _xor(a: Interval, b: Interval, bits: int) -> Interval:
+    return Interval(0, _or(a, b, bits).high)
 
 
 _ARITHMETIC = {
@@ -458,7 +463,7 @@ _ARITHMETIC = {
     Spv.SHIFT_RIGHT_ARITHMETIC: _s_shifted_right,
     Spv.BITWISE_AND: _and,
     Spv.BITWISE_OR: _or,
-    Spv.BITWISE_XOR: _or,
+    Spv.BITWISE_XOR: _xor,
 }
 
 

@@ -1,11 +1,18 @@
-"""The table that a checked kernel is given: words of 64 bits, of which the kernel writes those of the first fault."""
+"""The table that a watched kernel is given: words of 64 bits, of which the kernel writes those of faults.
+
+Behind the words named here each argument has two, its address and its bytes; then each access that is checked has one.
+There a fault is recorded in a single word, so that no two threads' can mix: `WRONG`, the thread's number in the grid,
+and the element; each of the last two only up to a limit.
+"""
 
 from __future__ import annotations
 
-__all__ = ["FAULT", "OFFSET", "POSITION", "SIZES", "STOP"]
+__all__ = ["ELEMENTS", "GRID", "SIZES", "STOP", "THREADS", "WRONG"]
 
-FAULT = 0  # the number of the access that was wrong first, from 1; 0 for none
-OFFSET = 1  # where it would have been: bytes from the root of its pointer, or an address
-POSITION = 2  # OpenCL's global id of its thread: 3 words
-STOP = 5  # not 0: the kernel is to end
-SIZES = 8  # of each argument, two words: its address and its bytes
+STOP = 0  # not 0: the kernel is to end
+GRID = 1  # two words: threads along x, and along y
+SIZES = 4  # of each argument
+
+WRONG = 1 << 63
+ELEMENTS = 1 << 33
+THREADS = 1 << 30

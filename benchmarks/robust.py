@@ -1,0 +1,200 @@
+"""What the checks cost: each kernel of the library, of the tests' whole kernels and of the notebooks, both ways.
+
+Run: python benchmarks/robust.py [--runs N] [--size N] [--quick] [--no-notebooks] [NAME …]
+
+Every dispatch that these make is recorded, and its kernel compiled both ways; then the two run in turn on the same
+memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from report import Row, machine, median, show
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.library_kernels import table
+from metalnb.library_kernels.samples.by_op import bench_of
+
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = ("01_first_kernel", "02_memory_and_throughput", "03_reductions", "04_tiling", "07_debugging_a_kernel")
+GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "put", "spmv", "bicubic"}
+BOUND = {"elementwise", "activation"}
+LEAST = 2e-5  # s: a shorter dispatch says nothing of the code
+SECONDS = 0.4  # of measuring each
+
+
+class Dispatched(NamedTuple):
+    """A dispatch as the engine was given it."""
+
+    source: str
+    family: str
+    binary: Any
+    arguments: list[Any]
+    grid: Any
+    threadgroup: Any
+
+
+@contextlib.contextmanager
+def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> Iterator[None]:
+    """Record what is started meanwhile, each kernel once for each grid."""
+    start, seen = engine.start, set()
+
+    def noting(binary: Any, arguments: Any, grid: Any, threadgroup: Any) -> Any:
+        key = binary.unit.signature.name, grid
+        if key not in seen:
+            seen.add(key)
+            into.append(Dispatched(source, family, binary, list(arguments), grid, threadgroup))
+        return start(binary, arguments, grid, threadgroup)
+
+    engine.start = noting
+    try:
+        yield
+    finally:
+        del engine.start
+
+
+def library(engine: Any, n: int, names: list[str]) -> Iterator[Dispatched]:
+    """Yield the dispatches of every op."""
+    rng = np.random.default_rng(1)
+    for op in table.ops().values():
+        bench = bench_of(op)
+        if bench is not None and (not names or op.name in names):
+            sample = bench(rng, n)
+            found: list[Dispatched] = []
+            args = [mnb.asarray(a, copy=True) if isinstance(a, np.ndarray) else a for a in sample.args]
+            with recorded(engine, op.name, op.row.family, found):
+                op(*args, **sample.options)
+                mnb.synchronize()
+            yield from found
+
+
+def whole_kernels(engine: Any, names: list[str]) -> Iterator[Dispatched]:
+    """Yield the dispatches of the tests' kernels, at their largest sizes."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from kernels import arrays, images, integers, linear, neural, ordering, physics
+    from kernels.case import Bench
+
+    for file in (linear, neural, ordering, arrays, images, integers, physics):
+        for case in file.table.cases:
+            if not names or case.name in names:
+                found: list[Dispatched] = []
+                with recorded(engine, case.name, "kernel", found), contextlib.suppress(ImportError):
+                    case.run(Bench(case.name, engine.name, np.random.default_rng(2)), **case.sizes[-1])
+                yield from found
+
+
+def notebooks(engine: Any) -> Iterator[Dispatched]:
+    """Yield the dispatches of the notebooks, run here cell by cell."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    for name in NOTEBOOKS:
+        found: list[Dispatched] = []
+        book = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
+        with recorded(engine, name, "notebook", found):
+            for cell in book["cells"]:
+                if cell["cell_type"] == "code":
+                    quiet = io.StringIO()
+                    with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+                        shell.run_cell("".join(cell["source"]), silent=True)
+        yield from found
+
+
+class Measured(NamedTuple):
+    """A dispatch, and the medians of both ways in seconds."""
+
+    dispatched: Dispatched
+    checked: float
+    unchecked: float
+    checks: int
+    stops: int
+
+    @property
+    def ratio(self) -> float:
+        """Checked over unchecked."""
+        return self.checked / self.unchecked
+
+
+def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
+    """Measure a dispatch both ways; None for one that is too short."""
+    pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
+    ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
+    try:
+        once = ticket.seconds()
+    except mnb.KernelFault as fault:
+        print(f"{d.source}: {fault}", flush=True)
+        return None
+    if once < LEAST:
+        return None
+    count = max(1, min(1000, int(SECONDS / runs / 2 / once)))
+    times: list[list[float]] = [[], []]
+    for run in range(runs + 1):
+        for which in (0, 1) if run % 2 else (1, 0):
+            took = engine.timed(pair[which], d.arguments, d.grid, d.threadgroup, count)
+            if run:
+                times[which] += took
+    watches = ticket._watches  # noqa: SLF001  (what is checked is nobody else's business)
+    form = watches[0].form if watches else None
+    return Measured(d, median(times[0]), median(times[1]), len(form.wrong) if form else 0, len(form.stops) if form else 0)
+
+
+def mean(ratios: list[float]) -> float:
+    """Return the geometric mean."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
+
+
+def main() -> int:
+    """Run all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops and kernels")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--size", type=int, default=1 << 22)
+    parser.add_argument("--no-notebooks", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
+    options = parser.parse_args()
+    runs, n = (2, 1 << 18) if options.quick else (options.runs, options.size)
+    warnings.simplefilter("ignore")
+    engine = engines.named("cpu")
+    print(f"metalnb robust: {n:,} elements, medians of {runs} batches in turn, the device's clock\n{machine()}\n")
+    print(f"{'of':<22} {'kernel':<28} {'checked':>9} {'unchecked':>9} {'ratio':>6} {'checks':>6} {'stops':>5}")
+    found = []
+    every: Iterator[Dispatched]
+    parts = [library(engine, n, options.names), whole_kernels(engine, options.names)]
+    if not (options.no_notebooks or options.names):
+        parts.append(notebooks(engine))
+    for every in parts:
+        for d in every:
+            m = measured(engine, d, runs)
+            if m is not None:
+                found.append(m)
+                print(f"{d.source:<22.22} {d.binary.unit.signature.name:<28.28} {m.checked * 1e3:>9.3f} "
+                      f"{m.unchecked * 1e3:>9.3f} {m.ratio:>6.2f} {m.checks:>6} {m.stops:>5}", flush=True)  # fmt: skip
+    if options.names or not found:
+        return 0
+    gathers = [m for m in found if m.dispatched.source in GATHERS]
+    bound = [m for m in found if m.dispatched.family in BOUND]
+    rows = [Row("geometric mean", f"{mean([m.ratio for m in found]):.3f} x", "<= 1.05 x",
+                mean([m.ratio for m in found]) <= 1.05, f"{len(found)} dispatches")]  # fmt: skip
+    for name, some, aim in (("worst elementwise", bound, 1.10), ("worst gather", gathers, 1.3), ("worst", found, None)):
+        if some:
+            worst = max(some, key=lambda m: m.ratio)
+            rows.append(Row(name, f"{worst.ratio:.2f} x", f"<= {aim} x" if aim else "",
+                            worst.ratio <= aim if aim else None, worst.dispatched.source))  # fmt: skip
+    return show("aims", rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(1 if main() else 0)
