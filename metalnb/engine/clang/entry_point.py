@@ -19,8 +19,6 @@ ENTRY = "metalnb_entry"
 _INTERNAL = (
     "#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = any(function, variable(is_global)))"
 )
-# All in one function, so that each access and its buffer meet there.
-_INLINED = "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)"
 
 
 def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False) -> str:
@@ -41,10 +39,8 @@ def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = F
     return "\n".join([
         *_constants(unit),
         _INTERNAL,
-        *([_INLINED] if unit.checked else []),
         f'#line 1 "{MAIN}"',
         text,
-        *(["#pragma clang attribute pop"] if unit.checked else []),
         "#pragma clang attribute pop",
         '#line 1 "entry point"',
         _entry(unit.signature, flat=flat, even=even, wide=wide, scalar=unit.math == "scalar"),

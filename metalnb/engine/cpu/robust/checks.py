@@ -22,7 +22,7 @@ from .table import ELEMENTS, GRID, SIZES, THREADS, WRONG
 
 __all__ = ["check", "first_slot", "take_table", "unit_of"]
 
-_GLOBAL, _INPUT = 5, 1
+_GLOBAL, _FUNCTION, _INPUT = 5, 7, 1
 _GLOBAL_ID = (28, b"__spirv_BuiltInGlobalInvocationId")
 _ALIGNED = (2, 8)  # operands of a load or store of the table
 
@@ -101,6 +101,7 @@ class _Checks:
         self._pointer = module.declare(Spv.TYPE_POINTER, _GLOBAL, self._word)
         self._counts: dict[tuple[int, ...], int] = {}
         self._read: dict[int, int] = {}
+        self._own = {i for i in function.blocks[0].instructions if i.op == Spv.VARIABLE}
         self._merged: set[Instruction] = set()
         self._thread = self._position()
 
@@ -152,9 +153,12 @@ class _Checks:
         if buffer:
             number = self._params[buffer]
             return self._within(access, place, lambda need, step: self._count(number, need, step))
+        sources = self._sources(place.root)
+        if any(not self._known_here(source) for source in sources):
+            return None
         address = module.before(at, Spv.CONVERT_PTR_TO_U, self._word, access.pointer)
         holds = module.declare(Spv.CONSTANT_FALSE, self._bool)
-        for source in sorted(self._sources(place.root)):
+        for source in sorted(sources):
             held = self._holds(at, address, source, access.size)
             holds = module.before(at, Spv.LOGICAL_OR, self._bool, holds, held)
         return _Condition(access, holds, address)
@@ -163,6 +167,15 @@ class _Checks:
         """Return the parameters and variables that a pointer may come from."""
         found = self._roots.sources(root)
         return (found - {0}) | set(self._params) if 0 in found else found
+
+    def _known_here(self, source: int) -> bool:
+        """Say whether a source's address can be taken here: not a thread's array of another function's.
+
+        clang leaves a function in place that is large and called several times. What it does with the pointers to such
+        arrays that it is given is not checked.
+        """
+        made = self._module.definitions[source]
+        return source in self._params or made.words[3] != _FUNCTION or made in self._own
 
     def _holds(self, at: Instruction, address: int, source: int, size: int) -> int:
         """Return whether an address is in a buffer or a variable."""

@@ -10,7 +10,7 @@ Source: P. and R. Cousot, Abstract interpretation (1977).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..spirv.module import Body, Instruction, Module
@@ -22,7 +22,8 @@ from .pointers import Layout, Roots
 __all__ = ["Facts", "Ranges"]
 
 _BUILT_IN, _FUNCTION = 11, 7
-_SMALL = 64
+_SMALL = 64  # what a scalar is taken for when no launch is at hand
+_TELLING = 1 << 24  # a range of fewer integers is not narrowed further
 _MOST = 20000  # evaluations; a kernel that needs more is checked instead
 
 
@@ -154,8 +155,8 @@ class Ranges:
             incoming = list(zip(words[3::2], words[4::2], strict=True))
             home = flow.home[value]
             if home in flow.loops:
-                return self._carried(value, axis, bits, incoming, flow.loops[home])
-            return self._joined(incoming, axis)
+                return self._carried(value, axis, bits, incoming, flow.loops[home], flow)
+            return self._joined(incoming, axis, home, flow)
         if op == Spv.COMPOSITE_EXTRACT and len(words) == 5:
             return self._at(words[3], label, words[4])
         if op == Spv.COMPOSITE_CONSTRUCT and len(words) > 3 + axis:
@@ -207,17 +208,29 @@ class Ranges:
             views.append(functools.reduce(Interval.joined, seen))
         return min(views, key=lambda v: v.high - v.low)
 
-    def _joined(self, incoming: list[tuple[int, int]], axis: int) -> Interval:
+    def _joined(self, incoming: list[tuple[int, int]], axis: int, home: int, flow: Flow) -> Interval:
         bits = self._bits(incoming[0][0])
-        return self._hull([self._at(value, label, axis) for value, label in incoming], bits)
+        return self._hull([self._coming(value, label, axis, home, flow) for value, label in incoming], bits)
+
+    def _coming(self, value: int, label: int, axis: int, home: int, flow: Flow) -> Interval:
+        """Return the range of a value on the way from one block to another."""
+        found, bits = self._at(value, label, axis), self._bits(value)
+        last = flow.blocks[label].instructions[-1] if label in flow.blocks else None
+        if last is not None and last.op == Spv.BRANCH_CONDITIONAL and label not in flow.stoppable:
+            if last.words[2] != last.words[3] and self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
+                for known in self._told(value, last.words[1], last.words[2] == home, label, bits):
+                    found = found.met(known, bits)
+        return found
 
     def _carried(
-        self, value: int, axis: int, bits: int, incoming: list[tuple[int, int]], body: set[int],
+        self, value: int, axis: int, bits: int, incoming: list[tuple[int, int]], body: set[int], flow: Flow,
     ) -> Interval:  # fmt: skip
         """Return what a loop carries: a range that holds at its start, and in each iteration if in the one before."""
-        start = self._joined([pair for pair in incoming if pair[1] not in body], axis)
+        home = flow.home[value]
+        start = self._joined([pair for pair in incoming if pair[1] not in body], axis, home, flow)
         again = [pair for pair in incoming if pair[1] in body]
         lowest, highest = -(1 << bits - 1), (1 << bits) - 1
+        smallest = whole(bits)
         for view, guess in (
             (Interval.unsigned, lambda s: Interval(s.low, highest)),
             (Interval.signed, lambda s: Interval(s.low, highest >> 1)),
@@ -227,26 +240,22 @@ class Ranges:
             begun = view(start, bits)
             assumed, best = guess(begun), None
             for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
-                found = functools.reduce(Interval.joined, self._again(value, axis, assumed, again, view, bits), begun)
+                self._assumed[value, axis] = assumed
+                kept, self._memo = self._memo, dict(self._memo)
+                try:
+                    ahead = [view(self._coming(v, label, axis, home, flow), bits) for v, label in again]
+                finally:
+                    del self._assumed[value, axis]
+                    self._memo = kept
+                found = functools.reduce(Interval.joined, ahead, begun)
                 if not found.within(assumed):
                     break
                 assumed = best = found
-            if best is not None:
-                return best
-        return whole(bits)
-
-    def _again(
-        self, value: int, axis: int, assumed: Interval, again: list[tuple[int, int]],
-        view: Callable[[Interval, int], Interval], bits: int,
-    ) -> list[Interval]:  # fmt: skip
-        """Return what a loop hands to its next iteration when it has something from a range in this one."""
-        kept, self._memo = self._memo, dict(self._memo)
-        self._assumed[value, axis] = assumed
-        try:
-            return [view(self._at(v, label, axis), bits) for v, label in again]
-        finally:
-            del self._assumed[value, axis]
-            self._memo = kept
+            if best is not None and best.high - best.low < smallest.high - smallest.low:
+                smallest = best
+            if smallest.high - smallest.low < _TELLING:
+                break
+        return smallest
 
     def _loaded(self, made: Instruction, axis: int, bits: int, flow: Flow) -> Interval:
         place = self._roots.place(made.words[3])
@@ -265,7 +274,8 @@ class Ranges:
             again = [(v, b) for v, b in stores if (v, b) not in begins]
             if not begins:
                 return whole(bits)
-            return self._carried(made.result, axis, bits, stores, {b for _, b in again} - {b for _, b in begins})
+            body = {b for _, b in again} - {b for _, b in begins}
+            return self._carried(made.result, axis, bits, stores, body, flow)
         return self._scalar(made, place, axis, bits)
 
     def _scalar(self, made: Instruction, place, axis: int, bits: int) -> Interval:
