@@ -3,7 +3,7 @@
 A check is a branch around the access. For the device's vectoriser that is a mask, so that consecutive reads stay
 consecutive; an index that is clamped, as WebGPU's compilers do, would make a gather of each read.
 
-The kernel gets one argument more, the table of ``table.py``: how long each buffer is, and a word for each checked access
+The kernel gets one argument more, the table of ``watch_table.py``: how long each buffer is, and a word for each checked access
 where its last fault is recorded. That is one plain store under a mask. An atomic that keeps the first one was tried: it
 doubled the time of a copy, and where it stood in a loop the device's compiler gave up on vectorising.
 """
@@ -17,8 +17,8 @@ from typing import NamedTuple
 from ..spirv.module import BasicBlock, Body, Instruction, Module
 from ..spirv.opaque import built_in_variable
 from ..spirv.opcodes import Spv
-from .pointers import Access, Layout, Place, Roots
-from .table import ELEMENTS, GRID, SIZES, THREADS, WRONG
+from .pointers import Access, TypeSizes, PointerPlace, Roots
+from .watch_table import ELEMENTS, GRID, SIZES, THREADS, WRONG
 
 __all__ = ["check", "first_slot", "take_table", "unit_of"]
 
@@ -38,7 +38,7 @@ def first_slot(arguments: int) -> int:
     return SIZES + 2 * arguments
 
 
-def unit_of(place: Place) -> tuple[int, int]:
+def unit_of(place: PointerPlace) -> tuple[int, int]:
     """Return the bytes of a fault's unit, and where its unit 0 is: a single index counts by itself."""
     if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
         return place.terms[0][1], place.fixed
@@ -67,7 +67,7 @@ def take_table(module: Module) -> dict[int, int]:
 
 
 def check(
-    module: Module, layout: Layout, roots: Roots, params: Mapping[int, int], found: Collection[Access],
+    module: Module, layout: TypeSizes, roots: Roots, params: Mapping[int, int], found: Collection[Access],
     tables: Mapping[int, int],
 ) -> None:  # fmt: skip
     """Check these accesses.
@@ -90,7 +90,7 @@ class _Checks:
     """The checks of one function."""
 
     def __init__(
-        self, module: Module, layout: Layout, roots: Roots, params: Mapping[int, int], function: Body, table: int,
+        self, module: Module, layout: TypeSizes, roots: Roots, params: Mapping[int, int], function: Body, table: int,
         slots: Mapping[int, int],
     ) -> None:  # fmt: skip
         self._slots = slots
@@ -191,7 +191,7 @@ class _Checks:
         offset = module.before(at, Spv.I_SUB, self._word, address, base)
         return module.before(at, Spv.U_LESS_THAN, self._bool, offset, limit)
 
-    def _within(self, access: Access, place: Place, count: Callable[[int, int], int]) -> _Condition:
+    def _within(self, access: Access, place: PointerPlace, count: Callable[[int, int], int]) -> _Condition:
         """Compare the index with how many there are, or the offset in bytes with the last that is right."""
         module, at = self._module, access.instruction
         if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
@@ -209,7 +209,7 @@ class _Checks:
             return index
         return self._module.before(at, Spv.S_CONVERT, self._word, index)
 
-    def _offset(self, at: Instruction, place: Place) -> int:
+    def _offset(self, at: Instruction, place: PointerPlace) -> int:
         module, total = self._module, 0
         for index, step in place.terms:
             part = self._long(at, index)

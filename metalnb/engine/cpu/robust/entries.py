@@ -13,7 +13,7 @@ from typing import Any
 from ..spirv.module import parsed
 from ..spirv_forms import FORMS
 from ..spirv_forms import Form as SpirvForm
-from .analysis import Analysis
+from .module_analysis import Analysis
 from .ranges import Facts
 
 __all__ = ["CheckedForm", "Entries"]

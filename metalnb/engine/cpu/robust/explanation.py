@@ -11,12 +11,12 @@ from metalnb.msl.text.scanned_cell import MAIN
 
 from ...base import Grid
 from ...unit import Unit
-from .analysis import Analysis
+from .module_analysis import Analysis
 from .checks import unit_of
 from .lines import SourcePlace, loop_places, places
 from .pointers import Access
 from .ranges import Facts
-from .table import ELEMENTS, THREADS
+from .watch_table import ELEMENTS, THREADS
 
 __all__ = ["Recorded", "explained", "stopped"]
 

@@ -11,6 +11,9 @@ from typing import NamedTuple
 __all__ = ["Interval", "whole"]
 
 
+_TURNS = 8
+
+
 class Interval(NamedTuple):
     """All integers from ``low`` to ``high``."""
 
@@ -59,14 +62,18 @@ class Interval(NamedTuple):
     def met(self, known: Interval, bits: int) -> Interval:
         """Return what is in both, taking into account that either may be off by a multiple of 2^bits."""
         found = []
-        for turn in (-1, 0, 1):
+        first, last = (self.low - known.high) >> bits, -((known.low - self.high) >> bits)
+        if last - first > _TURNS:
+            return self
+        for turn in range(first, last + 1):
             shift = turn << bits
             low, high = max(self.low, known.low + shift), min(self.high, known.high + shift)
             if low <= high:
                 found.append(Interval(low, high))
         if not found:
             return self  # never reached: whatever is said of it is true
-        return Interval(min(f.low for f in found), max(f.high for f in found))
+        hull = Interval(min(f.low for f in found), max(f.high for f in found))
+        return min(hull, known, key=lambda i: i.high - i.low)
 
 
 def whole(bits: int) -> Interval:

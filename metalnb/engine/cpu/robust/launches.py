@@ -19,7 +19,7 @@ from .checks import first_slot
 from .entries import CheckedForm
 from .explanation import Recorded, explained, stopped
 from .ranges import Facts
-from .table import GRID, SIZES, STOP
+from .watch_table import GRID, SIZES, STOP
 
 __all__ = ["Watch", "facts_of", "hopeful_facts", "table_of"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..spirv.module import Body, Instruction, Module
 from ..spirv.opcodes import Spv
 
-__all__ = ["Access", "Layout", "Place", "Roots", "accesses"]
+__all__ = ["Access", "TypeSizes", "PointerPlace", "Roots", "accesses"]
 
 _CHAINS = {Spv.ACCESS_CHAIN, Spv.IN_BOUNDS_ACCESS_CHAIN}
 _PTR_CHAINS = {Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN}
@@ -21,7 +21,7 @@ _SAME = {
 _PACKED = 10  # the decoration CPacked
 
 
-class Layout:
+class TypeSizes:
     """Sizes of types in memory."""
 
     def __init__(self, module: Module) -> None:
@@ -85,7 +85,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PointerPlace:
     """What a pointer points to: a root, and the way from there in bytes.
 
     Attributes
@@ -106,18 +106,18 @@ class Place:
 class Roots:
     """Finds places."""
 
-    def __init__(self, module: Module, layout: Layout) -> None:
+    def __init__(self, module: Module, layout: TypeSizes) -> None:
         self._module = module
         self._layout = layout
         self.place = functools.cache(self._place)
 
-    def _place(self, pointer: int) -> Place:
+    def _place(self, pointer: int) -> PointerPlace:
         module = self._module
         made = module.definitions[pointer]
         if made.op in _SAME and module.key(module.type_of(made.words[3]))[0] == Spv.TYPE_POINTER:
             return self.place(made.words[3])
         if made.op not in _CHAINS | _PTR_CHAINS:
-            return Place(pointer)
+            return PointerPlace(pointer)
         base = self.place(made.words[3])
         kind = module.key(module.type_of(made.words[3]))[2]
         indices = made.words[4:]
@@ -139,7 +139,7 @@ class Roots:
                 fixed += self._layout.constant(index) * stride
             elif stride:
                 terms.append((index, stride))
-        return Place(base.root, fixed, tuple(terms))
+        return PointerPlace(base.root, fixed, tuple(terms))
 
     def sources(self, root: int, seen: set[int] | None = None) -> set[int]:
         """Return the parameters and variables that a root may come from; 0 stands for anything."""
@@ -220,7 +220,7 @@ _READS = {Spv.LOAD, Spv.ATOMIC_LOAD}
 _WRITES = {Spv.STORE, Spv.ATOMIC_STORE, Spv.ATOMIC_FLAG_CLEAR}
 
 
-def accesses(module: Module, layout: Layout) -> list[Access]:
+def accesses(module: Module, layout: TypeSizes) -> list[Access]:
     """Return all accesses of a module in order."""
     found: list[Access] = []
     for function in module.functions:

@@ -10,16 +10,18 @@ Source: P. and R. Cousot, Abstract interpretation (1977).
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..spirv.module import Body, Instruction, Module
 from ..spirv.opcodes import Spv
 from .flow import Flow
 from .intervals import Interval, whole
-from .pointers import Layout, Roots
+from .pointers import TypeSizes, Roots
 
 __all__ = ["Facts", "Ranges"]
+
+View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
 
 _BUILT_IN, _FUNCTION = 11, 7
 _SMALL = 64  # what a scalar is taken for when no launch is at hand
@@ -74,7 +76,7 @@ class Ranges:
     """
 
     def __init__(
-        self, module: Module, layout: Layout, roots: Roots, params: Mapping[int, int], facts: Facts,
+        self, module: Module, layout: TypeSizes, roots: Roots, params: Mapping[int, int], facts: Facts,
         flows: Mapping[int, Flow],
     ) -> None:  # fmt: skip
         self._module, self._layout, self._roots = module, layout, roots
@@ -229,24 +231,11 @@ class Ranges:
         home = flow.home[value]
         start = self._joined([pair for pair in incoming if pair[1] not in body], axis, home, flow)
         again = [pair for pair in incoming if pair[1] in body]
-        lowest, highest = -(1 << bits - 1), (1 << bits) - 1
         smallest = whole(bits)
-        for view, guess in (
-            (Interval.unsigned, lambda s: Interval(s.low, highest)),
-            (Interval.signed, lambda s: Interval(s.low, highest >> 1)),
-            (Interval.unsigned, lambda s: Interval(0, s.high)),
-            (Interval.signed, lambda s: Interval(lowest, s.high)),
-        ):
-            begun = view(start, bits)
-            assumed, best = guess(begun), None
+        for view, assumed in self._guesses(value, axis, bits, start, again, home, flow):
+            begun, best = view(start, bits), None
             for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
-                self._assumed[value, axis] = assumed
-                kept, self._memo = self._memo, dict(self._memo)
-                try:
-                    ahead = [view(self._coming(v, label, axis, home, flow), bits) for v, label in again]
-                finally:
-                    del self._assumed[value, axis]
-                    self._memo = kept
+                ahead = [view(r, bits) for r in self._ahead(value, axis, assumed, again, home, flow)]
                 found = functools.reduce(Interval.joined, ahead, begun)
                 if not found.within(assumed):
                     break
@@ -256,6 +245,34 @@ class Ranges:
             if smallest.high - smallest.low < _TELLING:
                 break
         return smallest
+
+    def _guesses(
+        self, value: int, axis: int, bits: int, start: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
+    ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
+        """Yield ranges that a loop may keep to: up or down from its start, as far as its condition or the type go."""
+        lowest, highest = -(1 << bits - 1), (1 << bits) - 1
+        ahead = self._ahead(value, axis, whole(bits), again, home, flow)
+        for view in (Interval.signed, Interval.unsigned):
+            begun = view(start, bits)
+            reach = functools.reduce(Interval.joined, [view(r, bits) for r in ahead], begun)
+            yield view, Interval(begun.low, reach.high)
+            yield view, Interval(reach.low, begun.high)
+        for view, low, high in ((Interval.unsigned, 0, highest), (Interval.signed, lowest, highest >> 1)):
+            begun = view(start, bits)
+            yield view, Interval(begun.low, high)
+            yield view, Interval(low, begun.high)
+
+    def _ahead(
+        self, value: int, axis: int, assumed: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
+    ) -> list[Interval]:  # fmt: skip
+        """Return what a loop hands to its next iteration when it has something from a range in this one."""
+        kept, self._memo = self._memo, dict(self._memo)
+        self._assumed[value, axis] = assumed
+        try:
+            return [self._coming(v, label, axis, home, flow) for v, label in again]
+        finally:
+            del self._assumed[value, axis]
+            self._memo = kept
 
     def _loaded(self, made: Instruction, axis: int, bits: int, flow: Flow) -> Interval:
         place = self._roots.place(made.words[3])

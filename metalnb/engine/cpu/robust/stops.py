@@ -14,7 +14,7 @@ from ..spirv.liveouts import divergent_liveouts
 from ..spirv.module import BasicBlock, Body, Instruction, Module
 from ..spirv.opcodes import Spv
 from .flow import Flow
-from .table import STOP
+from .watch_table import STOP
 
 __all__ = ["stop", "way_out"]
 

@@ -60,38 +60,48 @@ def _counted(module: Module, ranges: Ranges, phi: Instruction, nexts: list[tuple
     most = 0.0
     for value, label in nexts:
         here = ranges.of(phi.result, label)
-        made = module.definitions[value]
         if here is None:
             return math.inf
-        most = max(most, _steps(made, phi.result, here, bits, ranges, label))
+        most = max(most, _steps(module, _bare(module, value), phi.result, here, bits, ranges, label))
     return most
 
 
-def _steps(made: Instruction, counter: int, here: Interval, bits: int, ranges: Ranges, label: int) -> float:
-    if made.op in {Spv.I_ADD, Spv.I_SUB} and counter in made.words[3:5]:
-        if made.op == Spv.I_SUB and made.words[3] != counter:
-            return math.inf
-        step = ranges.of(made.words[4] if made.words[3] == counter else made.words[3], label)
-        if step is None:
-            return math.inf
-        step = step.signed(bits)
-        if made.op == Spv.I_SUB:
-            step = Interval(-step.high, -step.low)
-        least = min(abs(step.low), abs(step.high))
-        if step.low <= 0 <= step.high:
-            return math.inf
-        for view, low, high in (
-            (here.unsigned(bits), 0, (1 << bits) - 1), (here.signed(bits), -(1 << bits - 1), (1 << bits - 1) - 1),
-        ):  # fmt: skip
-            if low <= view.low + min(step.low, 0) and view.high + max(step.high, 0) <= high:
-                return (view.high - view.low) // least + 1
+def _bare(module: Module, value: int) -> Instruction:
+    """Return what makes a value, whatever converts it behind that."""
+    made = module.definitions[value]
+    while made.op in {Spv.U_CONVERT, Spv.S_CONVERT, Spv.COPY_OBJECT}:
+        made = module.definitions[made.words[3]]
+    return made
+
+
+def _steps(
+    module: Module, made: Instruction, counter: int, here: Interval, bits: int, ranges: Ranges, label: int,
+) -> float:  # fmt: skip
+    if made.op not in {Spv.I_ADD, Spv.I_SUB, *_SCALED}:
         return math.inf
-    if made.op in {Spv.SHIFT_RIGHT_LOGICAL, Spv.U_DIV} and made.words[3] == counter:
-        by = ranges.of(made.words[4], label)
-        if by is not None and by.low >= (1 if made.op == Spv.SHIFT_RIGHT_LOGICAL else 2) and here.unsigned(bits).low >= 1:
-            return bits
-    if made.op == Spv.SHIFT_LEFT_LOGICAL and made.words[3] == counter:
-        by, view = ranges.of(made.words[4], label), here.unsigned(bits)
-        if by is not None and 1 <= by.low and by.high < bits and view.low >= 1 and view.high << by.high < 1 << bits:
-            return bits
+    mine = [_bare(module, operand).result == counter for operand in made.words[3:5]]
+    if made.op != Spv.I_ADD and not mine[0] or not any(mine):
+        return math.inf
+    by = ranges.of(made.words[4] if mine[0] else made.words[3], label)
+    if by is None:
+        return math.inf
+    if made.op in _SCALED:
+        view = here.unsigned(bits)
+        if view.low < 1 or by.low < _SCALED[made.op]:
+            return math.inf
+        grows = made.op == Spv.SHIFT_LEFT_LOGICAL
+        return bits if not grows or (by.high < bits and view.high << by.high < 1 << bits) else math.inf
+    step = by.signed(bits)
+    if made.op == Spv.I_SUB:
+        step = Interval(-step.high, -step.low)
+    if step.low <= 0 <= step.high:
+        return math.inf
+    for view, low, high in (
+        (here.unsigned(bits), 0, (1 << bits) - 1), (here.signed(bits), -(1 << bits - 1), (1 << bits - 1) - 1),
+    ):  # fmt: skip
+        if low <= view.low + min(step.low, 0) and view.high + max(step.high, 0) <= high:
+            return (view.high - view.low) // min(abs(step.low), abs(step.high)) + 1
     return math.inf
+
+
+_SCALED = {Spv.SHIFT_RIGHT_LOGICAL: 1, Spv.U_DIV: 2, Spv.SHIFT_LEFT_LOGICAL: 1}  # by how much at least

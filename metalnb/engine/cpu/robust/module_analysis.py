@@ -12,7 +12,7 @@ from ..spirv.opcodes import Spv
 from .checks import check, take_table
 from .flow import Flow
 from .intervals import Interval
-from .pointers import Access, Layout, Roots, accesses
+from .pointers import Access, TypeSizes, Roots, accesses
 from .ranges import Facts, Ranges
 from .stops import stop, way_out
 from .turns import endless
@@ -57,7 +57,7 @@ class Analysis:
         if module is None:
             raise ValueError("a module that is not understood")
         self.module: Module = module
-        self._layout = Layout(module)
+        self._layout = TypeSizes(module)
         self.roots = Roots(module, self._layout)
         self.accesses = accesses(module, self._layout)
         self._params = {p.result: n for n, p in enumerate(module.entry().head[1:])}
