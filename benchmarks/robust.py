@@ -148,7 +148,8 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
                 times[which] += took
     watches = ticket._watches  # noqa: SLF001  (what is checked is nobody else's business)
     form = watches[0].form if watches else None
-    return Measured(d, median(times[0]), median(times[1]), len(form.wrong) if form else 0, len(form.stops) if form else 0)
+    checks, stops = (len(form.wrong), len(form.stops)) if form else (0, 0)
+    return Measured(d, median(times[0]), median(times[1]), checks, stops)
 
 
 def mean(ratios: list[float]) -> float:

@@ -50,7 +50,8 @@ FAULTS = {
     "read near 2^32 elements, as long": Fault("a[i] = b[long(k) * 4];", 2**30, R, "b"),
     "read one behind the last": Fault("a[i] = b[i + 1];", 0, R, "b", 64),
     "read one before the first": Fault("a[i] = b[i - 1];", 0, R, "b"),
-    "read in a loop that runs on": Fault("float x = 0; for (int j = 0; j <= k; ++j) x += b[j]; a[i] = x;", 64, R, "b", 64),
+    "read in a loop that runs on": Fault(
+        "float x = 0; for (int j = 0; j <= k; ++j) x += b[j]; a[i] = x;", 64, R, "b", 64),
     "read under a wrong guard": Fault("if (int(i) <= k) a[i] = b[i + 1];", 63, R, "b", 64),
     "read by a stride": Fault("a[i] = b[i * k];", 2, R, "b"),
     "read at an index from memory": Fault("a[i] = b[h[i] + k];", 64, R, "b", 64),
@@ -95,11 +96,13 @@ FAULTS = {
     "threadgroup argument far beyond": Fault("t[k] = 1; a[i] = t[l];", 1 << 26, W, "t", 1 << 26),
     # A thread's array
     "thread array read": Fault("float w[8]; for (int j = 0; j < 8; ++j) w[j] = b[j]; a[i] = w[k];", 8, R, "w", 8),
-    "thread array read below 0": Fault("float w[8]; for (int j = 0; j < 8; ++j) w[j] = b[j]; a[i] = w[k];", -1, R, "w", -1),
+    "thread array read below 0": Fault(
+        "float w[8]; for (int j = 0; j < 8; ++j) w[j] = b[j]; a[i] = w[k];", -1, R, "w", -1),
     "thread array written": Fault("float w[8] = {}; w[k] = 1; a[i] = w[i % 8];", 8, W, "w", 8),
     "thread array written below 0": Fault("float w[8] = {}; w[k] = 1; a[i] = w[i % 8];", -3, W, "w", -3),
     "thread array written far beyond": Fault("float w[8] = {}; w[k] = 1; a[i] = w[i % 8];", 1 << 26, W, "w", 1 << 26),
-    "thread array in a loop": Fault("float w[8]; for (int j = 0; j <= k; ++j) w[j] = j; a[i] = w[i % 8];", 8, W, "w", 8),
+    "thread array in a loop": Fault(
+        "float w[8]; for (int j = 0; j <= k; ++j) w[j] = j; a[i] = w[i % 8];", 8, W, "w", 8),
     "thread array of structs": Fault("Pair w[4] = {}; w[k].second[1] = 3; a[i] = w[i % 4].second[1];", 4, W, "w", 4),
     # Ways to get there
     "through a helper": Fault("a[i] = helper(b, k);", 64, R, "b", 64, 5),
@@ -121,15 +124,16 @@ FAULTS = {
     "a cast to narrower elements": Fault("((device uchar*)a)[k] = 1;", 256, W, "a", 64),
     "16-bit elements": Fault("h[k] = 1;", 64, W, "h", 64),
     "a copied struct": Fault("Pair x = s[k]; a[i] = x.first + x.second[i % 3];", 64, R, "s", 64),
-    "two buffers in one pointer": Fault("device float* q = k > 0 ? a : (device float*)v; q[k * 4 + 300] = 1;", 64, W, "a", 556),
+    "two buffers in one pointer": Fault(
+        "device float* q = k > 0 ? a : (device float*)v; q[k * 4 + 300] = 1;", 64, W, "a", 556),
     "two buffers, chosen by each thread": Fault(
         "device const float* q = i % 2 ? b : a; float x = q[k]; a[i] = x;", 1 << 20, R, ""),
 }  # fmt: skip
 
 
 def arguments() -> tuple[dict[str, Any], dict[str, tuple[Any, Any]]]:
-    kinds = {"a": (np.float32, 1), "b": (np.float32, 1), "c": (np.float32, 1), "n": (np.uint32, 1), "v": (np.float32, 4),
-             "p": (np.float32, 3), "s": (np.int32, 4), "h": (np.uint16, 1)}  # fmt: skip
+    kinds = {"a": (np.float32, 1), "b": (np.float32, 1), "c": (np.float32, 1), "n": (np.uint32, 1),
+             "v": (np.float32, 4), "p": (np.float32, 3), "s": (np.int32, 4), "h": (np.uint16, 1)}  # fmt: skip
     given, around = {}, {}
     for name, (dtype, width) in kinds.items():
         whole = np.full((MARGIN + EXTENT + MARGIN, width), 85, dtype)
@@ -161,4 +165,102 @@ def test_each_fault_is_found_and_named(fault: str) -> None:
     assert (error.kind, error.line) == (planted.kind, planted.line), error
     assert not planted.name or error.name == planted.name, error
     assert planted.index is None or error.index == planted.index, error
-    assert error.thread is not None and error.thread[0] < EXTENT
+    assert error.thread is not None
+    assert error.thread[0] < EXTENT
+
+
+RIGHT = {
+    "at its own place": "a[i] = b[i];",
+    "under a guard": "if (i < uint(k)) a[i] = b[i];",
+    "neighbours under a guard": "if (i > 0 && i + 1 < uint(k)) a[i] = b[i - 1] + b[i + 1];",
+    "an early return": "if (int(i) >= k - 1) return; a[i] = b[i + 1];",
+    "clamped from above": "a[i] = b[min(i + 5, uint(k) - 1)];",
+    "clamped from both sides": "a[i] = b[clamp(int(i) - 3, 0, k - 1)];",
+    "folded by a mask": "a[i] = b[(i * 7) & 63];",
+    "folded by a remainder": "a[i] = b[(i * 7 + 3) % uint(k)];",
+    "mirrored": "a[i] = b[k - 1 - int(i)];",
+    "a constant index": "a[i] = b[0] + b[63] + c[17];",
+    "a loop over all": "float r = 0; for (int j = 0; j < k; ++j) r += b[j]; a[i] = r;",
+    "a loop downwards": "float r = 0; for (int j = k - 1; j >= 0; --j) r += b[j]; a[i] = r;",
+    "a grid-stride loop": "for (uint j = i; j < uint(k); j += 64) a[j] = b[j];",
+    "two loops": "float r = 0; for (int y = 0; y < 8; ++y) for (int x = 0; x < 8; ++x) r += b[8 * y + x]; a[i] = r;",
+    "a matrix's row and column": "uint y = i / 8, x = i % 8; float r = 0; "
+    "for (uint j = 0; j < 8; ++j) r += b[y * 8 + j] * c[j * 8 + x]; a[i] = r;",
+    "a tile": "threadgroup float w[32]; w[l] = b[i]; threadgroup_barrier(mem_flags::mem_threadgroup); "
+    "a[i] = w[31 - l];",
+    "a threadgroup argument": "t[l] = b[i]; threadgroup_barrier(mem_flags::mem_threadgroup); a[i] = t[l ^ 1];",
+    "a tree": "t[l] = b[i]; for (uint s = 16; s > 0; s /= 2) { threadgroup_barrier(mem_flags::mem_threadgroup); "
+    "if (l < s) t[l] += t[l + s]; } if (l == 0) a[i / 32] = t[0];",
+    "a thread's array": "float w[8]; for (int j = 0; j < 8; ++j) w[j] = b[j]; a[i] = w[i % 8];",
+    "a histogram": "atomic_fetch_add_explicit(&n[(i * 37) % 64], 1u, memory_order_relaxed);",
+    "a gather": "a[i] = b[h[i] % 64];",
+    "a search": "uint low = 0, high = k; while (low < high) { uint m = (low + high) / 2; "
+    "if (b[m] < float(i)) low = m + 1; else high = m; } a[i] = low;",
+    "a swizzle": "v[i].zyx = v[63 - i].xyz;",
+    "a packed vector": "p[i] = packed_float3(1, 2, 3); a[i] = p[i].y;",
+    "a struct": "s[i].second[i % 3] = 4; a[i] = s[i].first;",
+    "a row's pointer": "device const float* row = b + 8 * (i / 8); a[i] = row[i % 8];",
+    "a pointer that walks": "device const float* q = b; float x = 0; for (int j = 0; j < k; ++j) x += *q++; a[i] = x;",
+    "one of two buffers": "device const float* q = i % 2 ? b : a; float x = q[i]; a[i] = x + 1;",
+    "shifted to and fro": "a[(i << 1) >> 1] = b[i ^ 1];",
+    "signed and small": "short j = short(i); a[j] = b[63 - j];",
+    "the vote of a SIMD-group": "if (simd_any(b[i] > 0)) a[i] = simd_sum(b[i]); else a[i] = 3;",
+}
+
+
+@pytest.mark.parametrize("body", RIGHT)
+def test_a_right_kernel_raises_no_alarm(body: str) -> None:
+    """It gives what it gives when nothing is checked."""
+    results = []
+    for checked in (True, False):
+        kernel = mnb.compile(HEAD + RIGHT[body] + "\n}", engine="cpu", checked=checked).f
+        given, _ = arguments()
+        for array in given.values():
+            array[:] = np.arange(array.size).reshape(array.shape) % 64
+        given["s"] = given["s"].view(kernel.program.dtype("Pair"))[:, 0]
+        kernel(*given.values(), EXTENT, grid=EXTENT, threadgroup=32, threadgroup_memory={"t": 32 * 4})
+        results.append({name: array.copy() for name, array in given.items()})
+    for name, array in results[0].items():
+        assert np.array_equal(array, results[1][name]), name
+
+
+def test_what_is_left_out_reads_zero_and_the_rest_is_done() -> None:
+    kernel = mnb.compile("""
+kernel void f(device const float* x, device float* y, constant uint& by, uint i [[thread_position_in_grid]]) {
+    if (i < 8) y[i] = x[i + by] + 1;
+}""", engine="cpu").f  # fmt: skip
+    x, y = np.full(8, 5, np.float32), np.zeros(8, np.float32)
+    with pytest.raises(mnb.KernelFault, match=r"reads x\[\d+\]; x has 8 elements"):
+        kernel(x, y, 3, grid=8)
+    assert y.tolist() == [6] * 5 + [1] * 3
+    kernel(x, y, 0, grid=8)
+    assert y.tolist() == [6] * 8
+
+
+def test_unchecked_is_the_author_s_word() -> None:
+    text = "kernel void f(device float* y, uint i [[thread_position_in_grid]]) { if (i == 0) y[4] = 1; }"
+    y = np.zeros(8, np.float32)
+    with pytest.raises(mnb.KernelFault):
+        mnb.compile(text, engine="cpu").f(y[:4], grid=1)
+    assert not y.any()
+    mnb.compile(text, engine="cpu", checked=False).f(y[:4], grid=1)
+    assert y[4] == 1
+
+
+def test_a_proven_kernel_is_not_checked() -> None:
+    """Its binary takes no table: it is the one that an unchecked kernel has."""
+    kernel = mnb.compile("""
+kernel void f(device const float* x, device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {
+    if (i < n) y[i] = x[i];
+}""", engine="cpu").f  # fmt: skip
+    x, y = np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    for n, watched in ((1000, False), (1001, True)):
+        ticket = kernel.prepare(x, y, n, grid=1024).launch()
+        assert ticket is not None
+        assert bool(ticket._watches) is watched  # type: ignore[attr-defined]
+        if watched:
+            with pytest.raises(mnb.KernelFault) as found:
+                ticket.wait()
+            assert (found.value.thread, found.value.index) == ((1000, 0, 0), 1000)
+        else:
+            ticket.wait()

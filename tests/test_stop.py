@@ -18,7 +18,7 @@ LINE = HEAD.count("\n") + 1
 LOOPS = {
     "while true": "while (true) x[i] += 1;",
     "a condition that stays true": "float a = 1; while (a > 0) { a *= 1.001f; if (a > 9) a = 1; } x[i] = a;",
-    "nothing but arithmetic": "uint s = i; do { s = s * 1664525u + 1013904223u; } while (s != 77 + many * 2); x[i] = s;",
+    "nothing but arithmetic": "uint s = i; do s = s * 1664525u + 1013904223u; while (s != 77 + many * 2); x[i] = s;",
     "a spin on an atomic": "while (atomic_load_explicit(n, memory_order_relaxed) == 0) {} x[i] = 1;",
     "a barrier": "threadgroup float t[64]; t[l] = 0; while (true) { threadgroup_barrier(mem_flags::mem_threadgroup); "
     "t[l] += t[63 - l] + 1; threadgroup_barrier(mem_flags::mem_threadgroup); if (t[0] < 0) break; } x[i] = t[l];",
@@ -126,5 +126,5 @@ kernel void product(device const float* a, device const float* b, device float* 
     ticket = kernel.prepare(a, a, out, 64).launch()
     assert ticket is not None
     ticket.wait()
-    assert ticket._watches == []  # type: ignore[attr-defined]  # noqa: SLF001
+    assert ticket._watches == []  # type: ignore[attr-defined]
     assert np.allclose(out, a @ a, rtol=1e-5)

@@ -20,7 +20,7 @@ class Recipe:
 
     def __init__(
         self, source: str, constants: Mapping[str, Any], math: str, headers: Mapping[str, str], engine: str, name: str,
-        checked: bool = True,  # noqa: FBT001, FBT002
+        checked: bool = True,
     ) -> None:  # fmt: skip
         self.source = source
         self.constants = dict(constants)

@@ -3,9 +3,9 @@
 A check is a branch around the access. For the device's vectoriser that is a mask, so that consecutive reads stay
 consecutive; an index that is clamped, as WebGPU's compilers do, would make a gather of each read.
 
-The kernel gets one argument more, the table of ``watch_table.py``: how long each buffer is, and a word for each checked access
-where its last fault is recorded. That is one plain store under a mask. An atomic that keeps the first one was tried: it
-doubled the time of a copy, and where it stood in a loop the device's compiler gave up on vectorising.
+The kernel gets one argument more, the table of ``watch_table.py``: how long each buffer is, and a word for each checked
+access where its last fault is recorded. That is one plain store under a mask. An atomic that keeps the first one was
+tried: it doubled the time of a copy, and where it stood in a loop the device's compiler gave up on vectorising.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..spirv.module import BasicBlock, Body, Instruction, Module
 from ..spirv.opaque import built_in_variable
 from ..spirv.opcodes import Spv
-from .pointers import Access, TypeSizes, PointerPlace, Roots
+from .pointers import Access, PointerPlace, Roots, TypeSizes
 from .watch_table import ELEMENTS, GRID, SIZES, THREADS, WRONG
 
 __all__ = ["check", "first_slot", "take_table", "unit_of"]

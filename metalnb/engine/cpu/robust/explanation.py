@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from metalnb.errors import KernelFault
@@ -11,9 +12,9 @@ from metalnb.msl.text.scanned_cell import MAIN
 
 from ...base import Grid
 from ...unit import Unit
-from .module_analysis import Analysis
 from .checks import unit_of
 from .lines import SourcePlace, loop_places, places
+from .module_analysis import Analysis
 from .pointers import Access
 from .ranges import Facts
 from .watch_table import ELEMENTS, THREADS
@@ -23,8 +24,9 @@ __all__ = ["Recorded", "explained", "stopped"]
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-class _Memory(NamedTuple):
-    """What an access was meant for, and where in it."""
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What an access was meant for, and where in it; a count of -1 where that is not known."""
 
     name: str
     space: str
@@ -56,7 +58,7 @@ def explained(
     found = places(printed(), analysis.module, analysis.roots, analysis.accesses, _owner(unit)).get(access.number)
     file, line, column, text = _at(unit, found)
     thread, group = _thread(fault.word // ELEMENTS % THREADS, facts, threadgroup)
-    memory = _memory(unit, analysis, access, fault.word % ELEMENTS, addresses, facts, text[column - 1 :] if text else "")
+    memory = _memory(unit, analysis, access, fault.word % ELEMENTS, addresses, facts, text[max(column - 1, 0) :])
     where = f"{file}:{line}:{column}" if line else file
     name = unit.signature.name
     elements = "1 element" if memory.count == 1 else f"{memory.count:,} elements"
@@ -68,7 +70,7 @@ def explained(
         message, index = f"{name}, {where}: {who} {access.kind} far beyond {memory.name}, which has {elements}.", None
     else:
         message = f"{name}, {where}: {who} {access.kind} {memory.name}[{memory.index}]; {memory.name} has {elements}."
-    if memory.space != "thread" and memory.space != "threadgroup" and thread and 0 <= memory.count <= max(thread):
+    if memory.space not in {"thread", "threadgroup"} and thread and 0 <= memory.count <= max(thread):
         message += " Pass grid=…, or guard: if (i >= n) return;"
     if text:
         message += f"\n  {line} | {text}\n  {' ' * len(str(line))} | {' ' * (column - 1)}^"

@@ -52,7 +52,7 @@ def table_of(form: CheckedForm, facts: Facts, arguments: Sequence[Any]) -> bytea
 
 
 def _address(argument: Any) -> int:
-    if argument is None or type(argument) is int or not len(memoryview(argument)):
+    if argument is None or type(argument) is int or not memoryview(argument):
         return 0
     return int(np.frombuffer(argument, np.uint8).ctypes.data)
 

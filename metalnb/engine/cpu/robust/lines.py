@@ -16,13 +16,15 @@ from .pointers import Access, Roots
 
 __all__ = ["SourcePlace", "loop_places", "places"]
 
-_PLACE = re.compile(r"^!(\d+) = (?:distinct )?!(DILocation|DISubprogram|DILexicalBlock|DILexicalBlockFile|DIFile)\((.*)\)$")
+_PLACE = re.compile(r"^!(\d+) = (?:distinct )?!(DILocation|DISubprogram|DILexicalBlock(?:File)?|DIFile)\((.*)\)$")
 _FIELD = re.compile(r'(\w+): (?:!(\d+)|(\d+)|"([^"]*)")')
 _DEBUG = re.compile(r"!dbg !(\d+)")
 _LABEL = re.compile(r"^([-\w.$]+|\"[^\"]+\"):")
 _TARGET = re.compile(r"label %([-\w.$]+|\"[^\"]+\")")
 _MADE = re.compile(r"^%([-\w.$]+) = ")
-_OTHER = re.compile(r"^(%\S+ = )?(tail |notail )?(atomicrmw|cmpxchg|load atomic|store atomic|call .*@(llvm\.mem|\S*[aA]tom))")
+_OTHER = re.compile(
+    r"^(%\S+ = )?(tail |notail )?(atomicrmw|cmpxchg|load atomic|store atomic|call .*@(llvm\.mem|\S*[aA]tom))"
+)
 _LOAD = re.compile(r"^%\S+ = load ")
 _STORE = re.compile(r"^store ")
 
@@ -158,7 +160,7 @@ def _matched(
         i = access.instruction
         if i not in inside or _added(access, module, roots):
             continue
-        kind = {Spv.LOAD: "load", Spv.STORE: "store"}.get(Spv(i.op), "other")
+        kind = {int(Spv.LOAD): "load", int(Spv.STORE): "store"}.get(i.op, "other")
         if mine[kind] and mine[kind][-1][0].instruction is i:
             mine[kind][-1].append(access)
         else:

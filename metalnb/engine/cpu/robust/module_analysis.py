@@ -12,7 +12,7 @@ from ..spirv.opcodes import Spv
 from .checks import check, take_table
 from .flow import Flow
 from .intervals import Interval
-from .pointers import Access, TypeSizes, Roots, accesses
+from .pointers import Access, Roots, TypeSizes, accesses
 from .ranges import Facts, Ranges
 from .stops import stop, way_out
 from .turns import endless
@@ -144,6 +144,6 @@ class Analysis:
         module = again.module
         tables = take_table(module)
         found = [a for a in again.accesses if a.number in wrong]
-        stop(module, stops, again._flows, tables)  # noqa: SLF001
-        check(module, again._layout, again.roots, again._params, found, tables)  # noqa: SLF001
+        stop(module, stops, again._flows, tables)
+        check(module, again._layout, again.roots, again._params, found, tables)
         return module.written()

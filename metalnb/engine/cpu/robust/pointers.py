@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..spirv.module import Body, Instruction, Module
 from ..spirv.opcodes import Spv
 
-__all__ = ["Access", "TypeSizes", "PointerPlace", "Roots", "accesses"]
+__all__ = ["Access", "PointerPlace", "Roots", "TypeSizes", "accesses"]
 
 _CHAINS = {Spv.ACCESS_CHAIN, Spv.IN_BOUNDS_ACCESS_CHAIN}
 _PTR_CHAINS = {Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN}
@@ -36,7 +36,7 @@ class TypeSizes:
         """Return the bytes of a type, what pads it included."""
         return self.measure(kind)[0]
 
-    def _measure(self, kind: int) -> tuple[int, int]:
+    def _measure(self, kind: int) -> tuple[int, int]:  # noqa: PLR0911  (a table of cases)
         """Return the size and the alignment of a type, in bytes."""
         op, *rest = self._module.key(kind)
         if op in {Spv.TYPE_INT, Spv.TYPE_FLOAT}:

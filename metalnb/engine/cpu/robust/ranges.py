@@ -13,14 +13,16 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..spirv.module import Body, Instruction, Module
+from ..spirv.module import Instruction, Module
 from ..spirv.opcodes import Spv
 from .flow import Flow
 from .intervals import Interval, whole
-from .pointers import TypeSizes, Roots
+from .operations import ARITHMETIC, CLAMPS, COMPARED, EXTREMA, OPPOSITE, TURNED, bounded
+from .pointers import PointerPlace, Roots, TypeSizes
 
 __all__ = ["Facts", "Ranges"]
 
+_UNDONE = {Spv.I_ADD, Spv.I_SUB, Spv.U_CONVERT, Spv.S_CONVERT}
 View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
 
 _BUILT_IN, _FUNCTION = 11, 7
@@ -62,7 +64,7 @@ class Facts(NamedTuple):
         return known.get(number)
 
 
-class _TooMuch(Exception):  # noqa: N818  (no error: the kernel is checked instead)
+class _TooMuch(Exception):
     pass
 
 
@@ -138,9 +140,9 @@ class Ranges:
         bits = self._bits(value)
         if (value, axis) in self._assumed:
             return self._assumed[value, axis]
-        if op in _ARITHMETIC:
+        if op in ARITHMETIC:
             a, b = (self._at(w, label, axis) for w in words[3:5])
-            return _ARITHMETIC[op](a.fitted(bits), b.fitted(bits), bits)
+            return ARITHMETIC[op](a.fitted(bits), b.fitted(bits), bits)
         if op in {Spv.COPY_OBJECT, Spv.ASSUME_TRUE_KHR, Spv.EXPECT_KHR}:
             return self._at(words[3], label, axis)
         if op in {Spv.U_CONVERT, Spv.S_CONVERT}:
@@ -169,13 +171,13 @@ class Ranges:
             return self._shuffled(words, label, axis, bits)
         if op == Spv.LOAD:
             return self._loaded(made, axis, bits, flow)
-        if op == Spv.EXT_INST and words[4] in _EXTREMA:
+        if op == Spv.EXT_INST and words[4] in EXTREMA:
             a, b = (self._at(w, label, axis) for w in words[5:7])
-            return _EXTREMA[words[4]](a, b, bits)
-        if op == Spv.EXT_INST and words[4] in _CLAMPS:
-            low, high = _CLAMPS[words[4]]
+            return EXTREMA[words[4]](a, b, bits)
+        if op == Spv.EXT_INST and words[4] in CLAMPS:
+            low, high = CLAMPS[words[4]]
             x, a, b = (self._at(w, label, axis) for w in words[5:8])
-            return _EXTREMA[low](_EXTREMA[high](x, a, bits), b, bits)
+            return EXTREMA[low](EXTREMA[high](x, a, bits), b, bits)
         if op == Spv.FUNCTION_PARAMETER:
             return self._given(value, axis, bits)
         if op == Spv.CONSTANT_NULL:
@@ -197,7 +199,7 @@ class Ranges:
         for value, truth in ((yes, True), (no, False)):
             found = self._at(value, label, axis)
             if self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
-                for known in self._told(value, flag, truth, label, bits):
+                for known in self._told(value, flag, truth, label, found):
                     found = found.met(known, bits)
             sides.append(found)
         return self._hull(sides, bits)
@@ -218,10 +220,11 @@ class Ranges:
         """Return the range of a value on the way from one block to another."""
         found, bits = self._at(value, label, axis), self._bits(value)
         last = flow.blocks[label].instructions[-1] if label in flow.blocks else None
-        if last is not None and last.op == Spv.BRANCH_CONDITIONAL and label not in flow.stoppable:
-            if last.words[2] != last.words[3] and self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
-                for known in self._told(value, last.words[1], last.words[2] == home, label, bits):
-                    found = found.met(known, bits)
+        if last is None or last.op != Spv.BRANCH_CONDITIONAL or label in flow.stoppable:
+            return found
+        if last.words[2] != last.words[3] and self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
+            for known in self._told(value, last.words[1], last.words[2] == home, label, found):
+                found = found.met(known, bits)
         return found
 
     def _carried(
@@ -232,8 +235,8 @@ class Ranges:
         start = self._joined([pair for pair in incoming if pair[1] not in body], axis, home, flow)
         again = [pair for pair in incoming if pair[1] in body]
         smallest = whole(bits)
-        for view, assumed in self._guesses(value, axis, bits, start, again, home, flow):
-            begun, best = view(start, bits), None
+        for view, guess in self._guesses(value, axis, bits, start, again, home, flow):
+            begun, assumed, best = view(start, bits), guess, None
             for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
                 ahead = [view(r, bits) for r in self._ahead(value, axis, assumed, again, home, flow)]
                 found = functools.reduce(Interval.joined, ahead, begun)
@@ -295,7 +298,7 @@ class Ranges:
             return self._carried(made.result, axis, bits, stores, body, flow)
         return self._scalar(made, place, axis, bits)
 
-    def _scalar(self, made: Instruction, place, axis: int, bits: int) -> Interval:
+    def _scalar(self, made: Instruction, place: PointerPlace, axis: int, bits: int) -> Interval:
         """Return the value of a scalar that the caller passed."""
         buffer = self._roots.exact(place.root)
         number = self._params.get(buffer, -1)
@@ -363,178 +366,56 @@ class Ranges:
     def _cut(self, value: int, found: Interval, bits: int, label: int, flow: Flow) -> Interval:
         for flag, truth, where in flow.conditions(label):
             if flow.current(value, where):
-                for known in self._told(value, flag, truth, where, bits):
+                for known in self._told(value, flag, truth, where, found):
                     found = found.met(known, bits)
         return found
 
-    def _told(self, value: int, flag: int, truth: bool, label: int, bits: int) -> list[Interval]:  # noqa: FBT001
-        """Return the ranges of a value that follow from a condition."""
+    def _told(  # noqa: PLR0911
+        self, value: int, flag: int, truth: bool, label: int, now: Interval,
+    ) -> list[Interval]:  # fmt: skip
+        """Return the ranges of a value that follow from a condition, given what is known of it now."""
         made = self._module.definitions[flag]
         op, words = made.op, made.words
         owner = self._owner.get(flag)
         if owner is None or not self._flows[owner].current(flag, label):
             return []
         if op == Spv.LOGICAL_NOT:
-            return self._told(value, words[3], not truth, label, bits)
+            return self._told(value, words[3], not truth, label, now)
         if op == (Spv.LOGICAL_AND if truth else Spv.LOGICAL_OR):
-            return [k for w in words[3:5] for k in self._told(value, w, truth, label, bits)]
+            return [k for w in words[3:5] for k in self._told(value, w, truth, label, now)]
         if op == Spv.SELECT:  # what && and || are made of
             fixed = self._module.definitions[words[5] if truth else words[4]].op
-            if truth and fixed in {Spv.CONSTANT_FALSE, Spv.CONSTANT_NULL}:
-                return [k for w in words[3:5] for k in self._told(value, w, True, label, bits)]  # noqa: FBT003
-            if not truth and fixed == Spv.CONSTANT_TRUE:
-                return [k for w in (words[3], words[5]) for k in self._told(value, w, False, label, bits)]  # noqa: FBT003
+            if fixed in ({Spv.CONSTANT_FALSE, Spv.CONSTANT_NULL} if truth else {Spv.CONSTANT_TRUE}):
+                parts = (words[3], words[4] if truth else words[5])
+                return [k for w in parts for k in self._told(value, w, truth, label, now)]
             return []
-        if op not in _COMPARED:
+        if op not in COMPARED:
             return []
         found = []
         for mine, other, turned in ((words[3], words[4], False), (words[4], words[3], True)):
-            step = self._step(mine, value)
-            if step is not None:
-                relation = _COMPARED[op]
-                relation = relation if truth else _OPPOSITE[relation]
-                relation = _TURNED[relation] if turned else relation
-                known = _bounded(relation, self._at(other, label, 0), bits)
-                if known is not None:
-                    found.append(known.minus(Interval(step, step)))
+            relation = COMPARED[op] if truth else OPPOSITE[COMPARED[op]]
+            relation = TURNED[relation] if turned else relation
+            if self._made_from(mine, value):
+                known = bounded(relation, self._at(other, label, 0), self._bits(mine))
+                known = None if known is None else self._undone(mine, value, known, now)
+                found += [known] if known is not None else []
         return found
 
-    def _step(self, compared: int, value: int) -> int | None:
-        """Return what was added to a value to make what is compared; None when it was made otherwise."""
-        if compared == value:
-            return 0
+    def _made_from(self, compared: int, value: int) -> bool:
         made = self._module.definitions.get(compared)
-        if made is None:
-            return None
-        if made.op in {Spv.I_ADD, Spv.I_SUB} and made.words[3] == value and self._layout.is_constant(made.words[4]):
-            number = self._layout.constant(made.words[4])
-            return number if made.op == Spv.I_ADD else -number
-        return None
+        return compared == value or (made is not None and made.op in _UNDONE and made.words[3] == value)
 
-
-# Operations -------------------------------------------------------------------------------------
-
-
-def _divided(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.unsigned(bits), b.unsigned(bits)
-    return Interval(a.low // b.high, a.high // b.low) if b.low > 0 else whole(bits)
-
-
-def _remainder(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.unsigned(bits), b.unsigned(bits)
-    if b.low <= 0:
-        return whole(bits)
-    return a if a.high < b.low else Interval(0, min(a.high, b.high - 1))
-
-
-def _s_divided(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.signed(bits), b.signed(bits)
-    if a.low >= 0 and b.low > 0:
-        return Interval(a.low // b.high, a.high // b.low)
-    if b.low > 0:
-        most = max(abs(a.low), abs(a.high)) // b.low
-        return Interval(-most, most)
-    return whole(bits)
-
-
-def _s_remainder(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.signed(bits), b.signed(bits)
-    if b.low <= 0:
-        return whole(bits)
-    return Interval(0 if a.low >= 0 else 1 - b.high, min(b.high - 1, a.high) if a.low >= 0 else b.high - 1)
-
-
-def _shifted_left(a: Interval, b: Interval, bits: int) -> Interval:
-    b = b.unsigned(bits)
-    return a.times(Interval(1 << b.low, 1 << b.high)) if b.high < bits else whole(bits)
-
-
-def _shifted_right(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.unsigned(bits), b.unsigned(bits)
-    return Interval(a.low >> b.high, a.high >> b.low) if b.high < bits else whole(bits)
-
-
-def _s_shifted_right(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.signed(bits), b.unsigned(bits)
-    if b.high >= bits:
-        return whole(bits)
-    corners = [x >> y for x in a for y in b]
-    return Interval(min(corners), max(corners))
-
-
-def _and(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.unsigned(bits), b.unsigned(bits)
-    return Interval(0, min(a.high, b.high))
-
-
-def _or(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.unsigned(bits), b.unsigned(bits)
-    most = (1 << max(a.high.bit_length(), b.high.bit_length())) - 1
-    return Interval(max(a.low, b.low), min(a.high + b.high, most))
-
-
-def _xor(a: Interval, b: Interval, bits: int) -> Interval:
-    return Interval(0, _or(a, b, bits).high)
-
-
-_ARITHMETIC = {
-    Spv.I_ADD: lambda a, b, _: a.plus(b),
-    Spv.I_SUB: lambda a, b, _: a.minus(b),
-    Spv.I_MUL: lambda a, b, _: a.times(b),
-    Spv.U_DIV: _divided,
-    Spv.U_MOD: _remainder,
-    Spv.S_DIV: _s_divided,
-    Spv.S_REM: _s_remainder,
-    Spv.SHIFT_LEFT_LOGICAL: _shifted_left,
-    Spv.SHIFT_RIGHT_LOGICAL: _shifted_right,
-    Spv.SHIFT_RIGHT_ARITHMETIC: _s_shifted_right,
-    Spv.BITWISE_AND: _and,
-    Spv.BITWISE_OR: _or,
-    Spv.BITWISE_XOR: _xor,
-}
-
-
-def _extreme(pick, view):  # type: ignore[no-untyped-def]
-    def of(a: Interval, b: Interval, bits: int) -> Interval:
-        a, b = view(a, bits), view(b, bits)
-        return Interval(pick(a.low, b.low), pick(a.high, b.high))
-
-    return of
-
-
-# Of OpenCL.std (OpenCL extended instruction set, 2.2).
-_EXTREMA = {
-    156: _extreme(max, Interval.signed), 157: _extreme(max, Interval.unsigned),
-    158: _extreme(min, Interval.signed), 159: _extreme(min, Interval.unsigned),
-}  # fmt: skip
-_CLAMPS = {149: (158, 156), 150: (159, 157)}
-
-_COMPARED = {
-    Spv.I_EQUAL: "==", Spv.I_NOT_EQUAL: "!=",
-    Spv.U_LESS_THAN: "u<", Spv.U_LESS_THAN_EQUAL: "u<=", Spv.U_GREATER_THAN: "u>", Spv.U_GREATER_THAN_EQUAL: "u>=",
-    Spv.S_LESS_THAN: "s<", Spv.S_LESS_THAN_EQUAL: "s<=", Spv.S_GREATER_THAN: "s>", Spv.S_GREATER_THAN_EQUAL: "s>=",
-}  # fmt: skip
-_OPPOSITE = {"==": "!=", "!=": "==", "u<": "u>=", "u>=": "u<", "u>": "u<=", "u<=": "u>",
-             "s<": "s>=", "s>=": "s<", "s>": "s<=", "s<=": "s>"}  # fmt: skip
-_TURNED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "u<=",
-           "s<": "s>", "s>": "s<", "s<=": "s>=", "s>=": "s<="}  # fmt: skip
-
-
-def _bounded(relation: str, other: Interval, bits: int) -> Interval | None:
-    """Return the integers that stand in a relation to some integer of a range; None when that may be all."""
-    if relation == "==":
-        return other
-    if relation == "!=":
-        if other.unsigned(bits) == (0, 0):
-            return Interval(1, (1 << bits) - 1)
-        return None
-    unsigned = relation[0] == "u"
-    other = other.unsigned(bits) if unsigned else other.signed(bits)
-    lowest = 0 if unsigned else -(1 << bits - 1)
-    highest = lowest + (1 << bits) - 1
-    strict = relation[1:] in {"<", ">"}
-    if "<" in relation:
-        high = other.high - strict
-        return Interval(lowest, high) if high >= lowest else None
-    low = other.low + strict
-    return Interval(low, highest) if low <= highest else None
+    def _undone(self, compared: int, value: int, known: Interval, now: Interval) -> Interval | None:
+        """Return what is known of a value, from what is known of a sum or a conversion of it; None for nothing."""
+        if compared == value:
+            return known
+        made = self._module.definitions[compared]
+        if made.op in {Spv.I_ADD, Spv.I_SUB}:
+            if not self._layout.is_constant(made.words[4]):
+                return None
+            number = self._layout.constant(made.words[4]) * (1 if made.op == Spv.I_ADD else -1)
+            return known.minus(Interval(number, number))
+        bits = self._bits(compared)
+        if bits < self._bits(value):  # cut: the same number as long as the value is that small
+            return known.unsigned(bits) if now.within(whole(bits)) else None
+        return known.unsigned(bits) if made.op == Spv.U_CONVERT else known.signed(bits)

@@ -1,7 +1,7 @@
 """Loops that may not end look at a flag in the table, in each turn, and end when it is set.
 
-Where a loop has a way out that each turn passes, the flag becomes part of its condition: the loop keeps its shape, which
-the device's vectoriser is particular about. Elsewhere the branch back to the loop's head passes a block that may return.
+Where a loop has a way out that each turn passes, the flag becomes part of its condition: the loop keeps its shape,
+which the device's vectoriser is particular about. Elsewhere the branch back to its head passes a block that may return.
 
 Source: SPIR-V specification 1.4, 3.37.17 (control flow).
 """
@@ -27,9 +27,9 @@ def way_out(flow: Flow, head: int) -> BasicBlock | None:
     latches = [label for label in flow.before[head] if label in body]
     for label in sorted(body, key=lambda b: b != head):
         last = flow.blocks[label].instructions[-1]
-        if last.op == Spv.BRANCH_CONDITIONAL and sum(t in body for t in last.words[2:4]) == 1:
-            if all(flow.above(latch, label) for latch in latches):
-                return flow.blocks[label]
+        leaves = last.op == Spv.BRANCH_CONDITIONAL and sum(t in body for t in last.words[2:4]) == 1
+        if leaves and all(flow.above(latch, label) for latch in latches):
+            return flow.blocks[label]
     return None
 
 

@@ -74,13 +74,13 @@ def _bare(module: Module, value: int) -> Instruction:
     return made
 
 
-def _steps(
+def _steps(  # noqa: PLR0911  (each return is a reason)
     module: Module, made: Instruction, counter: int, here: Interval, bits: int, ranges: Ranges, label: int,
 ) -> float:  # fmt: skip
     if made.op not in {Spv.I_ADD, Spv.I_SUB, *_SCALED}:
         return math.inf
     mine = [_bare(module, operand).result == counter for operand in made.words[3:5]]
-    if made.op != Spv.I_ADD and not mine[0] or not any(mine):
+    if (made.op != Spv.I_ADD and not mine[0]) or not any(mine):
         return math.inf
     by = ranges.of(made.words[4] if mine[0] else made.words[3], label)
     if by is None:
@@ -104,4 +104,4 @@ def _steps(
     return math.inf
 
 
-_SCALED = {Spv.SHIFT_RIGHT_LOGICAL: 1, Spv.U_DIV: 2, Spv.SHIFT_LEFT_LOGICAL: 1}  # by how much at least
+_SCALED: dict[int, int] = {Spv.SHIFT_RIGHT_LOGICAL: 1, Spv.U_DIV: 2, Spv.SHIFT_LEFT_LOGICAL: 1}  # by how much at least
