@@ -22,7 +22,8 @@ from .watch_table import ELEMENTS, GRID, SIZES, THREADS, WRONG
 
 __all__ = ["check", "first_slot", "take_table", "unit_of"]
 
-_GLOBAL, _FUNCTION, _INPUT = 5, 7, 1
+_GLOBAL, _FUNCTION, _GENERIC, _INPUT = 5, 7, 8, 1
+_POINTER = int(Spv.TYPE_POINTER)
 _GLOBAL_ID = (28, b"__spirv_BuiltInGlobalInvocationId")
 _ALIGNED = (2, 8)  # operands of a load or store of the table
 
@@ -153,7 +154,7 @@ class _Checks:
         if buffer:
             number = self._params[buffer]
             return self._within(access, place, lambda need, step: self._count(number, need, step))
-        sources = self._sources(place.root)
+        sources = self._sources(place.root, module.key(module.type_of(access.pointer))[1])
         if any(not self._known_here(source) for source in sources):
             return None
         address = module.before(at, Spv.CONVERT_PTR_TO_U, self._word, access.pointer)
@@ -163,10 +164,16 @@ class _Checks:
             holds = module.before(at, Spv.LOGICAL_OR, self._bool, holds, held)
         return _Condition(access, holds, address)
 
-    def _sources(self, root: int) -> set[int]:
-        """Return the parameters and variables that a pointer may come from."""
+    def _sources(self, root: int, storage: int) -> set[int]:
+        """Return the parameters and variables that a pointer may come from: any of its storage, when nothing tells."""
         found = self._roots.sources(root)
-        return (found - {0}) | set(self._params) if 0 in found else found
+        if 0 not in found:
+            return found
+        made = self._module.definitions
+        inside = {i.result for f in self._module.functions for i in f if i.op == Spv.VARIABLE}
+        every = {*self._params, *inside, *(i.result for i in self._module.preamble if i.op == Spv.VARIABLE)}
+        spaces = {v: self._module.key(made[v].type)[1] for v in every if self._module.key(made[v].type)[0] == _POINTER}
+        return {v for v, space in spaces.items() if space != _INPUT and storage in {space, _GENERIC}}
 
     def _known_here(self, source: int) -> bool:
         """Say whether a source's address can be taken here: not a thread's array of another function's.
