@@ -56,7 +56,11 @@ def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> I
         key = binary.unit.signature.name, grid
         if key not in seen:
             seen.add(key)
-            into.append(Dispatched(source, family, binary, list(arguments), grid, threadgroup))
+            given = [  # one value by reference is packed by a call of a cell's kernel, and so known to the host
+                bytearray(memoryview(a).cast("B")) if p.reference and p.space == "constant" and a is not None else a
+                for p, a in zip(binary.unit.signature.params, arguments, strict=True)
+            ]
+            into.append(Dispatched(source, family, binary, given, grid, threadgroup))
         return start(binary, arguments, grid, threadgroup)
 
     engine.start = noting
