@@ -75,7 +75,8 @@ class CellMagics(Magics):
             constants = evaluate(self.shell, options.constant)
             with _worded():
                 program = shown = compile(
-                    cell, constants=constants, headers=self.session.headers, checked=not options.unchecked, **common,
+                    cell, constants=constants, headers=self.session.headers,
+                    checked=_DEFAULT["checked"] and not options.unchecked, **common,
                 )  # fmt: skip
             for note in self.session.bind(program, options.name):
                 print(f"note: {note}")  # noqa: T201  (a value is shown by its card; this is about the notebook)

@@ -22,7 +22,7 @@ from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.signature import Reflection
 
 from .front_end import read
-from .recipe import Recipe, decoded, header_name, text
+from .recipe import CHECKED, Recipe, decoded, header_name, text
 
 __all__ = ["Math", "Program", "compile", "from_recipe", "load"]
 
@@ -169,7 +169,7 @@ def compile(
     headers: Mapping[str, str] | None = None,
     engine: str | None = None,
     name: str = "cell",
-    checked: bool = True,
+    checked: bool = CHECKED,
 ) -> Program:
     """Compile MSL text.
 

@@ -10,7 +10,10 @@ from metalnb.errors import ArgumentError, CompileError, Diagnostic
 from metalnb.msl.text.includes import is_header
 from metalnb.msl.text.scanned_cell import MAIN
 
-__all__ = ["Recipe", "decoded", "header_name", "text"]
+__all__ = ["CHECKED", "Recipe", "decoded", "header_name", "text"]
+
+
+CHECKED = True  # what a cell is that does not say: see docs/robustness.md
 
 
 class Recipe:
