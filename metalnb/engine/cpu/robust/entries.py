@@ -38,9 +38,11 @@ class CheckedForm:
     text : str
     shape : metalnb.engine.cpu.spirv_forms.Form
         What the module was compiled from, and in which form.
+    printed : str
+        clang's intermediate code with lines, once a fault has been explained.
     """
 
-    __slots__ = ("_addresses", "_facts", "analysis", "kernel", "shape", "stops", "text", "wrong")
+    __slots__ = ("_addresses", "_facts", "analysis", "kernel", "printed", "shape", "stops", "text", "wrong")
 
     def __init__(self, facts: Facts | None) -> None:
         self._facts = facts
@@ -49,7 +51,7 @@ class CheckedForm:
         self.wrong: frozenset[int] = frozenset()
         self.stops: frozenset[int] = frozenset()
         self.kernel: Any = None
-        self.text = ""
+        self.text = self.printed = ""
         self.shape: SpirvForm = FORMS[0]
 
     def guarded(self, code: bytes, text: str, shape: SpirvForm) -> bytes:

@@ -95,7 +95,8 @@ class Watch:
             return None
 
         def lines() -> str:
-            return printed(unit, form.text, form.shape)
+            form.printed = form.printed or printed(unit, form.text, form.shape)
+            return form.printed
 
         if self._reason:
             return stopped(unit, form.analysis, form.stops, self._reason, lines)

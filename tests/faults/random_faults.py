@@ -1,0 +1,65 @@
+"""Random kernels with random faults, one after the other in one process: it lives, and no array around is touched.
+
+Run: PYTHONPATH=tests python tests/faults/random_faults.py [--count N] [--seed N] [--kernels N]
+
+A kernel is a few bodies of `test_robust`, wrong and right ones, in turn; it is called with many values of the index
+that they use, most of them beyond an end. Each array lies between margins that must stay as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+
+from test_robust import EXTENT, FAULTS, HEAD, MARGIN, RIGHT, arguments
+
+import metalnb as mnb
+
+
+def bodies() -> list[str]:
+    """Return what kernels are made of: what has no barrier, which some of the threads might not reach."""
+    every = [*(fault.body for fault in FAULTS.values()), *RIGHT.values()]
+    return [body for body in every if "barrier" not in body and "return" not in body.replace("return b[j]", "")]
+
+
+def index(rng: random.Random) -> int:
+    """Return an index: near an end, far away, or right."""
+    near = rng.choice([0, EXTENT, 32, 8, -1, 2**31 - 1, -(2**31), 2**24, 2**30])
+    return max(-(2**31), min(2**31 - 1, near + rng.randint(-3, 3)))
+
+
+def main() -> int:
+    """Run them; print the seed of a kernel that touched what it was not given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=2000, help="calls in all")
+    parser.add_argument("--kernels", type=int, default=40, help="kernels that they are spread over")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    faults = done = 0
+    began = time.monotonic()
+    for number in range(options.kernels):
+        rng = random.Random(f"{options.seed} {number}")
+        chosen = rng.sample(bodies(), 3)
+        text = HEAD + "\n".join(f"{{ {body} }}" for body in chosen) + "\n}"
+        kernel = mnb.compile(text, engine="cpu").f
+        for _ in range(options.count // options.kernels):
+            given, around = arguments()
+            given["s"] = given["s"].view(kernel.program.dtype("Pair"))[:, 0]
+            memory = {"t": 32 * 4}
+            try:
+                kernel(*given.values(), index(rng), grid=EXTENT, threadgroup=32, threadgroup_memory=memory, timeout=2)
+            except mnb.KernelFault:
+                faults += 1
+            done += 1
+            for name, (whole, before) in around.items():
+                before[MARGIN : MARGIN + EXTENT] = whole[MARGIN : MARGIN + EXTENT]
+                if whole.tobytes() != before.tobytes():
+                    print(f"seed {options.seed}, kernel {number}: {name} has been written beside:\n{text}")
+                    return 1
+    print(f"{done} calls of {options.kernels} kernels, {faults} faults, {time.monotonic() - began:.0f} s: alive")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
