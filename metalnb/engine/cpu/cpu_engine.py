@@ -155,8 +155,14 @@ class CpuEngine(Observable, SharedMemory):
         self._compiler = CompilerProcess()
 
     def expect(self) -> None:
-        """Start the device's compiler, beside whatever reads the cell."""
+        """Start the device's compiler and load the OpenCL runtime, beside whatever reads the cell."""
         self._compiler.start()
+        if "_device" not in self.__dict__:
+            threading.Thread(target=self._connect_early, name="metalnb-connect").start()
+
+    def _connect_early(self) -> None:
+        with contextlib.suppress(EngineUnavailable):  # told to whoever needs the device
+            self.connect()
 
     def connect(self) -> Device:
         """Reach for the device: loads the OpenCL runtime, once.
