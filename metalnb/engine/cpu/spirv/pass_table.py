@@ -10,7 +10,6 @@ from .extrema import plain_extrema
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
 from .module import Module, parsed
-from .narrow_products import narrow_products
 from .negations import plain_negations
 from .selected_indices import opaque_selected_indices
 from .storage import declared_storage
@@ -40,10 +39,6 @@ PASSES = (
     ModulePass(
         "equal_widths", equal_widths,
         "clang drops truncations, and the device refuses operands of two widths",
-    ),
-    ModulePass(
-        "narrow_products", narrow_products,
-        "the runtime has no function for the whole product of two integers of 8 or 16 bits",
     ),
     ModulePass(
         "counters_in_memory", counters_in_memory,
