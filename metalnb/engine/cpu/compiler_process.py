@@ -162,20 +162,20 @@ class _Worker:
     def __init__(self, command: tuple[str, ...], environment: Mapping[str, str]) -> None:
         self.ready = False
         self.builds = 0
-        try:
-            self._printed = os.memfd_create("metalnb-compiler")
+        with contextlib.ExitStack() as undone:
             try:
+                self._printed = os.memfd_create("metalnb-compiler")
+                undone.callback(os.close, self._printed)
                 self._socket, its = socket.socketpair()
+                undone.callback(self._socket.close)
                 with its:
                     self._process = subprocess.Popen(
                         command, stdin=its, stdout=self._printed, stderr=self._printed, env=environment, cwd="/",
                         start_new_session=True,  # a terminal's Ctrl-C goes to all of a session
                     )  # fmt: skip
-            except BaseException:
-                os.close(self._printed)
-                raise
-        except OSError as error:
-            raise NoCompilerProcess(str(error)) from error
+            except OSError as error:
+                raise NoCompilerProcess(str(error)) from error
+            undone.pop_all()
 
     def build(self, code: bytes, seconds: float) -> bytes:
         """Ask, and wait for the answer."""

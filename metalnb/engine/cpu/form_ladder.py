@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from metalnb.errors import CompileError
@@ -24,7 +23,6 @@ __all__ = ["built"]
 class _Rung(NamedTuple):
     """One attempt."""
 
-    unit: Unit
     form: Form
     fast: bool = True  # with the passes that only make it faster
     vectorised: bool = True
@@ -40,9 +38,9 @@ def built(device: Device, unit: Unit, *, flat: bool, even: bool, wide: bool) -> 
     """
     failures: list[CompileError] = []
     for rung in _rungs(unit, opencl(unit, flat=flat, even=even, wide=wide)):
-        text = opencl(rung.unit, flat=flat, even=even, wide=wide)
+        text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised)
         try:
-            code = rewritten(spirv(rung.unit, text, rung.form), wide=wide, fast=rung.fast)
+            code = rewritten(spirv(unit, text, rung.form), wide=wide, fast=rung.fast)
             return device.cl.Kernel(device.build(code, vectorised=rung.vectorised), ENTRY)
         except Refused as error:
             failures.append(error)
@@ -58,10 +56,10 @@ def built(device: Device, unit: Unit, *, flat: bool, even: bool, wide: bool) -> 
 def _rungs(unit: Unit, text: str) -> Iterator[_Rung]:
     forms = _forms(unit, text)
     for form in forms:
-        yield _Rung(unit, form)
-    yield _Rung(unit, forms[0], fast=False)
+        yield _Rung(form)
+    yield _Rung(forms[0], fast=False)
     if not unit.signature.simd:  # SIMD functions need lanes beside each other
-        yield _Rung(replace(unit, math="scalar"), OPTIMISED, vectorised=False)
+        yield _Rung(OPTIMISED, vectorised=False)
 
 
 def _forms(unit: Unit, text: str) -> tuple[Form, ...]:

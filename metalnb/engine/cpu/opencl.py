@@ -139,9 +139,14 @@ class Device:
             raise BuildFailed(str(error), "refused") from None
 
     def _load(self, binary: bytes) -> Any:
+        if _UNREACHABLE in binary:
+            message = "it was not vectorised, and its SIMD-group operations need that"
+            raise BuildFailed(message, "refused")
         return _build(self.cl.Program(self.context, [self.device], [binary]))
 
 
+# What a kernel prints before it ends the process, when the compiler gave up vectorising it: only such a binary has it.
+_UNREACHABLE = b" execution breaks subgroup semantics"
 _ONE_LANE = {"CL_CONFIG_CPU_VECTORIZER_MODE": "1"}
 _quiet = threading.Lock()
 
