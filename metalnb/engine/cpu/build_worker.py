@@ -124,7 +124,7 @@ class _Device:
         self.cl.clGetPlatformIDs(64, platforms, byref(count))
         for platform in platforms[: count.value]:
             if self.cl.clGetDeviceIDs(platform, _CPU, 64, devices, byref(count)) == 0:
-                found += devices[: count.value]
+                found += [d for d in devices[: count.value] if d]
         return found
 
     def _fits(self, device: int) -> bool:
