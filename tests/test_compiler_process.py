@@ -243,6 +243,16 @@ def test_what_is_no_module_is_refused_by_the_real_compiler(compiler: CompilerPro
     assert compiler.build(module())
 
 
+@pytest.mark.parametrize("kept", [0.3, 0.6, 0.9])
+def test_a_damaged_module_ends_the_real_compiler_and_not_the_notebook(kept: float, compiler: CompilerProcess) -> None:
+    code = module()
+    before = compiler.build(code)
+    with pytest.raises(BuildFailed) as failed:
+        compiler.build(code[: int(kept * len(code)) // 4 * 4 - 4])
+    assert failed.value.reason
+    assert len(compiler.build(code)) == len(before)
+
+
 # What becomes of the process
 
 
