@@ -67,7 +67,7 @@ class CompilerProcess:
         self.command = command
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
-        atexit.register(self.close)
+        atexit.register(self._stop)  # not waiting for the lock of a thread that builds
         os.register_at_fork(after_in_child=self._forget)
 
     def start(self) -> None:

@@ -158,7 +158,8 @@ class CpuEngine(Observable, SharedMemory):
         """Start the device's compiler and load the OpenCL runtime, beside whatever reads the cell."""
         self._compiler.start()
         if "_device" not in self.__dict__:
-            threading.Thread(target=self._connect_early, name="metalnb-connect").start()
+            with contextlib.suppress(RuntimeError):  # no thread more can be started: later, then
+                threading.Thread(target=self._connect_early, name="metalnb-connect").start()
 
     def _connect_early(self) -> None:
         with contextlib.suppress(EngineUnavailable):  # told to whoever needs the device
