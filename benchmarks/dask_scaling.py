@@ -36,6 +36,12 @@ kernel void five(device const float* x, device float* y, constant uint2& size, u
 """
 
 
+def stored_at(path: Path, side: int, block: int) -> zarr.Array:
+    """Make an array on disk."""
+    size, chunk = (side, side), (block, block)
+    return zarr.create_array(path, shape=size, chunks=chunk, dtype="f4", compressors=None, overwrite=True)
+
+
 def shape(block: np.ndarray) -> tuple[int, int]:
     """Return a block's size as the kernel takes it."""
     return block.shape[1], block.shape[0]
@@ -43,7 +49,7 @@ def shape(block: np.ndarray) -> tuple[int, int]:
 
 def made(folder: Path, side: int, block: int) -> None:
     """Write the array: each element is the sum of its row's and its column's number, modulo 1024 each."""
-    stored = zarr.create_array(folder, shape=(side, side), chunks=(block, block), dtype="f4", compressors=None)
+    stored = stored_at(folder, side, block)
     for y in range(0, side, block):
         rows = np.arange(y, min(y + block, side), dtype=np.float32)[:, None] % 1024
         stored[y : y + block] = rows + np.arange(side, dtype=np.float32)[None] % 1024
@@ -53,7 +59,7 @@ def stencil(source: Path, target: Path, side: int, block: int) -> None:
     """Read, compute, write."""
     x = da.from_zarr(str(source))
     y = mnb.dask.map_overlap(mnb.compile(STENCIL).five, x, size=shape, depth=1, boundary="nearest")
-    stored = zarr.create_array(target, shape=(side, side), chunks=(block, block), dtype="f4", compressors=None)
+    stored = stored_at(target, side, block)
     da.store(y, stored, lock=False)
 
 
