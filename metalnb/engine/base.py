@@ -160,6 +160,10 @@ class Engine(Protocol):
         """Return the text that the target's compiler is given for a kernel, for people to read."""
         ...
 
+    def expect(self) -> None:
+        """Get ready to compile: a cell is being read that was not met before. Must return at once, and not raise."""
+        ...
+
     def compile(self, unit: Unit) -> Binary:
         """Compile one kernel.
 

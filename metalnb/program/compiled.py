@@ -228,7 +228,7 @@ def compile(
         if known is not None:
             _programs.move_to_end(key)
             return known
-    program = Program(recipe, *read(recipe), chosen)
+    program = Program(recipe, *read(recipe, chosen.expect), chosen)
     warn(program.reflection.cautions)
     with _lock:
         program = _programs.setdefault(key, program)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,14 @@ from .recipe import Recipe
 __all__ = ["read"]
 
 
-def read(recipe: Recipe) -> tuple[Reflection, dict[str, Unit]]:
+def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[Reflection, dict[str, Unit]]:
     """Return what a recipe's cell declares, and a unit for each kernel by name.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    unknown : callable, optional
+        Called before a cell is parsed that the cache does not have.
 
     Raises
     ------
@@ -36,7 +42,7 @@ def read(recipe: Recipe) -> tuple[Reflection, dict[str, Unit]]:
     headers = {n: _header(text, n, names) for n, text in recipe.headers.items()}
     cell = scan(recipe.source, recipe.name, names)
     headers = _included(cell, headers)
-    reflection = _reflection(recipe, cell, headers)
+    reflection = _reflection(recipe, cell, headers, unknown)
     values, undefined = _constants(recipe.constants, reflection)
     units = {k.name: Unit(k, cell, headers, values, undefined, recipe.math) for k in reflection.kernels}
     return reflection, units
@@ -60,7 +66,9 @@ def _included(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:
     return {name: headers[name] for name in sorted(reached)}
 
 
-def _reflection(recipe: Recipe, cell: Cell, headers: dict[str, Cell]) -> Reflection:
+def _reflection(
+    recipe: Recipe, cell: Cell, headers: dict[str, Cell], unknown: Callable[[], object],
+) -> Reflection:  # fmt: skip
     texts = [part for n, h in headers.items() for part in (n, h.edited.original)]
     key = cache.digest(recipe.source, recipe.name, *texts, _front_end())
     kept = cache.store().get(key, "signatures")
@@ -69,6 +77,7 @@ def _reflection(recipe: Recipe, cell: Cell, headers: dict[str, Cell]) -> Reflect
             return Reflection.from_json(json.loads(kept))
         except (ValueError, KeyError, TypeError):
             pass  # damaged: made again
+    unknown()
     from metalnb.msl.analysis.reflect import reflect
 
     found = reflect(cell, headers, _made(cell, headers))

@@ -202,7 +202,7 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
             if done.returncode:
                 return None
             (folder / "out.pch").replace(path)
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):  # the cell's own compilation tells
         return None
     return path
 

@@ -21,7 +21,9 @@ _INTERNAL = (
 )
 
 
-def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False) -> str:
+def opencl(
+    unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False, lanes: bool = True,
+) -> str:  # fmt: skip
     """Write the text for a target that speaks C++ for OpenCL.
 
     Parameters
@@ -34,6 +36,8 @@ def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = F
         True when such a row's lines are of whole SIMD-groups.
     wide : bool
         True when a thread's position may be 2^31 or more.
+    lanes : bool
+        False when each thread is run by itself, and not 32 side by side.
     """
     text = unit.cell.edited.text
     return "\n".join([
@@ -43,7 +47,7 @@ def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = F
         text,
         "#pragma clang attribute pop",
         '#line 1 "entry point"',
-        _entry(unit.signature, flat=flat, even=even, wide=wide, scalar=unit.math == "scalar"),
+        _entry(unit.signature, flat=flat, even=even, wide=wide, lanes=lanes, meet=lanes and unit.math != "scalar"),
         "",
     ])  # fmt: skip
 
@@ -86,7 +90,7 @@ _INPUT = {
 }
 
 
-def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool, scalar: bool) -> str:
+def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool, lanes: bool, meet: bool) -> str:
     function = signature.function
     arguments = [""] * signature.arity
     formals = []
@@ -102,11 +106,12 @@ def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool, scalar: 
     # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
     # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
     # sums of floats reassociated in precise math). And it cuts SIMD-groups before `if (i < 5) return;`, not after it.
-    meet = "" if scalar else "  $simd_barrier(0);\n"
+    meeting = "  $simd_barrier(0);\n" if meet else ""
+    size = "__attribute__((intel_reqd_sub_group_size(32))) " if lanes else ""
     here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
     return (
-        f"__attribute__((intel_reqd_sub_group_size(32))) __kernel void {ENTRY}({', '.join(formals)}) {{\n"
-        f"{meet}"
+        f"{size}__kernel void {ENTRY}({', '.join(formals)}) {{\n"
+        f"{meeting}"
         f"  $place here = {here};\n"
         f"  {function}({', '.join(arguments)});\n"
         "}"

@@ -16,19 +16,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault
-from metalnb.msl.language.versions import words
+from metalnb.errors import EngineUnavailable, KernelFault
 
 from ..base import Caps, Grid, SharedMemory, refuse_device
-from ..clang.driver import Refused, clang
-from ..clang.entry_point import ENTRY, opencl
+from ..clang.driver import clang
+from ..clang.entry_point import opencl
 from ..grid_split import equal_boxes
 from ..observation import Observable
 from ..unit import Unit
-from .opencl import INSTALL, Device, open_device, runtime
-from .spirv.barrier_loops import has_barrier
-from .spirv.pass_table import rewritten
-from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
+from .compiler_process import CompilerProcess
+from .form_ladder import built
+from .loader import runtime
+from .opencl import INSTALL, Device, open_device
 
 __all__ = ["CpuEngine", "open_engine"]
 
@@ -153,6 +152,17 @@ class CpuEngine(Observable, SharedMemory):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._compiler = CompilerProcess()
+
+    def expect(self) -> None:
+        """Start the device's compiler and load the OpenCL runtime, beside whatever reads the cell."""
+        self._compiler.start()
+        if "_device" not in self.__dict__:
+            threading.Thread(target=self._connect_early, name="metalnb-connect").start()
+
+    def _connect_early(self) -> None:
+        with contextlib.suppress(EngineUnavailable):  # told to whoever needs the device
+            self.connect()
 
     def connect(self) -> Device:
         """Reach for the device: loads the OpenCL runtime, once.
@@ -166,7 +176,7 @@ class CpuEngine(Observable, SharedMemory):
 
     @functools.cached_property
     def _device(self) -> Device:
-        return open_device()
+        return open_device(self._compiler)
 
     @property
     def caps(self) -> Caps:
@@ -275,32 +285,7 @@ class CpuEngine(Observable, SharedMemory):
         return binary.others[variant]
 
     def _kernel(self, unit: Unit, variant: Variant) -> Any:
-        """Compile a kernel in the first form that clang can write and the device takes."""
-        device = self.connect()
-        text = opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide)
-        refused: list[CompileError] = []
-        for form in _forms(unit, text):
-            try:
-                code = rewritten(spirv(unit, text, form), wide=variant.wide)
-                return device.cl.Kernel(device.build(code), ENTRY)
-            except Refused as error:
-                refused.append(error)
-            except device.cl.Error as error:
-                refused.append(CompileError([_refused(unit, error)]))
-        raise refused[0]
-
-
-def _forms(unit: Unit, text: str) -> tuple[Form, ...]:
-    """Return the forms to try in turn: see `metalnb.engine.cpu.spirv_forms`."""
-    if unit.math == "scalar":
-        return (OPTIMISED,)
-    cells = (unit.cell, *unit.headers.values())
-    if not any("barrier" in word for cell in cells for word in words(cell)):
-        return FORMS
-    try:  # the cell has a barrier: has this kernel one?
-        return MEETING if has_barrier(spirv(unit, text, FORMS[0])) else FORMS
-    except Refused:
-        return MEETING
+        return built(self.connect(), unit, **variant._asdict())
 
 
 _SIMD = 32
@@ -311,13 +296,3 @@ _WIDE = 2**31
 
 def _is_wide(arguments: Sequence[Any], grid: Grid) -> bool:
     return max(grid) >= _WIDE or any(getattr(a, "nbytes", 0) >= _WIDE for a in arguments)
-
-
-def _refused(unit: Unit, error: Exception) -> Diagnostic:
-    text = str(error)
-    message = "the device's compiler refused the kernel: " + text.strip().splitlines()[-1]
-    hint = ""
-    if "Undefined" in text or "undefined" in text or "unresolved" in text.lower():
-        hint = "a function is declared but never defined"
-    line = unit.signature.line
-    return Diagnostic(line, 1, f"{unit.signature.name}: {message}", unit.cell.edited.line(line), unit.cell.name, hint)

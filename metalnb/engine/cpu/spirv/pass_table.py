@@ -67,19 +67,24 @@ PASSES = (
 )
 
 
-def rewritten(code: bytes, *, wide: bool) -> bytes:
+_FOR_SPEED = (plain_extrema, signed_indices)
+
+
+def rewritten(code: bytes, *, wide: bool, fast: bool = True) -> bytes:
     """Return a SPIR-V module after all passes; one that is not understood is returned as it is.
 
     Parameters
     ----------
     wide : bool
         Indices may be 2^31 or more: they keep their unsigned arithmetic.
+    fast : bool
+        False leaves out the passes that only make a kernel faster.
     """
     module = parsed(code)
     if module is None:
         return code
     for each in PASSES:
-        if not (wide and each.run is signed_indices):
+        if (fast or each.run not in _FOR_SPEED) and not (wide and each.run is signed_indices):
             each.run(module)
             module.settle()
     return module.written()
