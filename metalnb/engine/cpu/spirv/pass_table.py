@@ -13,7 +13,7 @@ from .liveouts import divergent_liveouts
 from .module import Module, parsed
 from .negations import plain_negations
 from .selected_indices import opaque_selected_indices
-from .storage import declared_storage
+from .storage import byte_offsets, declared_storage
 from .stubs import without_stubs
 from .widths import equal_widths, narrow_products
 
@@ -32,6 +32,10 @@ PASSES = (
     ModulePass(
         "without_stubs", without_stubs,
         "clang emits every kernel twice, and the device would compile both",
+    ),
+    ModulePass(
+        "byte_offsets", byte_offsets,
+        "clang takes bytes for elements at a constant place in a threadgroup array that is used twice",
     ),
     ModulePass(
         "declared_storage", declared_storage,
