@@ -170,7 +170,8 @@ class _Worker:
                 undone.callback(self._socket.close)
                 with its:
                     self._process = subprocess.Popen(
-                        command, stdin=its.fileno(), stdout=self._printed, stderr=self._printed, env=environment, cwd="/",
+                        command, stdin=its.fileno(), stdout=self._printed, stderr=self._printed, env=environment,
+                        cwd="/",
                         start_new_session=True,  # a terminal's Ctrl-C goes to all of a session
                     )  # fmt: skip
             except OSError as error:
