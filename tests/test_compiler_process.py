@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz.generate import generate
 from fuzz.metal_text import METAL_PRELUDE, metal
+from fuzz.programs import generate
 from fuzz.tree import SLOTS
 
 import metalnb as mnb

@@ -47,7 +47,7 @@ LAYERS = (
     ("library_kernels.elementwise",),
     ("library_kernels.ops",),
     ("library_kernels",),
-    ("library_kernels.samples", "random", "timing", "validation"),
+    ("library_kernels.samples", "random", "timing", "validation", "dask"),
     ("timing.views", "puzzles", "drawing"),
     ("widgets",),
     ("widgets.dashboard", "widgets.explore", "widgets.monitor", "widgets.tune"),

@@ -23,8 +23,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
-from fuzz.generate import generate  # noqa: E402  (the path must be set first)
 from fuzz.metal_text import metal  # noqa: E402
+from fuzz.programs import generate  # noqa: E402  (the path must be set first)
 from fuzz.shrink import shrink, size  # noqa: E402
 from fuzz.tree import Program  # noqa: E402
 from fuzz.trial import batch  # noqa: E402

@@ -185,7 +185,7 @@ class Module:
         key = (int(op), *operands)
         if key not in self._keys:
             self._keys[key] = made = self.fresh()
-            where = 1 if op == Spv.CONSTANT else 0
+            where = 1 if op in {Spv.CONSTANT, Spv.CONSTANT_COMPOSITE} else 0
             self.append(Instruction(op, [0, *operands[:where], made, *operands[where:]]))
             if op == Spv.TYPE_INT and operands[0] in _CAPABILITIES:
                 self._allow(_CAPABILITIES[operands[0]])

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .barrier_loops import counters_in_memory
+from .complements import opaque_complements
 from .extrema import plain_extrema
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
 from .module import Module, parsed
 from .negations import plain_negations
 from .selected_indices import opaque_selected_indices
-from .storage import declared_storage
+from .storage import byte_offsets, declared_storage
 from .stubs import without_stubs
 from .widths import equal_widths
 
@@ -31,6 +32,10 @@ PASSES = (
     ModulePass(
         "without_stubs", without_stubs,
         "clang emits every kernel twice, and the device would compile both",
+    ),
+    ModulePass(
+        "byte_offsets", byte_offsets,
+        "clang takes bytes for elements at a constant place in a threadgroup array that is used twice",
     ),
     ModulePass(
         "declared_storage", declared_storage,
@@ -55,6 +60,10 @@ PASSES = (
     ModulePass(
         "plain_negations", plain_negations,
         "the runtime keeps one SIMD-group's negation across a barrier for all",
+    ),
+    ModulePass(
+        "opaque_complements", opaque_complements,
+        "the runtime drops a SIMD-group's first position from a complement that is part of a sum",
     ),
     ModulePass(
         "opaque_selected_indices", opaque_selected_indices,
