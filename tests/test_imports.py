@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # room must be given its place: the lowest from which it can reach what it imports. What stands in one layer does not
 # import each other.
 LAYERS = (
-    ("tracebacks", "dtypes", "cache", "library_includes", "rendering"),
+    ("tracebacks", "dtypes", "cache", "free_memory", "library_includes", "rendering"),
     ("errors", "metal_lexer"),
     ("msl.signature",),
     ("msl.text",),

@@ -25,9 +25,10 @@ from ..grid_split import equal_boxes
 from ..observation import Observable
 from ..unit import Unit
 from .compiler_process import CompilerProcess
-from .form_ladder import built
+from .form_ladder import Built, built
 from .loader import runtime
-from .opencl import INSTALL, Device, open_device
+from .opencl import INSTALL, Device, LeftBehind, open_device
+from .stack import Stack, check_stack
 
 __all__ = ["CpuEngine", "open_engine"]
 
@@ -77,6 +78,7 @@ class CpuBinary:
     unit: Unit
     kernel: Any
     threadgroup_bytes: int
+    stack: Stack | None = None
     others: dict[Variant, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -153,6 +155,14 @@ class CpuEngine(Observable, SharedMemory):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._compiler = CompilerProcess()
+        self._opening = False
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """In a fork: the runtime's threads stay with the other process, and nothing would ever run."""
+        self._lock = threading.Lock()
+        if self._opening:
+            self.__dict__["_device"] = LeftBehind(self.__dict__.get("_device"))
 
     def expect(self) -> None:
         """Start the device's compiler and load the OpenCL runtime, beside whatever reads the cell."""
@@ -177,6 +187,7 @@ class CpuEngine(Observable, SharedMemory):
 
     @functools.cached_property
     def _device(self) -> Device:
+        self._opening = True
         return open_device(self._compiler)
 
     @property
@@ -191,12 +202,13 @@ class CpuEngine(Observable, SharedMemory):
     def compile(self, unit: Unit) -> CpuBinary:
         """Compile one kernel: text to SPIR-V to the device's code, each kept on disk."""
         device = self.connect()
-        kernel = self._kernel(unit, Variant())
+        kernel, stack = self._built(unit, Variant())
         info = device.cl.kernel_work_group_info
         return CpuBinary(
             unit,
             kernel,
             kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device.device),
+            stack,
         )
 
     def alloc(self, nbytes: int) -> Any:
@@ -237,6 +249,8 @@ class CpuEngine(Observable, SharedMemory):
     def _enqueue(
         self, queue: Any, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
     ) -> CpuTicket:  # fmt: skip
+        if binary.stack is not None:
+            check_stack(binary.unit.signature.name, binary.stack, grid, threadgroup)
         device = self._device
         cl = device.cl
         bound = [
@@ -282,10 +296,10 @@ class CpuEngine(Observable, SharedMemory):
         if variant == _USUAL:
             return binary.kernel
         if variant not in binary.others:
-            binary.others[variant] = self._kernel(binary.unit, variant)
+            binary.others[variant] = self._built(binary.unit, variant).kernel
         return binary.others[variant]
 
-    def _kernel(self, unit: Unit, variant: Variant) -> Any:
+    def _built(self, unit: Unit, variant: Variant) -> Built:
         return built(self.connect(), unit, **variant._asdict())
 
 

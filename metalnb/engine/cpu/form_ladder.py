@@ -16,8 +16,16 @@ from .opencl import Device
 from .spirv.barrier_loops import has_barrier
 from .spirv.pass_table import rewritten
 from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
+from .stack import Stack, stack_of
 
-__all__ = ["built"]
+__all__ = ["Built", "built"]
+
+
+class Built(NamedTuple):
+    """A kernel of the device's, and what it needs of a core's stack if that is much."""
+
+    kernel: Any
+    stack: Stack | None
 
 
 class _Rung(NamedTuple):
@@ -28,7 +36,7 @@ class _Rung(NamedTuple):
     vectorised: bool = True
 
 
-def built(device: Device, unit: Unit, *, flat: bool, even: bool, wide: bool) -> Any:
+def built(device: Device, unit: Unit, *, flat: bool, even: bool, wide: bool) -> Built:
     """Compile a kernel for one way to enter it (see `Variant` of the engine).
 
     Raises
@@ -41,7 +49,8 @@ def built(device: Device, unit: Unit, *, flat: bool, even: bool, wide: bool) -> 
         text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised)
         try:
             code = rewritten(spirv(unit, text, rung.form), wide=wide, fast=rung.fast)
-            return device.cl.Kernel(device.build(code, vectorised=rung.vectorised), ENTRY)
+            kernel = device.cl.Kernel(device.build(code, vectorised=rung.vectorised), ENTRY)
+            return Built(kernel, stack_of(kernel, device.device, waits=has_barrier(code)))
         except Refused as error:
             failures.append(error)
         except BuildFailed as failed:

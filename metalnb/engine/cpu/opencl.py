@@ -11,7 +11,7 @@ import contextlib
 import functools
 import threading
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 from metalnb import cache
 from metalnb.errors import EngineUnavailable, MetalnbWarning
@@ -20,7 +20,7 @@ from ..base import Caps
 from .compiler_process import BuildFailed, CompilerProcess, NoCompilerProcess
 from .loader import vendors
 
-__all__ = ["INSTALL", "Device", "open_device"]
+__all__ = ["INSTALL", "Device", "LeftBehind", "open_device"]
 
 INSTALL = "pip install pyopencl intel-opencl-rt intel-cmplr-lib-rt"
 
@@ -143,6 +143,22 @@ class Device:
             message = "it was not vectorised, and its SIMD-group operations need that"
             raise BuildFailed(message, "refused")
         return _build(self.cl.Program(self.context, [self.device], [binary]))
+
+
+class LeftBehind:
+    """What stands in a fork for the device of the process that was forked: whoever asks it for anything is refused."""
+
+    def __init__(self, device: Device | None) -> None:
+        self._held = device  # to destroy its queue would be to wait for threads that are not here
+        if device is not None:
+            atexit.unregister(device.finish)
+
+    def __getattr__(self, _name: str) -> NoReturn:
+        message = (
+            "engine 'cpu': this process was forked from one that had used the engine, and cannot use it itself. "
+            "Start it anew: multiprocessing.get_context('spawn'), or fork before the first kernel."
+        )
+        raise EngineUnavailable(message)
 
 
 # What a kernel prints before it ends the process, when the compiler gave up vectorising it: only such a binary has it.
