@@ -118,7 +118,7 @@ def test_integer_division_ends_no_process(name: str, threadgroup: int) -> None:
     kernel = mnb.compile(DIVIDE.replace("TYPE", name)).divide
     dtype = INTEGERS[name]
     kinds = np.iinfo(dtype)
-    least = kinds.min if kinds.min else 1
+    least = kinds.min or 1
     a = np.resize(np.array([least, 7, 7, kinds.max], dtype), 140)
     b = np.resize(np.array([-1 if kinds.min else 1, 0, 2, 0], dtype), 140)
     q, r = kernel(a, b, threadgroup=threadgroup)

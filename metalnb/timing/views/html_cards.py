@@ -67,7 +67,7 @@ def limits_html(limits: Limits) -> str:
     body = "".join(_row(limits, name, measured, nominal, top) for name, measured, nominal in limits_rows(limits))
     columns = "<tr><th>limit</th><th>measured</th><th></th><th>nominal</th></tr>"
     table = f"<table><thead>{columns}</thead><tbody>{body}</tbody></table>"
-    when = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}"
+    when = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}"
     warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in limits_warnings(limits))
     return framed(f'{head}{table}<div class="metalnb-notes">{warned}{note("measured", escape(when))}</div>', _CSS)
 

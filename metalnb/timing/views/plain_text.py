@@ -87,16 +87,19 @@ def limits_text(limits: Limits) -> str:
     lines = [f"limits of engine {limits.engine}: {limits.device}"]
     for name, measured, nominal in limits_rows(limits):
         lines.append(f"  {name:<7}{measured:>13}" + (f"   nominal {nominal}" if nominal else ""))
-    lines.append(f"  measured {limits.date[:16].replace('T', ' ')} on {limits.machine}")
+    lines.append(f"  measured {limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}")
     return "\n".join([*lines, *(f"  note: {said}" for said in limits_warnings(limits))])
 
 
 def limits_warnings(limits: Limits) -> list[str]:
     """Return what a reader of the limits should know."""
-    if limits.others < BUSY:
+    if limits.state == "quiet":
         return []
-    used = percent(limits.others)
-    return [f"other programs used {used} of the processors meanwhile: measure again with mnb.limits(again=True)"]
+    why = {
+        "unsteady": f"their rates lay {percent(limits.spread)} apart from round to round",
+    }.get(limits.state, f"other programs used {percent(limits.others)} of the processors meanwhile")
+    kept = "" if limits.sure else " (not kept)"
+    return [f"{why}: measure again with mnb.limits(again=True){kept}"]
 
 
 def roofline_text(found: Roofline) -> str:
