@@ -36,7 +36,7 @@ __all__ = ["Limits", "limits", "outdone"]
 
 _FORM = 3  # version of the record and of the measurement: older ones are measured again
 _SPAN = 4  # size of an array in last-level caches
-_BYTES = 1 << 28  # of an array at most, and where the size of the last-level cache is unknown
+_BYTES = 1 << 27  # of an array at most, and where the size of the last-level cache is unknown
 _PART = 1 / 4  # of the memory that is free, for all arrays together
 _RUNS = 7  # of each probe with each threadgroup size at most; the best counts
 _SECONDS = 1.5  # after which no further round of runs begins
@@ -233,10 +233,10 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
     with progress("measuring this machine's limits, once") as told:
         for n, (_, _, job) in enumerate(jobs):
             told(n / len(jobs) / 2)
-            job.run(1)  # compiles it, and touches every page
+            _ = job.dispatch.kernel.binary  # compiled; the pages of the arrays are there
         load, start = OtherProcesses(), time.monotonic()
         rounds: list[dict[str, float]] = []
-        while len(rounds) < 2 or (len(rounds) < _RUNS and time.monotonic() - start < _SECONDS):
+        while not rounds or (len(rounds) < _RUNS and time.monotonic() - start < _SECONDS):
             rates: dict[str, float] = {}
             for probe, grid, job in jobs:
                 rates[probe.limit] = max(rates.get(probe.limit, 0.0), probe.amount * grid / job.run(1))
@@ -244,7 +244,7 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
             rounds.append(rates)
     best = {name: max(r[name] for r in rounds) for name in rounds[0]}
     spread = max(1 - float(np.median([r[name] for r in rounds])) / best[name] for name in best)
-    return best, load.share(), spread
+    return best, load.share(), spread if len(rounds) > 1 else 1.0
 
 
 def _jobs(engine: Engine, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
