@@ -39,6 +39,13 @@ def test_what_the_fuzzer_found() -> None:
 
 
 @on_x86
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("cure", "seed"), [("opaque_complements", 304), ("byte_offsets", 10_042)])
+def test_without_its_cure_a_fault_is_found_again(cure: str, seed: int) -> None:
+    assert [o[1] for o in judged([seed], "cpu", cure)] == ["different"]
+
+
+@on_x86
 def test_a_difference_is_found() -> None:
     """The comparison itself can fail: the host is given another program than the engine."""
     from fuzz import trial
