@@ -31,7 +31,7 @@ _NOTHING = bytes.fromhex(
     "3600050003000000020000000000000004000000f800020005000000fd00010038000100"
 )
 
-_DATA = 4 << 30  # bytes of private memory: the largest kernel seen took a sixteenth
+_DATA = 4 << 30  # bytes of private memory: thirty times what the kernels of the library take
 _STACK = 64 << 20  # of this thread, which compiles: deep expressions recurse
 _FILE = 64 << 20  # what the runtime may print
 _IDLE = 600_000  # milliseconds without a request
