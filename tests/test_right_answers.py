@@ -226,11 +226,11 @@ def test_a_choice_between_a_reference_and_a_variable(group: int, math: mnb.progr
     np.testing.assert_array_equal(out, np.where(x >= 1, 1, x))
 
 
-def test_without_the_pass_the_choice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_pass_the_choice_is_refused(monkeypatch: pytest.MonkeyPatch, math: mnb.program.Math) -> None:
     """A canary: it tells when clang no longer needs the pass equal_spaces."""
     without(monkeypatch, "equal_spaces")
     with pytest.raises(mnb.CompileError, match="Invalid"):
-        mnb.compile(f"{CHOSEN}// without", engine="cpu").k(np.zeros(4, np.int32))
+        mnb.compile(f"{CHOSEN}// without", math=math, engine="cpu").k(np.zeros(4, np.int32))
 
 
 # A sort whose threads may leave before the first barrier. ----------------------------------------------------
