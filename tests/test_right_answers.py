@@ -206,6 +206,33 @@ def test_without_the_pass_the_place_is_another(monkeypatch: pytest.MonkeyPatch, 
     assert (out != 8 + 2 * 8).any(), "clang no longer needs the pass byte_offsets"
 
 
+# A choice between two of a thread's own variables, one of which was handed over by reference. -----------------------
+
+CHOSEN = HEAD + """
+static int chosen(thread int& p) {
+    int v = 7 > p;
+    return 1 <= p ? 1 : (p == v ? v : p);
+}
+kernel void k(device const int* x, device int* out, uint i [[thread_position_in_grid]]) {
+    int v = x[i];
+    out[i] = chosen(v);
+}"""
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_choice_between_a_reference_and_a_variable(group: int, math: mnb.program.Math) -> None:
+    x = np.arange(-20, 20, dtype=np.int32)
+    out = mnb.compile(CHOSEN, math=math, engine="cpu").k(x, threadgroup=group)
+    np.testing.assert_array_equal(out, np.where(x >= 1, 1, x))
+
+
+def test_without_the_pass_the_choice_is_refused(monkeypatch: pytest.MonkeyPatch, math: mnb.program.Math) -> None:
+    """A canary: it tells when clang no longer needs the pass equal_spaces."""
+    without(monkeypatch, "equal_spaces")
+    with pytest.raises(mnb.CompileError, match="Invalid"):
+        mnb.compile(f"{CHOSEN}// without", math=math, engine="cpu").k(np.zeros(4, np.int32))
+
+
 # A sort whose threads may leave before the first barrier. ----------------------------------------------------
 
 

@@ -12,10 +12,10 @@ from .indices import signed_indices
 from .liveouts import divergent_liveouts
 from .module import Module, parsed
 from .negations import plain_negations
+from .operand_types import equal_spaces, equal_widths
 from .selected_indices import opaque_selected_indices
 from .storage import byte_offsets, declared_storage
 from .stubs import without_stubs
-from .widths import equal_widths
 
 __all__ = ["PASSES", "ModulePass", "rewritten"]
 
@@ -44,6 +44,10 @@ PASSES = (
     ModulePass(
         "equal_widths", equal_widths,
         "clang drops truncations, and the device refuses operands of two widths",
+    ),
+    ModulePass(
+        "equal_spaces", equal_spaces,
+        "clang drops casts between address spaces, and the device cannot read what it makes of that",
     ),
     ModulePass(
         "counters_in_memory", counters_in_memory,
