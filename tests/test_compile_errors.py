@@ -98,6 +98,11 @@ WRONG = {
         "no member named 'max' in namespace 'metal'",
         "start the cell with: #include <metal_stdlib>",
     ),
+    "no semicolon after using namespace": Wrong(
+        "#include <metal_stdlib>\nusing namespace metal¦\n\nkernel void k(device float* y) { y[0] = 1; }",
+        "expected ';' after namespace name",
+        "add the missing ';'",
+    ),
     "the words of CUDA": Wrong(
         STD + "kernel void k(device float* y) { y[¦threadIdx.x] = 1; }",
         "use of undeclared identifier 'threadIdx'",

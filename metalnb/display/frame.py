@@ -57,7 +57,9 @@ _CSS = (
     f".metalnb .metalnb-notes i{{font-style:normal;color:{mix(70)}}}"
     f".metalnb details{{border-top:1px solid {mix(12)};padding:5px 12px}}"
     f".metalnb summary{{cursor:pointer;color:{mix(80)}}}"
-    ".metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre;line-height:1.45;background:none;"
+    ".metalnb .metalnb-call{user-select:all}"  # a click takes all of it
+    ".metalnb.metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre!important;line-height:1.45;"
+    "background:none;word-break:normal!important;overflow-wrap:normal!important;"
     "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace)}"
     ".metalnb.metalnb>.metalnb-code{padding:0 12px}"
     + _token("k", "keyword", "#8a5cd0") + _token("t", "builtin", "#2f8a62") + _token("s", "string", "#c0504d")
