@@ -6,6 +6,7 @@ architectures", Communications of the ACM 52 (2009).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,7 +86,7 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     calls = sum(isinstance(given, Dispatch) for given in kernels)
     if flops and len(flops) != calls:
         raise ArgumentError(f"roofline: flops has a number for each of the {calls} prepared calls; got {len(flops)}.")
-    counts: Iterator[float | None] = iter(flops or [None] * calls)
+    counts: Iterator[float | None] = iter(flops) if flops else itertools.repeat(None)
     timings = tuple(k if isinstance(k, Timing) else measure(k, flops=next(counts), cold=False) for k in kernels)
     places = sorted({f"{t.engine} ({t.device})" for t in timings})
     if len(places) > 1:

@@ -74,12 +74,16 @@ class Sizes:
             return part.value
         full = shape + part.inner
         nbytes = math.prod(full) * part.value.itemsize
-        memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
-        array = memory[:nbytes].view(part.value.dtype).reshape(full)
         before = part.shape if len(shape) == len(part.shape) else (math.prod(part.shape),)
         given = part.value.reshape(before + part.inner)
+        if shape[0] <= before[0] and shape[1:] == before[1:]:
+            return given[: shape[0]]  # its memory goes on, as the original's does
+        memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
+        array = memory[:nbytes].view(part.value.dtype).reshape(full)
         for axis, (new, old) in enumerate(zip(shape, before, strict=True)):
-            if new != old:
+            if new < old:
+                given = given[(slice(None),) * axis + (slice(new),)]
+            elif new > old:
                 given = np.take(given, np.arange(new) % old, axis)
         array[...] = given
         return array
