@@ -17,7 +17,7 @@ PICTURES = {
     "01_first_kernel.ipynb": 3,
     "02_memory_and_throughput.ipynb": 8,
     "03_reductions.ipynb": 14,
-    "04_tiling.ipynb": 20,
+    "04_tiling.ipynb": 17,
     "05_the_kernel_library.ipynb": 2,
     "06_julia_live.ipynb": 10,
     "07_debugging_a_kernel.ipynb": 3,
