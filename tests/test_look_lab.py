@@ -3,6 +3,8 @@
 The screenshots are left in ``build/screenshots``.
 """
 
+# ruff: noqa: E501  (cells wider than a page, and scripts)
+
 from __future__ import annotations
 
 from collections.abc import Iterator
