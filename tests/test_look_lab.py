@@ -162,3 +162,25 @@ def test_a_hover_has_no_scrollbar_that_it_does_not_need(page: Page) -> None:
           || (scrolls(s.overflowX) && e.scrollWidth > e.clientWidth + 1);
     }).map(e => e.className)""")
     assert bars == []
+
+
+def test_mistakes_are_marked_while_typing_and_mended_by_a_click(page: Page) -> None:
+    cell = Cell(page, CARD)
+    node = f"{ALL}[{CARD}].node"
+    cell.put("%%metal\n#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float* x) { x[0] = lenght(float2(1)); }")
+    cell.go("x[0] = lenght")
+    page.wait(f"{node}.querySelector('.cm-lintRange-error')?.textContent === 'lenght'")
+    page.wait(f"{node}.querySelector('.cm-gutter-lint .cm-lint-marker-error') !== null")
+    page.screenshot(SCREENSHOTS / "look-mistake.png")
+    box = page.evaluate(f"""(r => [r.x + r.width / 2, r.y + r.height / 2])(
+        {node}.querySelector('.cm-lintRange-error').getBoundingClientRect())""")
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] - 30, y=box[1] + 60)
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
+    page.wait("document.querySelector('.cm-diagnosticAction')?.textContent.startsWith('length')")
+    page.screenshot(SCREENSHOTS / "look-mistake-hover.png")
+    page.evaluate("document.querySelector('.cm-diagnosticAction').dispatchEvent(new MouseEvent('mousedown', {bubbles: true}))")
+    page.wait(f"{ALL}[{CARD}].model.sharedModel.getSource().includes('length(float2(1))')")
+    page.wait(f"{node}.querySelector('.cm-lintRange-error, .cm-lint-marker-error') === null")
+    cell.put("lenght = 1  # Python")
+    assert page.evaluate(f"{ALL}[{SETUP}].node.querySelector('.cm-gutter-lint') === null")
+    page.wait(f"{node}.querySelector('.cm-gutter-lint') === null")
