@@ -1,5 +1,5 @@
 // Errors and warnings of a %%metal cell, underlined and in the gutter, 300 ms after the last key. The kernel is asked as
-// Shift-Tab asks it, so that nothing is there where metalnb is not, and nothing waits: a kernel that is busy is not asked.
+// Shift-Tab asks it, so that nothing is there where metalnb is not; while it is busy it is not asked.
 import { lintGutter, linter } from '@codemirror/lint';
 import { Compartment } from '@codemirror/state';
 
@@ -23,14 +23,33 @@ export function mistakes(kernelOf) {
     const metal = METAL.test(code);
     show(view, metal);
     const kernel = metal ? kernelOf() : null;
-    if (!kernel || kernel.status !== 'idle') {
+    if (!kernel) {
       return [];
+    }
+    await idle(kernel);
+    if (view.state.doc.toString() !== code) {
+      return []; // there is a later look
     }
     const reply = await kernel.requestInspect({ code, cursor_pos: 0, detail_level: LEVEL });
     const marks = reply.content.data?.[MISTAKES] ?? [];
     return marks.filter(mark => mark.line <= view.state.doc.lines).map(mark => diagnostic(view.state.doc, mark));
   };
   return [gutter.of([]), linter(look, { delay: DELAY })];
+}
+
+function idle(kernel) {
+  if (kernel.status === 'idle') {
+    return Promise.resolve();
+  }
+  return new Promise(done => {
+    const follow = (_, status) => {
+      if (status === 'idle') {
+        kernel.statusChanged.disconnect(follow);
+        done();
+      }
+    };
+    kernel.statusChanged.connect(follow);
+  });
 }
 
 function diagnostic(doc, mark) {
