@@ -186,7 +186,7 @@ def test_a_header_is_checked_at_once_and_a_bad_one_is_not_kept(shell: Interactiv
     run(f"%%metal --header cube.h\n{HEADER}")
     error = failure(shell, "%%metal --header cube.h\ninline float cube(float x) {\n    return y;\n}\n")
     assert isinstance(error, mnb.CompileError)
-    assert (error.diagnostics[0].file, error.line, error.column) == ("cube.h", 2, 12)
+    assert (error.diagnostics[0].file, error.line, error.column) == ("cube.h", 3, 12)
     run(f"%%metal\n{CUBES}")
 
 
@@ -228,8 +228,8 @@ def test_a_warning_shows_the_cell_and_no_place_in_ipython(run: Run, capsys: Capt
         run("%%metal --quiet\nkernel void k(device float* o) {\n    int i = 0;\n    if (i = 3) o[0] = 2;\n}")
         run("import warnings\nwarnings.warn('another', stacklevel=1)")
     first, *more = capsys.readouterr().err.splitlines()
-    assert first.startswith("MetalnbWarning: cell:3:11: warning: using the result of an assignment as a condition")
-    assert more[0] == "  3 |     if (i = 3) o[0] = 2;"
+    assert first.startswith("MetalnbWarning: cell:4:11: warning: using the result of an assignment as a condition")
+    assert more[0] == "  4 |     if (i = 3) o[0] = 2;"
     assert any(line.endswith("UserWarning: another") for line in more)
     assert warnings.formatwarning is plain
 
@@ -272,8 +272,8 @@ def test_a_host_name_that_python_cannot_bind_is_said(shell: InteractiveShell, ru
 
 def test_a_compile_error_shows_the_cell_and_no_frame(shell: InteractiveShell, capsys: Capture) -> None:
     assert says(shell, f"%%metal\n{BAD}", capsys) == dedent("""\
-        CompileError: cell:2:12: error: use of undeclared identifier 'undeclared'
-          2 |     x[i] = undeclared;
+        CompileError: cell:3:12: error: use of undeclared identifier 'undeclared'
+          3 |     x[i] = undeclared;
             |            ^
         """)
 
@@ -425,8 +425,8 @@ def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(
     assert (output.output_type, output.ename) == ("error", "CompileError")
     text = ANSI.sub("", "\n".join(output.traceback))
     assert text.splitlines() == [
-        "CompileError: cell:2:12: error: use of undeclared identifier 'undeclared'",
-        "  2 |     x[i] = undeclared;",
+        "CompileError: cell:3:12: error: use of undeclared identifier 'undeclared'",  # as the editor's gutter has it
+        "  3 |     x[i] = undeclared;",
         "    |            ^",
     ]
 

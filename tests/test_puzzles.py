@@ -96,7 +96,7 @@ WRONG = {
     ),
     "transposed": (
         ("if (x < rows && y < columns) ", "", "beyond the end"),
-        ("tile[t.x][t.y]", "tile[t.y][t.x]", "expected"),
+        ("tile[t.x][r]", "tile[r][t.x]", "expected"),
         ("out[y * rows + x]", "out[y * columns + x]", "beyond the end"),
     ),
     "softmaxed": (

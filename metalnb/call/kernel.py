@@ -19,7 +19,7 @@ from metalnb.msl.signature import Reflection, Signature
 from . import tuned_threadgroups as tuned
 from .binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
-from .grids import check_places, check_threadgroup, grid_of_call
+from .grids import check_places, check_threadgroup, grid_of_call, grid_of_groups
 from .outputs import make_outputs, refuse_shapes
 from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
 
@@ -92,6 +92,8 @@ class Kernel:
     grid : int or tuple of int, optional
         Total threads, x first (Metal's ``dispatchThreads``). By default the shape of the first writable array
         given, else of the first array; the last axis is x.
+    groups : int or tuple of int, optional
+        In place of ``grid``: how many threadgroups, all of them whole (Metal's ``dispatchThreadgroups``).
     threadgroup : int or tuple of int, optional
         Threads in a threadgroup, at most 1024. By default what `tune` found and ``apply`` kept for this kernel on
         this device, else 256 threads.
@@ -200,6 +202,7 @@ class Kernel:
         self,
         *args: Any,
         grid: Any = None,
+        groups: Any = None,
         threadgroup: Any = None,
         shapes: Mapping[str, Any] | None = None,
         threadgroup_memory: Mapping[str, int] | None = None,
@@ -213,6 +216,8 @@ class Kernel:
                 self._refuse_engine(args, named)
         signature, binder = self.signature, self._binder
         bound = binder.bind(args, named)
+        if groups is not None:
+            grid, threadgroup = grid_of_groups(signature, groups, threadgroup, grid)
         sizes, shape = grid_of_call(signature, binder.slots, bound, grid, shapes or {})
         group = check_threadgroup(signature, threadgroup, sizes, self.tuned)
         if signature.places:
@@ -302,5 +307,5 @@ def _docstring(signature: Signature) -> str:
     if signature.inputs:
         lines += ["", "Kernel inputs", "-------------"]
         lines += [f"{i.name} : {i.type} [[{i.attribute}]]" for i in signature.inputs]
-    lines += ["", "Options of a call: grid, threadgroup, shapes, threadgroup_memory; see help(metalnb.Kernel)."]
+    lines += ["", "Options of a call: grid, groups, threadgroup, shapes, threadgroup_memory; see help(metalnb.Kernel)."]
     return "\n".join(lines).rstrip() + "\n"

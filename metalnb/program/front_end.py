@@ -19,7 +19,7 @@ from metalnb.msl.text.scanned_cell import Cell, Instantiation
 
 from .recipe import Recipe
 
-__all__ = ["read"]
+__all__ = ["declared", "read"]
 
 
 def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[Reflection, dict[str, Unit]]:
@@ -38,14 +38,32 @@ def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[
     ArgumentError
         When a function constant is unknown, missing, or does not fit.
     """
-    names = frozenset(recipe.headers)
-    headers = {n: _header(text, n, names) for n, text in recipe.headers.items()}
-    cell = scan(recipe.source, recipe.name, names)
-    headers = _included(cell, headers)
+    cell, headers = _scanned(recipe)
     reflection = _reflection(recipe, cell, headers, unknown)
     values, undefined = _constants(recipe.constants, reflection)
     units = {k.name: Unit(k, cell, headers, values, undefined, recipe.math) for k in reflection.kernels}
     return reflection, units
+
+
+def declared(recipe: Recipe) -> Reflection:
+    """Return what a recipe's cell declares, read anew and kept nowhere.
+
+    Raises
+    ------
+    CompileError
+    """
+    from metalnb.msl.analysis.reflect import reflect
+
+    cell, headers = _scanned(recipe)
+    return reflect(cell, headers, _made(cell, headers))
+
+
+def _scanned(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
+    """Scan a recipe's cell, and those header cells that it includes."""
+    names = frozenset(recipe.headers)
+    headers = {n: _header(text, n, names) for n, text in recipe.headers.items()}
+    cell = scan(recipe.source, recipe.name, names)
+    return cell, _included(cell, headers)
 
 
 @functools.lru_cache(64)

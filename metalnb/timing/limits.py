@@ -30,7 +30,7 @@ from .machine import last_cache, machine_name, nominal
 from .other_processes import BUSY, OtherProcesses
 from .progress import progress
 from .records import Traffic
-from .sampling import DispatchJob
+from .sampling import OWN, DispatchJob
 
 __all__ = ["Limits", "limits", "outdone"]
 
@@ -249,7 +249,7 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
 
 def _jobs(engine: Engine, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
     """Bind a probe for each threadgroup size; yield the number of threads with it."""
-    kernel = compile(probe.source, engine=engine.name)["probe"]
+    kernel = compile(probe.source, engine=engine.name, name=OWN)["probe"]
     given = [arrays[p.name] for p in kernel.signature.buffers]
     grid = probe.threads or given[0].size // probe.elements
     for threadgroup in probe.threadgroups:

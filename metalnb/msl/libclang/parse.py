@@ -63,7 +63,7 @@ class Parsed:
             if refused is not None:
                 yield refused
                 continue
-            yield self._outside(found) or self.finding(found)
+            yield self._outside(found) or self._unended(found) or self.finding(found)
 
     def finding(self, found: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
         """Return a parser diagnostic at its place in the author's text, with the macro that contains it."""
@@ -98,6 +98,19 @@ class Parsed:
             return None
         lines = before[: named.start()].split("\n")
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(named[0]))
+
+    def _unended(self, found: cindex.Diagnostic) -> Diagnostic | None:
+        """Report a ``using namespace`` without its semicolon there, not at the kernel that the parser ran into."""
+        cell = self.owner(found.location)
+        if cell is None or found.spelling != "expected ';' after attribute list":
+            return None
+        before = cell.edited.text.encode()[: found.location.offset].decode(errors="replace")
+        named = re.search(r"\busing\s+namespace\s+\w+(?=[^;{}]*\Z)", before)
+        if named is None:
+            return None
+        lines = before[: named.end()].split("\n")
+        message = "expected ';' after namespace name"
+        return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, message, hint_for(message))
 
     def _is_ours(self, location: cindex.SourceLocation) -> bool:
         """Return whether a location is past the cell's own text, where our declarations repeat its errors."""

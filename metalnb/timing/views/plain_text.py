@@ -10,7 +10,7 @@ from ..limits import Limits
 from ..other_processes import BUSY
 from ..records import Timing
 from ..roofline import Roofline
-from ..units import percent, rate, seconds, threads
+from ..units import percent, rate, seconds, threads, times
 
 __all__ = [
     "against", "certainty", "comparison_text", "figures", "limits_rows", "limits_text", "limits_warnings",
@@ -121,8 +121,8 @@ def outcome(found: Comparison) -> str:
     if place is None:
         return f"{found.names[0]} and {found.names[1]}: no difference beyond noise"
     low, high = found.interval if place == 0 else (1 / found.interval[1], 1 / found.interval[0])
-    times = found.ratio if place == 0 else 1 / found.ratio
-    return f"{found.names[place]} is {times:.2f} × as fast as {found.names[1 - place]} ({low:.2f} to {high:.2f})"
+    ratio, between = (found.ratio if place == 0 else 1 / found.ratio), f"{times(low)[:-2]} to {times(high)[:-2]}"
+    return f"{found.names[place]} is {times(ratio)} as fast as {found.names[1 - place]} ({between})"
 
 
 def medians(found: Comparison) -> list[tuple[str, str]]:
@@ -134,8 +134,10 @@ def medians(found: Comparison) -> list[tuple[str, str]]:
 def certainty(found: Comparison) -> str:
     """Return what the outcome is based on, in words."""
     low, high = found.interval
+    near = f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}"
+    said = near if found.place is None else f"the interval holds with {percent(found.confidence)}"
     busy = f"; other programs used {percent(found.others)} of the processors" if found.others > BUSY else ""
     return (
-        f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}, {len(found.first)} "
-        f"alternating rounds, {found.clock} clock; a winner is named beyond {percent(found.margin)}{busy}"
+        f"{said}, {len(found.first)} alternating rounds, {found.clock} clock; a winner is named beyond "
+        f"{percent(found.margin)}{busy}"
     )
