@@ -63,7 +63,7 @@ ROWS = (
     _two("subtract", {"f": "x - y", "iu": "difference_of(x, y)"}, np.subtract, "x1 - x2.", ulp=0.5),
     _two("multiply", {"f": "x * y", "biu": "product_of(x, y)"}, np.multiply, "x1 * x2; of bool: and.", ulp=0.5),
     _two("divide", "x / y", np.divide, "x1 / x2.", ulp=0.5, aliases=("true_divide",)),
-    _two("floor_divide", {"f": "floor_divide_of(x, y)", "iu": "floor_quotient(x, y)"}, np.floor_divide, "x1 / x2 rounded down; integers by 0 give 0.", ulp=1, flops=8),
+    _two("floor_divide", {"f": "floor_divide_of(x, y)", "iu": "floor_quotient(x, y)"}, np.floor_divide, "x1 / x2 rounded down; integers by 0 give 0, an infinite x1 NaN.", ulp=1, flops=8),
     _two("remainder", {"f": "remainder_of(x, y)", "iu": "floor_remainder(x, y)"}, np.remainder, "What floor_divide leaves, with x2's sign; integers by 0 give 0.", ulp=0.5, flops=8, aliases=("mod",)),
     _two("fmod", {"f": "fmod_of(x, y)", "iu": "remainder_towards_zero(x, y)"}, np.fmod, "What division leaves, with x1's sign; integers by 0 give 0.", ulp=0, flops=8, cite="C++14, 26.8 [c.math], ``fmod``"),
     _two("pow", {"f": "pow(x, y)", "iu": "integer_power(x, y)"}, np.power, "x1 to the power x2; integers wrap, and take no negative powers.", ulp=4, flops=30, domain=(0, 10), check=_no_negative_power, aliases=("power",)),

@@ -64,6 +64,9 @@ inline float logaddexp_of(float x, float y) {
 // log(1 + exp(x)), which overflows nowhere.
 inline float softplus_of(float x) { return maximum_of(x, 0.0f) + log1p_unit(exp(-abs(x))); }
 
+// (x + 3) / 6 on [0, 1], to 1.5 ulp: near -3 the sum is exact, where x / 6 + 1/2 would cancel.
+inline float hard_sigmoid_of(float x) { return clip_of((x + 3.0f) * 0.166666667f, 0.0f, 1.0f); }
+
 // 1 / (1 + exp(-x)), to 3 ulp down to denormal results.
 inline float sigmoid_of(float x) {
     const float e = exp(-abs(x));
