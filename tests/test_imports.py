@@ -46,6 +46,7 @@ LAYERS = (
     ("library_kernels.docstrings",),
     ("library_kernels.elementwise",),
     ("library_kernels.ops",),
+    ("library_kernels.composed",),
     ("library_kernels",),
     ("library_kernels.samples", "random", "timing", "validation"),
     ("timing.views", "puzzles", "drawing"),

@@ -1,0 +1,160 @@
+"""What reductions that leave NaN out, quantiles, histograms and covariances are tested and timed with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...arrays.promotion import as_dtype, is_float
+from .op_sample import Bench, Sample, Samples, floats
+from .reduction_samples import shaped
+
+__all__ = ["BENCH", "SAMPLES"]
+
+Host = np.ndarray[Any, Any]
+
+
+def _values(rng: np.random.Generator, dtype: str, n: int, low: float = 0.5, high: float = 1.5) -> Host:
+    """Return n numbers without NaN; integers small enough to be exact as float32."""
+    kind = as_dtype(dtype)
+    if is_float(kind):
+        return (rng.random(n) * (high - low) + low).astype(kind)
+    return rng.integers(0, 2 if kind == np.bool_ else 100, n).astype(kind)
+
+
+def _holes(low: float, high: float, *, empty: bool = True, single: bool = True) -> Samples:
+    """Numbers of which one in five is NaN; rows of nothing but NaN."""
+
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        kind = as_dtype(dtype)
+
+        def make(n: int) -> Host:
+            x = _values(rng, dtype, n, low, high)
+            if is_float(kind) and n > 2:
+                x[rng.random(n) < 0.2] = np.nan
+                x[0] = 1
+            return x
+
+        yield from shaped(dtype, make, empty=empty)
+        if is_float(kind) and single:
+            yield Sample((np.array([[np.nan, np.nan], [1, np.nan]], kind),), {"axis": 1})
+            yield Sample((np.array([np.nan], kind),))
+            yield Sample((np.array([[-np.inf, np.nan, 3], [np.inf, 1, np.nan]], kind),), {"axis": 0})
+
+    return samples
+
+
+def _extreme_holes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    yield from _holes(-2, 2, empty=False)(rng, dtype)
+
+
+def _varied(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for sample in _holes(-2, 2, empty=False, single=False)(rng, dtype):
+        if not (is_float(as_dtype(dtype)) and 0 in sample.args[0].shape):
+            yield sample
+    if is_float(as_dtype(dtype)):
+        x = _values(rng, dtype, 40).reshape(4, 10)
+        x[1, 1:] = np.nan
+        x[2] = np.nan
+        yield Sample((x,), {"axis": 1, "correction": 1})
+
+
+def _places(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for sample in _holes(-2, 2, empty=False, single=False)(rng, dtype):
+        axis, (x,) = sample.options.get("axis"), sample.args
+        missing = np.isnan(x.astype(np.float32)).all(axis).any() if not isinstance(axis, tuple) and x.size else True
+        if not missing:
+            yield sample
+
+
+def _runs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for n in (1, 33, 1025):
+        x = _values(rng, dtype, n, 0.99, 1.01)
+        if is_float(x.dtype):
+            x[rng.random(n) < 0.2] = np.nan
+        yield Sample((x,))
+    x = _values(rng, dtype, 6 * 35, 0.99, 1.01).reshape(6, 35)
+    if is_float(x.dtype):
+        x[1], x[:, 3] = np.nan, np.nan
+    for axis in (None, 0, -1):
+        yield Sample((x,), {"axis": axis})
+
+
+# ---- Quantiles.
+_METHODS = (
+    "linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
+    "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased",
+)  # fmt: skip
+
+
+def _middles(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for n in (1, 2, 3, 33, 1024):
+        yield Sample((_values(rng, dtype, n, -2, 2),))
+    x = _values(rng, dtype, 5 * 6 * 7, -2, 2).reshape(5, 6, 7)
+    for axis in (0, 1, -1, (0, 2), None):
+        yield Sample((x,), {"axis": axis, "keepdims": axis != 1})
+    if is_float(x.dtype):
+        x = x.copy()
+        x[1, 2, 3], x[0, 0, 0] = np.nan, np.inf
+        yield Sample((x,), {"axis": -1})
+    yield Sample((x[:, :0],), {"axis": 0})
+
+
+def _parts(scale: float) -> Samples:
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        x = _values(rng, dtype, 5 * 31, -2, 2).reshape(5, 31)
+        for q in (0.0, 0.25 * scale, scale, [0.1 * scale, 0.5 * scale, 0.99 * scale], [[0.3 * scale], [0.7 * scale]]):
+            for axis in (None, 0, 1):
+                yield Sample((x, q), {"axis": axis, "keepdims": axis == 0})
+        if dtype in {"float32", "int32"}:
+            for method in _METHODS:
+                for n in (1, 2, 7, 20):
+                    yield Sample((x[0, :n], [k * scale for k in (0, 0.05, 0.25, 0.5, 0.9, 1)]), {"method": method})
+
+    return samples
+
+
+def _parts_without_nan(scale: float) -> Samples:
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        for sample in _parts(scale)(rng, dtype):
+            yield sample
+            x = sample.args[0]
+            if is_float(x.dtype) and x.size > 40:
+                x = x.copy()
+                x[rng.random(x.shape) < 0.3] = np.nan
+                x[3] = np.nan
+                yield sample._replace(args=(x, *sample.args[1:]))
+
+    return samples
+
+
+def _timed(*rest: Any, **options: Any) -> Callable[[np.random.Generator, int], Sample]:
+    return lambda rng, n: Sample((rng.random(n, np.float32), *rest), options)
+
+
+SAMPLES: dict[str, Samples] = {
+    "nansum": _holes(0.5, 1.5),
+    "nanprod": _holes(0.99, 1.01, single=False),
+    "nanmax": _extreme_holes,
+    "nanmin": _extreme_holes,
+    "nanmean": _holes(0.5, 1.5, empty=False),
+    "nanvar": _varied,
+    "nanstd": _varied,
+    "nanargmax": _places,
+    "nanargmin": _places,
+    "nancumsum": _runs,
+    "nancumprod": _runs,
+    "median": _middles,
+    "nanmedian": _middles,
+    "quantile": _parts(1.0),
+    "nanquantile": _parts_without_nan(1.0),
+    "percentile": _parts(100.0),
+    "nanpercentile": _parts_without_nan(100.0),
+}
+BENCH: dict[str, Bench] = {
+    **dict.fromkeys(("nansum", "nanmax", "nanmean", "nanvar"), floats),
+    "median": floats,
+    "quantile": _timed(0.9),
+}
