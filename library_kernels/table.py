@@ -18,7 +18,7 @@ MODULES = (
     "elementwise.unary", "ops.conversion", "ops.array_views", "ops.joining", "ops.creation", "ops.matrices",
     "elementwise.binary", "elementwise.activations", "ops.sorting", "ops.indexed", "ops.reductions", "ops.statistics",
     "ops.searching", "ops.sets", "ops.scans", "ops.normalization", "ops.linear_algebra",
-    "composed.nan_reductions", "composed.quantiles",
+    "composed.nan_reductions", "composed.quantiles", "composed.histograms", "composed.covariances",
 )
 
 

@@ -130,6 +130,92 @@ def _parts_without_nan(scale: float) -> Samples:
     return samples
 
 
+# ---- Counting and looking up.
+def _numbers(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for n, most in ((0, 5), (1, 1), (33, 7), (9000, 100), (70000, 3)):
+        yield Sample((rng.integers(0, most, n).astype(dtype),))
+    x = rng.integers(0, 100, 300).astype(dtype)
+    yield Sample((x,), {"minlength": 200})
+    yield Sample((x[:0],), {"minlength": 3})
+    yield Sample((x, rng.integers(0, 5, 300).astype(np.float32)))
+
+
+def _bins(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = _values(rng, dtype, 3000, -2, 2).reshape(50, 60)
+    low = 0 if dtype.startswith("u") else -1
+    for bins in (10, 1, 7, [0, 1, 2, 4]):
+        yield Sample((x,), {"bins": bins})
+    yield Sample((x[0, 0],), {"bins": 3})
+    yield Sample((x[:0],))
+    yield Sample((x,), {"bins": 33, "range": (low, 1.5)})
+    if is_float(x.dtype):
+        whole = rng.integers(-5, 5, 9000).astype(x.dtype)  # on the edges
+        yield Sample((whole,), {"bins": 10, "range": (-5, 5)})
+        yield Sample((whole,), {"bins": 3})
+
+
+def _counts(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for sample in _bins(rng, dtype):
+        yield sample
+        (x,) = sample.args
+        if x.size > 1 and dtype in {"float32", "int32"}:
+            yield Sample((x,), {**sample.options, "density": True})
+            yield Sample((x,), {**sample.options, "weights": rng.integers(0, 5, x.shape).astype(np.float32)})
+    if is_float(as_dtype(dtype)):
+        odd = np.array([np.nan, np.inf, -np.inf, 0.5, 1.0, 0.0], as_dtype(dtype))
+        yield Sample((odd,), {"range": (0, 1)})
+
+
+def _digits(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = _values(rng, dtype, 3000, -2, 2).reshape(50, 60)
+    edges = np.arange(0, 100, 20).astype(x.dtype) if not is_float(x.dtype) else np.linspace(-1, 1, 9).astype(x.dtype)
+    for right in (False, True):
+        yield Sample((x, edges), {"right": right})
+        yield Sample((x, edges[::-1].copy()), {"right": right})
+        yield Sample((edges, edges), {"right": right})
+    yield Sample((x[:0], edges))
+
+
+def _points(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    del dtype
+    xp = np.sort(rng.random(50).astype(np.float32)) * 10
+    fp = rng.standard_normal(50).astype(np.float32)
+    x = (rng.random((40, 33)).astype(np.float32) - 0.1) * 12
+    for options in ({}, {"left": -1.0}, {"left": 0.0, "right": 5.0}):
+        yield Sample((x, xp, fp), options)
+    odd = np.array([np.nan, np.inf, -np.inf, xp[0], xp[-1]], np.float32)
+    yield Sample((odd, xp, fp))
+    yield Sample((xp, xp, fp))
+    yield Sample((x, xp[:1], fp[:1]))
+    yield Sample((x[:0], xp, fp))
+
+
+def _weights(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = _values(rng, dtype, 40 * 33).reshape(40, 33)
+    w = (rng.random((40, 33)) + 0.5).astype(np.float32)
+    for axis in (None, 0, 1):
+        yield Sample((x,), {"axis": axis, "weights": w})
+        yield Sample((x,), {"axis": axis, "keepdims": True})
+    yield Sample((x,), {"axis": 1, "weights": w[0]})
+    yield Sample((x,), {"axis": 0, "weights": w[:, 0], "returned": True})
+
+
+def _variables(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = _values(rng, dtype, 5 * 60, -2, 2).reshape(5, 60)
+    yield Sample((x,))
+    yield Sample((x.T.copy(),), {"rowvar": False})
+    yield Sample((x, x[:2].copy()))
+    yield Sample((x[0].copy(), x[1].copy()))
+
+
+def _covariances(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    yield from _variables(rng, dtype)
+    x = _values(rng, dtype, 5 * 60, -2, 2).reshape(5, 60)
+    yield Sample((x[0],))
+    yield Sample((x,), {"bias": True})
+    yield Sample((x,), {"ddof": 3})
+
+
 def _timed(*rest: Any, **options: Any) -> Callable[[np.random.Generator, int], Sample]:
     return lambda rng, n: Sample((rng.random(n, np.float32), *rest), options)
 
@@ -150,6 +236,14 @@ SAMPLES: dict[str, Samples] = {
     "nanmedian": _middles,
     "quantile": _parts(1.0),
     "nanquantile": _parts_without_nan(1.0),
+    "bincount": _numbers,
+    "histogram": _counts,
+    "histogram_bin_edges": _bins,
+    "digitize": _digits,
+    "interp": _points,
+    "average": _weights,
+    "cov": _covariances,
+    "corrcoef": _variables,
     "percentile": _parts(100.0),
     "nanpercentile": _parts_without_nan(100.0),
 }
@@ -157,4 +251,8 @@ BENCH: dict[str, Bench] = {
     **dict.fromkeys(("nansum", "nanmax", "nanmean", "nanvar"), floats),
     "median": floats,
     "quantile": _timed(0.9),
+    "bincount": lambda rng, n: Sample((rng.integers(0, 256, n),)),
+    "histogram": _timed(bins=100),
+    "digitize": _timed(np.linspace(0, 1, 100, dtype=np.float32)),
+    "interp": _timed(np.linspace(0, 1, 100, dtype=np.float32), np.linspace(0, 1, 100, dtype=np.float32) ** 2),
 }
