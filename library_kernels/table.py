@@ -19,6 +19,8 @@ MODULES = (
     "elementwise.binary", "elementwise.activations", "ops.sorting", "ops.indexed", "ops.reductions", "ops.statistics",
     "ops.searching", "ops.sets", "ops.scans", "ops.normalization", "ops.linear_algebra",
     "composed.nan_reductions", "composed.quantiles", "composed.histograms", "composed.covariances",
+    "composed.contractions", "composed.padding", "composed.index_grids", "composed.set_algebra",
+    "composed.selections", "composed.closeness",
 )
 
 

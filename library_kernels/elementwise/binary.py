@@ -92,6 +92,8 @@ ROWS = (
     _two("bitwise_xor", "T(x ^ y)", np.bitwise_xor, "The bits that just one has.", kinds="biu"),
     _two("bitwise_left_shift", "shifted_left(x, y)", np.left_shift, "x1's bits moved up by x2; beyond the width nothing is left.", kinds="iu", aliases=("left_shift",)),
     _two("bitwise_right_shift", "shifted_right(x, y)", np.right_shift, "x1's bits moved down by x2, the sign drawn after.", kinds="iu", aliases=("right_shift",)),
+    _two("gcd", "gcd_of(x, y)", np.gcd, "The largest number that divides both; 0 for two zeros.", kinds="iu", flops=40, cite="NumPy, ``gcd``"),
+    _two("lcm", "lcm_of(x, y)", np.lcm, "The least number that both divide; it wraps. 0 where one is 0.", kinds="iu", flops=40, cite="NumPy, ``lcm``"),
     # three arrays
     Elementwise("where", "condition ? x : y", np.where, "x1 where the condition holds, else x2.", kinds="biuf", ulp=0, operands=("condition", "x", "y"), masks=("condition",), numpy=(np.where,)),
     Elementwise("fma", {"f": "fma(x, y, z)", "iu": "sum_of(product_of(x, y), z)"}, lambda x, y, z: x * y + z, "x1 * x2 + x3, rounded once.", ulp=0.5, operands=3, flops=2, size=_product, cite="IEEE 754-2019, 5.4.1"),

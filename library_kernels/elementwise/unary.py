@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import numpy as np
 
@@ -22,6 +23,17 @@ def _test(f: str) -> dict[str, str]:
     """Return the expressions of a test that has one answer for every integer and bool."""
     question, otherwise = f.split(" | ")
     return {"f": question, "biu": otherwise}
+
+
+def _erfinv(x: float) -> float:
+    """Solve erf(y) = x by Newton's steps, from the tail where that is exact."""
+    if not abs(x) < 1:
+        return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
+    y = abs(statistics.NormalDist().inv_cdf((1 - abs(x)) / 2)) / math.sqrt(2) if abs(x) > 1e-3 else abs(x) * 0.886
+    for _ in range(4):
+        beyond = math.erf(y) - abs(x) if abs(x) < 0.5 else (1 - abs(x)) - math.erfc(y)
+        y -= beyond * math.sqrt(math.pi) / 2 * math.exp(y * y)
+    return math.copysign(y, x)
 
 
 ROWS = (
@@ -62,6 +74,7 @@ ROWS = (
     Elementwise("degrees", "x * 57.2957795f", np.degrees, "Radians to degrees.", ulp=1.5, aliases=("rad2deg",), numpy=(np.rad2deg,), cite="NumPy, ``degrees``"),
     Elementwise("radians", "x * 0.0174532925f", np.radians, "Degrees to radians.", ulp=1.5, domain=(-360, 360), aliases=("deg2rad",), numpy=(np.deg2rad,), cite="NumPy, ``radians``"),
     Elementwise("erf", "erf_of(x)", np.vectorize(math.erf, otypes=[float]), "The error function.", ulp=2, flops=25, domain=(-4, 4), cite="C++14, 26.8 [c.math], ``erf``"),
+    Elementwise("erfinv", "erfinv_of(x)", np.vectorize(_erfinv, otypes=[float]), "The number whose erf is x; infinite at -1 and 1.", ulp=4, flops=40, domain=(-1, 1), cite="M. Giles, 2012"),
     # rounding
     Elementwise("floor", _whole("floor(x)"), np.floor, "The largest whole number that is not above x.", ulp=0, domain=(-1000, 1000)),
     Elementwise("ceil", _whole("ceil(x)"), np.ceil, "The least whole number that is not below x.", ulp=0, domain=(-1000, 1000)),

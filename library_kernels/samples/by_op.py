@@ -5,8 +5,15 @@ from __future__ import annotations
 from ..elementwise.elementwise_op import Elementwise
 from ..op import Op
 from . import (
-    elementwise_samples, index_samples, norm_samples, product_samples, reduction_samples, shape_samples, statistics_samples,
-)  # fmt: skip
+    composed_samples,
+    elementwise_samples,
+    index_samples,
+    norm_samples,
+    product_samples,
+    reduction_samples,
+    shape_samples,
+    statistics_samples,
+)
 from .elementwise_samples import elementwise_bench
 from .elementwise_samples import elementwise_samples as samples_of_row
 from .op_sample import Bench, Samples
@@ -14,9 +21,15 @@ from .op_sample import Bench, Samples
 __all__ = ["bench_of", "samples_of"]
 
 _FILES = (
-    elementwise_samples, index_samples, norm_samples, product_samples, reduction_samples, shape_samples,
+    composed_samples,
+    elementwise_samples,
+    index_samples,
+    norm_samples,
+    product_samples,
+    reduction_samples,
+    shape_samples,
     statistics_samples,
-)  # fmt: skip
+)
 _SAMPLES: dict[str, Samples] = {name: samples for file in _FILES for name, samples in file.SAMPLES.items()}
 _BENCH: dict[str, Bench] = {name: bench for file in _FILES for name, bench in file.BENCH.items()}
 
