@@ -14,7 +14,7 @@ import metalnb as mnb
 def same(got: Any, want: Any) -> None:
     for one, right in zip(*((v if isinstance(v, (tuple, list)) else (v,)) for v in (got, want)), strict=True):
         assert isinstance(one, mnb.Array)
-        assert np.array_equal(one.read(), right)
+        assert np.array_equal(one.read(), right, equal_nan=True)
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])
@@ -80,46 +80,45 @@ def test_nan_is_as_the_dtype_has_it() -> None:
     ]  # fmt: skip
 
 
-X = mnb.ones((3, 4))
 REFUSED = (
-    (lambda: mnb.quantile(X, 1.5), ValueError, "must lie between 0 and 1; got 1.5"),
-    (lambda: mnb.percentile(X, -1), ValueError, "must lie between 0 and 100; got -1.0"),
-    (lambda: mnb.quantile(X, 0.5, method="best"), ValueError, "no method 'best'; there are: linear"),
-    (lambda: mnb.nanmax(X[:0]), ValueError, "no elements to choose from"),
-    (lambda: mnb.nanargmax(mnb.asarray([math.nan])), ValueError, "are NaN somewhere"),
-    (lambda: mnb.bincount(mnb.asarray([1, -2])), ValueError, "numbers from 0 on; got -2"),
-    (lambda: mnb.bincount(X), ValueError, "integers of one axis; got float32"),
-    (lambda: mnb.bincount(mnb.asarray([1]), mnb.ones(2)), ValueError, r"weights must have x's shape \(1,\)"),
-    (lambda: mnb.histogram(X, 0), ValueError, "bins must be 1 or more"),
-    (lambda: mnb.histogram(X, [2, 1]), ValueError, "that do not fall"),
-    (lambda: mnb.histogram(X / 0), ValueError, "must be finite"),
-    (lambda: mnb.histogram(X, "auto"), TypeError, "bins='auto' is not supported"),
-    (lambda: mnb.digitize(X, [1, 3, 2]), ValueError, "rises or falls"),
-    (lambda: mnb.interp(X, [1, 2], [1]), ValueError, "two rows of one length"),
-    (lambda: mnb.average(X, weights=mnb.ones(3)), ValueError, "fit neither x's"),
-    (lambda: mnb.cov(X, mnb.ones((2, 5))), ValueError, "y has 5 observations, x has 4"),
-    (lambda: mnb.einsum("ij,jk", X, X), ValueError, "'j' is 4 and 3 long"),
-    (lambda: mnb.einsum("ij", X, X), ValueError, "names 1 operands; got 2"),
-    (lambda: mnb.einsum("i", X), ValueError, "names 1 axes; the operand has 2"),
-    (lambda: mnb.einsum("ij->k", X), ValueError, "must name axes of the operands"),
-    (lambda: mnb.einsum("i1", X), ValueError, "a letter that is none"),
-    (lambda: mnb.einsum(X, [0, 1]), TypeError, "subscripts come first"),
-    (lambda: mnb.pad(X, -1), ValueError, "widths must be 0 or more"),
-    (lambda: mnb.pad(X, 1, "blur"), ValueError, "no mode 'blur'"),
-    (lambda: mnb.pad(X, ((1, 2, 3),)), ValueError, "a pair for each of 2 axes"),
-    (lambda: mnb.pad(X[:0], 1, "edge"), ValueError, "axis 0 is empty"),
-    (lambda: mnb.split(X, 2), ValueError, r"do not make 2 equal parts. Use mnb.array_split"),
-    (lambda: mnb.rot90(X, axes=(1, 1)), ValueError, "needs two axes"),
-    (lambda: mnb.diag(mnb.ones((2, 2, 2))), ValueError, "needs 1 or 2 axes"),
-    (lambda: mnb.tril_indices(-1), ValueError, "lengths must be 0 or more"),
-    (lambda: mnb.geomspace(-1, 1), ValueError, "one sign"),
-    (lambda: mnb.logspace(0, 1, dtype="int32"), TypeError, "takes floating dtypes"),
-    (lambda: mnb.topk(X, 5), ValueError, "between 0 and 4"),
-    (lambda: mnb.partition(X, 4), ValueError, "kth=4 is out of bounds for 4 elements"),
+    (lambda x: mnb.quantile(x, 1.5), ValueError, "must lie between 0 and 1; got 1.5"),
+    (lambda x: mnb.percentile(x, -1), ValueError, "must lie between 0 and 100; got -1.0"),
+    (lambda x: mnb.quantile(x, 0.5, method="best"), ValueError, "no method 'best'; there are: linear"),
+    (lambda x: mnb.nanmax(x[:0]), ValueError, "no elements to choose from"),
+    (lambda x: mnb.nanargmax(mnb.asarray([math.nan])), ValueError, "are NaN somewhere"),
+    (lambda x: mnb.bincount(mnb.asarray([1, -2])), ValueError, "numbers from 0 on; got -2"),
+    (lambda x: mnb.bincount(x), ValueError, "integers of one axis; got float32"),
+    (lambda x: mnb.bincount(mnb.asarray([1]), mnb.ones(2)), ValueError, r"weights must have x's shape \(1,\)"),
+    (lambda x: mnb.histogram(x, 0), ValueError, "bins must be 1 or more"),
+    (lambda x: mnb.histogram(x, [2, 1]), ValueError, "that do not fall"),
+    (lambda x: mnb.histogram(x / 0), ValueError, "must be finite"),
+    (lambda x: mnb.histogram(x, "auto"), TypeError, "bins='auto' is not supported"),
+    (lambda x: mnb.digitize(x, [1, 3, 2]), ValueError, "rises or falls"),
+    (lambda x: mnb.interp(x, [1, 2], [1]), ValueError, "two rows of one length"),
+    (lambda x: mnb.average(x, weights=mnb.ones(3)), ValueError, "fit neither x's"),
+    (lambda x: mnb.cov(x, mnb.ones((2, 5))), ValueError, "y has 5 observations, x has 4"),
+    (lambda x: mnb.einsum("ij,jk", x, x), ValueError, "'j' is 4 and 3 long"),
+    (lambda x: mnb.einsum("ij", x, x), ValueError, "names 1 operands; got 2"),
+    (lambda x: mnb.einsum("i", x), ValueError, "names 1 axes; the operand has 2"),
+    (lambda x: mnb.einsum("ij->k", x), ValueError, "must name axes of the operands"),
+    (lambda x: mnb.einsum("i1", x), ValueError, "a letter that is none"),
+    (lambda x: mnb.einsum(x, [0, 1]), TypeError, "subscripts come first"),
+    (lambda x: mnb.pad(x, -1), ValueError, "widths must be 0 or more"),
+    (lambda x: mnb.pad(x, 1, "blur"), ValueError, "no mode 'blur'"),
+    (lambda x: mnb.pad(x, ((1, 2, 3),)), ValueError, "a pair for each of 2 axes"),
+    (lambda x: mnb.pad(x[:0], 1, "edge"), ValueError, "axis 0 is empty"),
+    (lambda x: mnb.split(x, 2), ValueError, r"do not make 2 equal parts. Use mnb.array_split"),
+    (lambda x: mnb.rot90(x, axes=(1, 1)), ValueError, "needs two axes"),
+    (lambda x: mnb.diag(mnb.ones((2, 2, 2))), ValueError, "needs 1 or 2 axes"),
+    (lambda x: mnb.tril_indices(-1), ValueError, "lengths must be 0 or more"),
+    (lambda x: mnb.geomspace(-1, 1), ValueError, "one sign"),
+    (lambda x: mnb.logspace(0, 1, dtype="int32"), TypeError, "takes floating dtypes"),
+    (lambda x: mnb.topk(x, 5), ValueError, "between 0 and 4"),
+    (lambda x: mnb.partition(x, 4), ValueError, "kth=4 is out of bounds for 4 elements"),
 )
 
 
 @pytest.mark.parametrize(("call", "error", "why"), REFUSED, ids=[r[2][:40] for r in REFUSED])
 def test_what_cannot_be_is_refused(call: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
-        call()
+        call(mnb.ones((3, 4)))
