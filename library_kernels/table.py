@@ -21,7 +21,7 @@ MODULES = (
     "composed.nan_reductions", "composed.quantiles", "composed.histograms", "composed.covariances",
     "composed.contractions", "composed.padding", "composed.index_grids", "composed.set_algebra",
     "composed.selections", "composed.closeness",
-    "neural.attention",
+    "neural.attention", "neural.convolution", "neural.pooling",
 )
 
 

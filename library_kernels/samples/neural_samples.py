@@ -47,6 +47,50 @@ def _turned(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
             yield Sample((x,), options)
 
 
+def _filtered(axes: int) -> Samples:
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        def of(x: tuple[int, ...], w: tuple[int, ...], *, bias: bool = False, **options: Any) -> Sample:
+            given = [_normal(rng, dtype, *s[: len(s) - 2 + axes]) for s in (x, w)]
+            if bias:
+                given.append(_normal(rng, dtype, w[0]))
+            return Sample(tuple(given), options)
+
+        yield of((2, 3, 9, 11), (4, 3, 3, 3), bias=True)
+        yield of((2, 4, 12, 9), (6, 2, 3, 2), groups=2, stride=2, padding=1)
+        if dtype != "float32":
+            return
+        yield of((1, 1, 5, 5), (1, 1, 1, 1))
+        yield of((2, 5, 7, 6), (3, 5, 1, 1), bias=True)
+        yield of((2, 3, 12, 13), (4, 3, 3, 2), dilation=2, padding="same")
+        yield of((2, 4, 12, 9), (4, 1, 3, 2), groups=4, padding="valid")
+        yield of((0, 3, 9, 9), (4, 3, 3, 3))
+        yield Sample((_normal(rng, dtype, 3, *(9, 11)[:axes]), _normal(rng, dtype, 4, 3, *(3, 3)[:axes])))
+        if axes == 2:
+            yield of((2, 3, 12, 13), (4, 3, 5, 3), stride=(3, 1), padding=(2, 0), dilation=(1, 3))
+
+    return samples
+
+
+def _pools(axes: int, *, most: bool) -> Samples:
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        x = _normal(rng, dtype, 2, 3, *(13, 17)[:axes])
+        cases: list[tuple[Any, ...]] = [(2, {}), (3, {"stride": 2, "padding": 1}), (5, {"stride": 1})]
+        if dtype == "float32":
+            cases += [(3, {"stride": 2, "ceil_mode": True}), (4, {"stride": 3, "padding": 2, "ceil_mode": True})]
+            cases += [(3, {"dilation": 2}), (2, {"dilation": 3, "stride": 1, "padding": 1})] if most else []
+            cases += [] if most else [(3, {"padding": 1, "count_include_pad": False, "stride": 2, "ceil_mode": True})]
+            cases += [((3, 2), {"stride": (2, 3), "padding": (1, 0)})] if axes == 2 else []
+        for size, options in cases:
+            yield Sample((x, size), options)
+        yield Sample((x[0], 3))
+        if most and dtype == "float32":
+            odd = x.copy()
+            odd[0, 0, 3], odd[1, 1, 2] = np.nan, -np.inf
+            yield Sample((odd, 3), {"stride": 1})
+
+    return samples
+
+
 def _heads(rng: np.random.Generator, n: int) -> Sample:
     return Sample(tuple(rng.standard_normal((max(n // 65536, 1), 1024, 64), np.float32) for _ in range(3)))
 
@@ -54,8 +98,20 @@ def _heads(rng: np.random.Generator, n: int) -> Sample:
 SAMPLES: dict[str, Samples] = {
     "scaled_dot_product_attention": _attended,
     "rope": _turned,
+    "conv1d": _filtered(1),
+    "conv2d": _filtered(2),
+    "max_pool1d": _pools(1, most=True),
+    "max_pool2d": _pools(2, most=True),
+    "avg_pool1d": _pools(1, most=False),
+    "avg_pool2d": _pools(2, most=False),
+    "adaptive_avg_pool2d": lambda rng, dtype: (Sample((_normal(rng, dtype, 2, 3, 12, 8), s)) for s in (1, 4, (3, 2))),
 }
 BENCH: dict[str, Bench] = {
+    "conv2d": lambda rng, n: Sample(
+        (rng.standard_normal((max(n // 200704, 1), 64, 56, 56), np.float32), rng.standard_normal((64, 64, 3, 3), np.float32)),
+        {"padding": 1},
+    ),
+    "max_pool2d": lambda rng, n: Sample((rng.standard_normal((max(n // 200704, 1), 64, 56, 56), np.float32), 2)),
     "scaled_dot_product_attention": _heads,
     "rope": lambda rng, n: Sample((rng.standard_normal((max(n // 65536, 1), 1024, 64), np.float32),)),
 }
