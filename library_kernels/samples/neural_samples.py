@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,6 +92,116 @@ def _pools(axes: int, *, most: bool) -> Samples:
     return samples
 
 
+# ---- Norms of channels, tables.
+_LAYERS = ((2, 6, 9), (3, 4, 5, 7), (5, 6))
+
+
+def _batches(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape in _LAYERS:
+        c = shape[1]
+        x = _normal(rng, dtype, *shape)
+        mean, weight, bias = (_normal(rng, dtype, c) for _ in range(3))
+        var = (rng.random(c) + 0.5).astype(as_dtype(dtype))
+        yield Sample((x, mean, var))
+        yield Sample((x, mean, var, weight, bias), {"eps": 1e-3})
+        yield Sample((x, mean, var, None, bias))
+        yield Sample((x, None, None, weight, bias), {"training": True})
+
+
+def _groups(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape in (*_LAYERS, (0, 4, 3)):
+        x, weight, bias = _normal(rng, dtype, *shape), _normal(rng, dtype, shape[1]), _normal(rng, dtype, shape[1])
+        if math.prod(shape[2:]) > 1:
+            yield Sample((x, shape[1]), {"eps": 1e-3})
+        yield Sample((x, 2, weight, bias))
+        yield Sample((x, 1, None, bias))
+
+
+def _instances(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape in _LAYERS[:2]:
+        yield Sample((_normal(rng, dtype, *shape),))
+        yield Sample((_normal(rng, dtype, *shape), _normal(rng, dtype, shape[1]), _normal(rng, dtype, shape[1])))
+
+
+def _rows_of_a_table(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    table = rng.standard_normal((40, 7)).astype(np.float32)
+    for shape in ((5,), (3, 70), (0,), ()):
+        yield Sample((rng.integers(0, 40, shape).astype(dtype), table))
+
+
+def _classes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = rng.integers(0, 9, (5, 33)).astype(dtype)
+    yield Sample((x,))
+    yield Sample((x, 12))
+    yield Sample((x[:0], 3))
+
+
+# ---- Losses.
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def _losses(low: float = -2.0, high: float = 2.0, **more: float) -> Samples:
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        for reduction in _REDUCTIONS:
+            for shape in ((40,), (3, 33)):
+                x, y = ((rng.random(shape) * (high - low) + low).astype(as_dtype(dtype)) for _ in range(2))
+                yield Sample((x, y), {"reduction": reduction})
+                for name, value in more.items():
+                    yield Sample((x, y), {"reduction": reduction, name: value})
+
+    return samples
+
+
+def _logs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = rng.random((40, 7)) + 0.05
+    x, y = (np.log(x / x.sum(1, keepdims=True)).astype(as_dtype(dtype)), (x[::-1] / 3).astype(as_dtype(dtype)))
+    y[0, :3] = 0
+    for reduction in _REDUCTIONS:
+        yield Sample((x, y), {"reduction": reduction})
+
+
+def _targets(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape in ((40, 9), (3, 5, 6, 2), (4, 3, 7)):
+        x = _normal(rng, dtype, *shape)
+        y = rng.integers(0, shape[1], (shape[0], *shape[2:]))
+        weight = (rng.random(shape[1]) + 0.5).astype(as_dtype(dtype))
+        for reduction in _REDUCTIONS:
+            yield Sample((x, y), {"reduction": reduction})
+            y = y.copy()
+            y.reshape(-1)[1] = -100
+            yield Sample((x, y, weight), {"reduction": reduction})
+        yield Sample((x, np.abs(y) % shape[1]), {"ignore_index": 2})
+
+
+def _smoothed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    yield from _targets(rng, dtype)
+    x = _normal(rng, dtype, 20, 9)
+    y, weight = rng.integers(0, 9, 20), (rng.random(9) + 0.5).astype(as_dtype(dtype))
+    for reduction in _REDUCTIONS:
+        yield Sample((x, y, weight), {"reduction": reduction, "label_smoothing": 0.2})
+        likely = (rng.random((20, 9)) / 4).astype(as_dtype(dtype))
+        yield Sample((x, likely), {"reduction": reduction, "label_smoothing": 0.1})
+
+
+def _halved(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, axis in (((6, 34), -1), ((6, 33), 0), ((2, 4, 3), 1), ((0, 4), -1)):
+        yield Sample((_normal(rng, dtype, *shape) * as_dtype(dtype).type(3), axis))
+
+
+def _sloped(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = rng.standard_normal((3, 5, 7)) * 3
+    x = np.abs(x).astype(as_dtype(dtype)) if dtype.startswith("u") else x.astype(as_dtype(dtype))
+    for weights in (1, 5):
+        yield Sample((x, rng.random(weights).astype(np.float32)))
+    yield Sample((x[0, 0], np.array([0.25], np.float32)))
+
+
+def _same(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = rng.integers(0, 2, (4, 9)).astype(as_dtype(dtype))
+    yield Sample((x,), {"training": False})
+    yield Sample((x, 0.0))
+
+
 def _heads(rng: np.random.Generator, n: int) -> Sample:
     return Sample(tuple(rng.standard_normal((max(n // 65536, 1), 1024, 64), np.float32) for _ in range(3)))
 
@@ -98,6 +209,23 @@ def _heads(rng: np.random.Generator, n: int) -> Sample:
 SAMPLES: dict[str, Samples] = {
     "scaled_dot_product_attention": _attended,
     "rope": _turned,
+    "batch_norm": _batches,
+    "group_norm": _groups,
+    "instance_norm": _instances,
+    "embedding": _rows_of_a_table,
+    "one_hot": _classes,
+    "dropout": _same,
+    "mse_loss": _losses(),
+    "l1_loss": _losses(),
+    "smooth_l1_loss": _losses(beta=0.5),
+    "huber_loss": _losses(delta=0.5),
+    "binary_cross_entropy": _losses(0.0, 1.0),
+    "binary_cross_entropy_with_logits": _losses(),
+    "kl_div": _logs,
+    "nll_loss": _targets,
+    "cross_entropy": _smoothed,
+    "glu": _halved,
+    "prelu": _sloped,
     "conv1d": _filtered(1),
     "conv2d": _filtered(2),
     "max_pool1d": _pools(1, most=True),
