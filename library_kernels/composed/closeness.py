@@ -124,6 +124,7 @@ def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, negin
     if not is_float(x.dtype):
         return copied(x)
     most = float(np.finfo(x.dtype).max) if x.dtype.kind == "f" else math.ldexp(2 - 2.0**-7, 127)
-    options = {"nan": nan, "posinf": most if posinf is None else posinf, "neginf": -most if neginf is None else neginf}
+    high, low = most if posinf is None else posinf, -most if neginf is None else neginf
+    options: dict[str, Any] = {"nan": nan, "posinf": high, "neginf": low}
     made: Array = _NUMBERED(x, **options)
     return made

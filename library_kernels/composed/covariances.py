@@ -33,10 +33,12 @@ def _largest(x: Any, *rest: Any) -> Any:
 
 
 @op("reduction", reference=np.average, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.average,),
-    tolerance={"float32": 16.0, "float16": 0.6, "bfloat16": 0.55}, size=_largest, cite="NumPy, ``average``")  # fmt: skip
+    tolerance={"float32": 16.0, "float16": 0.6, "bfloat16": 0.55},
+    size=_largest, cite="NumPy, ``average``")  # fmt: skip
 def average(
-    x: Array, /, *, axis: int | None = None, weights: Array | None = None, returned: bool = False, keepdims: bool = False
-) -> Any:
+    x: Array, /, *, axis: int | None = None, weights: Array | None = None, returned: bool = False,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
     """Mean in which elements weigh more or less: Σ w x / Σ w.
 
     Parameters
@@ -141,7 +143,7 @@ def _variables(who: str, x: Any, *, rowvar: bool) -> Array:
         raise ValueError(f"{who}: needs 1 or 2 axes; got shape {x.shape}.")
     x = converted(x, np.dtype(np.float32))
     if x.ndim < 2:
-        return x.reshape((1, -1))
+        return x.reshape((1, -1))  # type: ignore[no-any-return]
     return x if rowvar or x.shape[0] == 1 else copied(x.T)
 
 
@@ -150,7 +152,8 @@ def _corr(x: Any, y: Any = None, **options: Any) -> Any:
 
 
 @op("linear", reference=_corr, dtypes=NUMERIC, kernels=("matmul.metal",), flops=2, numpy=(np.corrcoef,),
-    tolerance=_TOLERANCE, size=lambda *given: np.maximum(np.abs(given[-1]), 1.0), cite="NumPy, ``corrcoef``")  # fmt: skip
+    tolerance=_TOLERANCE, size=lambda *given: np.maximum(np.abs(given[-1]), 1.0),
+    cite="NumPy, ``corrcoef``")  # fmt: skip
 def corrcoef(x: Array, y: Array | None = None, /, *, rowvar: bool = True) -> Array:
     """Correlations of variables: `cov`, whose parameters it has, divided by the standard deviations; within [-1, 1]."""
     own = floating(as_array("corrcoef", x).dtype)

@@ -93,7 +93,7 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     if weights is not None:
         return _weighed(places, weights, bins)
     if not places.size or not bins:
-        return zeros((bins,), dtype=_INT64, device=x.device)
+        return zeros((bins,), dtype=_INT64, device=x.device)  # type: ignore[no-any-return]
     rows, counting = _rows(places, bins)
     kernel = program("bincount_serial.metal", x.engine).count_numbers
     dispatch(kernel, places, rows, counting, grid=rows.shape[0], threadgroup=1)
@@ -148,7 +148,7 @@ def _counts_reference(x: Any, bins: Any = 10, range: Any = None, **options: Any)
 
 
 @op("searching", reference=_edges_reference, dtypes=NUMERIC, flops=0, tolerance={"float32": 1.0},
-    numpy=(np.histogram_bin_edges,), size=lambda x, *rest: np.maximum(np.abs(rest[-1]), np.abs(rest[-1]).max()),
+    numpy=(np.histogram_bin_edges,), size=lambda _, *rest: np.maximum(np.abs(rest[-1]), np.abs(rest[-1]).max()),
     cite="NumPy, ``histogram_bin_edges``")  # fmt: skip
 def histogram_bin_edges(x: Array, /, bins: Any = 10, range: tuple[float, float] | None = None) -> Array:
     """Return the edges of the bins that `histogram` counts in, as float32; parameters as there."""
@@ -158,7 +158,7 @@ def histogram_bin_edges(x: Array, /, bins: Any = 10, range: tuple[float, float] 
 
 @op("searching", reference=_counts_reference, dtypes=NUMERIC, kernels=("bincount_serial.metal",), flops=4,
     tolerance={"float32": 4.0}, numpy=(np.histogram,), cite="NumPy, ``histogram``",
-    size=lambda x, *rest: np.maximum(np.abs(rest[-1]), np.abs(rest[-1]).max()))  # fmt: skip
+    size=lambda _, *rest: np.maximum(np.abs(rest[-1]), np.abs(rest[-1]).max()))  # fmt: skip
 def histogram(
     x: Array, /, bins: Any = 10, range: tuple[float, float] | None = None, *, density: bool = False,
     weights: Array | None = None,
@@ -194,7 +194,10 @@ def histogram(
     host, uniform = _edges("histogram", x, bins, range)
     edges = asarray(host, device=x.device)
     numbers = contiguous(converted(x, _FLOAT)).reshape(-1)
-    counts = _between(numbers, edges, host, uniform) if weights is None else _weights_between(numbers, x, edges, weights)
+    if weights is None:
+        counts = _between(numbers, edges, host, uniform)
+    else:
+        counts = _weights_between(numbers, x, edges, weights)
     if density:
         widths = asarray(np.diff(host), device=x.device)
         counts = converted(counts, _FLOAT)
@@ -205,7 +208,7 @@ def histogram(
 def _between(numbers: Array, edges: Array, host: Host, uniform: bool) -> Array:
     bins = host.size - 1
     if not numbers.size:
-        return zeros((bins,), dtype=_INT64, device=numbers.device)
+        return zeros((bins,), dtype=_INT64, device=numbers.device)  # type: ignore[no-any-return]
     rows, counting = _rows(numbers, bins)
     with np.errstate(over="ignore"):
         scale = float(np.float32(bins / (float(host[-1]) - float(host[0]))))
@@ -273,7 +276,7 @@ def _interp(x: Any, xp: Any, fp: Any, **options: Any) -> Any:
 
 
 @op("searching", reference=_interp, dtypes=("float32",), kernels=("interp.metal",), flops=8, numpy=(np.interp,),
-    tolerance={"float32": 6.0}, size=lambda x, xp, fp, want: np.maximum(np.abs(want), np.abs(fp).max()),
+    tolerance={"float32": 6.0}, size=lambda _x, _xp, fp, want: np.maximum(np.abs(want), np.abs(fp).max()),
     cite="NumPy, ``interp``")  # fmt: skip
 def interp(
     x: Array, xp: Any, fp: Any, /, *, left: float | None = None, right: float | None = None, period: float | None = None

@@ -27,7 +27,8 @@ __all__ = [
 _FLOATS = ("float32", "float16", "bfloat16")
 
 
-@op("creation", reference=np.diag, dtypes=ALL, kernels=("copy.metal",), flops=0, numpy=(np.diag,), cite="NumPy, ``diag``")
+@op("creation", reference=np.diag, dtypes=ALL, kernels=("copy.metal",), flops=0, numpy=(np.diag,),
+    cite="NumPy, ``diag``")  # fmt: skip
 def diag(x: Array, /, k: int = 0) -> Array:
     """Return a matrix with a row on its k-th diagonal, zeros elsewhere; of a matrix, a view of that diagonal.
 
@@ -46,7 +47,7 @@ def diag(x: Array, /, k: int = 0) -> Array:
     out = zeros((n, n), dtype=x.dtype, device=x.device)
     if x.size:
         copy_into(diagonal(out, k), x)
-    return out
+    return out  # type: ignore[no-any-return]
 
 
 @op("creation", reference=np.diagflat, dtypes=ALL, kernels=("copy.metal",), flops=0, numpy=(np.diagflat,),
@@ -84,7 +85,7 @@ def _matrix(who: str, x: Any) -> Array:
     x = as_array(who, x)
     if x.ndim != 2:
         raise ValueError(f"{who}: needs 2 axes; got shape {x.shape}.")
-    return x
+    return x  # type: ignore[no-any-return]
 
 
 @op("creation", reference=np.tril_indices_from, dtypes=ALL, kernels=("search.metal",), flops=0,
@@ -130,7 +131,7 @@ def tri(n: int, m: int | None = None, /, k: int = 0, *, dtype: Any = None, devic
     wanted = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "tri")
     rows = reshape(arange(n, device=device), (n, 1))
     inside: Array = arange(n if m is None else m, device=device) <= rows + k
-    return inside.astype(wanted)
+    return inside.astype(wanted)  # type: ignore[no-any-return]
 
 
 @op("searching", reference=np.argwhere, dtypes=ALL, kernels=("search.metal",), flops=0, numpy=(np.argwhere,),
@@ -174,7 +175,7 @@ def logspace(
         raise TypeError(f"logspace: takes floating dtypes; got {wanted}.")
     exponents = linspace(start, stop, num, endpoint=endpoint, device=device)
     made: Array = BY_NAME["pow"](float(base), exponents)
-    return made.astype(wanted)
+    return made.astype(wanted)  # type: ignore[no-any-return]
 
 
 @op("creation", reference=np.geomspace, dtypes=_FLOATS, kernels=("ramp.metal", "elementwise.h"), flops=30,
@@ -194,7 +195,7 @@ def geomspace(
     sign = math.copysign(1.0, start)
     steps = linspace(0.0, math.log2(stop / start), num, endpoint=endpoint, device=device)
     made: Array = BY_NAME["pow"](2.0, steps) * (sign * abs(start))
-    return made.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))
+    return made.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))  # type: ignore[no-any-return]
 
 
 def _vander(x: Any, n: Any = None, *, increasing: bool = False) -> Any:

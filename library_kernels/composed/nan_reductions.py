@@ -50,7 +50,10 @@ OF_FLOATS NanCount : Sum<T, R, Part, Acc> {
 };
 OF_FLOATS NanSquares : Sum<T, R, Part, Acc> {
     enum { OWN = true };
-    static Part load(value_of<T> x, float mean) { return unordered(x, x) ? Part(0) : (float(x) - mean) * (float(x) - mean); }
+    static Part load(value_of<T> x, float mean) {
+        const float distance = float(x) - mean;
+        return unordered(x, x) ? Part(0) : distance * distance;
+    }
 };
 OF_FLOATS NanMaximum : Monoid<T, R, Part, Acc> {
     static Acc identity() { return NAN; }

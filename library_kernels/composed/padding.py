@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -27,8 +28,8 @@ _MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 
 
 def _pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
-    more = {"constant_values": constant_values} if mode == "constant" else {}
-    return np.pad(x, widths, mode, **more)
+    plain: Any = np.pad
+    return plain(x, widths, mode, **({"constant_values": constant_values} if mode == "constant" else {}))
 
 
 def _pairs(who: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
@@ -51,8 +52,8 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
     pad_width : int, pair of int, or a pair for each axis
         How many before and after.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
-        Numbers; the outermost element again; the array mirrored at its outermost element, or beyond it; the array again;
-        whatever the memory holds.
+        Numbers; the outermost element again; the array mirrored at its outermost element, or beyond it; the array
+        again; whatever the memory holds.
     constant_values : number, pair, or a pair for each axis
         For ``constant``: what stands before and after.
 
@@ -134,7 +135,7 @@ def array_split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[A
             raise ValueError(f"array_split: needs 1 part or more; got {count}.")
         cuts = [i * (n // count) + min(i, n % count) for i in range(count + 1)]
     lead = (slice(None),) * along
-    return tuple(x[(*lead, slice(a, b), ...)] for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+    return tuple(x[(*lead, slice(a, b), ...)] for a, b in itertools.pairwise(cuts))
 
 
 def _equal_parts(who: str, x: Any, given: Any, axis: int) -> tuple[Array, ...]:

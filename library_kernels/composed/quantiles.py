@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from ...arrays.promotion import floating, is_float
 from ..elementwise import unary
 from ..elementwise.binary import BY_NAME
 from ..launching.copying import as_array, converted, copied
-from ..op import NUMERIC, op
+from ..op import NUMERIC, Op, op
 from ..ops.indexed import take_along_axis
 from ..ops.reductions import sum as total
 from ..ops.sorting import sort
@@ -70,10 +70,8 @@ def _places(q: Host, n: Host, method: str) -> _Places:
         at = np.floor(at) + np.where(even, 0.0, 1.0)
     else:
         at = (n - 1) * q
-        at = {
-            "lower": np.floor, "higher": np.ceil, "nearest": np.rint,
-            "midpoint": lambda v: (np.floor(v) + np.ceil(v)) / 2,
-        }[method](at)  # fmt: skip
+        rounded = {"lower": np.floor(at), "higher": np.ceil(at), "nearest": np.rint(at)}
+        at = rounded.get(method, (np.floor(at) + np.ceil(at)) / 2)
     at = np.clip(at, 0, np.maximum(n - 1, 0))
     low = np.floor(at)
     return _Places(low, np.minimum(low + 1, np.maximum(n - 1, 0)), at - low)
@@ -109,11 +107,11 @@ def _quantile(who: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: boo
     n = math.prod(x.shape[d] for d in axes)
     left = tuple(1 if d in axes else m for d, m in enumerate(x.shape)) if keepdims else shape
     if n == 0 or 0 in shape:
-        return asarray(np.full((*shares.shape, *left), math.nan, np.float32), device=x.device).astype(result)
+        return asarray(np.full((*shares.shape, *left), math.nan, np.float32), device=x.device).astype(result)  # type: ignore[no-any-return]
     rows = copied(x.viewed(x.host.transpose(*kept, *axes))) if x.ndim else x
     rows = sort(rows.reshape((*shape, n)))
     there = _there(rows, n, skip_nan=skip_nan)
-    found = _places(shares.reshape(-1), there[..., None] if skip_nan else np.float64(n), method)
+    found = _places(shares.reshape(-1), there[..., None] if skip_nan else np.asarray(float(n)), method)
     low, high, part = (np.broadcast_to(f, (*shape, shares.size)) for f in found)
     low, high = (take_along_axis(rows, asarray(i.astype(np.int64), device=x.device)) for i in (low, high))
     made = _between(low, high, asarray(part.astype(np.float32), device=x.device))
@@ -142,7 +140,7 @@ def _median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.median(x, axis=axis, keepdims=keepdims)
 
 
-def _row(reference: Any, numpy: Any, name: str) -> Any:
+def _row(reference: Any, numpy: Any, name: str) -> Callable[[Callable[..., Any]], Op]:
     return op("reduction", reference=_quiet(reference), dtypes=NUMERIC, kernels=_FILES, flops=4, numpy=(numpy,),
               tolerance=_TOLERANCE, size=_size, cite=f"NumPy, ``{name}``")  # fmt: skip
 
@@ -177,7 +175,7 @@ def nanmedian(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array
 def quantile(
     x: Array, q: Any, /, *, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """Where parts of the sorted elements lie: at q = 0 the least, at 1/2 the median, at 1 the largest; NaN when there is one.
+    """Where parts of the sorted elements lie: at q = 0 the least, at 1/2 the median; NaN when there is one.
 
     Parameters
     ----------

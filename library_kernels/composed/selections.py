@@ -49,8 +49,7 @@ def _running(who: str, functor: str, x: Any, axis: int | None) -> Array:
         return copied(x)
     acc = "float" if is_float(x.dtype) else tag(x.dtype)
     whole = x if x.contiguous else copied(x)
-    made = scanned(whole, at, Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc, _TEXT), x.dtype, initial=False)
-    return made
+    return scanned(whole, at, Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc, _TEXT), x.dtype, initial=False)
 
 
 @op("scan", reference=lambda x, axis=None: np.maximum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
@@ -135,7 +134,7 @@ def _checked(who: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
 def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
     """Return the elements with the k-th where a sort would put it, none before it larger, none after it smaller.
 
-    All are sorted, which is one of the orders that are asked for: a radix sort is no slower than a selection of several.
+    All are sorted, which is one of the orders that are asked for.
 
     Raises
     ------

@@ -92,7 +92,8 @@ def intersect1d(x1: Array, x2: Array, /) -> Array:
     return found
 
 
-@op("sets", reference=np.setdiff1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setdiff1d,), cite="NumPy, ``setdiff1d``")
+@op("sets", reference=np.setdiff1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setdiff1d,),
+    cite="NumPy, ``setdiff1d``")  # fmt: skip
 def setdiff1d(x1: Array, x2: Array, /) -> Array:
     """Return the values of one array that are not in another, each once, sorted."""
     a, b = _both("setdiff1d", x1, x2)
@@ -100,7 +101,8 @@ def setdiff1d(x1: Array, x2: Array, /) -> Array:
     return found
 
 
-@op("sets", reference=np.setxor1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setxor1d,), cite="NumPy, ``setxor1d``")
+@op("sets", reference=np.setxor1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setxor1d,),
+    cite="NumPy, ``setxor1d``")  # fmt: skip
 def setxor1d(x1: Array, x2: Array, /) -> Array:
     """Return the values that are in just one of two arrays, each once, sorted."""
     a, b = _both("setxor1d", x1, x2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import common, is_float
 from ...program import Program
+from ..elementwise import unary
 from ..elementwise.binary import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..launching.copying import as_array, contiguous, converted, copied, fill_with
@@ -27,6 +29,7 @@ from ..planning.elementwise_plan import broadcast
 __all__ = ["rope", "scaled_dot_product_attention"]
 
 _FLOAT = np.dtype(np.float32)
+_ISNAN = next(row for row in unary.ROWS if row.name == "isnan")
 _LANES = 32
 _MOST = 256  # numbers of a query and of a value together: what 32 KiB of threadgroup memory hold for 32 queries
 
@@ -39,7 +42,8 @@ class _Attention(Op):
     def __metal_traffic__(self, query: Any, key: Any, value: Any, **options: Any) -> LeastTraffic:
         """Return the least that a call must move and compute."""
         moved = super().__metal_traffic__(query, key, value, **options)
-        return LeastTraffic(moved.bytes, 2 * math.prod(query.shape[:-1]) * key.shape[-2] * (key.shape[-1] + value.shape[-1]))
+        scores = math.prod(query.shape[:-1]) * key.shape[-2]
+        return LeastTraffic(moved.bytes, 2 * scores * (key.shape[-1] + value.shape[-1]))
 
 
 def _reference(q: Any, k: Any, v: Any, attn_mask: Any = None, *, is_causal: bool = False, scale: float | None = None,
@@ -62,7 +66,7 @@ def _size(*given: Any) -> Any:
     return np.maximum(np.abs(given[-1]), np.abs(given[2]).max(initial=1.0))
 
 
-def _row(**row: Any) -> Any:
+def _row(**row: Any) -> Callable[[Callable[..., Any]], Op]:
     return lambda function: _Attention(function, OpRow("linear", **row))
 
 
@@ -172,7 +176,7 @@ def _composed(q: Array, k: Array, v: Array, mask: Array | None, share: int, scal
         seen = asarray(np.tri(*scores.shape[-2:], dtype=np.bool_), device=q.device)
         scores = BY_NAME["where"](seen, scores, -math.inf)
     shares = softmax(scores if mask is None else scores + mask)
-    shares = BY_NAME["where"](shares != shares, 0.0, shares) if mask is not None else shares
+    shares = BY_NAME["where"](_ISNAN(shares), 0.0, shares) if mask is not None else shares
     return converted(matmul(shares, v), dtype)
 
 

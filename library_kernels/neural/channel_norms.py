@@ -1,4 +1,4 @@
-"""Norms of channels: batch_norm, group_norm, instance_norm; and embedding, one_hot, dropout, which act on whole layers."""
+"""Norms of channels: batch_norm, group_norm, instance_norm; and embedding, one_hot, dropout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..elementwise.elementwise_op import Elementwise
 from ..launching.copying import as_array, converted, copied, copy_into
 from ..op import ALL, FLOATS, INTEGERS, op
 from ..ops import reductions, statistics
-from ..ops.creation import arange
+from ..ops.creation import arange, full
 from ..ops.indexed import take
 from ..ops.normalization import layer_norm
 
@@ -36,22 +36,22 @@ def _channels(who: str, x: Any, least: int = 2) -> Array:
     x = as_array(who, x)
     if not is_float(x.dtype) or x.ndim < least:
         raise ValueError(f"{who}: needs floats (N, C, …) of {least} axes or more; got {x.dtype} of shape {x.shape}.")
-    return x
+    return x  # type: ignore[no-any-return]
 
 
-def _row_of(who: str, name: str, given: Any, x: Array, dtype: Any = None) -> Array | None:
-    """Read a number for each channel."""
+def _row_of(who: str, name: str, given: Any, x: Array) -> Array | None:
+    """Read a number for each channel, as float32."""
     if given is None:
         return None
     row = as_array(who, given)
     on(x.engine, who, row)
     if row.shape != (x.shape[1],):
         raise ValueError(f"{who}: {name} must have shape ({x.shape[1]},), a number a channel; got {row.shape}.")
-    return converted(row, x.dtype if dtype is None else dtype)
+    return converted(row, _FLOAT)
 
 
-def _size(x: Any, *rest: Any) -> Any:
-    return np.maximum(np.abs(rest[-1]), 4.0)
+def _size(*given: Any) -> Any:
+    return np.maximum(np.abs(given[-1]), 4.0)
 
 
 def _batch(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, training: bool = False,
@@ -71,7 +71,7 @@ def batch_norm(
     x: Array, running_mean: Array | None, running_var: Array | None, /, weight: Array | None = None,
     bias: Array | None = None, *, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Array:  # fmt: skip
-    """Shift and scale channels to mean 0 and variance 1, then by weight and bias: (x - mean) / √(var + eps) weight + bias.
+    """Shift and scale channels to mean 0 and variance 1: (x - mean) / √(var + eps) weight + bias.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def batch_norm(
     """
     who = "batch_norm"
     x = _channels(who, x)
-    mean, var = (_row_of(who, n, a, x, _FLOAT) for n, a in (("running_mean", running_mean), ("running_var", running_var)))
-    scale, shift = (_row_of(who, n, a, x, _FLOAT) for n, a in (("weight", weight), ("bias", bias)))
+    mean, var = (_row_of(who, n, a, x) for n, a in (("running_mean", running_mean), ("running_var", running_var)))
+    scale, shift = (_row_of(who, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if training:
         over = (0, *range(2, x.ndim))
         count = math.prod(x.shape[d] for d in over)
@@ -164,22 +164,20 @@ def group_norm(
     groups = operator.index(num_groups)
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"{who}: {x.shape[1]} channels do not make {num_groups} groups.")
-    scale, shift = (_row_of(who, n, a, x, _FLOAT) for n, a in (("weight", weight), ("bias", bias)))
+    scale, shift = (_row_of(who, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if not x.size:
         return copied(x)
     wide = converted(x, _FLOAT).reshape((x.shape[0], groups, -1))
     normed = layer_norm(wide, eps=eps).reshape(x.shape)
     if scale is not None or shift is not None:
-        lines = (-1, *(1,) * (x.ndim - 2))
-        if scale is not None:
-            normed = normed * scale.reshape(lines)
-        if shift is not None:
-            normed = normed + shift.reshape(lines)
+        zeros = full((x.shape[1],), 0.0, dtype=_FLOAT, device=x.device)
+        normed = _applied(normed, zeros, zeros + 1.0 if scale is None else scale, None, shift)
     return converted(normed, x.dtype)
 
 
-@op("neural", reference=lambda x, *rest, **options: _grouped(x, x.shape[1], *rest, **options), dtypes=FLOATS, size=_size,
-    kernels=("norm.metal",), flops=4, tolerance=_TOLERANCE, cite="D. Ulyanov et al., 2016; PyTorch, ``instance_norm``")  # fmt: skip
+@op("neural", reference=lambda x, *rest, **options: _grouped(x, x.shape[1], *rest, **options), dtypes=FLOATS,
+    kernels=("norm.metal",), flops=4, size=_size, tolerance=_TOLERANCE,
+    cite="D. Ulyanov et al., 2016; PyTorch, ``instance_norm``")  # fmt: skip
 def instance_norm(x: Array, /, weight: Array | None = None, bias: Array | None = None, *, eps: float = 1e-5) -> Array:
     """As `group_norm`, with a group for each channel."""
     x = _channels("instance_norm", x)
@@ -252,7 +250,7 @@ def one_hot(x: Array, /, num_classes: int = -1) -> Array:
             raise ValueError(f"one_hot: numbers from {low} to {high} have no place among {count} classes.")
     places = arange(count, device=x.device)
     made: Array = BY_NAME["equal"](converted(x, np.dtype(np.int64))[..., None], places)
-    return made.astype(np.int64)
+    return made.astype(np.int64)  # type: ignore[no-any-return]
 
 
 @op("neural", reference=lambda x, p=0.5, training=True: x, dtypes=ALL, kernels=("random.metal",), flops=2,  # noqa: ARG005
@@ -282,6 +280,6 @@ def dropout(x: Array, /, p: float = 0.5, *, training: bool = True, generator: Ge
         return x
     if not is_float(x.dtype):
         raise TypeError(f"dropout: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
-    drawn = (generator or Generator(int(randoms.randint(1 << 62)), device=x.device)).random(x.shape)
+    drawn = (generator or randoms.default_generator()).random(x.shape).to_device(x.device)
     made: Array = BY_NAME["where"](drawn >= p, x * (1 / (1 - p) if p < 1 else 0.0), 0.0)
     return made

@@ -1,14 +1,14 @@
 """Convolutions: products of matrices over a view of the windows, which one copy lays out.
 
-A window's elements are read through strides alone (a view with an axis for the window's rows and columns), so that the one
-copy before the product is all that moves; a convolution of 1 × 1 without stride needs none.
+A window's elements are read through strides alone (a view with an axis for the window's rows and columns), so that the
+one copy before the product is all that moves; a convolution of 1 × 1 without stride needs none.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,9 +74,10 @@ def windows(x: Array, size: Shape, stride: Shape, dilation: Shape) -> Array:
     count = len(size)
     shape, strides = x.shape[-count:], x.strides[-count:]
     places = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(shape, size, stride, dilation, strict=True))
-    steps = (*(t * d for t, d in zip(strides, dilation, strict=True)), *(t * s for t, s in zip(strides, stride, strict=True)))
+    within = tuple(t * d for t, d in zip(strides, dilation, strict=True))
+    between = tuple(t * s for t, s in zip(strides, stride, strict=True))
     lead = x.ndim - count
-    return Array(x.block, x.dtype, (*x.shape[:lead], *size, *places), (*x.strides[:lead], *steps), x.offset)
+    return Array(x.block, x.dtype, (*x.shape[:lead], *size, *places), (*x.strides[:lead], *within, *between), x.offset)
 
 
 def _edges(who: str, padding: Any, over: _Windows) -> list[tuple[int, int]]:
@@ -92,7 +93,7 @@ def _edges(who: str, padding: Any, over: _Windows) -> list[tuple[int, int]]:
     return [(p, p) for p in tuple_of(who, "padding", padding, count, least=0)]
 
 
-def _convolved(
+def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
     who: str, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Array:
     given = [as_array(who, a) for a in (x, weight, *(() if bias is None else (bias,)))]
@@ -170,7 +171,8 @@ def _reference(x: Any, weight: Any, bias: Any = None, *, stride: Any = 1, paddin
     else:
         pads = [(p, p) for p in np.broadcast_to(0 if padding == "valid" else padding, axes)]
     x = np.pad(x, [(0, 0), (0, 0), *pads])
-    places = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], weight.shape[2:], step, wide, strict=True)]
+    each_axis = zip(x.shape[2:], weight.shape[2:], step, wide, strict=True)
+    places = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in each_axis]
     own, each = weight.shape[1], weight.shape[0] // groups
     out = np.zeros((x.shape[0], weight.shape[0], *places))
     for at in np.ndindex(*weight.shape[2:]):
@@ -188,7 +190,7 @@ def _size(x: Any, weight: Any, *rest: Any) -> Any:
     return np.maximum(np.abs(rest[-1]), largest * math.sqrt(max(math.prod(weight.shape[1:]), 1)))
 
 
-def _row(name: str) -> Any:
+def _row(name: str) -> Callable[[Callable[..., Any]], Op]:
     row = OpRow("neural", reference=_reference, dtypes=FLOATS, kernels=("copy.metal", "matmul.metal"), size=_size,
                 tolerance={"float32": 24.0, "float16": 1.0, "bfloat16": 1.0}, cite=f"PyTorch, ``{name}``")  # fmt: skip
     return lambda function: _Convolution(function, row)

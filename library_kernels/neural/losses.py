@@ -14,7 +14,7 @@ from ...arrays.promotion import floating, is_integer
 from ..elementwise.binary import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..launching.copying import as_array, converted
-from ..op import FLOATS, op
+from ..op import FLOATS, Op, op
 from ..ops import reductions, statistics
 from ..ops.indexed import take, take_along_axis
 from ..ops.normalization import log_softmax
@@ -29,18 +29,43 @@ _FLOAT = np.dtype(np.float32)
 _TOLERANCE = {"float32": 16.0, "float16": 1.0, "bfloat16": 1.0}
 _two = functools.partial(Elementwise, operands=2, family="neural")
 
+
+def _smooth(x: Any, y: Any, beta: float = 1.0) -> Any:
+    d = np.abs(x - y)
+    return d if beta == 0 else np.where(d < beta, d * d / 2 / beta, d - beta / 2)
+
+
+def _huber(x: Any, y: Any, delta: float = 1.0) -> Any:
+    d = np.abs(x - y)
+    return np.where(d <= delta, d * d / 2, delta * (d - delta / 2))
+
+
+def _binary(x: Any, y: Any) -> Any:
+    return -(y * np.maximum(np.log(x), -100) + (1 - y) * np.maximum(np.log1p(-x), -100))
+
+
+def _logits(x: Any, y: Any) -> Any:
+    return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
+
+
+def _divergence(x: Any, y: Any) -> Any:
+    return np.where(y > 0, y * (np.log(np.where(y > 0, y, 1)) - x), 0)
+
+
 _SQUARES = _two("mse_loss", "(x - y) * (x - y)", lambda x, y: (x - y) ** 2, "")
 _DISTANCES = _two("l1_loss", "abs(x - y)", lambda x, y: np.abs(x - y), "")
 _SMOOTH = _two("smooth_l1_loss", "abs(x - y) < beta ? 0.5f * (x - y) * (x - y) / beta : abs(x - y) - 0.5f * beta",
-               lambda x, y, beta=1.0: x, "", parameters={"beta": 1.0})  # fmt: skip
+               _smooth, "", parameters={"beta": 1.0})  # fmt: skip
 _HUBER = _two("huber_loss", "abs(x - y) <= delta ? 0.5f * (x - y) * (x - y) : delta * (abs(x - y) - 0.5f * delta)",
-              lambda x, y, delta=1.0: x, "", parameters={"delta": 1.0})  # fmt: skip
+              _huber, "", parameters={"delta": 1.0})  # fmt: skip
 # Logarithms stop at -100, as PyTorch's do: of 0 they would be infinite, and 0 times that NaN.
-_BINARY = _two("binary_cross_entropy", "-(y * maximum_of(log(x), -100.0f) + (1.0f - y) * maximum_of(log1p_of(-x), -100.0f))",
-               lambda x, y: x, "")  # fmt: skip
+_BINARY = _two(
+    "binary_cross_entropy", "-(y * maximum_of(log(x), -100.0f) + (1.0f - y) * maximum_of(log1p_of(-x), -100.0f))",
+    _binary, "",
+)  # fmt: skip
 _LOGITS = _two("binary_cross_entropy_with_logits", "maximum_of(x, 0.0f) - x * y + log1p_unit(exp(-abs(x)))",
-               lambda x, y: x, "")  # fmt: skip
-_DIVERGENCE = _two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : NAN", lambda x, y: x, "")
+               _logits, "")  # fmt: skip
+_DIVERGENCE = _two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : NAN", _divergence, "")
 
 
 def _reduced(who: str, loss: Array, reduction: str) -> Array:
@@ -54,7 +79,7 @@ def _host(loss: Any, reduction: str) -> Any:
     return loss if reduction == "none" else np.asarray(loss.mean() if reduction == "mean" else loss.sum())
 
 
-def _elementwise(who: str, row: Elementwise, x: Any, target: Any, reduction: str, **options: float) -> Array:
+def _elementwise(who: str, row: Elementwise, x: Any, target: Any, reduction: str, **options: Any) -> Array:
     x = as_array(who, x)
     target = as_array(who, target)
     if x.shape != target.shape:
@@ -68,7 +93,7 @@ def _size(x: Any, target: Any, *rest: Any) -> Any:
     return np.maximum(np.abs(rest[-1]), 1.0 + np.max(np.abs(x), initial=0.0) ** 2)
 
 
-def _row(reference: Callable[..., Any], name: str, row: Elementwise) -> Any:
+def _row(reference: Callable[..., Any], name: str, row: Elementwise) -> Callable[[Callable[..., Any]], Op]:
     def wide(x: Any, target: Any, reduction: str = "mean", **options: Any) -> Any:
         return _host(reference(x, target, **options), reduction)
 
@@ -105,11 +130,6 @@ def l1_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     return _elementwise("l1_loss", _DISTANCES, x, target, reduction)
 
 
-def _smooth(x: Any, y: Any, beta: float = 1.0) -> Any:
-    d = np.abs(x - y)
-    return d if beta == 0 else np.where(d < beta, d * d / 2 / beta, d - beta / 2)
-
-
 @_row(_smooth, "smooth_l1_loss", _SMOOTH)
 def smooth_l1_loss(x: Array, target: Array, /, *, reduction: str = "mean", beta: float = 1.0) -> Array:
     """Squares of differences d below beta, d² / 2 beta, and d - beta / 2 beyond; otherwise as `mse_loss`."""
@@ -118,40 +138,27 @@ def smooth_l1_loss(x: Array, target: Array, /, *, reduction: str = "mean", beta:
     return _elementwise("smooth_l1_loss", _SMOOTH, x, target, reduction, beta=beta)
 
 
-def _huber(x: Any, y: Any, delta: float = 1.0) -> Any:
-    d = np.abs(x - y)
-    return np.where(d <= delta, d * d / 2, delta * (d - delta / 2))
-
-
 @_row(_huber, "huber_loss", _HUBER)
 def huber_loss(x: Array, target: Array, /, *, reduction: str = "mean", delta: float = 1.0) -> Array:
     """Half the squares of differences d up to delta, and delta (d - delta / 2) beyond; otherwise as `mse_loss`."""
     return _elementwise("huber_loss", _HUBER, x, target, reduction, delta=delta)
 
 
-def _binary(x: Any, y: Any) -> Any:
-    return -(y * np.maximum(np.log(x), -100) + (1 - y) * np.maximum(np.log1p(-x), -100))
-
-
 @_row(_binary, "binary_cross_entropy", _BINARY)
 def binary_cross_entropy(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
-    """-(target log x + (1 - target) log(1 - x)), of probabilities x; logarithms stop at -100. As `mse_loss` otherwise."""
+    """-(target log x + (1 - target) log(1 - x)), of probabilities; logarithms stop at -100. As `mse_loss` otherwise."""
     return _elementwise("binary_cross_entropy", _BINARY, x, target, reduction)
 
 
-@_row(lambda x, y: np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x))), "binary_cross_entropy_with_logits", _LOGITS)
+@_row(_logits, "binary_cross_entropy_with_logits", _LOGITS)
 def binary_cross_entropy_with_logits(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     """`binary_cross_entropy` of sigmoid(x), without its overflow; as `mse_loss` otherwise."""
     return _elementwise("binary_cross_entropy_with_logits", _LOGITS, x, target, reduction)
 
 
-def _divergence(x: Any, y: Any) -> Any:
-    return np.where(y > 0, y * (np.log(np.where(y > 0, y, 1)) - x), 0)
-
-
 @_row(_divergence, "kl_div", _DIVERGENCE)
 def kl_div(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
-    """target (log target - x), of logarithms x of probabilities; as `mse_loss` otherwise: the mean is over all elements."""
+    """Distance of probabilities from others whose logarithms x are: target (log target - x). As `mse_loss`."""
     return _elementwise("kl_div", _DIVERGENCE, x, target, reduction)
 
 
@@ -167,11 +174,13 @@ def _picked(
         raise TypeError(f"{who}: targets are the numbers of classes; got {places.dtype}.")
     axis = 0 if logs.ndim == 1 else 1
     if places.shape != logs.shape[:axis] + logs.shape[axis + 1 :]:
-        raise ValueError(f"{who}: target must have shape {logs.shape[:axis] + logs.shape[axis + 1 :]}; got {places.shape}.")
+        wanted = logs.shape[:axis] + logs.shape[axis + 1 :]
+        raise ValueError(f"{who}: target must have shape {wanted}; got {places.shape}.")
     places = converted(places, np.dtype(np.int64))
     counted = places != ignore_index
     safe = _WHERE(counted, places, 0)
-    own = take_along_axis(logs, safe.reshape((*safe.shape[:axis], 1, *safe.shape[axis:])), axis=axis).reshape(safe.shape)
+    wide = safe.reshape((*safe.shape[:axis], 1, *safe.shape[axis:]))
+    own = take_along_axis(logs, wide, axis=axis).reshape(safe.shape)
     weights = None if weight is None else converted(as_array(who, weight), logs.dtype)
     if weights is not None:
         on(logs.engine, who, weights)
@@ -208,7 +217,9 @@ def _classes(x: Any, target: Any, weight: Any = None, *, ignore_index: int = -10
     w = np.ones(x.shape[axis]) if weight is None else weight
     spread = -(x * w.reshape((-1, *(1,) * (x.ndim - axis - 1)))).sum(axis) / x.shape[axis]
     loss = np.where(counted, (1 - label_smoothing) * -own * w[safe] + label_smoothing * spread, 0)
-    return np.asarray(loss.sum() / np.where(counted, w[safe], 0).sum()) if reduction == "mean" else _host(loss, reduction)
+    if reduction == "mean":
+        return np.asarray(loss.sum() / np.where(counted, w[safe], 0).sum())
+    return _host(loss, reduction)
 
 
 _class_row = functools.partial(
@@ -275,6 +286,7 @@ def cross_entropy(
         return converted(made, own)
     if wanted.shape != logits.shape:
         raise ValueError(f"cross_entropy: probabilities must have x's shape {logits.shape}; got {wanted.shape}.")
+    wanted = converted(wanted, _FLOAT)
     if label_smoothing:
         wanted = wanted * (1 - label_smoothing) + label_smoothing / logits.shape[axis]
     lines = wanted * logs

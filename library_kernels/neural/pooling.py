@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,16 @@ from ..launching.copying import as_array, contiguous
 from ..launching.launcher import dispatch
 from ..launching.programs import instantiated
 from ..launching.reduction_launch import tag
-from ..op import FLOATS, op
+from ..op import FLOATS, Op, op
 from .convolution import tuple_of
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]
 
 
-def _pooled(who: str, axes: int, x: Any, size: Any, stride: Any, padding: Any, dilation: Any, *, most: bool,
-            counted: bool = True, ceil: bool = False, divisor: float | None = None) -> Array:  # fmt: skip
+def _pooled(  # noqa: PLR0913
+    who: str, axes: int, x: Any, size: Any, stride: Any, padding: Any, dilation: Any, *, most: bool,
+    counted: bool = True, ceil: bool = False, divisor: float | None = None,
+) -> Array:  # fmt: skip
     x = as_array(who, x)
     if not is_float(x.dtype):
         raise TypeError(f"{who}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
@@ -64,12 +67,14 @@ def _program(element: str, engine: str) -> Program:
 
 
 def _reference(axes: int, *, most: bool) -> Any:
-    def reference(x: Any, size: Any, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False,
-                  count_include_pad: bool = True, divisor_override: float | None = None) -> Any:  # fmt: skip
+    def reference(
+        x: Any, size: Any, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: float | None = None,
+    ) -> Any:  # fmt: skip
         k, p, d = (np.broadcast_to(v, axes) for v in (size, padding, dilation))
         s = np.broadcast_to(size if stride is None else stride, axes)
         images = x.shape[-axes:]
-        places = [_places(*map(int, v), ceil_mode) for v in zip(images, k, s, p, d, strict=True)]
+        places = [_places(*map(int, v), ceil_mode) for v in zip(images, k, s, p, d, strict=True)]  # type: ignore[call-arg, arg-type]
         out = np.empty((*x.shape[:-axes], *places))
         for at in np.ndindex(*places):
             first = [i * a - b for i, a, b in zip(at, s, p, strict=True)]
@@ -89,11 +94,14 @@ def _reference(axes: int, *, most: bool) -> Any:
     return reference
 
 
-def _row(name: str, axes: int, *, most: bool) -> Any:
+def _size(x: Any, *rest: Any) -> Any:
+    return np.maximum(np.abs(rest[-1]), np.abs(x).max(initial=0.0))
+
+
+def _row(name: str, axes: int, *, most: bool) -> Callable[[Callable[..., Any]], Op]:
     bounds = {} if most else {"float32": 6.0, "float16": 0.52, "bfloat16": 0.51}
     return op("neural", reference=_reference(axes, most=most), dtypes=FLOATS, kernels=("pool.metal",), flops=9,
-              tolerance=bounds, cite=f"PyTorch, ``{name}``",
-              size=None if most else lambda x, *rest: np.maximum(np.abs(rest[-1]), np.abs(x).max(initial=0.0)))  # fmt: skip
+              tolerance=bounds, cite=f"PyTorch, ``{name}``", size=None if most else _size)  # fmt: skip
 
 
 @_row("max_pool2d", 2, most=True)
@@ -164,14 +172,16 @@ def _adaptive(x: Any, size: Any) -> Any:
     rows, columns = np.broadcast_to(size, 2)
     out = np.empty((*x.shape[:-2], rows, columns))
     for i, j in np.ndindex(rows, columns):
-        cuts = [slice(a * n // m, -(-(a + 1) * n // m)) for a, n, m in zip((i, j), x.shape[-2:], (rows, columns), strict=True)]
+        along = zip((i, j), x.shape[-2:], (rows, columns), strict=True)
+        cuts = [slice(a * n // m, -(-(a + 1) * n // m)) for a, n, m in along]
         out[..., i, j] = x[(..., *cuts)].mean((-2, -1))
     return out
 
 
-@op("neural", reference=_adaptive, dtypes=FLOATS, kernels=("pool.metal",), flops=2, cite="PyTorch, ``adaptive_avg_pool2d``",
+@op("neural", reference=_adaptive, dtypes=FLOATS, kernels=("pool.metal",), flops=2,
+    cite="PyTorch, ``adaptive_avg_pool2d``",
     tolerance={"float32": 6.0, "float16": 0.52, "bfloat16": 0.51},
-    size=lambda x, *rest: np.maximum(np.abs(rest[-1]), np.abs(x).max(initial=0.0)))  # fmt: skip
+    size=_size)  # fmt: skip
 def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
     """Means of windows that make images of a given size: x (N, C, H, W) or (C, H, W).
 

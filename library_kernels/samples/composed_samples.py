@@ -27,8 +27,10 @@ _SUMS: tuple[tuple[Any, ...], ...] = (
     ("ii->i", (6, 6)), ("ii", (6, 6)), ("iij->j", (6, 6, 3)), ("bij,bjk->bik", (3, 5, 8), (3, 8, 7)),
     ("i,j->ij", (5,), (7,)), ("i,i->", (33,), (33,)), ("ij,ij->i", (5, 8), (5, 8)), ("ijk,jl->ikl", (3, 4, 5), (4, 6)),
     ("...ij,...jk->...ik", (2, 3, 4, 5), (3, 5, 6)), ("...i->...", (3, 4)), ("ij,jk,kl->il", (3, 4), (4, 5), (5, 6)),
-    ("bhqd,bhkd->bhqk", (2, 2, 5, 8), (2, 2, 7, 8)), ("i,ij,j->", (4,), (4, 5), (5,)), ("a...,b...->ab...", (2, 3), (4, 3)),
-    ("ij,kj->ijk", (3, 4), (5, 4)), ("ab,cd->abcd", (2, 3), (2, 2)), ("ij,k->ik", (3, 4), (5,)), ("ij,jk->ik", (0, 3), (3, 2)),
+    ("bhqd,bhkd->bhqk", (2, 2, 5, 8), (2, 2, 7, 8)), ("i,ij,j->", (4,), (4, 5), (5,)),
+    ("a...,b...->ab...", (2, 3), (4, 3)),
+    ("ij,kj->ijk", (3, 4), (5, 4)), ("ab,cd->abcd", (2, 3), (2, 2)), ("ij,k->ik", (3, 4), (5,)),
+    ("ij,jk->ik", (0, 3), (3, 2)),
     ("ij,jk->ik", (3, 0), (0, 2)), ("i->i", (5,)), ("ij,ij,ij->ij", (3, 4), (3, 4), (1, 4)),
 )  # fmt: skip
 
@@ -166,6 +168,11 @@ def _no_numbers(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((x,))
 
 
+def _bases(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    yield Sample((_small(rng, dtype, (5,)), 4))
+    yield Sample((_small(rng, dtype, (3,)),), {"increasing": True})
+
+
 SAMPLES: dict[str, Samples] = {
     "diag": cases(((5,),), ((5,), 2), ((3, 4), -1), ((0,),), ((4, 4), 1)),
     "diagflat": cases(((2, 3),), ((3,), -1)),
@@ -173,7 +180,7 @@ SAMPLES: dict[str, Samples] = {
     "triu_indices_from": cases(((4, 5),), ((5, 4), {"k": 1}), ((3, 3), {"k": -2}), ((0, 3),)),
     "argwhere": _zeros_among,
     "flatnonzero": _zeros_among,
-    "vander": lambda rng, dtype: [Sample((_small(rng, dtype, (5,)), 4)), Sample((_small(rng, dtype, (3,)),), {"increasing": True})],
+    "vander": _bases,
     "isin": _members,
     "union1d": _sets,
     "intersect1d": _sets,

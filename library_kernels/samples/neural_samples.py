@@ -38,7 +38,8 @@ def _attended(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     yield Sample((*of((2, 6, 7, 16), (2, 2, 9, 16), (2, 2, 9, 16)), _normal(rng, dtype, 6, 7, 9)), {"enable_gqa": True})
     for options in ({}, {"is_causal": True}):  # too wide for one kernel
         yield Sample(of((2, 4, 20, 160), (2, 4, 20, 160), (2, 4, 20, 100)), options)
-    yield Sample((*of((4, 20, 160), (2, 20, 160), (2, 20, 100)), seen[:1, :1] | np.eye(20, dtype=bool)), {"enable_gqa": True})
+    own = seen[:1, :1] | np.eye(20, dtype=bool)
+    yield Sample((*of((4, 20, 160), (2, 20, 160), (2, 20, 100)), own), {"enable_gqa": True})
 
 
 def _turned(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -236,7 +237,7 @@ SAMPLES: dict[str, Samples] = {
 }
 BENCH: dict[str, Bench] = {
     "conv2d": lambda rng, n: Sample(
-        (rng.standard_normal((max(n // 200704, 1), 64, 56, 56), np.float32), rng.standard_normal((64, 64, 3, 3), np.float32)),
+        tuple(rng.standard_normal(s, np.float32) for s in ((max(n // 200704, 1), 64, 56, 56), (64, 64, 3, 3))),
         {"padding": 1},
     ),
     "max_pool2d": lambda rng, n: Sample((rng.standard_normal((max(n // 200704, 1), 64, 56, 56), np.float32), 2)),

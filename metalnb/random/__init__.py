@@ -19,8 +19,8 @@ from typing import Any
 from .generator import Generator
 
 __all__ = [
-    "Generator", "bytes", "choice", "default_rng", "normal", "permutation", "rand", "randint", "randn", "random",
-    "seed", "shuffle", "standard_normal", "uniform",
+    "Generator", "bytes", "choice", "default_generator", "default_rng", "normal", "permutation", "rand", "randint",
+    "randn", "random", "seed", "shuffle", "standard_normal", "uniform",
 ]  # fmt: skip
 
 
@@ -28,7 +28,8 @@ __all__ = [
 _own: Generator | None = None
 
 
-def _default() -> Generator:
+def default_generator() -> Generator:
+    """Return the generator that the functions of this module share."""
     global _own  # noqa: PLW0603  (one generator for all functions of the module)
     if _own is None:
         _own = Generator()
@@ -50,7 +51,7 @@ def _of_default(name: str) -> Any:
     method = getattr(Generator, name)
 
     def function(*args: Any, **options: Any) -> Any:
-        return getattr(_default(), name)(*args, **options)
+        return getattr(default_generator(), name)(*args, **options)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = method.__doc__
