@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import linalg
 from ..arrays.array import Array
 from ..arrays.convert import asarray
 from ..arrays.promotion import as_dtype, weak
@@ -58,6 +59,11 @@ _METHODS: dict[Any, Callable[..., Any]] = {
     np.ravel: lambda a: a.ravel(),
     np.squeeze: lambda a, axis=None: a.squeeze(axis),
     np.vstack: lambda tup: _joined([_deep(2, (a,)) for a in tup], 0),
+}
+_METHODS |= {
+    getattr(np.linalg, name): getattr(linalg, name)
+    for name in linalg.__all__
+    if hasattr(np.linalg, name) and hasattr(linalg, name) and not isinstance(getattr(linalg, name), (Op, type))
 }
 # Functions that read arrays and return none: they read the memory itself.
 _LOOKING = frozenset({

@@ -106,7 +106,7 @@ def _implementation(name: str) -> Any:
 _implementations.find = _implementation
 _library_includes.folders["metalnb"] = Path(__file__).parent / "library_kernels" / "metal"
 
-_MODULES = ("random",)
+_MODULES = ("linalg", "random")
 _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})
 
 

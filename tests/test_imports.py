@@ -46,7 +46,7 @@ LAYERS = (
     ("library_kernels.docstrings",),
     ("library_kernels.elementwise",),
     ("library_kernels.ops",),
-    ("library_kernels.composed", "random"),
+    ("library_kernels.composed", "linalg", "random"),
     ("library_kernels.neural",),
     ("library_kernels",),
     ("library_kernels.samples", "timing", "validation"),
