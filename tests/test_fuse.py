@@ -115,6 +115,21 @@ def test_a_fused_function_is_a_part_of_another() -> None:
     assert inner.__wrapped__ is polynomial
 
 
+def test_several_results_are_a_kernel_each() -> None:
+    @mnb.fuse
+    def both(a: Any, b: Any) -> Any:
+        total = a + b
+        return total * 2, mnb.exp(a) > 1, b
+
+    a, b = mnb.asarray([0.0, 1.0]), mnb.asarray([[1.0], [3.0]])
+    one, two, three = both(a, b)
+    assert one.tolist() == [[2, 4], [6, 8]]
+    assert (two.tolist(), two.dtype) == ([False, True], mnb.bool)
+    assert three.tolist() == [[1], [3]]
+    assert both.source.count("kernel void") == 3
+    assert both.source.count("exp_f_(") == 2  # its definition, and its use by one of them
+
+
 def test_it_reads_numpys_arrays_and_is_shown() -> None:
     fused = mnb.fuse(polynomial)
     with pytest.raises(ValueError, match="nothing is made before the first call"):
@@ -135,7 +150,7 @@ REFUSED = (
     (lambda a: mnb.sum(a), (mnb.ones, 2), TypeError, "sum: takes an array; got Traced"),  # noqa: PLW0108
     (lambda a: a.sum(), (mnb.ones, 2), AttributeError, r"has no \.sum .*only elementwise ops are fused"),
     (lambda a: a[0], (mnb.ones, 2), TypeError, r"x\[…\] is not elementwise"),
-    (lambda a: (a, a), (mnb.ones, 2), TypeError, "returns one array made of its arguments; got several results"),
+    (lambda a: [a, a], (mnb.ones, 2), TypeError, "made of its arguments, or a tuple of such; got list"),
     (lambda a: 3.0, (mnb.ones, 2), TypeError, "got float"),
     (lambda a: a + 1, (mnb.arange, 2), TypeError, r"a is of int64; floats and bool are fused. Pass a.astype"),
     (lambda a: a + mnb.ones(2), (mnb.ones, 2), TypeError, "is given Array, which is no argument of the fused function"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,6 +27,13 @@ class _Made(NamedTuple):
     numbers: tuple[str, ...]
 
 
+class _Results(NamedTuple):
+    """What a function returns for arguments like some: a kernel for each array, and whether they come in a tuple."""
+
+    made: tuple[_Made, ...]
+    several: bool
+
+
 class Fused:
     """A function whose elementwise ops run as one kernel; made by `fuse`.
 
@@ -39,8 +47,8 @@ class Fused:
         functools.update_wrapper(self, function)
         self._function = function
         self._signature = inspect.signature(function)
-        self._made: dict[Any, _Made] = {}
-        self._last: _Made | None = None
+        self._made: dict[Any, _Results] = {}
+        self._last: tuple[_Made, ...] = ()
 
     def __repr__(self) -> str:
         return f"<metalnb.fuse of {self._function.__name__}{self._signature}>"
@@ -54,9 +62,9 @@ class Fused:
         ValueError
             Before the first call: what is made depends on the arguments.
         """
-        if self._last is None:
+        if not self._last:
             raise ValueError(f"{self._function.__name__}: nothing is made before the first call. Call it with arrays.")
-        return Source(self._last.op.source)
+        return Source("\n".join(made.op.source for made in self._last))
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Run the kernel for arguments like these, tracing the function at the first call with such."""
@@ -73,10 +81,11 @@ class Fused:
             raise TypeError(f"{self._function.__name__}: {message}") from None
         if made is None:
             made = self._made[key] = self._traced(given)
-        self._last = made
-        return made.op(*(given[n] for n in made.arrays), *(float(given[n]) for n in made.numbers))
+        self._last = made.made
+        results = [m.op(*(given[n] for n in m.arrays), *(float(given[n]) for n in m.numbers)) for m in self._last]
+        return tuple(results) if made.several else results[0]
 
-    def _traced(self, given: dict[str, Any]) -> _Made:
+    def _traced(self, given: dict[str, Any]) -> _Results:
         """Call the function with stand-ins, and make an op of what it did."""
         name = self._function.__name__
         trace = Trace(name, self._function.__code__)
@@ -91,17 +100,23 @@ class Fused:
             if kind[1] not in "bf":
                 raise TypeError(f"{name}: {argument} is of {value.dtype}; floats and bool are fused. "
                                 f"Pass {argument}.astype(mnb.float32).")  # fmt: skip
-            parts[argument] = Traced(trace, f"in_{argument}", kind[1])
-        result = self._function(**parts)
+            parts[argument] = Traced(trace, f"in_{argument}", kind[1], frozenset((argument,)))
+        found = self._function(**parts)
+        several = isinstance(found, tuple)
+        made = tuple(self._made_of(trace, result, given, kinds) for result in (found if several else (found,)))
+        return _Results(made, several)
+
+    def _made_of(self, trace: Trace, result: Any, given: dict[str, Any], kinds: dict[str, str]) -> _Made:
+        """Make the op of one result, from the arguments that it needs."""
         if not isinstance(result, Traced):
-            what = "several results" if isinstance(result, (tuple, list)) else type(result).__name__
-            raise TypeError(f"{name}: a fused function returns one array made of its arguments; got {what}.")
-        body = trace.written(result, result.kind)
-        used = [a for a in kinds if f"in_{a}" in trace.used]
+            message = "a fused function returns an array made of its arguments, or a tuple of such"
+            raise TypeError(f"{trace.name}: {message}; got {type(result).__name__}.")
+        used = [a for a in kinds if a in result.needs]
         arrays = tuple(a for a in used if _kind(given[a])[0] == "array")
         numbers = tuple(a for a in used if a not in arrays)
         if not arrays:
-            raise TypeError(f"{name}: a fused function needs an array among its arguments; got none that is used.")
+            raise TypeError(f"{trace.name}: needs an array among its arguments; got none that is used.")
+        body = trace.written(result, result.kind)
         return _Made(self._op(trace, body, result.kind, arrays, numbers, kinds), arrays, numbers)
 
     def _op(self, trace: Trace, body: str, result: str, arrays: tuple[str, ...], numbers: tuple[str, ...],
@@ -111,8 +126,10 @@ class Fused:
         masks = tuple(a for a in arrays if kinds[a] == "b") if floats else ()
         types = {a: "bool" if kinds[a] == "b" else "float" for a in (*arrays, *numbers)}
         head = ", ".join(f"{types[a]} in_{a}" for a in types)
-        lines = [*trace.functions.values(), f"inline {'bool' if result == 'b' else 'float'} fused_({head}) {{"]
-        lines += [*(f"    {line}" for line in trace.lines), f"    return {body};", "}"]
+        needed = _needed(trace.lines, body)
+        functions = [t for c, t in trace.functions.items() if any(f" {c}(" in line for line in needed)]
+        lines = [*functions, f"inline {'bool' if result == 'b' else 'float'} fused_({head}) {{"]
+        lines += [*(f"    {line}" for line in needed), f"    return {body};", "}"]
         call = ", ".join(f"{n} != T(0)" if types[a] == "bool" and a not in masks and loop == "f" else n
                          for a, n in zip(types, (*_letters(arrays), *_letters(numbers, "p")), strict=True))  # fmt: skip
         return Elementwise(
@@ -125,6 +142,17 @@ class Fused:
 
 def _letters(names: tuple[str, ...], letter: str = "x") -> tuple[str, ...]:
     return tuple(f"{letter}{i}" for i in range(len(names)))
+
+
+def _needed(lines: list[str], body: str) -> list[str]:
+    """Return the lines that a result is made of."""
+    wanted, kept = {body.strip("()")}, []
+    for line in reversed(lines):
+        name = line.split(" = ")[0].split()[-1]
+        if any(re.search(rf"\b{name}\b", text) for text in wanted):
+            kept.append(line)
+            wanted.add(line.split(" = ", 1)[1])
+    return kept[::-1]
 
 
 def _kind(value: Any) -> tuple[str, Any]:
@@ -155,8 +183,8 @@ def fuse(function: Callable[..., Any], /) -> Fused:
     Fused
         To be called as the function; it broadcasts and promotes dtypes as an elementwise op does. Its ``source`` is
         Metal. All is computed in float32 and rounded once at the end, to the floating dtype that the arrays promote to:
-        float16 and bfloat16 come out more exact than from separate ops. Of at most 5 arrays; integer arrays, results of
-        several arrays, reductions and indexing are not fused.
+        float16 and bfloat16 come out more exact than from separate ops. Of at most 5 arrays; several results, in a
+        tuple, are a kernel each. Integer arrays, reductions and indexing are not fused.
 
     Raises
     ------

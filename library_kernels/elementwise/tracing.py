@@ -35,7 +35,6 @@ class Trace:
         self.code = code
         self.lines: list[str] = []
         self.functions: dict[str, str] = {}
-        self.used: set[str] = set()
 
     def apply(self, formula: Formula, operands: tuple[Any, ...], values: tuple[bytearray, ...]) -> Traced:
         """Write the line of one op."""
@@ -51,7 +50,8 @@ class Trace:
         called = self._function(formula, wanted, loop, result)
         number = f"t{len(self.lines)}"
         self.lines.append(f"const {_TYPES[result]} {number} = {called}({', '.join(given)});")
-        return Traced(self, number, result)
+        needs = frozenset[str]().union(*(o.needs for o in operands if isinstance(o, Traced)))
+        return Traced(self, number, result, needs)
 
     def kind(self, who: str, operand: Any) -> str:
         """Return ``f`` or ``b`` for an operand."""
@@ -69,7 +69,6 @@ class Trace:
     def written(self, operand: Any, kind: str) -> str:
         """Write an operand as one of a kind."""
         if isinstance(operand, Traced):
-            self.used.add(operand.text)
             return operand.text if operand.kind == kind else f"{_TYPES[kind]}({operand.text})"
         return str(bool(operand)).lower() if kind == "b" else literal(float(operand))
 
@@ -123,11 +122,12 @@ def _one(name: str) -> Callable[..., Any]:
 
 
 class Traced:
-    """An array of the traced function: the name of its value in the MSL, and ``f`` or ``b`` for its kind."""
+    """An array of the traced function: its name in the MSL, its kind, ``f`` or ``b``, the arguments it is made of."""
 
-    __slots__ = ("kind", "text", "trace")
+    __slots__ = ("kind", "needs", "text", "trace")
 
-    def __init__(self, trace: Trace, text: str, kind: str) -> None:
+    def __init__(self, trace: Trace, text: str, kind: str, needs: frozenset[str]) -> None:
+        self.needs = needs
         self.trace = trace
         self.text = text
         self.kind = kind
