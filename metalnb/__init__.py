@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .engine import engines as engines
     from .engine import use as use
     from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
+    from .library_kernels.elementwise.fuse import fuse as fuse
     from .library_kernels.ops.custom_reduction import reduction as reduction
     from .program import Program as Program
     from .program import compile as compile
@@ -74,6 +75,7 @@ _PUBLIC = {
     "call.kernel": ("Kernel",),
     "engine": ("EngineStatus", "engines", "use"),
     "library_kernels.elementwise.custom_elementwise": ("elementwise",),
+    "library_kernels.elementwise.fuse": ("fuse",),
     "library_kernels.ops.custom_reduction": ("reduction",),
     "program": ("Program", "compile", "load"),
     "timing.compare": ("Comparison", "compare"),
@@ -106,7 +108,7 @@ def _implementation(name: str) -> Any:
 _implementations.find = _implementation
 _library_includes.folders["metalnb"] = Path(__file__).parent / "library_kernels" / "metal"
 
-_MODULES = ("dask", "random")
+_MODULES = ("dask", "linalg", "random")
 _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})
 
 
