@@ -24,4 +24,5 @@ def flags(version: int = 310) -> list[str]:
         *_ASKED, f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
         f"-I{INCLUDE}", f"-I{FOLDER}", f"-I{TARGET.parent}",
         "-include", str(TARGET / "words.h"), "-include", str(TARGET / "opencl.h"),
+        "-include", str(INCLUDE / "metal_types"),  # vector types are the compiler's own, with no #include
     ]  # fmt: skip

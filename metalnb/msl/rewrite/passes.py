@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from ..text.bracket_tree import Outline
 from ..text.edits import Edit, Refusal
+from .array_deduction import array_deduction
 from .attribute_annotations import attribute_annotations
 from .compound_assignments import compound_assignments
 from .conditional_operands import conditional_operands
+from .constexpr_tables import constexpr_tables
 from .constructor_spaces import constructor_spaces
 from .double_type import double_type
 from .float_literals import float_literals
@@ -63,6 +65,13 @@ PASSES = (
     Pass("4", thread_deduction,
          "template <class T> void f(thread T& a, T b);",
          "template <class T> void f(thread typename $thread_type<T>::type& a, T b);"),
+    Pass("4.3", array_deduction,
+         "template <int N> float f(thread const float (&a)[N]);",
+         "template <int N, class $E_0, typename $thread_element<$E_0, float>::type = 0> "
+         "float f(thread const $E_0 (&a)[N]);"),
+    Pass("4.2", constexpr_tables,
+         "constexpr constant float table[2] = {1, 2}; void f() { x = table[i]; }",
+         "constexpr constant float table[2] = {1, 2}; void f() { x = (*&table)[i]; }"),
     Pass("4.2", string_literals, 'print("text");', 'print("text"_metalnb_text);'),
     Pass("4.4", threadgroup_storage,
          "threadgroup T tile[N];",

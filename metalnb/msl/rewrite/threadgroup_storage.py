@@ -62,7 +62,10 @@ def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
 
 def _declarators(tree: Tree, at: int, words: Mapping[str, bool]) -> int | None:
     """Find the first name in a declaration."""
-    before = tree.text(at - 1) if at > tree.first else ""
+    ahead = at
+    while ahead > tree.first and tree.texts[ahead - 1] in _SPECIFIERS:
+        ahead -= 1
+    before = tree.text(ahead - 1) if ahead > tree.first else ""
     if before in {"", ";", "{", "}", ")", ":"}:
         if not words[tree.texts[at]]:
             return _skip_type(tree, at + 1)
