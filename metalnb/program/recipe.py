@@ -71,12 +71,14 @@ _HEADER = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w][\w.-]*)*", re.ASCII)
 
 
 def header_name(name: str) -> str:
-    """Check the name of a header cell.
+    """Check the name of a header cell; return it without the ``../`` that it may begin with.
 
     Raises
     ------
     ArgumentError
     """
+    if isinstance(name, str):
+        name = re.sub(r"^(?:\.\.?/)+", "", name)
     if name == MAIN or is_header(name):
         whose = "one of MSL's own headers" if name != MAIN else "the cell itself"
         raise ArgumentError(f"headers: {name!r} is the name of {whose}. Choose another name.")

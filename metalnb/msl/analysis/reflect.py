@@ -58,6 +58,7 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
         raise CompileError(sorted(first.values(), key=lambda d: (d.file != cell.name, d.line, d.column)))
     optional = frozenset[str]().union(cell.optional, *(h.optional for h in headers.values()))
     constants = tuple(reader.constants(optional))
+    doubts += [note for c in (cell, *headers.values()) for note in c.notes]
     return Reflection(tuple(kernels), tuple(reader.types.structs.values()), constants, cautions(parsed, doubts))
 
 

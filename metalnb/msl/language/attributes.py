@@ -47,6 +47,8 @@ def _graphics(section: str, names: str, *, argument: bool = False) -> tuple[Attr
 _TABLE = (
     Attribute("buffer", "parameter", argument=True, section="5.2.1"),
     Attribute("threadgroup", "parameter", argument=True, section="5.2.1"),
+    # Of textures by the specification; Apple's compiler takes it beside [[buffer(n)]], and shipped kernels have it.
+    Attribute("access", "parameter", argument=True, section="2.9"),
     _input("thread_position_in_grid", 1, 2, 3),
     _input("thread_position_in_threadgroup", 1, 2, 3),
     _input("threadgroup_position_in_grid", 1, 2, 3),

@@ -21,7 +21,7 @@ from .flags import TARGET
 __all__ = ["begins_with_library", "parser_version", "precompiled"]
 
 _AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # says nothing that needs the library
-_BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*include[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
+_BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*(?:include|import)[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
 _WHOLE = "/metalnb-library/library.h"  # exists only in memory
 _INCOMPLETE = 0x02  # CXTranslationUnit_Incomplete: a header, not a program
 _FOR_SERIALIZATION = 0x10  # CXTranslationUnit_ForSerialization

@@ -57,7 +57,7 @@ def _attribute(
     if known is None or known.argument != bool(inner) or known.argument != has_argument:
         yield Refusal(word.start, last.end, word.start, *_misuse(name), '$attribute("refused", {})')
         return
-    if known.use == "graphics":
+    if known.use == "graphics" or name == "access":
         inner = ""  # words of the pipeline, which nothing declares; the attribute is refused by its name
     if name == "function_constant":
         a, b = around

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..text.bracket_tree import Outline
-from ..text.edits import Edit, Refusal
+from ..text.edits import Edit, Omission, Refusal
 from .array_deduction import array_deduction
 from .attribute_annotations import attribute_annotations
 from .compound_assignments import compound_assignments
@@ -17,6 +17,7 @@ from .double_type import double_type
 from .float_literals import float_literals
 from .function_pointers import function_pointers
 from .member_spaces import member_spaces
+from .render_functions import render_functions
 from .string_literals import string_literals
 from .thread_deduction import thread_deduction
 from .threadgroup_storage import threadgroup_storage
@@ -38,7 +39,7 @@ class Pass(NamedTuple):
     """
 
     section: str
-    edits: Callable[[Outline], Iterable[Edit | Refusal]]
+    edits: Callable[[Outline], Iterable[Edit | Refusal | Omission]]
     cell: str
     edited: str
 
@@ -48,6 +49,9 @@ PASSES = (
          "constant int N [[function_constant(0)]]; void k(device float* a [[buffer(0)]]);",
          'constant int N [[$attribute("function_constant", 0)]] $initial(N); '
          'void k(device float* a [[$attribute("buffer", 0)]]);'),
+    Pass("5.1", render_functions,
+         "vertex float4 v() { return 0; } kernel void k() {}",
+         " kernel void k() {}"),
     Pass("2.1", double_type, "double x;", "$refused x;"),
     Pass("2.1", float_literals, "a = 1.0; b = 1.0h; c = 1.0bf;", "a = 1.0f; b = 1.0h; c = bfloat(1.0f);"),
     Pass("3.1", conditional_operands,

@@ -5,6 +5,7 @@ Every edit is recorded, so that diagnostics lead back to the author's text. `PAS
 
 from __future__ import annotations
 
+import posixpath
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from metalnb.errors import CompileError, Diagnostic
 
 from ..language.simdgroup_names import names_simdgroups
 from ..text.bracket_tree import Outline, Tree, outline
-from ..text.edits import Edit, EditedText, Refusal
+from ..text.edits import Edit, EditedText, Omission, Refusal
 from ..text.includes import read_includes
 from ..text.instantiations import explicit_instantiations, template_id, written
 from ..text.scanned_cell import Cell, Instantiation
@@ -48,9 +49,15 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     text = outline(source)
     for tree in text.trees:
         _check_nesting(text, tree, name)
-    included = read_includes(text.directives, headers)
+    included = read_includes(text.directives, headers, posixpath.dirname(name) if name in headers else "")
     edited = [each for made in PASSES for each in made.edits(text)]
-    edits, refused = _refusals(EditedText(source, []), name, [*included.edits, *edited])
+    places = EditedText(source, [])
+    edits, refused = _refusals(places, name, [*included.edits, *edited])
+    notes = tuple(
+        _diagnostic(places, name, each.at, each.message, each.hint, "warning")
+        for each in edited
+        if isinstance(each, Omission)
+    )
     found = tuple(_instantiations(text, text.program, name))
     return Cell(
         name,
@@ -62,6 +69,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         any(names_simdgroups(word) for word in text.words),
         EditedText(source, included.bare).text,
         refused,
+        notes,
     )
 
 
@@ -85,7 +93,7 @@ def instantiations(expanded: str) -> tuple[Instantiation, ...]:
 
 
 def _refusals(
-    text: EditedText, name: str, found: Iterable[Edit | Refusal]
+    text: EditedText, name: str, found: Iterable[Edit | Refusal | Omission]
 ) -> tuple[list[Edit], dict[str, Diagnostic]]:
     """Turn refusals into diagnostics, and into edits that put an undeclared name in the text for each."""
     edits: list[Edit] = []
@@ -95,14 +103,18 @@ def _refusals(
             mark = f"$refused_{zlib.crc32(name.encode()):08x}_{len(refused)}"
             refused[mark] = _diagnostic(text, name, each.at, each.message, each.hint)
             edits.append(Edit(each.start, each.end, each.form.format(mark)))
+        elif isinstance(each, Omission):
+            edits.append(Edit(each.start, each.end, each.form))
         else:
             edits.append(each)
     return edits, refused
 
 
-def _diagnostic(text: EditedText, name: str, at: int, message: str, hint: str = "") -> Diagnostic:
+def _diagnostic(
+    text: EditedText, name: str, at: int, message: str, hint: str = "", severity: str = "error",
+) -> Diagnostic:  # fmt: skip
     line, column = text.place(at)
-    return Diagnostic(line, column, message, text.line(line), name, hint)
+    return Diagnostic(line, column, message, text.line(line), name, hint, severity)
 
 
 def _refuse(text: Outline, name: str, at: int, message: str, hint: str) -> NoReturn:

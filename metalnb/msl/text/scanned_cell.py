@@ -47,6 +47,8 @@ class Cell:
     refused : mapping of str to Diagnostic
         What must not be compiled, by its placeholder in the edited text: only the preprocessor knows whether that
         text is skipped.
+    notes : tuple of Diagnostic
+        Warnings: what was left out.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Cell:
     simd: bool = False
     bare: str = ""
     refused: Mapping[str, Diagnostic] = field(default_factory=dict)
+    notes: tuple[Diagnostic, ...] = ()
 
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""
