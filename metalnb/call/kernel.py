@@ -192,12 +192,13 @@ class Kernel:
                     self._binary = self.engine.compile(self.unit)
         return self._binary
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the kernel; see the class for what a call takes and returns."""
         return self.prepare(*args, **named).run()
 
     def prepare(
         self,
+        /,
         *args: Any,
         grid: Any = None,
         threadgroup: Any = None,

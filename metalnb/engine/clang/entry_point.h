@@ -3,9 +3,9 @@
 
 // The I-th parameter type of a kernel function, and it as a pointer.
 template <int I, class F> struct $parameter;
-template <int I, class F> struct $parameter<I, F&> : $parameter<I, F> {};
 template <class R, class A, class... B> struct $parameter<0, R(A, B...)> { typedef A type; };
 template <int I, class R, class A, class... B> struct $parameter<I, R(A, B...)> : $parameter<I - 1, R(B...)> {};
+template <int I, class R, class... A> struct $parameter<I, R (&)(A...)> : $parameter<I, R(A...)> {};
 
 template <class T> struct $pointer;
 template <class T> struct $pointer<T*> { typedef T* type; };

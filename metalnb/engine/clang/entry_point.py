@@ -87,7 +87,7 @@ _INPUT = {
 
 
 def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool, scalar: bool) -> str:
-    function = signature.function
+    function = signature.callee
     arguments = [""] * signature.arity
     formals = []
     for i, param in enumerate(signature.params):

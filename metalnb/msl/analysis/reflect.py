@@ -13,7 +13,7 @@ from metalnb.errors import CompileError, Diagnostic
 from ..language.simdgroup_names import names_simdgroups
 from ..libclang.author_warnings import cautions
 from ..libclang.parse import Parsed, parse
-from ..signature import Constant, Input, Param, Reflection, Signature
+from ..signature import Constant, Input, Param, Reflection, Signature, selected
 from . import rules
 from .buffer_use import uses
 from .certain_access import always_indexed, threadgroup_arrays
@@ -43,7 +43,7 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
         When the cell does not parse, breaks a rule of the language, or holds no kernel.
     """
     made = cell.instantiations if made is None else made
-    tail = "".join(f"typedef decltype({m.function}) $kernel_{i};\n" for i, m in enumerate(made))
+    tail = "".join(f"typedef decltype({selected(m.function, m.type)}) $kernel_{i};\n" for i, m in enumerate(made))
     parsed = parse(cell, headers, tail)
     reader = _Reader(parsed)
     kernels = reader.kernels(made)
@@ -106,12 +106,12 @@ class _Reader:
             if kind == "FUNCTION_TEMPLATE":
                 templates.setdefault(cursor.spelling, cursor)
             elif cursor.is_definition():
-                name = _host_name(cursor) or cursor.spelling
-                found.append(self.signature(cursor, name, _qualified(cursor), cursor.type))
+                name = _host_name(cursor) or own_name(cursor.spelling)
+                found.append(self.signature(cursor, name, _qualified(cursor), cursor.type, kind=self.type_of(cursor)))
         for i, instance in enumerate(made):
             base = re.sub(r"<.*", "", instance.function, flags=re.DOTALL).split("::")[-1].strip()
-            template = templates.get(base)
             tail = tails.get(f"$kernel_{i}")
+            template = _template(tail) or templates.get(base)
             if template is None or tail is None:
                 line = self.parsed.cell.edited.line(instance.line)
                 self.problems.append(Diagnostic(
@@ -120,9 +120,19 @@ class _Reader:
                 ))  # fmt: skip
                 continue
             proto = tail.underlying_typedef_type.get_canonical()
-            signature = self.signature(template, instance.name, instance.function, proto, _specialization(tail))
-            found.append(signature)
-        return found
+            proto = proto.get_pointee() if instance.type else proto
+            made_of = _specialization(tail)
+            found.append(self.signature(template, instance.name, instance.function, proto, made_of, instance.type))
+        return _apart(found)
+
+    def type_of(self, cursor: Any) -> str:
+        """Return the type of a kernel whose name stands for other functions too; an empty string for any other."""
+        name, kinds = _qualified(cursor), {"FUNCTION_DECL", "FUNCTION_TEMPLATE"}
+        same = [c for c in self.decls if c.spelling == cursor.spelling and c.kind.name in kinds and _qualified(c) == name]
+        if {c.get_usr() for c in same} == {cursor.get_usr()}:
+            return ""
+        types = (_written(t.get_canonical()) for t in cursor.type.argument_types())
+        return f"void ({', '.join(types)})"
 
     def uninstantiated(self) -> list[Diagnostic]:
         """Find the cell's own kernel templates: for a cell that instantiates none, and so has no kernel."""
@@ -135,23 +145,25 @@ class _Reader:
             return True  # a kernel in a header: not examined
         return any(names_simdgroups(i.attribute) for i in inputs) or not self.simd.isdisjoint({None, cursor.hash})
 
-    def signature(self, cursor: Any, name: str, function: str, proto: Any, made: Any = None) -> Signature:
+    def signature(
+        self, cursor: Any, name: str, function: str, proto: Any, made: Any = None, kind: str = "",
+    ) -> Signature:  # fmt: skip
         """Read one kernel; ``proto`` has its parameters' types, ``made`` is what a template was instantiated to."""
         notes = _annotations(made or cursor)
         declared = [c for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
         types = list(proto.get_canonical().argument_types())
         params: list[Param] = []
         inputs: list[Input] = []
-        for position, (param, kind) in enumerate(zip(declared, types, strict=False)):
+        for position, (param, given) in enumerate(zip(declared, types, strict=False)):
             marks = _annotations(param)
             attribute = next((a for a in marks if rules.is_input(a)), None)
             if attribute is not None:
-                self.problems += rules.input_type(self.parsed, param, attribute, kind)
-                inputs.append(Input(param.spelling, attribute, spell(kind.get_canonical().spelling), position))
+                self.problems += rules.input_type(self.parsed, param, attribute, given)
+                inputs.append(Input(param.spelling, attribute, spell(given.get_canonical().spelling), position))
                 continue
             if any(rules.is_graphics(a) for a in marks):
                 continue
-            read = self.param(param, kind.get_canonical(), marks, position)
+            read = self.param(param, given.get_canonical(), marks, position)
             if read is not None:
                 params.append(read)
         mark = notes.get("max_total_threads_per_threadgroup")
@@ -161,11 +173,14 @@ class _Reader:
         own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
         every = always_indexed(cursor, own) if own else frozenset()
         used = uses(cursor, frozenset(p.name for p in params))
-        params = [replace(p, every=p.name in every and not p.reference, use=used[p.name]) for p in params]
+        params = [
+            replace(p, name=own_name(p.name), every=p.name in every and not p.reference, use=used[p.name])
+            for p in params
+        ]
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),
             self.parsed.diagnostic(cursor.location, "").line,
-            limit or 0, self.uses_simdgroups(cursor, inputs), _places(cursor, inputs),
+            limit or 0, self.uses_simdgroups(cursor, inputs), _places(cursor, inputs), kind,
         )  # fmt: skip
 
     def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
@@ -263,6 +278,11 @@ def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | No
     return frozenset(own | {None}) if seen.simdgroups else frozenset(own)
 
 
+def own_name(name: str) -> str:
+    """Return a name as the author wrote it: OpenCL's words have a ``$`` before them here (``target/words.h``)."""
+    return name.removeprefix("$")
+
+
 def _annotations(cursor: Any) -> dict[str, Any]:
     return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
 
@@ -271,6 +291,41 @@ def _specialization(tail: Any) -> Any:
     """Find the function that ``decltype(f<T>)`` refers to: there the attributes' arguments have values."""
     found = (c.referenced for c in tail.walk_preorder() if c.kind.name == "DECL_REF_EXPR")
     return next((c for c in found if c is not None and c.kind.name == "FUNCTION_DECL"), None)
+
+
+def _template(tail: Any) -> Any:
+    """Return the template that ``decltype(f<T>)`` chose: there may be others of its name."""
+    made = _specialization(tail) if tail is not None else None
+    if made is None:
+        return None
+    from clang import cindex
+
+    found = cindex.conf.lib.clang_getSpecializedCursorTemplate(made)
+    return found if found is not None and found.kind.name == "FUNCTION_TEMPLATE" else None
+
+
+_SPACES = (("__global_device", "device"), ("const __global", "constant"), ("__global const", "constant"))
+
+
+def _written(kind: Any) -> str:
+    """Write a parameter's type as a cell may."""
+    text = str(kind.spelling)
+    for ours, theirs in _SPACES:
+        text = re.sub(rf"{ours}\b", theirs, text)
+    return text
+
+
+def _apart(found: list[Signature]) -> list[Signature]:
+    """Name kernels of one name in several namespaces as Metal does, ``a::k`` and ``b::k``; any other by its own name."""
+    functions: dict[str, set[str]] = {}
+    for k in found:
+        functions.setdefault(k.name, set()).add(k.function)
+    return [
+        replace(k, name=k.function.removeprefix("::"))
+        if len(functions[k.name]) > 1 and k.function.endswith(f"::{k.name}") and k.function.count("::") > 1
+        else k
+        for k in found
+    ]
 
 
 def _host_name(cursor: Any) -> str | None:
@@ -287,7 +342,7 @@ def _string(mark: Any) -> str:
 
 
 def _qualified(cursor: Any) -> str:
-    names = [cursor.spelling]
+    names = [own_name(cursor.spelling)]
     parent = cursor.semantic_parent
     while parent is not None and parent.kind.name == "NAMESPACE":
         names.insert(0, parent.spelling)

@@ -5,6 +5,7 @@ Every edit is recorded, so that diagnostics lead back to the author's text. `PAS
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 import re
 import zlib
@@ -18,7 +19,7 @@ from ..language.simdgroup_names import names_simdgroups
 from ..text.bracket_tree import Outline, Tree, outline
 from ..text.edits import Edit, EditedText, Omission, Refusal
 from ..text.includes import read_includes
-from ..text.instantiations import explicit_instantiations, template_id, written
+from ..text.instantiations import explicit_instantiations, restated_head, template_id, written
 from ..text.scanned_cell import Cell, Instantiation
 from ..text.tokens import Directive
 from .passes import PASSES
@@ -88,7 +89,7 @@ def instantiations(expanded: str) -> tuple[Instantiation, ...]:
         for start, number in marks:
             if start <= offset:
                 line = number + expanded.count("\n", start, offset) - 1
-        found.append(Instantiation(made.name, made.function, line))
+        found.append(dataclasses.replace(made, line=line))
     return tuple(found)
 
 
@@ -150,11 +151,24 @@ def _instantiations(text: Outline, tree: Tree, name: str) -> Iterator[tuple[int,
             continue
         at = tree.tokens[made.start].start
         found = template_id(tree, made.start + 1, made.stop)
-        if found is None:
+        restated = restated_head(tree, made)
+        function = written(text, tree, found) if found is not None else ""
+        kind = ""
+        if restated and (not function or _overloaded(tree, function)):
+            function, kind = function or restated[0], restated[1]
+        if not function:
             _refuse(text, name, at, f'host_name "{made.name}": cannot tell which template is instantiated',
                     f'write: template [[host_name("{made.name}")]] [[kernel]] decltype(f<T>) f<T>;')  # fmt: skip
-        function = _namespace(tree, made.start) + written(text, tree, found)
-        yield at, Instantiation(made.name, function, places.place(at)[0])
+        function = f"::{_namespace(tree, made.start)}{function}"
+        yield at, Instantiation(made.name, function, places.place(at)[0], kind)
+
+
+def _overloaded(tree: Tree, function: str) -> bool:
+    """Return whether the name of ``a::f<T>`` stands for several function templates."""
+    name = function.partition("<")[0].split("::")[-1].strip()
+    heads = (f for f in tree.functions if tree.texts[f.name] == name and tree.texts[f.end] == "{")
+    starts = [tree.statement(f.name) for f in heads]
+    return sum(tree.texts[start : start + 2] == ["template", "<"] for start in starts) > 1
 
 
 def _namespace(tree: Tree, i: int) -> str:

@@ -17,11 +17,16 @@ MAIN = "cell"
 
 @dataclass(frozen=True, slots=True)
 class Instantiation:
-    """``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;``: ``f<T>`` is bound as ``x``."""
+    """``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;``: ``f<T>`` is bound as ``x``.
+
+    Where ``f`` stands for several templates, or its arguments are left to be deduced, ``type`` is the type that the
+    statement repeats, ``void (device float*, uint)``; else it is empty.
+    """
 
     name: str
     function: str
     line: int
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

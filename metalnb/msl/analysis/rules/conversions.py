@@ -23,9 +23,14 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     for function in found.functions:
         for call in function.calls:
             callee = call.referenced
-            if callee is not None and parsed.owner(callee.location) is not None:
+            if callee is not None and parsed.owner(callee.location) is not None and not _is_made(callee):
                 yield from _arguments(parsed, call, callee)
     yield from _pointers(parsed, found)
+
+
+def _is_made(member: Any) -> bool:
+    """Return whether a class's member is the compiler's own, which serves every space: it stands where the class does."""
+    return bool(member.kind.name == "CXX_METHOD" and member.location == member.semantic_parent.location)
 
 
 def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
