@@ -128,7 +128,8 @@ class _Reader:
     def type_of(self, cursor: Any) -> str:
         """Return the type of a kernel whose name stands for other functions too; an empty string for any other."""
         name, kinds = _qualified(cursor), {"FUNCTION_DECL", "FUNCTION_TEMPLATE"}
-        same = [c for c in self.decls if c.spelling == cursor.spelling and c.kind.name in kinds and _qualified(c) == name]
+        named = (c for c in self.decls if c.spelling == cursor.spelling and c.kind.name in kinds)
+        same = [c for c in named if _qualified(c) == name]
         if {c.get_usr() for c in same} == {cursor.get_usr()}:
             return ""
         types = (_written(t.get_canonical()) for t in cursor.type.argument_types())
@@ -316,7 +317,7 @@ def _written(kind: Any) -> str:
 
 
 def _apart(found: list[Signature]) -> list[Signature]:
-    """Name kernels of one name in several namespaces as Metal does, ``a::k`` and ``b::k``; any other by its own name."""
+    """Name kernels of one name in several namespaces as Metal does, ``a::k`` and ``b::k``."""
     functions: dict[str, set[str]] = {}
     for k in found:
         functions.setdefault(k.name, set()).add(k.function)

@@ -5,8 +5,8 @@ To clang a vector is a class, and C++ has no common type for a class in two addr
 anything an operand can hold but its own postfix and unary operators: it turns a vector into a value, and leaves
 anything else as it is (``target/words.h``).
 
-A bfloat is a class too. As an operand it is one of its own, which has one meaning beside every number; ``$settled`` makes
-the whole of ``?:`` a bfloat again, in a cell that has the word.
+A bfloat is a class too. As an operand it is one of its own, which has one meaning beside every number; ``$settled``
+makes the whole of ``?:`` a bfloat again, in a cell that has the word.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _settled(tree: Tree, question: int, colon: int) -> list[Edit]:
 
 
 def _start(tree: Tree, question: int) -> int:
-    """Find where the condition begins; -1 in an operand of another ``?:``, in a template's list, or where it is unclear."""
+    """Find where the condition begins; -1 in an operand of another ``?:``, in a template's list, or if unclear."""
     i = question - 1
     while i >= tree.first:
         text = tree.texts[i]

@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 from ..text.bracket_tree import Outline
 from ..text.edits import Edit, Omission, Refusal
-from .array_deduction import array_deduction
 from .attribute_annotations import attribute_annotations
 from .compound_assignments import compound_assignments
 from .conditional_operands import conditional_operands
 from .constexpr_tables import constexpr_tables
-from .constructor_spaces import constructor_spaces
 from .double_type import double_type
 from .float_literals import float_literals
-from .function_pointers import function_pointers
-from .member_spaces import member_spaces
-from .render_functions import render_functions
+from .function_heads.array_deduction import array_deduction
+from .function_heads.constructor_spaces import constructor_spaces
+from .function_heads.function_pointers import function_pointers
+from .function_heads.member_spaces import member_spaces
+from .function_heads.render_functions import render_functions
+from .function_heads.thread_deduction import thread_deduction
 from .string_literals import string_literals
-from .thread_deduction import thread_deduction
 from .threadgroup_storage import threadgroup_storage
 
 __all__ = ["PASSES", "Pass"]

@@ -74,7 +74,7 @@ def template_id(tree: Tree, start: int, stop: int) -> tuple[int, int] | None:
 
 
 def restated_head(tree: Tree, made: ExplicitInstantiation) -> tuple[str, str] | None:
-    """Find the name and the type in ``template … void f(device float* a [[buffer(0)]]);``; None if it repeats no head."""
+    """Find the name and the type in ``template … void f(device float* a);``; None if it repeats no head."""
     opening = tree.open(made.stop - 1)
     before = tree.texts[made.start : opening] if opening > 0 else []
     if "void" not in before or "decltype" in before:

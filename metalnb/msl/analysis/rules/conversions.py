@@ -29,7 +29,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
 
 
 def _is_made(member: Any) -> bool:
-    """Return whether a class's member is the compiler's own, which serves every space: it stands where the class does."""
+    """Return whether a member is the compiler's own, which serves every space: it stands where its class does."""
     return bool(member.kind.name == "CXX_METHOD" and member.location == member.semantic_parent.location)
 
 

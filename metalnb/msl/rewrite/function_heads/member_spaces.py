@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..text.bracket_tree import FunctionHead, Outline, Tree
-from ..text.edits import Edit
+from ...text.bracket_tree import FunctionHead, Outline, Tree
+from ...text.edits import Edit
 from .constructor_spaces import qualified_constructors
 
 __all__ = ["member_spaces"]

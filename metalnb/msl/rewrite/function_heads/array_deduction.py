@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..text.bracket_tree import Outline, Template, Tree
-from ..text.edits import Edit
+from ...text.bracket_tree import Outline, Template, Tree
+from ...text.edits import Edit
 from .thread_deduction import template_function
 
 __all__ = ["array_deduction"]

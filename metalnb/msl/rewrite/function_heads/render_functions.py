@@ -1,11 +1,11 @@
-"""Leave out the functions of other stages that stand beside a kernel (MSL 5.1): ``vertex``, ``fragment`` and their kin."""
+"""Leave out the functions of other stages that stand beside a kernel (MSL 5.1): ``vertex``, say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..text.bracket_tree import FunctionHead, Outline, Tree
-from ..text.edits import Omission
+from ...text.bracket_tree import FunctionHead, Outline, Tree
+from ...text.edits import Omission
 
 __all__ = ["render_functions"]
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from ..text.bracket_tree import FunctionHead, Outline, Template, Tree
-from ..text.edits import Edit
-from ..text.tokens import Token
+from ...text.bracket_tree import FunctionHead, Outline, Template, Tree
+from ...text.edits import Edit
+from ...text.tokens import Token
 
 __all__ = ["template_function", "thread_deduction"]
 
