@@ -488,3 +488,82 @@ kernel void k_float(device float* o, const device NoMask* m, {ID}) {{ f(o, m, i)
     program.k(o, m)
     program.k_float(of, m)
     assert o.tolist() == of.tolist() == [1, 0, 0, 1]
+
+
+# Versions of the language --------------------------------------------------------------------------------------------
+
+LAMBDA = STD + f"kernel void k(device float* x, {ID}) {{ auto f = [&](float a) {{ return a + x[i]; }}; x[i] = f(2); }}"
+MACRO = f"kernel void k(device float* x, {ID}) {{ x[i] = __METAL_VERSION__; }}"
+
+
+@pytest.mark.parametrize("msl", ["2.3", "2.4", "3.0", "3.1"])
+def test_lambdas_before_the_version_that_has_them(msl: str) -> None:
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(LAMBDA, msl=msl, engine="cpu")
+    found = caught.value.diagnostics[0]
+    assert (found.line, found.column) == (3, LAMBDA.split("\n")[2].index("[&]") + 1)
+    assert found.message == f"a lambda needs MSL 3.2; the cell is read as MSL {msl}"
+    assert "MSL 1.5.4" in found.hint
+    assert "--msl 3.2" in found.hint
+    x = X.copy()
+    for asked in ({}, {"msl": "3.2"}):
+        mnb.compile(LAMBDA, engine="cpu", **asked).k(x)
+    np.testing.assert_array_equal(x, X + 4)
+
+
+@pytest.mark.parametrize(("msl", "value"), [(None, 320), ("3.2", 320), ("3.1", 310), ("3.0", 300), ("2.3", 230)])
+def test_a_cell_is_told_its_version(msl: str | None, value: int) -> None:
+    x = np.zeros(1, np.float32)
+    program = mnb.compile(MACRO, msl=msl, engine="cpu")
+    program.k(x)
+    assert x[0] == value
+    assert program.specialize() is program
+
+
+WORDS = {
+    "bfloat": ("3.1", "bfloat b = x[i]; x[i] = b;"),
+    "simd_shuffle_and_fill_up": ("2.4", "x[i] = simd_shuffle_and_fill_up(x[i], 0.0f, 1);"),
+    "atomic_thread_fence": ("3.2", "atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst);"),
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_is_refused_before_its_version(word: str) -> None:
+    since, body = WORDS[word]
+    cell = STD + f"kernel void k(device float* x, {ID}) {{ {body} }}"
+    with pytest.raises(mnb.CompileError, match=rf"'{word}' needs MSL {since}; the cell asks for MSL 2\.3") as caught:
+        mnb.compile(cell, msl="2.3", engine="cpu")
+    assert caught.value.diagnostics[0].line == 3
+    assert f"--msl {since}" in caught.value.diagnostics[0].hint
+    mnb.compile(cell, msl=since, engine="cpu")
+    mnb.compile(cell, engine="cpu")
+    guarded = cell.replace("{ " + body, "{\n#if __METAL_VERSION__ >= 310\n" + body + "\n#endif\n")
+    mnb.compile(guarded, msl="2.3", engine="cpu")
+
+
+@pytest.mark.parametrize("msl", ["2.2", "4.0", "3.1.0", "", "new", 3.1])
+def test_a_version_that_there_is_not(msl: object) -> None:
+    with pytest.raises(mnb.ArgumentError, match=r"compile: msl is one of 2\.3, 2\.4, 3\.0, 3\.1, 3\.2; got"):
+        mnb.compile(MACRO, msl=msl, engine="cpu")  # type: ignore[arg-type]
+
+
+CONSTANT = {
+    "constant float* q = §x; x[i] = q[0];": "a device pointer is used as a constant pointer",
+    "x[i] = f(§x + 1);": "a device pointer is used as a constant pointer",
+    "x[i] = g(§x[i]);": "a device value is passed to 'g', which takes a constant reference",
+}
+
+
+@pytest.mark.parametrize("body", CONSTANT)
+def test_a_device_pointer_is_no_constant_one(body: str) -> None:
+    cell = STD + "float f(constant float* p) { return p[0]; }\nfloat g(constant float& p) { return p; }\n"
+    cell += f"kernel void k(device float* x, constant float* c, {ID}) {{ {body} }}"
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(cell.replace("§", ""), engine="cpu")
+    found = caught.value.diagnostics[0]
+    assert (found.message, found.line, found.column) == (CONSTANT[body], 5, cell.split("\n")[4].index("§") + 1)
+    assert "MSL 4.2" in found.hint
+    good = cell.replace("§x[i]", "c[i]").replace("§x + 1", "c + 1").replace("§x", "c")
+    x = X.copy()
+    mnb.compile(good, engine="cpu").k(x, np.full(N, 7, np.float32))
+    np.testing.assert_array_equal(x, np.full(N, 7))

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from metalnb import cache
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
+from metalnb.msl.language.versions import DEFAULT, Version
 from metalnb.msl.libclang.deep_stack import time_limit
 from metalnb.msl.libclang.flags import TARGET
 from metalnb.msl.libclang.hints import hint_for, reword
@@ -37,7 +38,7 @@ _PRECISE = ("-ffp-contract=on", "-D$FAST_MATH=0")
 _MATH = {"fast": _FAST, "precise": _PRECISE, "scalar": _PRECISE}
 _LANGUAGE = (
     "-x", "clcpp", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant", "-fdeclspec",
-    "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
+    "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL__=1",
     "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
 _ENTRY_POINT = Path(__file__).parent  # of entry_point.h
@@ -125,7 +126,7 @@ def compiled(
     Refused
         When the text is right, and clang's backend cannot write it with these flags, or would write it wrongly.
     """
-    flags = (*target.flags, *_LANGUAGE, *more, *_MATH[unit.math])
+    flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
     authored = [part for name, h in sorted(unit.headers.items()) for part in (name, h.edited.text)]
     key = cache.digest(text, *authored, _headers(target.prelude.parent), version(), *flags)
 
@@ -153,7 +154,7 @@ def compiled(
     return cache.store().make(key, target.name, build)
 
 
-def expand(cell: Cell, headers: dict[str, Cell]) -> str:
+def expand(cell: Cell, headers: dict[str, Cell], asked: Version = DEFAULT) -> str:
     """Run the preprocessor alone over the author's own text; metalnb's headers are left out."""
     with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
         folder = Path(name)
@@ -163,11 +164,15 @@ def expand(cell: Cell, headers: dict[str, Cell]) -> str:
             path.write_text(other.bare, encoding="utf-8")
         (folder / MAIN).write_text(cell.bare, encoding="utf-8")
         command = [
-            *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
+            *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", _version(asked), "-D__METAL__=1",
             f"-I{folder}", MAIN,
         ]  # fmt: skip
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
         return done.stdout.decode(errors="replace")
+
+
+def _version(version: Version) -> str:
+    return f"-D__METAL_VERSION__={version[0] * 100 + version[1] * 10}"
 
 
 def _paths(target: Target) -> list[str]:

@@ -11,6 +11,7 @@ from metalnb.dtypes import spell
 from metalnb.errors import CompileError, Diagnostic
 
 from ..language.simdgroup_names import names_simdgroups
+from ..language.versions import DEFAULT, Version
 from ..libclang.author_warnings import cautions
 from ..libclang.parse import Parsed, parse
 from ..signature import Constant, Input, Param, Reflection, Signature, selected
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["comment", "reflect"]
 
 
-def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, ...] | None = None) -> Reflection:
+def reflect(
+    cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, ...] | None = None, version: Version = DEFAULT,
+) -> Reflection:  # fmt: skip
     """Reflect a scanned cell.
 
     Parameters
@@ -36,6 +39,8 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
         The header cells, scanned.
     made : tuple of Instantiation, optional
         The instantiations; by default those that the scan saw.
+    version : tuple of int
+        Of the language.
 
     Raises
     ------
@@ -44,7 +49,7 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
     """
     made = cell.instantiations if made is None else made
     tail = "".join(f"typedef decltype({selected(m.function, m.type)}) $kernel_{i};\n" for i, m in enumerate(made))
-    parsed = parse(cell, headers, tail)
+    parsed = parse(cell, headers, tail, version)
     reader = _Reader(parsed)
     kernels = reader.kernels(made)
     problems = [*reader.problems, *rules.check(parsed, kernels, reader.seen)]

@@ -62,14 +62,6 @@ void __spirv_MemoryBarrier(metal::uint memory, metal::uint semantics) $together;
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
 
-/// All threads of the threadgroup write a threadgroup variable's zeros, and meet.
-template <class T> inline __attribute__((convergent)) void $threadgroup_zeros(__local T& variable) {
-    __local metal::uchar* bytes = (__local metal::uchar*)&variable;
-    const metal::size_t threads = $get_local_size(0) * $get_local_size(1) * $get_local_size(2);
-    for (metal::size_t i = $get_local_linear_id(); i < sizeof(T); i += threads) bytes[i] = 0;
-    __spirv_ControlBarrier($threadgroup_scope, $threadgroup_scope, $threadgroup_memory | $acquire_release);
-}
-
 // ---- SIMD-groups: sub-groups of 32. Only active threads take part, so that these are right in branches and loops.
 #define $SHUFFLE(T) \
     T sub_group_non_uniform_broadcast(T, metal::uint) $together $equal; T sub_group_rotate(T, int) $together $equal;
