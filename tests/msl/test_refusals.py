@@ -236,7 +236,7 @@ REFUSED = (
      "kernel 'k' is called like a function",
      "move what both need into a function without kernel, and call that (MSL 5.1)"),
     ("two kernels with one name",
-     "namespace n { kernel void k(device float* y) { } }\nkernel void §k(device int* z) { }",
+     "kernel void k(device float* y) { }\nkernel void §k(device int* z) { }",
      "two kernels are named 'k' (the other is on line 3)",
      "rename one: a program binds each kernel by its name"),
     ("no kernel", "float f(float x) { return x; }",

@@ -192,11 +192,12 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
     kept = cache.store()
     key = cache.digest(_headers(target.prelude.parent), version(), str(target.prelude), *flags)
     path = kept.path(key, "headers").with_suffix(".pch")
+    if kept.is_open:
+        return None
     if path.exists():
         return path
     try:
-        kept.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        kept.prepare(path)
         with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
             folder = Path(name)
             command = [
@@ -222,12 +223,17 @@ def _run(command: list[str], folder: Path, unit: Unit) -> str:
     output = done.stderr.decode(errors="replace")
     if done.returncode and DUMP in output:  # the text was read, and optimised: what failed came after that
         *_, reason = ["it crashed", *_REASON.findall(output)]
-        raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}")])
+        lacking = _SELECTED.search(reason)
+        if lacking:
+            reason = f"it has no instruction for {lacking[1].removeprefix('G_').replace('_', ' ').lower()}"
+        hint = "the text is right: write that part in another way"
+        raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}", hint)])
     if done.returncode:
         raise CompileError(_diagnostics(output, unit))
     return output
 
 
+_SELECTED = re.compile(r"cannot select:.*= (G_\w+)")
 _REASON = re.compile(r"^(?:fatal )?error: (.*)$", re.MULTILINE)
 _LINE = re.compile(
     r"^(?:\./)?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?:fatal )?(?P<kind>error|note): (?P<text>.*)$",
@@ -253,9 +259,24 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
         hint = ""
         if "frontend command failed" in output:
             text = "the compiler broke down on this kernel"
-            hint = "an expression or a type is nested too deeply: split it"
+            hint = "clang itself failed, not the cell: write the kernel in another way, or name another clang"
+            if any(_depth(cell.edited.original) > _DEEP for cell in cells.values()):
+                hint = "an expression or a type is nested too deeply: split it"
         found.append(at_kernel(unit, text, hint))
     return found
+
+
+_DEEP = 256  # brackets in brackets; what people write by hand has some ten
+
+
+def _depth(text: str) -> int:
+    """Return how deep a text's brackets, or its template lists, are nested."""
+    deepest = depth = 0
+    for mark in re.findall(r"[(\[{}\])]", text):
+        depth = max(0, depth + (1 if mark in "([{" else -1))
+        deepest = max(deepest, depth)
+    lists = (chain.count("<") for chain in re.findall(r"(?:[\w:]+\s*<\s*)+", text))
+    return int(max(deepest, *lists, 0))
 
 
 def at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:

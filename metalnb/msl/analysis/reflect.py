@@ -116,7 +116,9 @@ class _Reader:
         for i, instance in enumerate(made):
             base = re.sub(r"<.*", "", instance.function, flags=re.DOTALL).split("::")[-1].strip()
             tail = tails.get(f"$kernel_{i}")
-            template = _template(tail) or templates.get(base)
+            template = templates.get(base)
+            if template is not None and tail is not None:
+                template = _template(tail) or template
             if template is None or tail is None:
                 line = self.parsed.cell.edited.line(instance.line)
                 self.problems.append(Diagnostic(
@@ -301,13 +303,14 @@ def _specialization(tail: Any) -> Any:
 
 def _template(tail: Any) -> Any:
     """Return the template that ``decltype(f<T>)`` chose: there may be others of its name."""
-    made = _specialization(tail) if tail is not None else None
+    made = _specialization(tail)
     if made is None:
         return None
     from clang import cindex
 
     found = cindex.conf.lib.clang_getSpecializedCursorTemplate(made)
-    return found if found is not None and found.kind.name == "FUNCTION_TEMPLATE" else None
+    is_kernel = found is not None and found.kind.name == "FUNCTION_TEMPLATE" and "kernel" in _annotations(found)
+    return found if is_kernel else None
 
 
 _SPACES = (("__global_device", "device"), ("const __global", "constant"), ("__global const", "constant"))
