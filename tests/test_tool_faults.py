@@ -16,6 +16,7 @@ from metalnb import cache, metalcompute
 from metalnb.engine.clang import driver
 from metalnb.engine.unit import Unit
 from metalnb.msl.libclang import precompiled
+from metalnb.msl.libclang.deep_stack import time_limit
 from metalnb.msl.rewrite.scan import scan
 from metalnb.msl.signature import Signature
 
@@ -119,6 +120,36 @@ def test_a_backend_says_what_it_lacks_in_words(tmp_path: Path) -> None:
     found = caught.value.diagnostics[0]
     assert found.message == "'k': clang's backend cannot write it: it has no instruction for addrspace cast"
     assert found.hint
+
+
+# Texts that take long -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_name_of_70_000_characters(declared: bool) -> None:
+    name = "n" * 70_000
+    cell = f"#include <metal_stdlib>\nconstant float {name if declared else 'other'} = 2;\n"
+    cell += KERNEL.replace("1", name)
+    if declared:
+        x = np.zeros(2, np.float32)
+        mnb.compile(cell, engine="cpu").k(x)
+        assert x.tolist() == [2, 2]
+    else:
+        with pytest.raises(mnb.CompileError, match="use of undeclared identifier 'nnn") as caught:
+            mnb.compile(cell, engine="cpu")
+        assert caught.value.diagnostics[0].line == 3
+
+
+def test_a_short_text_is_not_parsed_for_two_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("METALNB_COMPILE_TIMEOUT", raising=False)
+    assert (time_limit(), time_limit(500), time_limit(10_000_000)) == (120, 21, 120)
+    monkeypatch.setenv("METALNB_COMPILE_TIMEOUT", "0.5")
+    assert (time_limit(), time_limit(500)) == (0.5, 0.5)
+    bomb = "template <int N, int M> struct B { enum { v = B<N - 1, 2 * M>::v + B<N - 1, 2 * M + 1>::v }; };\n"
+    bomb += "template <int M> struct B<0, M> { enum { v = 1 }; };\n"
+    with pytest.raises(mnb.CompileError, match="the parser did not finish within 0 s") as caught:
+        mnb.compile(bomb + KERNEL.replace("1", "B<16, 0>::v"), engine="cpu")
+    assert "templates" in caught.value.diagnostics[0].hint
 
 
 # metalcompute ---------------------------------------------------------------------------------------------------------

@@ -127,6 +127,9 @@ class Parsed:
         )
 
 
+_LONG = re.compile(r"[\w$]{512}")
+
+
 @functools.cache
 def _cindex() -> Any:
     from clang import cindex
@@ -176,6 +179,8 @@ def _parsed(
 
     def work() -> Any:
         plain = flags(version)
+        if any(_LONG.search(text) for _, text in files):  # to look for a name like it would take minutes
+            plain[plain.index("-fspell-checking")] = "-fno-spell-checking"
         kept = precompiled(cindex, tuple(plain)) if library else None
         if kept is not None:
             quick = [*plain[: plain.index("-include")], "-include-pch", str(kept)]
@@ -183,11 +188,12 @@ def _parsed(
                 return cindex.Index.create().parse(files[-1][0], args=quick, unsaved_files=files)
         return cindex.Index.create().parse(files[-1][0], args=plain, unsaved_files=files)
 
+    seconds = time_limit(sum(len(text) for _, text in files))
     try:
-        unit = on_a_deep_stack(work, time_limit())
+        unit = on_a_deep_stack(work, seconds)
     except TimeoutError:
-        message = f"the parser did not finish within {time_limit():.0f} s"
-        hint = "make the cell smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+        message = f"the parser did not finish within {seconds:.0f} s"
+        hint = "let templates make fewer others, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([Diagnostic(1, 1, message, cell.edited.line(1), cell.name, hint)]) from None
     parsed = Parsed(unit, cell, headers, version)
     if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
