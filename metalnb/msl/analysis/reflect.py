@@ -279,7 +279,9 @@ def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
 def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
     """Return the hashes of the cell's kernels that name SIMD-groups; with None where something else does."""
     own = {
-        f.cursor.hash if parsed.owner(f.cursor.location) is parsed.cell and "kernel" in attributes_of(f.cursor) else None
+        f.cursor.hash
+        if parsed.owner(f.cursor.location) is parsed.cell and "kernel" in attributes_of(f.cursor)
+        else None
         for f in seen.functions
         if f.simdgroups
     }
