@@ -270,13 +270,14 @@ _DEEP = 256  # brackets in brackets; what people write by hand has some ten
 
 
 def _depth(text: str) -> int:
-    """Return how deep a text's brackets, or its template lists, are nested."""
+    """Return how deep a text's brackets, template lists or operators are nested."""
     deepest = depth = 0
     for mark in re.findall(r"[(\[{}\])]", text):
         depth = max(0, depth + (1 if mark in "([{" else -1))
         deepest = max(deepest, depth)
     lists = (chain.count("<") for chain in re.findall(r"(?:[\w:]+\s*<\s*)+", text))
-    return int(max(deepest, *lists, 0))
+    operators = (len(re.findall(r"[-+*/%!~&|^?]", part)) for part in re.split(r"[;,{}]", text))
+    return int(max(deepest, *lists, *operators))
 
 
 def at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:
