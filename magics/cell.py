@@ -49,6 +49,10 @@ class CellMagics(Magics):
         "--constant", metavar="NAME=VALUE", type=assignment, action="append", default=[],
         help="a function constant; the value is a Python expression and may use the notebook's names; repeatable",
     )  # fmt: skip
+    @argument(
+        "--msl", metavar="VERSION", type=unquoted, default=_DEFAULT["msl"],
+        help="hold the cell to a version of the language, 2.3 to 3.2; engine metal compiles 2.3 (default: 3.2)",
+    )  # fmt: skip
     @argument("--name", type=python_name, help="bind the whole program under this name, too")
     @argument(
         "--header", metavar="FILE", type=unquoted,
@@ -71,7 +75,7 @@ class CellMagics(Magics):
             raise CompileError([_below_the_magic(each, cells) for each in error.diagnostics]) from None
 
     def _compiled(self, options: Any, cell: str) -> Program | Header | None:
-        common = {"math": options.math, "engine": options.engine}
+        common = {"math": options.math, "engine": options.engine, "msl": options.msl}
         if options.header and (options.name or options.constant):
             raise UsageError("--header keeps a text: --name and --constant belong to the cells that include it")
         if options.header:

@@ -90,8 +90,8 @@ WRONG = {
         "using namespace metal;",
     ),
     "no include": Wrong(
-        "kernel void k(device float* y, ¦float4 v) { y[0] = 1; }",
-        "unknown type name 'float4'",
+        "kernel void k(device float* y, device ¦float4x4* v) { y[0] = 1; }",
+        "unknown type name 'float4x4'",
         "using namespace metal;",
     ),
     "no include for metal::": Wrong(

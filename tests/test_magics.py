@@ -439,3 +439,14 @@ def test_the_package_imports_ipython_only_when_loaded(empty_cache: dict[str, str
 def test_a_cell_that_does_not_compile_binds_nothing(shell: InteractiveShell) -> None:
     failure(shell, f"%%metal --name prog\n{TWICE}{BAD}")
     assert not {"twice", "bad", "prog"} & shell.user_ns.keys()
+
+
+def test_a_cell_asks_for_a_version_of_the_language(run: Run, shell: InteractiveShell) -> None:
+    told = "kernel void told(device int* x, uint i [[thread_position_in_grid]]) { x[i] = __METAL_VERSION__; }\n"
+    run("%%metal --msl 2.3 --quiet --engine cpu\n" + told)
+    x = np.zeros(1, np.int32)
+    shell.user_ns["told"](x)
+    assert x[0] == 230
+    brain = told.replace("x[i] = __METAL_VERSION__", "bfloat b = x[i]; x[i] = b")
+    result = shell.run_cell("%%metal --msl 2.3 --engine cpu\n#include <metal_stdlib>\n" + brain)
+    assert "'bfloat' needs MSL 3.1; the cell asks for MSL 2.3" in str(result.error_in_exec)

@@ -20,7 +20,7 @@ from . import tuned_threadgroups as tuned
 from .binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
 from .grids import check_places, check_threadgroup, grid_of_call, grid_of_groups
-from .outputs import make_outputs, refuse_shapes
+from .outputs import make_outputs, refuse_options, refuse_shapes
 from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
 
 __all__ = ["Dispatch", "Kernel"]
@@ -194,12 +194,13 @@ class Kernel:
                     self._binary = self.engine.compile(self.unit)
         return self._binary
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the kernel; see the class for what a call takes and returns."""
         return self.prepare(*args, **named).run()
 
     def prepare(
         self,
+        /,
         *args: Any,
         grid: Any = None,
         groups: Any = None,
@@ -209,6 +210,7 @@ class Kernel:
         **named: Any,
     ) -> Dispatch:
         """Compile the kernel if need be, then check and bind a call; parameters as for the call. Nothing runs yet."""
+        refuse_options(self.__name__, shapes, threadgroup_memory)
         binary = self.binary
         held = residents((*args, *named.values()))
         for array in held:

@@ -56,7 +56,7 @@ class Caps:
     versions: dict[str, str]
     threadgroup_memory: int = 32768
     clock: str = "wall"
-    msl: tuple[int, int] = (3, 1)
+    msl: tuple[int, int] = (3, 2)
     shared: bool = True
     offsets: bool = True
     precise: bool = True

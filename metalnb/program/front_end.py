@@ -11,7 +11,8 @@ from typing import Any
 from metalnb import cache
 from metalnb.call.packing import check_constant
 from metalnb.engine.unit import Unit
-from metalnb.errors import ArgumentError
+from metalnb.errors import ArgumentError, CompileError, Diagnostic
+from metalnb.msl.language.versions import Version, newer, spelled
 from metalnb.msl.libclang.precompiled import parser_version
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Constant, Reflection
@@ -39,9 +40,11 @@ def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[
         When a function constant is unknown, missing, or does not fit.
     """
     cell, headers = _scanned(recipe)
+    if recipe.msl:
+        _check_version(recipe, cell, headers)
     reflection = _reflection(recipe, cell, headers, unknown)
     values, undefined = _constants(recipe.constants, reflection)
-    units = {k.name: Unit(k, cell, headers, values, undefined, recipe.math) for k in reflection.kernels}
+    units = {k.name: Unit(k, cell, headers, values, undefined, recipe.math, recipe.version) for k in reflection.kernels}
     return reflection, units
 
 
@@ -55,7 +58,7 @@ def declared(recipe: Recipe) -> Reflection:
     from metalnb.msl.analysis.reflect import reflect
 
     cell, headers = _scanned(recipe)
-    return reflect(cell, headers, _made(cell, headers))
+    return reflect(cell, headers, _made(cell, headers, recipe.version), recipe.version)
 
 
 def _scanned(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
@@ -64,6 +67,18 @@ def _scanned(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
     headers = {n: _header(text, n, names) for n, text in recipe.headers.items()}
     cell = scan(recipe.source, recipe.name, names)
     return cell, _included(cell, headers)
+
+
+def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> None:
+    """Refuse the words that the version asked for lacks; the library's own files were written with care."""
+    found = [
+        Diagnostic(d.line, d.column, f"{d.message}; the cell asks for MSL {recipe.msl}", d.text, d.file,
+                   f"do without it, or ask for its version: --msl {spelled(since)}, msl='{spelled(since)}'")
+        for each in (cell, *headers.values())
+        for _, since, d in newer(each, recipe.version)
+    ]  # fmt: skip
+    if found:
+        raise CompileError(found)
 
 
 @functools.lru_cache(64)
@@ -88,7 +103,7 @@ def _reflection(
     recipe: Recipe, cell: Cell, headers: dict[str, Cell], unknown: Callable[[], object],
 ) -> Reflection:  # fmt: skip
     texts = [part for n, h in headers.items() for part in (n, h.edited.original)]
-    key = cache.digest(recipe.source, recipe.name, *texts, _front_end())
+    key = cache.digest(recipe.source, recipe.name, spelled(recipe.version), *texts, _front_end())
     kept = cache.store().get(key, "signatures")
     if kept is not None:
         try:
@@ -98,18 +113,18 @@ def _reflection(
     unknown()
     from metalnb.msl.analysis.reflect import reflect
 
-    found = reflect(cell, headers, _made(cell, headers))
+    found = reflect(cell, headers, _made(cell, headers, recipe.version), recipe.version)
     cache.store().put(key, "signatures", json.dumps(found.to_json()).encode())
     return found
 
 
-def _made(cell: Cell, headers: dict[str, Cell]) -> tuple[Instantiation, ...]:
+def _made(cell: Cell, headers: dict[str, Cell], version: Version) -> tuple[Instantiation, ...]:
     """Find the instantiations: in the text itself or, when macros make them, in the preprocessor's output."""
     if not (cell.expands or any(h.expands for h in headers.values())):
         return tuple(i for c in (*headers.values(), cell) for i in c.instantiations)
     from metalnb.engine.clang.driver import expand
 
-    return instantiations(expand(cell, headers))
+    return instantiations(expand(cell, headers, version))
 
 
 @functools.cache

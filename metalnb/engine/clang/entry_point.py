@@ -77,8 +77,8 @@ _NOMINAL = " * ".join(f"here.dispatch_threads_per_threadgroup.{axis}" for axis i
 _INPUT = {
     **{name: f"here.{member}" for name, member in _PLACE.items()},
     "grid_origin": "$uint3{0, 0, 0}",
-    "thread_index_in_simdgroup": "get_sub_group_local_id()",
-    "simdgroup_index_in_threadgroup": "get_sub_group_id()",
+    "thread_index_in_simdgroup": "$get_sub_group_local_id()",
+    "simdgroup_index_in_threadgroup": "$get_sub_group_id()",
     "threads_per_simdgroup": "32u",
     "thread_execution_width": "32u",
     "simdgroups_per_threadgroup": "(here.threads + 31) / 32",
@@ -91,7 +91,7 @@ _INPUT = {
 
 
 def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool, lanes: bool, meet: bool) -> str:
-    function = signature.function
+    function = signature.callee
     arguments = [""] * signature.arity
     formals = []
     for i, param in enumerate(signature.params):

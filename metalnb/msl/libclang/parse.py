@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from metalnb.errors import CompileError, Diagnostic
 
 from ..language.unsupported import declarator, is_refusal, refusal
+from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
 from ..text.scanned_cell import MAIN, Cell
 from .deep_stack import on_a_deep_stack, time_limit
@@ -34,9 +35,14 @@ class Parsed:
     unit : clang.cindex.TranslationUnit
     cell : Cell
     headers : mapping of str to Cell
+    version : tuple of int
+        Of the language.
     """
 
-    def __init__(self, unit: cindex.TranslationUnit, cell: Cell, headers: Mapping[str, Cell]) -> None:
+    def __init__(
+        self, unit: cindex.TranslationUnit, cell: Cell, headers: Mapping[str, Cell], version: Version = DEFAULT,
+    ) -> None:  # fmt: skip
+        self.version = version
         self.unit = unit
         self.cell = cell
         self.headers = headers
@@ -134,6 +140,9 @@ class Parsed:
         )
 
 
+_LONG = re.compile(r"[\w$]{512}")
+
+
 @functools.cache
 def _cindex() -> Any:
     from clang import cindex
@@ -141,7 +150,7 @@ def _cindex() -> Any:
     return cindex
 
 
-def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
+def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "", version: Version = DEFAULT) -> Parsed:
     """Parse a scanned cell.
 
     Parameters
@@ -151,6 +160,8 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
         The header cells it may include, scanned.
     tail : str
         Our own declarations, appended to the cell's text.
+    version : tuple of int
+        Of the language.
 
     Raises
     ------
@@ -163,22 +174,26 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:
         files[-1] = (main, files[-1][1] + tail)
-    found = _parsed(cell, headers, files, library=begins_with_library(text))
+    found = _parsed(cell, headers, files, version, library=begins_with_library(text))
     errors = list(found.errors())
     if errors and begins_with_library(text):  # the precompiled library may be damaged, and some errors need its text
-        found = _parsed(cell, headers, files, library=False)
+        found = _parsed(cell, headers, files, version, library=False)
         errors = list(found.errors())
     if errors:
         raise CompileError(_first(errors, found))
     return found
 
 
-def _parsed(cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], *, library: bool) -> Parsed:
+def _parsed(
+    cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], version: Version, *, library: bool,
+) -> Parsed:  # fmt: skip
     """Parse the files, of which the cell is the last; with the precompiled library, or from its text."""
     cindex = _cindex()
 
     def work() -> Any:
-        plain = flags()
+        plain = flags(version)
+        if any(_LONG.search(text) for _, text in files):  # to look for a name like it would take minutes
+            plain[plain.index("-fspell-checking")] = "-fno-spell-checking"
         kept = precompiled(cindex, tuple(plain)) if library else None
         if kept is not None:
             quick = [*plain[: plain.index("-include")], "-include-pch", str(kept)]
@@ -186,13 +201,14 @@ def _parsed(cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]
                 return cindex.Index.create().parse(files[-1][0], args=quick, unsaved_files=files)
         return cindex.Index.create().parse(files[-1][0], args=plain, unsaved_files=files)
 
+    seconds = time_limit(sum(len(text) for _, text in files))
     try:
-        unit = on_a_deep_stack(work, time_limit())
+        unit = on_a_deep_stack(work, seconds)
     except TimeoutError:
-        message = f"the parser did not finish within {time_limit():.0f} s"
-        hint = "make the cell smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+        message = f"the parser did not finish within {seconds:.0f} s"
+        hint = "let templates make fewer others, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([Diagnostic(1, 1, message, cell.edited.line(1), cell.name, hint)]) from None
-    parsed = Parsed(unit, cell, headers)
+    parsed = Parsed(unit, cell, headers, version)
     if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
         raise CompileError([Diagnostic(1, 1, "the cell includes a file: a cell reads no files", file=cell.name)])
     return parsed
