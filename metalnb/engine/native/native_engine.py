@@ -1,0 +1,197 @@
+"""The engine ``native``: kernels compiled for this machine, run on NumPy's own memory by a small runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metalnb.errors import CompileError, EngineUnavailable, KernelFault
+from metalnb.msl.language.versions import words
+
+from ..base import Caps, Grid, SharedMemory, refuse_device
+from ..clang import driver
+from ..clang.driver import DUMP, Refused
+from ..observation import Observable, Stopwatch
+from ..unit import Unit
+from . import toolchain
+from .entry_texts import fiber_text, loop_text
+
+__all__ = ["NativeEngine", "open_engine"]
+
+
+def open_engine(device: int = 0) -> NativeEngine:
+    """Open the engine.
+
+    Raises
+    ------
+    EngineUnavailable
+        When this machine is of a kind that it does not know, or for any device but the first.
+    """
+    if device:
+        refuse_device("native", device, 1)
+    toolchain.target_triple()
+    driver.clang()
+    return NativeEngine()
+
+
+@dataclass(slots=True)
+class NativeBinary:
+    """A kernel in this process.
+
+    Attributes
+    ----------
+    unit : Unit
+    run : int
+        The address of what runs threadgroups of it.
+    fibers : bool
+        Whether its threads meet, so that each is a fiber.
+    threadgroup_bytes : int
+    library : ctypes.CDLL
+        What holds the code.
+    """
+
+    unit: Unit
+    run: int
+    fibers: bool
+    threadgroup_bytes: int
+    library: Any
+
+
+class NativeTicket:
+    """A dispatch that has ended: `launch` returns when it is done."""
+
+    __slots__ = ("elapsed",)
+
+    def __init__(self, elapsed: Stopwatch) -> None:
+        self.elapsed = elapsed
+
+    def wait(self) -> None:
+        """Return at once."""
+
+
+_HEAD = struct.Struct("12I")
+_IN_THREADGROUP = 1 << 63
+_MOST_THREADS = 1024
+
+
+class NativeEngine(Observable, SharedMemory):
+    """Runs kernels on this machine's own cores."""
+
+    name = "native"
+
+    def __init__(self) -> None:
+        versions = {"clang": driver.version()[:12]}
+        self.caps = Caps(_device(), versions)
+
+    def text(self, unit: Unit) -> str:
+        """Return the cell with its entry point behind it: one thread of a threadgroup."""
+        return fiber_text(unit)
+
+    def compile(self, unit: Unit) -> NativeBinary:
+        """Compile one kernel: as a loop over threads, or as fibers when its threads meet."""
+        code, fibers = _object(unit)
+        runtime = toolchain.runtime_object("fibers" if fibers else "loops")
+        loaded = toolchain.library(toolchain.linked(code, runtime))
+        loaded.metalnb_prepare.restype = ctypes.c_uint32
+        run = ctypes.cast(loaded.metalnb_groups, ctypes.c_void_p).value or 0
+        return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded)
+
+    def alloc(self, nbytes: int) -> Any:
+        """Return plain memory, cache-line aligned."""
+        whole = np.empty(nbytes + _LINE, np.uint8)
+        first = -whole.ctypes.data % _LINE
+        return whole[first : first + nbytes]
+
+    def start(self, binary: NativeBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> NativeTicket:
+        """Run a dispatch, with the GIL released."""
+        if threadgroup[0] * threadgroup[1] * threadgroup[2] > _MOST_THREADS:
+            threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
+            message = f"{binary.unit.signature.name}: a threadgroup of {threads} threads; engine 'native' has {_MOST_THREADS}"
+            raise KernelFault(message)
+        memory = 0
+        addresses = []
+        for argument in arguments:
+            if argument is None:
+                addresses.append(0)
+            elif isinstance(argument, int):
+                addresses.append(_IN_THREADGROUP | memory)
+                memory += -(-argument // 16) * 16
+            else:
+                addresses.append(_address(argument))
+        groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
+        head = _HEAD.pack(*grid, *threadgroup, *groups, len(addresses), memory, binary.threadgroup_bytes)
+        elapsed = Stopwatch()
+        done = toolchain.pool().metalnb_run(
+            binary.run, head + struct.pack(f"{len(addresses)}Q", *addresses), binary.fibers,
+        )  # fmt: skip
+        elapsed.stop(failed=not done)
+        if not done:
+            message = f"{binary.unit.signature.name}: no memory for the threads' stacks (512 MiB of addresses for each core)"
+            raise KernelFault(message)
+        return NativeTicket(elapsed)
+
+
+_LINE = 64  # bytes of a cache line
+
+
+def _address(memory: Any) -> int:
+    view = memory if isinstance(memory, np.ndarray) else np.frombuffer(memory, np.uint8)
+    address: int = view.__array_interface__["data"][0]
+    return address
+
+
+def _device() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        found = []
+    return found[0] if found else platform.processor() or platform.machine()
+
+
+# What a fiber calls, and a loop does not have.
+_MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_arena")
+_HINTS = ("barrier", "simd", "quad", "threadgroup")
+# Where the linear order of places must stay the program's own: none is moved, merged with another or written twice.
+_ORDERED = (
+    "-mllvm", "-enable-tail-merge=0", "-mllvm", "-disable-block-placement", "-mllvm", "-disable-early-taildup",
+    "-mllvm", "-disable-tail-duplicate",
+)  # fmt: skip
+_PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
+
+
+def _object(unit: Unit) -> tuple[bytes, bool]:
+    """Compile a unit's object file, in the form that it needs; True for fibers."""
+    if any(p.space == "threadgroup" for p in unit.signature.params):
+        return _fibers(unit), True
+    cells = (unit.cell, *unit.headers.values())
+    if any(hint in word for cell in cells for word in words(cell) for hint in _HINTS):
+        code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
+        if any(name in code for name in _MEETING):
+            return code, True
+    code = _loop(unit)
+    return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
+
+
+def _fibers(unit: Unit) -> bytes:
+    return driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_ORDERED)
+
+
+def _loop(unit: Unit) -> bytes:
+    try:
+        text = loop_text(unit, independent=True)
+        return driver.compiled(unit, text, toolchain.TARGET(), *_PRINTED, check=_own_memory)
+    except Refused:
+        return driver.compiled(unit, loop_text(unit, independent=False), toolchain.TARGET())
+
+
+def _own_memory(printed: str) -> str:
+    """Say whether a thread's own array is left in memory: one place for all threads, which then are not independent."""
+    _, _, code = printed.partition(DUMP)
+    return "an array of a thread's own is in memory" if " alloca " in code else ""

@@ -1,0 +1,186 @@
+"""From a unit to code in this process: clang for this machine, a linker, and the runtime, each result kept on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from metalnb import cache
+from metalnb.errors import EngineUnavailable
+from metalnb.msl.libclang.deep_stack import time_limit
+
+from ..clang import driver
+from ..clang.driver import Target
+
+__all__ = ["TARGET", "library", "linked", "pool", "runtime_object", "target_triple"]
+
+_ROOM = Path(__file__).parent
+_RUNTIME = _ROOM / "runtime"
+_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_SYSTEMS = {"linux": "linux-gnu", "darwin": "macos11"}
+
+
+def target_triple() -> str:
+    """Return clang's name for this machine.
+
+    Raises
+    ------
+    EngineUnavailable
+    """
+    machine = _ARCHITECTURES.get(platform.machine().lower())
+    system = _SYSTEMS.get(sys.platform)
+    if machine is None or system is None:
+        message = (
+            f"engine 'native' is for x86-64 and aarch64 under Linux and macOS; "
+            f"this is {platform.machine()} under {sys.platform}"
+        )
+        raise EngineUnavailable(message)
+    return f"{machine}-{system}"
+
+
+def processor() -> str:
+    """Return a name for what this machine's processor can do, since code for it runs on no lesser one."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        flags = [line for line in lines if line.lower().startswith(("flags", "features", "cpu part", "model name"))]
+        return cache.digest(*sorted(set(flags)))[:12]
+    return cache.digest(platform.machine(), platform.processor())[:12]
+
+
+@functools.cache
+def vector_mathematics() -> tuple[str, ...]:
+    """Return the flags for vector forms of the C library's functions, whose library is loaded; none without one."""
+    if sys.platform != "linux":
+        return ()
+    for name in ("libm.so.6", "libmvec.so.1"):
+        try:
+            ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            return ()
+    return ("-fveclib=libmvec",) if platform.machine().lower() in {"x86_64", "amd64"} else ()
+
+
+@functools.cache
+def flags() -> tuple[str, ...]:
+    """Return clang's flags for code of this machine."""
+    return (f"--target={target_triple()}", "-march=native", f"-DMETALNB_PROCESSOR={processor()}", *_PLAIN)
+
+
+# Nothing unwinds, and pointers may be cast as the author likes: on a GPU no compiler minds.
+_PLAIN = (
+    "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-exceptions",
+    "-fno-strict-aliasing", "-O3",
+)  # fmt: skip
+
+
+@functools.cache
+def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
+    """Return this machine as a target of clang's."""
+    return Target("native", _ROOM / "prelude.h", (*flags(), *vector_mathematics()))
+
+
+def runtime_object(name: str) -> bytes:
+    """Compile a part of the runtime, ``"fibers"``, or return it as it was kept."""
+    sources = [_RUNTIME / "dispatch.h", _RUNTIME / f"{name}.c"]
+    key = cache.digest(*(s.read_bytes() for s in sources), driver.version(), *flags())
+
+    def build() -> bytes:
+        with tempfile.TemporaryDirectory(prefix="metalnb-") as folder:
+            out = Path(folder) / "out.o"
+            _run([*driver.clang(), *flags(), "-std=c17", "-nostdinc", "-c", str(sources[1]), "-o", str(out)])
+            return out.read_bytes()
+
+    return cache.store().make(key, "native-runtime", build)
+
+
+def linked(*objects: bytes) -> bytes:
+    """Link object files to a shared library, kept on disk by content.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is no linker.
+    """
+
+    def build() -> bytes:
+        with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
+            folder = Path(name)
+            names = []
+            for i, part in enumerate(objects):
+                names.append(str(folder / f"{i}.o"))
+                Path(names[-1]).write_bytes(part)
+            out = folder / "out.so"
+            _run([*_linker(), "-o", str(out), *names])
+            return out.read_bytes()
+
+    return cache.store().make(cache.digest("linked", driver.version(), *objects), "native-library", build)
+
+
+def _linker() -> list[str]:
+    apple = sys.platform == "darwin"
+    name = "ld64.lld" if apple else "ld.lld"
+    beside = Path(driver.clang()[0])
+    if beside.stem == "zig":
+        command = [str(beside), name]
+    else:
+        found = shutil.which(name, path=f"{beside.parent}{os.pathsep}{os.environ.get('PATH', '')}")
+        if found is None:
+            message = f"engine 'native' needs LLVM's linker {name} beside the clang of METALNB_CLANG"
+            raise EngineUnavailable(message)
+        command = [found]
+    if apple:
+        arch = "arm64" if platform.machine() == "arm64" else "x86_64"
+        return [*command, "-dylib", "-arch", arch, "-platform_version", "macos", "11.0", "11.0", "-undefined",
+                "dynamic_lookup"]  # fmt: skip
+    return [*command, "-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack"]
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, check=False, timeout=time_limit())
+    if done.returncode:
+        told = done.stderr.decode(errors="replace").strip()[-1000:]
+        message = f"engine 'native': {Path(command[1]).name} failed: {told}"
+        raise EngineUnavailable(message)
+
+
+def library(code: bytes, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
+    """Load a shared library into this process, for good."""
+    with _file(code) as path:
+        return kind(str(path))
+
+
+@contextlib.contextmanager
+def _file(code: bytes) -> Iterator[Path]:
+    """Write code to a file for as long as it takes to load it; a folder for temporary files may forbid that."""
+    root = cache.store().root
+    with contextlib.suppress(OSError):
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    parent = root if os.access(root, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="metalnb-", dir=parent) as folder:
+        path = Path(folder) / "code.so"
+        path.write_bytes(code)
+        yield path
+
+
+@functools.cache
+def pool() -> ctypes.CDLL:
+    """Return the process's pool of threads, with its functions typed."""
+    loaded = library(linked(runtime_object("pool")))
+    loaded.metalnb_run.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
+    loaded.metalnb_run.restype = ctypes.c_int
+    loaded.metalnb_open.argtypes = (ctypes.c_uint32,)
+    loaded.metalnb_open((_cores() or 1) - 1)
+    return loaded
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
