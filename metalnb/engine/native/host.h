@@ -71,7 +71,8 @@ inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) {
 extern "C" {
 typedef void $resolve(const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_lane();
-__attribute__((const, visibility("hidden"))) metal::ulong metalnb_arena();
+struct $slot { metal::uint size, alignment; };
+__attribute__((const, visibility("hidden"))) metal::ulong metalnb_storage(const __global $slot* variable);
 __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
 __attribute__((convergent, visibility("hidden"))) metal::ulong metalnb_meet(
     metal::ulong given, metal::ulong more, $resolve* how);
@@ -87,21 +88,18 @@ metal::size_t get_local_linear_id() $pure;
 metal::uint get_sub_group_local_id() $pure;
 metal::uint get_sub_group_id() $pure;
 
-// ---- Threadgroup memory: each variable that a kernel uses leaves its size in a section of the object file, where the
-// runtime writes its offset when the kernel is loaded (runtime/fibers.c).
-struct $slot { metal::uint size, alignment, offset; };
+// ---- Threadgroup memory: each variable that a kernel uses leaves its size in a section of the object file, from which
+// the runtime lays them out when the kernel is loaded (runtime/fibers.c).
 #if __APPLE__
 #define $SLOTS "__DATA,metalnb"
 #else
 #define $SLOTS "metalnb"
 #endif
 template <int id, metal::size_t size, metal::size_t alignment>
-__attribute__((section($SLOTS), visibility("hidden"))) inline __global $slot $storage = {size, alignment, 0};
+__attribute__((section($SLOTS), visibility("hidden"))) inline const __global $slot $storage = {size, alignment};
 template <int id> struct $threadgroup_storage {
     template <class T> operator __local T&() const {
-        const __global $slot* slot = &$storage<id, sizeof(T), alignof(T)>;
-        __asm__("" : "+r"(slot));  // clang must not see that nothing in this file writes it
-        return *(__local T*)(metalnb_arena() + slot->offset);
+        return *(__local T*)metalnb_storage(&$storage<id, sizeof(T), alignof(T)>);
     }
 };
 

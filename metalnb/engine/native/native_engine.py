@@ -156,7 +156,7 @@ def _device() -> str:
 
 
 # What a fiber calls, and a loop does not have.
-_MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_arena")
+_MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage")
 _HINTS = ("barrier", "simd", "quad", "threadgroup")
 # Where the linear order of places must stay the program's own: none is moved, merged with another or written twice.
 _ORDERED = (

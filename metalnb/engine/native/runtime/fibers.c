@@ -139,7 +139,6 @@ static void started(void) {
 // ---- What kernels call.
 
 HIDDEN u32 metalnb_lane(void) { return self()->lane; }
-HIDDEN address metalnb_arena(void) { return self()->arena; }
 
 HIDDEN __attribute__((noinline)) u64 metalnb_meet(u64 given, u64 more, resolve* how) {
     worker* w = self();
@@ -164,22 +163,26 @@ HIDDEN __attribute__((noinline)) void metalnb_barrier(void) {
     pass(w, g, lane);
 }
 
-// ---- Threadgroup memory: each variable has a slot (host.h), which is given its place once, when the kernel is loaded.
+// ---- Threadgroup memory: each variable has a slot (host.h), which is given its place when the kernel is loaded.
 
-typedef struct { u32 size, alignment, offset; } slot;
+typedef struct { u32 size, alignment; } slot;
 #if __APPLE__
-extern slot first_slot[] __asm("section$start$__DATA$metalnb"), end_of_slots[] __asm("section$end$__DATA$metalnb");
+extern const slot slots[] __asm("section$start$__DATA$metalnb"), slots_end[] __asm("section$end$__DATA$metalnb");
 #else
-extern slot first_slot[] __asm("__start_metalnb") __attribute__((weak)) HIDDEN;
-extern slot end_of_slots[] __asm("__stop_metalnb") __attribute__((weak)) HIDDEN;
+extern const slot slots[] __asm("__start_metalnb") __attribute__((weak)) HIDDEN;
+extern const slot slots_end[] __asm("__stop_metalnb") __attribute__((weak)) HIDDEN;
 #endif
+#define VARIABLES 4096
+static u32 offsets[VARIABLES];
 
-/// Place the kernel's threadgroup variables; return the bytes that they take. Called once, before anything runs.
+HIDDEN address metalnb_storage(const slot* variable) { return self()->arena + offsets[variable - slots]; }
+
+/// Place the kernel's threadgroup variables. Called once, before anything runs. Returns the bytes that they take.
 __attribute__((visibility("default"))) u32 metalnb_prepare(void) {
     u32 end = 0;
-    for (slot* s = first_slot; s != end_of_slots; ++s) {
-        s->offset = (end + s->alignment - 1) / s->alignment * s->alignment;
-        end = s->offset + s->size;
+    for (u32 i = 0; i < VARIABLES && slots + i != slots_end; ++i) {
+        offsets[i] = (end + slots[i].alignment - 1) / slots[i].alignment * slots[i].alignment;
+        end = offsets[i] + slots[i].size;
     }
     return end;
 }
