@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import metalnb as mnb
-from metalnb.engine.clang import clang
+from metalnb.engine.clang.driver import clang
 
 from .host_text import HOST_PRELUDE, host
 from .metal_text import METAL_PRELUDE, metal

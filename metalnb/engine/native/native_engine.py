@@ -96,8 +96,7 @@ class NativeEngine(Observable, SharedMemory):
     def compile(self, unit: Unit) -> NativeBinary:
         """Compile one kernel: as a loop over threads, or as fibers when its threads meet."""
         code, fibers = _object(unit)
-        runtime = toolchain.runtime_object("fibers" if fibers else "loops")
-        loaded = toolchain.library(toolchain.linked(code, runtime))
+        loaded = toolchain.kernel_library(code, "fibers" if fibers else "loops")
         loaded.metalnb_prepare.restype = ctypes.c_uint32
         run = ctypes.cast(loaded.metalnb_groups, ctypes.c_void_p).value or 0
         return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded)
@@ -163,6 +162,8 @@ _ORDERED = (
     "-mllvm", "-enable-tail-merge=0", "-mllvm", "-disable-block-placement", "-mllvm", "-disable-early-taildup",
     "-mllvm", "-disable-tail-duplicate",
 )  # fmt: skip
+# No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
+_APART = ("-fno-convergent-functions",)
 _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
 
 
@@ -186,9 +187,9 @@ def _fibers(unit: Unit) -> bytes:
 def _loop(unit: Unit) -> bytes:
     try:
         text = loop_text(unit, independent=True)
-        return driver.compiled(unit, text, toolchain.TARGET(), *_PRINTED, check=_own_memory)
+        return driver.compiled(unit, text, toolchain.TARGET(), *_APART, *_PRINTED, check=_own_memory)
     except Refused:
-        return driver.compiled(unit, loop_text(unit, independent=False), toolchain.TARGET())
+        return driver.compiled(unit, loop_text(unit, independent=False), toolchain.TARGET(), *_APART)
 
 
 def _own_memory(printed: str) -> str:

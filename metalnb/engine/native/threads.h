@@ -8,5 +8,6 @@ $always_inline $place $stand(const $region& r, unsigned x, unsigned y, unsigned 
           (z * n.y + y) * n.x + x, n.x * n.y * n.z};
 }
 $always_inline $place $stand(const $region& r, unsigned i) {
+  if (r.size.y == 1 && r.size.z == 1) return $stand(r, i, 0, 0);
   return $stand(r, i % r.size.x, i / r.size.x % r.size.y, i / (r.size.x * r.size.y));
 }

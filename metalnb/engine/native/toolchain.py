@@ -21,7 +21,7 @@ from metalnb.msl.libclang.deep_stack import time_limit
 from ..clang import driver
 from ..clang.driver import Target
 
-__all__ = ["TARGET", "library", "linked", "pool", "runtime_object", "target_triple"]
+__all__ = ["TARGET", "kernel_library", "pool", "target_triple"]
 
 _ROOM = Path(__file__).parent
 _RUNTIME = _ROOM / "runtime"
@@ -57,16 +57,15 @@ def processor() -> str:
 
 
 @functools.cache
-def vector_mathematics() -> tuple[str, ...]:
-    """Return the flags for vector forms of the C library's functions, whose library is loaded; none without one."""
-    if sys.platform != "linux":
-        return ()
-    for name in ("libm.so.6", "libmvec.so.1"):
-        try:
-            ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
-        except OSError:
-            return ()
-    return ("-fveclib=libmvec",) if platform.machine().lower() in {"x86_64", "amd64"} else ()
+def vector_mathematics() -> bool:
+    """Load glibc's vector mathematics, libmvec; return whether it is here (glibc 2.35 or later, on x86-64)."""
+    if sys.platform != "linux" or platform.machine().lower() not in {"x86_64", "amd64"}:
+        return False
+    try:
+        found = ctypes.CDLL("libmvec.so.1", mode=ctypes.RTLD_GLOBAL)
+    except OSError:
+        return False
+    return hasattr(found, "_ZGVbN4v_tanhf")
 
 
 @functools.cache
@@ -78,14 +77,24 @@ def flags() -> tuple[str, ...]:
 # Nothing unwinds, and pointers may be cast as the author likes: on a GPU no compiler minds.
 _PLAIN = (
     "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-exceptions",
-    "-fno-strict-aliasing", "-O3",
+    "-fno-strict-aliasing", "-fmax-type-align=4", "-O3",
 )  # fmt: skip
 
 
 @functools.cache
 def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
     """Return this machine as a target of clang's."""
-    return Target("native", _ROOM / "prelude.h", (*flags(), *vector_mathematics()))
+    # The names of AMD's library: runtime/vectors.c leads them to glibc's.
+    mathematics = ("-fveclib=AMDLIBM",) if vector_mathematics() else ()
+    return Target("native", _ROOM / "prelude.h", (*flags(), *mathematics))
+
+
+def kernel_library(code: bytes, way: str) -> ctypes.CDLL:
+    """Link a kernel's object file with the runtime, ``"loops"`` or ``"fibers"``, and load it."""
+    parts = [code, runtime_object(way)]
+    if vector_mathematics():
+        parts.append(runtime_object("vectors"))
+    return library(linked(*parts))
 
 
 def runtime_object(name: str) -> bytes:
@@ -152,10 +161,10 @@ def _run(command: Sequence[str]) -> None:
         raise EngineUnavailable(message)
 
 
-def library(code: bytes, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
+def library(code: bytes) -> ctypes.CDLL:
     """Load a shared library into this process, for good."""
     with _file(code) as path:
-        return kind(str(path))
+        return ctypes.CDLL(str(path))
 
 
 @contextlib.contextmanager
