@@ -57,13 +57,16 @@ def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = F
     )
 
 
-def around(unit: Unit, entry: str) -> str:
-    """Return a unit's text, with an entry point behind the cell: the same for every target."""
+def around(unit: Unit, entry: str, cell: str = "") -> str:
+    """Return a unit's text, with an entry point behind the cell: the same for every target.
+
+    A target that changes the cell hands in its text, with every line where it was.
+    """
     return "\n".join([
         *_constants(unit),
         _INTERNAL,
         f'#line 1 "{MAIN}"',
-        unit.cell.edited.text,
+        cell or unit.cell.edited.text,
         "#pragma clang attribute pop",
         '#line 1 "entry point"',
         entry,

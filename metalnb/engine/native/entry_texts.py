@@ -6,6 +6,7 @@ from metalnb.msl.signature import Signature
 
 from ..clang.entry_point import around, call
 from ..unit import Unit
+from .turns import with_turns
 
 __all__ = ["fiber_text", "loop_text"]
 
@@ -49,7 +50,8 @@ def fiber_text(unit: Unit) -> str:
     """Write a unit for threads that meet: the entry point is one thread."""
     return _INLINE + around(
         unit,
-        "#pragma clang attribute pop\n"
+        cell=with_turns(unit.cell.edited.text),
+        entry="#pragma clang attribute pop\n"
         f"{_HIDDEN} void metalnb_thread(const metal::ulong* given, const $region* r, unsigned index) {{\n"
         f"{_buffers(unit.signature)}"
         "  $place here = $stand(*r, index);\n"

@@ -141,6 +141,8 @@ $RULE(rotate) {
     $each_active(i, active) results[i] = given[(i + long(more[i]) % size + size) % size];
 }
 inline __attribute__((convergent)) void $simd_barrier(metal::uint) { metalnb_meet(0, 0, $by_nothing); }
+/// The end of a loop's turn (turns.py).
+inline __attribute__((convergent)) void $turned() { metalnb_meet(0, 0, $by_nothing); }
 inline __attribute__((convergent)) metal::uint $simd_ballot(bool x) { return metalnb_meet(x, 0, $by_ballot); }
 template <class T> __attribute__((convergent)) inline T $simd_shuffle(T x, metal::uint lane) {
     return $narrowed<T>(metalnb_meet($widened(x), lane, $by_shuffle));

@@ -77,7 +77,7 @@ def flags() -> tuple[str, ...]:
 # Nothing unwinds, and pointers may be cast as the author likes: on a GPU no compiler minds.
 _PLAIN = (
     "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-exceptions",
-    "-fno-strict-aliasing", "-fmax-type-align=4", "-O3",
+    "-fno-strict-aliasing", "-fmax-type-align=4", "-mprefer-vector-width=512", "-O3",
 )  # fmt: skip
 
 
