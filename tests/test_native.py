@@ -178,6 +178,7 @@ def test_turns_are_marked_where_lanes_may_part() -> None:
         assert with_turns(f"{function} void g() {{ {loop} }}") == f"{function} void g() {{ {loop} }}"
 
 
+@pytest.mark.filterwarnings("ignore:.*never reach the threadgroup_barrier:metalnb.MetalnbWarning")
 def test_a_barrier_waits_for_those_threads_that_are_left() -> None:
     program = compiled("""
         kernel void f(device uint* o, uint t [[thread_position_in_threadgroup]], uint i [[thread_position_in_grid]]) {
@@ -204,7 +205,7 @@ def test_threadgroup_variables_lie_apart_and_aligned() -> None:
             o[0] = ulong(&c[0]); o[1] = ulong(&p[0]); o[2] = ulong(&h); o[3] = ulong(given);
         }""")
     out = np.zeros(4, np.uint64)
-    program.f(out, 64, grid=3, threadgroup=3)
+    program.f(out, grid=3, threadgroup=3, threadgroup_memory={"given": 64})
     c, p, h, given = (int(a) for a in out)
     assert p % 16 == h % 2 == given % 16 == 0
     starts = sorted([(c, 3), (p, 64), (h, 2), (given, 64)])

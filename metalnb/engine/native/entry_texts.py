@@ -32,14 +32,14 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
     assumed = "assume_safety" if independent else "enable"
     return around(
         unit,
-        f"{_HIDDEN} void metalnb_threads(const metal::ulong* given, const $region* r) {{\n"
+        f"{_HIDDEN} void metalnb_threads(const metal::ulong* $given, const $region* $r) {{\n"
         f"{_buffers(unit.signature)}"
-        "  const $region g = *r;\n"
-        "  for (unsigned z = 0; z < g.size.z; ++z)\n"
-        "    for (unsigned y = 0; y < g.size.y; ++y)\n"
+        "  const $region $g = *$r;\n"
+        "  for (unsigned $z = 0; $z < $g.size.z; ++$z)\n"
+        "    for (unsigned $y = 0; $y < $g.size.y; ++$y)\n"
         f"_Pragma(\"clang loop vectorize({assumed})\")\n"
-        "      for (unsigned x = 0; x < g.size.x; ++x) {\n"
-        "        $place here = $stand(g, x, y, z);\n"
+        "      for (unsigned $x = 0; $x < $g.size.x; ++$x) {\n"
+        "        $place here = $stand($g, $x, $y, $z);\n"
         f"        {call(unit.signature, _INPUTS)};\n"
         "      }\n"
         "}",
@@ -52,9 +52,9 @@ def fiber_text(unit: Unit) -> str:
         unit,
         cell=with_turns(unit.cell.edited.text),
         entry="#pragma clang attribute pop\n"
-        f"{_HIDDEN} void metalnb_thread(const metal::ulong* given, const $region* r, unsigned index) {{\n"
+        f"{_HIDDEN} void metalnb_thread(const metal::ulong* $given, const $region* $r, unsigned $index) {{\n"
         f"{_buffers(unit.signature)}"
-        "  $place here = $stand(*r, index);\n"
+        "  $place here = $stand(*$r, $index);\n"
         f"  {call(unit.signature, _INPUTS)};\n"
         "}",
     )
@@ -64,5 +64,5 @@ def _buffers(signature: Signature) -> str:
     lines = []
     for i, param in enumerate(signature.params):
         space = "__local" if param.space == "threadgroup" else "__global"
-        lines.append(f"  {space} void* const b{i} = ({space} void*)given[{i}];\n")
+        lines.append(f"  {space} void* const b{i} = ({space} void*)$given[{i}];\n")
     return "".join(lines)
