@@ -3,6 +3,7 @@
 That it does what an engine must is in `test_engine_conformance.py`.
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -117,31 +118,32 @@ LANES = np.arange(32)
 
 # What each lane adds up in `s`, by the lane's number, where l is the lane and `one()` counts the active lanes.
 DIVERGENT = {
-    "branch": ("if (l & 1) s = one(); else s = 100 * one();", lambda l: 16 if l & 1 else 1600),
-    "unequal branch": ("if (l < 5) s = one(); s += 100 * one();", lambda l: 3200 + (5 if l < 5 else 0)),
-    "early return": ("if (l < 8) { o[l] = 3; return; } s = one();", lambda l: 3 if l < 8 else 24),
-    "trips": ("for (uint k = 0; k < l; ++k) s += one();", lambda l: sum(31 - k for k in range(l))),
+    "branch": ("if (l & 1) s = one(); else s = 100 * one();", lambda lane: 16 if lane & 1 else 1600),
+    "unequal branch": ("if (l < 5) s = one(); s += 100 * one();", lambda lane: 3200 + (5 if lane < 5 else 0)),
+    "early return": ("if (l < 8) { o[l] = 3; return; } s = one();", lambda lane: 3 if lane < 8 else 24),
+    "trips": ("for (uint k = 0; k < l; ++k) s += one();", lambda lane: sum(31 - k for k in range(lane))),
     "trips, then all": ("for (uint k = 0; k < l; ++k) s += one(); s += 1000 * one();",
-                        lambda l: sum(31 - k for k in range(l)) + 32000),
+                        lambda lane: sum(31 - k for k in range(lane)) + 32000),
     "continue": ("for (uint k = 0; k < 5; ++k) { if (l >> k & 1) continue; s += one(); }",
-                 lambda l: 16 * (5 - l.bit_count())),
-    "if in a loop": ("for (uint k = 0; k < 5; ++k) if (l >> k & 1) s += one();", lambda l: 16 * l.bit_count()),
-    "ternary in a loop": ("for (uint k = 0; k < 5; ++k) s += l >> k & 1 ? one() : 0;", lambda l: 16 * l.bit_count()),
-    "while": ("uint k = 0; while (k < 5) if (l >> k++ & 1) s += one();", lambda l: 16 * l.bit_count()),
+                 lambda lane: 16 * (5 - lane.bit_count())),
+    "if in a loop": ("for (uint k = 0; k < 5; ++k) if (l >> k & 1) s += one();", lambda lane: 16 * lane.bit_count()),
+    "ternary in a loop": ("for (uint k = 0; k < 5; ++k) s += l >> k & 1 ? one() : 0;",
+                          lambda lane: 16 * lane.bit_count()),
+    "while": ("uint k = 0; while (k < 5) if (l >> k++ & 1) s += one();", lambda lane: 16 * lane.bit_count()),
     "do": ("uint k = 0; do { if (!(l >> k & 1)) continue; s += one(); } while (++k < 5);",
-           lambda l: 16 * l.bit_count()),
+           lambda lane: 16 * lane.bit_count()),
     "break": ("for (uint k = 0;; ++k) { if (k == l) break; s += one(); } s += 1000 * one();",
-              lambda l: sum(31 - k for k in range(l)) + 32000),
+              lambda lane: sum(31 - k for k in range(lane)) + 32000),
     "nested": ("for (uint k = 0; k < l % 4; ++k) { for (uint j = 0; j < l % 3; ++j) s += one(); s += 100 * one(); }",
-               lambda l: sum(sum(1 for m in LANES if m % 4 > k and m % 3 > j)
-                             for k in range(l % 4) for j in range(l % 3))
-               + 100 * sum(sum(1 for m in LANES if m % 4 > k) for k in range(l % 4))),
+               lambda lane: sum(sum(1 for m in LANES if m % 4 > k and m % 3 > j)
+                             for k in range(lane % 4) for j in range(lane % 3))
+               + 100 * sum(sum(1 for m in LANES if m % 4 > k) for k in range(lane % 4))),
     "switch": ("switch (l % 3) { case 0: s = one(); break; case 1: s = 100 * one(); break; default: s = 7; }",
-               lambda l: (11, 1100, 7)[l % 3]),
-    "function": ("for (uint k = 0; k < 5; ++k) s += one_if(l >> k & 1);", lambda l: 16 * l.bit_count()),
-    "macro": ("for (uint k = 0; k < 5; ++k) { ONE_IF(l >> k & 1) }", lambda l: 16 * l.bit_count()),
+               lambda lane: (11, 1100, 7)[lane % 3]),
+    "function": ("for (uint k = 0; k < 5; ++k) s += one_if(l >> k & 1);", lambda lane: 16 * lane.bit_count()),
+    "macro": ("for (uint k = 0; k < 5; ++k) { ONE_IF(l >> k & 1) }", lambda lane: 16 * lane.bit_count()),
     "return from a loop": ("for (uint k = 0; k < 8; ++k) { if (k == l) { o[l] = s; return; } s += one(); }",
-                           lambda l: sum(31 - k for k in range(min(l, 8)))),
+                           lambda lane: sum(31 - k for k in range(min(lane, 8)))),
 }  # fmt: skip
 
 
@@ -209,7 +211,7 @@ def test_threadgroup_variables_lie_apart_and_aligned() -> None:
     c, p, h, given = (int(a) for a in out)
     assert p % 16 == h % 2 == given % 16 == 0
     starts = sorted([(c, 3), (p, 64), (h, 2), (given, 64)])
-    assert all(a + n <= b for (a, n), (b, _) in zip(starts, starts[1:], strict=False))
+    assert all(a + n <= b for (a, n), (b, _) in itertools.pairwise(starts))
 
 
 def test_dispatches_with_fibers_of_many_python_threads() -> None:
@@ -230,6 +232,17 @@ def test_dispatches_with_fibers_of_many_python_threads() -> None:
         thread.join()
     want = x.reshape(-1, 256)[:, ::-1].ravel() + 32
     assert all(np.array_equal(o, want) for o in outs)
+
+
+def test_a_thread_with_more_memory_than_a_fiber_has_is_refused() -> None:
+    program = compiled("""
+        kernel void f(device float* o, uint i [[thread_position_in_grid]]) {
+            float own[60000];
+            for (int k = 0; k < 60000; ++k) own[(k * 7 + i) % 60000] = k;
+            o[i] = simd_sum(own[i]);
+        }""")
+    with pytest.raises(mnb.CompileError, match=r"take 24\d{4} bytes; engine .native. has 196608 for them"):
+        program.f(np.zeros(32, np.float32))
 
 
 # ---- As an engine ----------------------------------------------------------------------------------------------------

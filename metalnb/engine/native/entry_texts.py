@@ -37,7 +37,7 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
         "  const $region $g = *$r;\n"
         "  for (unsigned $z = 0; $z < $g.size.z; ++$z)\n"
         "    for (unsigned $y = 0; $y < $g.size.y; ++$y)\n"
-        f"_Pragma(\"clang loop vectorize({assumed})\")\n"
+        f'_Pragma("clang loop vectorize({assumed})")\n'
         "      for (unsigned $x = 0; $x < $g.size.x; ++$x) {\n"
         "        $place here = $stand($g, $x, $y, $z);\n"
         f"        {call(unit.signature, _INPUTS)};\n"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from metalnb.errors import CompileError, EngineUnavailable, KernelFault
+from metalnb.errors import KernelFault
 from metalnb.msl.language.versions import words
 
 from ..base import Caps, Grid, SharedMemory, refuse_device
@@ -109,9 +111,10 @@ class NativeEngine(Observable, SharedMemory):
 
     def start(self, binary: NativeBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> NativeTicket:
         """Run a dispatch, with the GIL released."""
-        if threadgroup[0] * threadgroup[1] * threadgroup[2] > _MOST_THREADS:
-            threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
-            message = f"{binary.unit.signature.name}: a threadgroup of {threads} threads; engine 'native' has {_MOST_THREADS}"
+        threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
+        name = binary.unit.signature.name
+        if threads > _MOST_THREADS:
+            message = f"{name}: a threadgroup of {threads} threads; engine 'native' has {_MOST_THREADS}"
             raise KernelFault(message)
         memory = 0
         addresses = []
@@ -131,7 +134,7 @@ class NativeEngine(Observable, SharedMemory):
         )  # fmt: skip
         elapsed.stop(failed=not done)
         if not done:
-            message = f"{binary.unit.signature.name}: no memory for the threads' stacks (512 MiB of addresses for each core)"
+            message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
             raise KernelFault(message)
         return NativeTicket(elapsed)
 
@@ -147,10 +150,10 @@ def _address(memory: Any) -> int:
 
 def _device() -> str:
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
-        found = []
+        lines = []
+    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return found[0] if found else platform.processor() or platform.machine()
 
 
@@ -180,8 +183,17 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
     return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
 
 
+_FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)
+
+
 def _fibers(unit: Unit) -> bytes:
-    return driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_ORDERED)
+    large = f"-Wframe-larger-than={_FRAME}"
+    return driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_ORDERED, large, check=_stack)
+
+
+def _stack(printed: str) -> str:
+    found = re.search(r"stack frame size \((\d+)\)", printed)
+    return f"a thread's own variables take {found[1]} bytes; engine 'native' has {_FRAME} for them" if found else ""
 
 
 def _loop(unit: Unit) -> bytes:

@@ -16,7 +16,9 @@ from metalnb.msl.text.bracket_tree import Outline, Tree, outline
 __all__ = ["with_turns"]
 
 _COLLECTIVE = ("simd", "quad")
-_BRANCHES = frozenset({"if", "continue", "switch", "for", "while", "do", "?", "&&", "||", "and", "or", "goto", "return"})
+_BRANCHES = frozenset({
+    "if", "continue", "switch", "for", "while", "do", "?", "&&", "||", "and", "or", "goto", "return",
+})  # fmt: skip
 _LOOPS = frozenset({"for", "while"})
 
 
@@ -36,9 +38,7 @@ def with_turns(text: str) -> str:
 
 def _meeting(read: Outline) -> set[str]:
     """Find the cell's own functions and macros in which lanes may meet, by name."""
-    bodies: list[tuple[str, frozenset[str]]] = []
-    for tree in read.macros:
-        bodies.append((tree.texts[0], frozenset(tree.texts[tree.first :])))
+    bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in read.macros]
     for tree in read.trees:
         for head in tree.functions:
             brace = tree.find(head.end, frozenset({"{", ";"}))
