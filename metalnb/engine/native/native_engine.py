@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
+import os
 import platform
 import re
 import struct
@@ -88,8 +90,8 @@ class NativeEngine(Observable, SharedMemory):
     name = "native"
 
     def __init__(self) -> None:
-        versions = {"clang": driver.version()[:12]}
-        self.caps = Caps(_device(), versions)
+        named = os.environ.get("METALNB_CLANG")
+        self.caps = Caps(_device(), {"clang": named} if named else {"ziglang": importlib.metadata.version("ziglang")})
 
     def text(self, unit: Unit) -> str:
         """Return the cell with its entry point behind it: one thread of a threadgroup."""
