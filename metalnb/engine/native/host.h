@@ -71,12 +71,15 @@ inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) {
 extern "C" {
 typedef void $resolve(const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_lane();
-struct $slot { metal::uint size, alignment; };
+struct $slot { metal::uint size, alignment, id; };
 __attribute__((const, visibility("hidden"))) metal::ulong metalnb_storage(const __global $slot* variable);
 __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
 __attribute__((convergent, visibility("hidden"))) metal::ulong metalnb_meet(
     metal::ulong given, metal::ulong more, $resolve* how);
 }
+#ifdef METALNB_CHECKED
+extern "C" __attribute__((visibility("hidden"))) void metalnb_ordered();  // a SIMD-group's threads see each other's memory
+#endif
 inline metal::uint $simd_lane() { return metalnb_lane(); }
 
 // For `entry_point.h`, which declares what OpenCL's entry points use; no entry point here does.
@@ -96,7 +99,7 @@ metal::uint get_sub_group_id() $pure;
 #define $SLOTS "metalnb"
 #endif
 template <int id, metal::size_t size, metal::size_t alignment>
-__attribute__((section($SLOTS), visibility("hidden"))) inline const __global $slot $storage = {size, alignment};
+__attribute__((section($SLOTS), visibility("hidden"))) inline const __global $slot $storage = {size, alignment, id};
 template <int id> struct $threadgroup_storage {
     template <class T> operator __local T&() const {
         return *(__local T*)metalnb_storage(&$storage<id, sizeof(T), alignof(T)>);
@@ -140,7 +143,12 @@ $RULE(rotate) {
     const long size = 32 - __builtin_clz(active);
     $each_active(i, active) results[i] = given[(i + long(more[i]) % size + size) % size];
 }
-inline __attribute__((convergent)) void $simd_barrier(metal::uint) { metalnb_meet(0, 0, $by_nothing); }
+inline __attribute__((convergent)) void $simd_barrier(metal::uint) {
+    metalnb_meet(0, 0, $by_nothing);
+#ifdef METALNB_CHECKED
+    metalnb_ordered();
+#endif
+}
 /// The end of a loop's turn (turns.py).
 inline __attribute__((convergent)) void $turned() { metalnb_meet(0, 0, $by_nothing); }
 inline __attribute__((convergent)) metal::uint $simd_ballot(bool x) { return metalnb_meet(x, 0, $by_ballot); }

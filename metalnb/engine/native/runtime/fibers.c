@@ -27,11 +27,17 @@ typedef struct {
     simdgroup* here;  // of the lane that runs
     u32 lane, simdgroups;
     void* home;
-    const u64* arguments;
-    const region* group;
+    u64 arguments[64];
+    region group;
     address arena;
     simdgroup all[SIMDGROUPS];
 } worker;
+
+// What the checked build looks at (checks.c).
+#ifndef CHECKED
+#define AT_BARRIER(worker)
+#define AT_START(worker, index)
+#endif
 
 HIDDEN void metalnb_thread(const u64* arguments, const region* r, u32 index);
 
@@ -106,6 +112,7 @@ static int chosen(worker* w) {
         u32 i = 0;
         while (i < w->simdgroups && !w->all[i].ready) ++i;
         if (i == w->simdgroups) {  // every thread is at a barrier, or has ended
+            AT_BARRIER(w);
             for (i = w->simdgroups; i-- > 0;) {
                 simdgroup* other = &w->all[i];
                 other->ready = other->waiting;
@@ -125,15 +132,17 @@ static void pass(worker* w, simdgroup* g, u32 lane) {
     if (w->here != g || w->lane != lane || to == w->home) swap(&g->stack[lane], to);
 }
 
+/// End the thread that runs, whatever it was about to do.
+static __attribute__((noreturn)) void end(worker* w) {
+    w->here->ready &= ~(1u << w->lane);
+    pass(w, w->here, w->lane);
+    __builtin_unreachable();
+}
+
 static void started(void) {
     worker* w = self();
-    simdgroup* g = w->here;
-    const u32 lane = w->lane;
-    metalnb_thread(w->arguments, w->group, (u32)(g - w->all) * LANES + lane);
-    g->ready &= ~(1u << lane);
-    g->stack[lane] = 0;
-    pass(w, g, lane);
-    __builtin_unreachable();
+    metalnb_thread(w->arguments, &w->group, (u32)(w->here - w->all) * LANES + w->lane);
+    end(w);
 }
 
 // ---- What kernels call.
@@ -158,6 +167,7 @@ HIDDEN __attribute__((noinline)) void metalnb_barrier(void) {
     worker* w = self();
     simdgroup* g = w->here;
     const u32 lane = w->lane;
+    g->site[lane] = (address)__builtin_return_address(0);
     g->ready &= ~(1u << lane);
     g->waiting |= 1u << lane;
     pass(w, g, lane);
@@ -165,7 +175,7 @@ HIDDEN __attribute__((noinline)) void metalnb_barrier(void) {
 
 // ---- Threadgroup memory: each variable has a slot (host.h), which is given its place when the kernel is loaded.
 
-typedef struct { u32 size, alignment; } slot;
+typedef struct { u32 size, alignment, id; } slot;
 #if __APPLE__
 extern const slot slots[] __asm("section$start$__DATA$metalnb"), slots_end[] __asm("section$end$__DATA$metalnb");
 #else
@@ -189,10 +199,9 @@ __attribute__((visibility("default"))) u32 metalnb_prepare(void) {
 
 // ---- Running.
 
-static u32 begun(worker* w, const region* r) {
-    const u32 threads = r->size.x * r->size.y * r->size.z;
+static void begun(worker* w) {
+    const u32 threads = w->group.size.x * w->group.size.y * w->group.size.z;
     w->simdgroups = (threads + LANES - 1) / LANES;
-    w->group = r;
     w->here = &w->all[0];
     w->lane = 0;
     const address stacks = (address)w + (1 << 20);
@@ -205,23 +214,21 @@ static u32 begun(worker* w, const region* r) {
         g->ready = lanes == LANES ? ~0u : (1u << lanes) - 1;
         g->meeting = g->waiting = 0;
     }
-    return threads;
 }
 
 /// Run `count` threadgroups from the `first` one on, in a worker's region.
 __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, void* scratch, u64 first, u64 count) {
     worker* w = scratch;
-    u64 bound[64];
     w->arena = (address)w + ARENA;
     const address given = w->arena + ((d->static_memory + 15) & ~15u);
     for (u32 i = 0; i < d->count; ++i) {
         const u64 a = d->arguments[i];
-        bound[i] = a & IN_THREADGROUP ? given + (a & ~IN_THREADGROUP) : a;
+        w->arguments[i] = a & IN_THREADGROUP ? given + (a & ~IN_THREADGROUP) : a;
     }
-    w->arguments = bound;
     for (u64 i = first; i < first + count; ++i) {
-        const region r = threadgroup(d, i);
-        begun(w, &r);
+        w->group = threadgroup(d, i);
+        begun(w);
+        AT_START(w, i);
         swap(&w->home, w->here->stack[0]);
     }
 }
