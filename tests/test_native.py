@@ -175,9 +175,9 @@ def test_turns_are_marked_where_lanes_may_part() -> None:
     }
     function = "float f(int i) { return i ? simd_sum(i) : 0; }"
     for loop, wanted in marked.items():
-        assert with_turns(f"{function} void g() {{ {loop} }}") == f"{function} void g() {{ {wanted} }}"
+        assert with_turns(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {wanted} }}"
     for loop in ("for (int i = 0; i < n; ++i) s += simd_sum(x);", "for (int i = 0; i < n; ++i) if (a) h(i);"):
-        assert with_turns(f"{function} void g() {{ {loop} }}") == f"{function} void g() {{ {loop} }}"
+        assert with_turns(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {loop} }}"
 
 
 @pytest.mark.filterwarnings("ignore:.*never reach the threadgroup_barrier:metalnb.MetalnbWarning")

@@ -149,8 +149,6 @@ inline __attribute__((convergent)) void $simd_barrier(metal::uint) {
     metalnb_ordered();
 #endif
 }
-/// The end of a loop's turn (turns.py).
-inline __attribute__((convergent)) void $turned() { metalnb_meet(0, 0, $by_nothing); }
 inline __attribute__((convergent)) metal::uint $simd_ballot(bool x) { return metalnb_meet(x, 0, $by_ballot); }
 template <class T> __attribute__((convergent)) inline T $simd_shuffle(T x, metal::uint lane) {
     return $narrowed<T>(metalnb_meet($widened(x), lane, $by_shuffle));
@@ -175,3 +173,8 @@ $REDUCE(and, a & b) $REDUCE(or, a | b) $REDUCE(xor, a ^ b)
 #undef $REDUCE
 #undef $RULE
 #undef $each_active
+
+// The end of a loop's turn (turns.py). Its line is beyond all others': in a macro, where every place is the macro's, it
+// comes last.
+#line 1000000
+inline __attribute__((convergent)) void $turned() { metalnb_meet(0, 0, $by_nothing); }

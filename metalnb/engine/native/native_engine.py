@@ -26,7 +26,7 @@ from ..unit import Unit
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
 
-__all__ = ["NativeEngine", "open_engine"]
+__all__ = ["NativeEngine", "dispatch", "open_engine"]
 
 
 def open_engine(device: int = 0) -> NativeEngine:
@@ -79,8 +79,6 @@ class NativeTicket:
         """Return at once."""
 
 
-_HEAD = struct.Struct("12I")
-_IN_THREADGROUP = 1 << 63
 _MOST_THREADS = 1024
 
 
@@ -100,7 +98,7 @@ class NativeEngine(Observable, SharedMemory):
     def compile(self, unit: Unit) -> NativeBinary:
         """Compile one kernel: as a loop over threads, or as fibers when its threads meet."""
         code, fibers = _object(unit)
-        loaded = toolchain.kernel_library(code, "fibers" if fibers else "loops")
+        loaded, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", unit.cell.edited.text)
         loaded.metalnb_prepare.restype = ctypes.c_uint32
         run = ctypes.cast(loaded.metalnb_groups, ctypes.c_void_p).value or 0
         return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded)
@@ -118,22 +116,9 @@ class NativeEngine(Observable, SharedMemory):
         if threads > _MOST_THREADS:
             message = f"{name}: a threadgroup of {threads} threads; engine 'native' has {_MOST_THREADS}"
             raise KernelFault(message)
-        memory = 0
-        addresses = []
-        for argument in arguments:
-            if argument is None:
-                addresses.append(0)
-            elif isinstance(argument, int):
-                addresses.append(_IN_THREADGROUP | memory)
-                memory += -(-argument // 16) * 16
-            else:
-                addresses.append(_address(argument))
-        groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
-        head = _HEAD.pack(*grid, *threadgroup, *groups, len(addresses), memory, binary.threadgroup_bytes)
+        written = dispatch(arguments, grid, threadgroup, binary.threadgroup_bytes)
         elapsed = Stopwatch()
-        done = toolchain.pool().metalnb_run(
-            binary.run, head + struct.pack(f"{len(addresses)}Q", *addresses), binary.fibers,
-        )  # fmt: skip
+        done = toolchain.pool().metalnb_run(binary.run, written, binary.fibers)
         elapsed.stop(failed=not done)
         if not done:
             message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
@@ -142,6 +127,25 @@ class NativeEngine(Observable, SharedMemory):
 
 
 _LINE = 64  # bytes of a cache line
+_HEAD = struct.Struct("12I")
+_IN_THREADGROUP = 1 << 63
+
+
+def dispatch(arguments: Sequence[Any], grid: Grid, threadgroup: Grid, static: int) -> bytes:
+    """Write a dispatch as the runtime reads it (runtime/dispatch.h); ``static`` is the kernel's own threadgroup memory."""
+    memory = 0
+    addresses = []
+    for argument in arguments:
+        if argument is None:
+            addresses.append(0)
+        elif isinstance(argument, int):
+            addresses.append(_IN_THREADGROUP | memory)
+            memory += -(-argument // 16) * 16
+        else:
+            addresses.append(_address(argument))
+    groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
+    head = _HEAD.pack(*grid, *threadgroup, *groups, len(addresses), memory, static)
+    return head + struct.pack(f"{len(addresses)}Q", *addresses)
 
 
 def _address(memory: Any) -> int:
@@ -162,11 +166,6 @@ def _device() -> str:
 # What a fiber calls, and a loop does not have.
 _MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage")
 _HINTS = ("barrier", "simd", "quad", "threadgroup")
-# Where the linear order of places must stay the program's own: none is moved, merged with another or written twice.
-_ORDERED = (
-    "-mllvm", "-enable-tail-merge=0", "-mllvm", "-disable-block-placement", "-mllvm", "-disable-early-taildup",
-    "-mllvm", "-disable-tail-duplicate",
-)  # fmt: skip
 # No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
 _APART = ("-fno-convergent-functions",)
 _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
@@ -190,7 +189,7 @@ _FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB
 
 def _fibers(unit: Unit) -> bytes:
     large = f"-Wframe-larger-than={_FRAME}"
-    return driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_ORDERED, large, check=_stack)
+    return driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *toolchain.ORDERED, large, check=_stack)
 
 
 def _stack(printed: str) -> str:

@@ -20,8 +20,10 @@ from metalnb.msl.libclang.deep_stack import time_limit
 
 from ..clang import driver
 from ..clang.driver import Target
+from .places import meeting_places
+from .turns import with_turns
 
-__all__ = ["TARGET", "kernel_library", "pool", "target_triple"]
+__all__ = ["ORDERED", "TARGET", "kernel_library", "pool", "target_triple"]
 
 _ROOM = Path(__file__).parent
 _RUNTIME = _ROOM / "runtime"
@@ -83,6 +85,10 @@ _PLAIN = (
 )  # fmt: skip
 
 
+# For fibers: what says where in the program each call stands, and no call that is a jump.
+ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls")
+
+
 @functools.cache
 def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
     """Return this machine as a target of clang's."""
@@ -91,23 +97,45 @@ def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
     return Target("native", _ROOM / "prelude.h", (*flags(), *mathematics))
 
 
-def kernel_library(code: bytes, way: str) -> ctypes.CDLL:
-    """Link a kernel's object file with the runtime, ``"loops"`` or ``"fibers"``, and load it."""
+def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, bytes]:
+    """Link a kernel's object file with the runtime and load it.
+
+    Parameters
+    ----------
+    code : bytes
+    way : {"loops", "fibers", "checks"}
+    cell : str
+        The cell's text, for all but loops.
+
+    Returns
+    -------
+    library, file
+        What was loaded, and its bytes.
+    """
     parts = [code, runtime_object(way)]
     if vector_mathematics():
         parts.append(runtime_object("vectors"))
-    return library(linked(*parts))
+    file = linked(*parts)
+    loaded = library(file)
+    if way != "loops" and sys.platform == "linux":
+        loaded.metalnb_places.restype = None
+        key = cache.digest("places", file, cell)
+        ends = with_turns(cell).ends
+        loaded.ranks = cache.store().make(key, "native-places", lambda: meeting_places(code, file, ends))  # kept with it
+        loaded.metalnb_places(ctypes.c_char_p(loaded.ranks))
+    return loaded, file
 
 
 def runtime_object(name: str) -> bytes:
     """Compile a part of the runtime, ``"fibers"``, or return it as it was kept."""
-    sources = [_RUNTIME / "dispatch.h", _RUNTIME / f"{name}.c"]
-    key = cache.digest(*(s.read_bytes() for s in sources), driver.version(), *flags())
+    source = _RUNTIME / f"{name}.c"
+    every = sorted(_RUNTIME.glob("*.[ch]"))
+    key = cache.digest(name, *(s.read_bytes() for s in every), driver.version(), *flags())
 
     def build() -> bytes:
         with tempfile.TemporaryDirectory(prefix="metalnb-") as folder:
             out = Path(folder) / "out.o"
-            _run([*driver.clang(), *flags(), "-std=c17", "-nostdinc", "-c", str(sources[1]), "-o", str(out)])
+            _run([*driver.clang(), *flags(), "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
             return out.read_bytes()
 
     return cache.store().make(key, "native-runtime", build)

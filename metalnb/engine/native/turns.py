@@ -10,10 +10,13 @@ straight line, needs none.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from metalnb.msl.text.bracket_tree import Outline, Tree, outline
 
-__all__ = ["with_turns"]
+__all__ = ["Place", "Turns", "with_turns"]
+
+Place = tuple[int, int]
 
 _COLLECTIVE = ("simd", "quad")
 _BRANCHES = frozenset({
@@ -22,18 +25,43 @@ _BRANCHES = frozenset({
 _LOOPS = frozenset({"for", "while"})
 
 
-def with_turns(text: str) -> str:
+class Turns(NamedTuple):
+    """A text with marks, and where in it each mark that stands before its loop's body belongs: at the loop's end.
+
+    Places are lines and columns, from 1, of the text in UTF-8.
+    """
+
+    text: str
+    ends: dict[Place, Place]
+
+
+def with_turns(text: str) -> Turns:
     """Return a text of a cell with the end of each turn marked, in loops in which lanes may meet."""
     if not any(word in text for word in _COLLECTIVE):
-        return text
+        return Turns(text, {})
     read = outline(text)
     meeting = _meeting(read)
-    edits = sorted(edit for tree in read.trees for edit in _edits(tree, meeting))
-    parts, at = [], 0
-    for place, end, new in edits:
-        parts += [text[at:place], new]
-        at = end
-    return "".join([*parts, text[at:]])
+    edits = sorted((edit for tree in read.trees for edit in _edits(tree, meeting)), key=lambda e: e.start)
+    parts: list[str] = []
+    at = shift = 0
+    marks = []
+    for edit in edits:
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+        if edit.loop_end >= 0:
+            marks.append((edit.start + shift + edit.text.index("$"), edit.loop_end))
+        shift += len(edit.text) - (edit.end - edit.start)
+    new = "".join([*parts, text[at:]])
+    ends = {}
+    for mark, end in marks:
+        moved = sum(len(e.text) - (e.end - e.start) for e in edits if e.start < end)
+        ends[_place(new, mark)] = _place(new, end + moved)
+    return Turns(new, ends)
+
+
+def _place(text: str, offset: int) -> Place:
+    start = text.rfind("\n", 0, offset) + 1
+    return text.count("\n", 0, offset) + 1, len(text[start:offset].encode()) + 1
 
 
 def _meeting(read: Outline) -> set[str]:
@@ -57,8 +85,14 @@ def _collective(word: str) -> bool:
     return any(part in word for part in _COLLECTIVE)
 
 
-def _edits(tree: Tree, meeting: set[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield what to replace: where it starts and ends in the text, and the text to put there."""
+class _Edit(NamedTuple):
+    start: int
+    end: int
+    text: str
+    loop_end: int = -1  # of a mark that stands before its loop's body
+
+
+def _edits(tree: Tree, meeting: set[str]) -> Iterator[_Edit]:
     tails = set()  # `while` of a do statement
     for i in range(tree.first, len(tree.texts)):
         word = tree.texts[i]
@@ -74,19 +108,20 @@ def _edits(tree: Tree, meeting: set[str]) -> Iterator[tuple[int, int, str]]:
             end = _statement_end(tree, closing + 1) if closing > 0 else -1
             if end < 0 or not _lanes_may_part(tree, i + 1, end, meeting):
                 continue
+            last = tree.tokens[end - 1].start
             if word == "while":
-                yield tree.tokens[i].start, tree.tokens[i + 1].end, "for (;"
-                yield _at(tree, closing, "; $turned())")
+                yield _Edit(tree.tokens[i].start, tree.tokens[i + 1].end, "for (;")
+                yield _at(tree, closing, "; $turned())")._replace(loop_end=last)
                 continue
             semicolons = [k for k in range(i + 2, closing) if tree.texts[k] == ";" and tree.around(k) == i + 1]
             if len(semicolons) == 2:
                 start = tree.tokens[semicolons[1]].end
-                yield start, start, " $turned()" + ("," if semicolons[1] + 1 < closing else "")
+                yield _Edit(start, start, " $turned()" + ("," if semicolons[1] + 1 < closing else ""), last)
 
 
-def _at(tree: Tree, place: int, new: str) -> tuple[int, int, str]:
+def _at(tree: Tree, place: int, new: str) -> _Edit:
     token = tree.tokens[place]
-    return token.start, token.end, new
+    return _Edit(token.start, token.end, new)
 
 
 def _lanes_may_part(tree: Tree, start: int, stop: int, meeting: set[str]) -> bool:

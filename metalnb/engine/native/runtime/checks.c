@@ -5,11 +5,10 @@
 // one before it. Two threads meet there wrongly when one of them writes, not both are atomic, and nothing orders them: a
 // barrier of their threadgroup, or of their SIMD-group, between the two. Nothing orders two threadgroups.
 #define CHECKED
-struct worker_of_checks;
 #define AT_BARRIER(w) barrier_of(w)
 #define AT_START(w, i) group_of(w, i)
+#define GAP 4096  // between threadgroup variables
 #include "dispatch.h"
-struct worker_s;
 static void barrier_of(void* worker);
 static void group_of(void* worker, u64 index);
 #include "fibers.c"
@@ -37,8 +36,6 @@ typedef struct {
     u32 thread, group, place, region;
     long long offset;  // from the region's start, in bytes; of an index, the index
     u32 other, other_group, other_place, other_written;
-    const char* file;
-    u32 line, column;
 } finding;
 
 #define FINDINGS 256
@@ -51,7 +48,7 @@ static struct {
 static u32 group_number, epoch, threads_before, killed;
 static unsigned short turns[SIMDGROUPS * LANES];
 
-extern const char image[] __asm("__ehdr_start") HIDDEN, image_end[] __asm("_end") HIDDEN;
+extern const char image_end[] __asm("_end") HIDDEN;
 void* mmap(void*, u64 bytes, int protection, int flags, int file, long offset);
 
 __attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
@@ -118,17 +115,15 @@ static int ordered(const mark* m, u32 thread, unsigned short turn) {
     return m->thread / LANES == thread / LANES && m->turn != turn;
 }
 
-static void met(u32 kind_written, const mark* other, u32 other_written, u32 place, u32 number, u64 offset, u32 size) {
+static void met(u32 written, const mark* other, u32 other_written, u32 place, u32 number, u64 offset, u32 size) {
     finding* f = noted(RACE, place, other->place, number);
     if (!f) return;
-    worker* w = self();
-    f->written = kind_written;
+    f->written = written;
     f->offset = (long long)offset;
     f->size = size;
     f->other_group = other->group;
     f->other_written = other_written;
     f->other = other->thread;
-    (void)w;
 }
 
 /// An access of `size` bytes. Threads in marks are numbered in their threadgroup, but in findings in the grid.
@@ -304,17 +299,15 @@ ATOMICS(8, u8) ATOMICS(16, __UINT16_TYPE__) ATOMICS(32, u32) ATOMICS(64, u64)
 HIDDEN void __tsan_atomic_thread_fence(int order) {}
 HIDDEN void __tsan_atomic_signal_fence(int order) {}
 
-// ---- What its other sanitizers call. Their data begin with the place in the source.
+// ---- What its other sanitizers call, each with a record of the source that we do not need.
 
-typedef struct { const char* file; u32 line, column; } source;
-
-static void told(u32 kind, const source* s, long long value) {
-    finding* f = noted(kind, s->line, s->column, ~0u);
-    if (f) f->file = s->file, f->line = s->line, f->column = s->column, f->offset = value;
+static void told(u32 kind, address from, u64 value) {
+    finding* f = noted(kind, (u32)(from - (address)image), 0, ~0u);
+    if (f) f->offset = (long long)value;
 }
-HIDDEN void __ubsan_handle_out_of_bounds(const source* s, u64 index) {
-    told(INDEX, s, (long long)index);
+HIDDEN void __ubsan_handle_out_of_bounds(void* source, u64 index) {
+    told(INDEX, FROM, index);
     ++killed;
     end(self());  // it is about to touch what is not its own
 }
-HIDDEN void __ubsan_handle_float_cast_overflow(const source* s, u64 value) { told(CONVERSION, s, (long long)value); }
+HIDDEN void __ubsan_handle_float_cast_overflow(void* source, u64 value) { told(CONVERSION, FROM, value); }

@@ -2,9 +2,10 @@
 // threadgroup run on one core, one at a time, until they meet or end.
 //
 // Who takes part in a SIMD function: a SIMD-group's lanes run one after the other, each up to a SIMD function, a barrier
-// or its end. Then, of the calls at which lanes wait, the first in the program's order is done, for the lanes that wait at
-// it: these are the active threads. So the lanes of a branch meet before those that went past it, and those in a loop
-// before those that have left it. A barrier is passed when every thread of the threadgroup is at one, or has ended.
+// or its end. Then, of the calls at which lanes wait, the first in the program's order (places.py) is done, for the lanes
+// that wait at it: these are the active threads. So the lanes of a branch meet before those that went past it, and those
+// in a loop before those that have left it. A barrier is passed when every thread of the threadgroup is at one, or has
+// ended.
 #include "dispatch.h"
 
 #define LANES 32
@@ -37,6 +38,7 @@ typedef struct {
 #ifndef CHECKED
 #define AT_BARRIER(worker)
 #define AT_START(worker, index)
+#define GAP 0
 #endif
 
 HIDDEN void metalnb_thread(const u64* arguments, const region* r, u32 index);
@@ -76,6 +78,16 @@ static void* prepared(address top, void (*start)(void)) {
 #error "fibers are written for x86-64 and aarch64"
 #endif
 
+/// The ranks of the calls of `metalnb_meet`, by the address that they return to, from the image's start on (places.py).
+/// Without them the addresses themselves have to do, which are nearly in that order.
+static const u32* ranks;
+#if __APPLE__
+extern const char image[] __asm("__mh_dylib_header") HIDDEN;
+#else
+extern const char image[] __asm("__ehdr_start") HIDDEN;
+#endif
+__attribute__((visibility("default"))) void metalnb_places(const u32* given) { ranks = given; }
+
 /// Whose stack this runs on says who it is.
 static inline worker* self(void) { return (worker*)((address)__builtin_frame_address(0) & ~(address)(REGION - 1)); }
 
@@ -90,7 +102,7 @@ static void meet_first(simdgroup* g) {
             lane = i;
             active = 0;
         }
-        if (g->site[i] == first) active |= 1u << i;
+        if (g->site[i] == first && g->how[i] == g->how[lane]) active |= 1u << i;
     }
     g->how[lane](g->given, g->more, g->results, active);
     g->meeting &= ~active;
@@ -156,7 +168,8 @@ HIDDEN __attribute__((noinline)) u64 metalnb_meet(u64 given, u64 more, resolve* 
     g->given[lane] = given;
     g->more[lane] = more;
     g->how[lane] = how;
-    g->site[lane] = (address)__builtin_return_address(0);
+    const address site = (address)__builtin_return_address(0) - (address)image;
+    g->site[lane] = ranks ? ranks[site] : site;
     g->ready &= ~(1u << lane);
     g->meeting |= 1u << lane;
     pass(w, g, lane);
@@ -192,7 +205,7 @@ __attribute__((visibility("default"))) u32 metalnb_prepare(void) {
     u32 end = 0;
     for (u32 i = 0; i < VARIABLES && slots + i != slots_end; ++i) {
         offsets[i] = (end + slots[i].alignment - 1) / slots[i].alignment * slots[i].alignment;
-        end = offsets[i] + slots[i].size;
+        end = offsets[i] + slots[i].size + GAP;
     }
     return end;
 }

@@ -1,0 +1,262 @@
+"""From a place in machine code to the author's line: the little of DWARF 4 that clang writes for ``-gline-tables-only``.
+
+A place in a function that was inlined has a chain of lines: its own, then that of each call that led there.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["DebugLines", "Line", "sections"]
+
+
+class Line(NamedTuple):
+    """A place in a source file; column 0 where it is not known."""
+
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Inlined:
+    """A stretch of code that came from a call, and the call's own place."""
+
+    low: int
+    high: int
+    depth: int
+    call: Line
+
+
+class _Reader:
+    """Reads numbers and names from bytes, one after the other."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data, self.at = data, at
+
+    def take(self, form: str) -> int:
+        (value,) = struct.unpack_from("<" + form, self.data, self.at)
+        self.at += struct.calcsize("<" + form)
+        return int(value)
+
+    def unsigned(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.take("B")
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def signed(self) -> int:
+        start = self.at
+        value = self.unsigned()
+        bits = 7 * (self.at - start)
+        return value - (1 << bits) if value >> (bits - 1) else value
+
+    def text(self) -> str:
+        end = self.data.index(b"\0", self.at)
+        found = self.data[self.at : end].decode(errors="replace")
+        self.at = end + 1
+        return found
+
+
+class DebugLines:
+    """The lines of a shared library.
+
+    Parameters
+    ----------
+    code : bytes
+        An ELF file of 64 bits. Places are counted from the start of its image.
+    """
+
+    def __init__(self, code: bytes) -> None:
+        parts = sections(code)
+        self._rows: list[tuple[int, Line | None]] = []
+        self._files: dict[int, list[str]] = {}
+        lines = parts.get(".debug_line", b"")
+        at = 0
+        while at < len(lines):
+            at = self._line_program(lines, at)
+        self._rows.sort(key=lambda row: row[0])
+        self._starts = [start for start, _ in self._rows]
+        self._inlined = list(self._calls(parts)) if ".debug_info" in parts else []
+
+    def chain(self, place: int) -> list[Line]:
+        """Return the lines of a place, the innermost first."""
+        return self.chains([place])[0]
+
+    def chains(self, places: list[int]) -> list[list[Line]]:
+        """Return the lines of each of some ascending places, the innermost first."""
+        calls: list[list[tuple[int, Line]]] = [[] for _ in places]
+        for each in self._inlined:
+            for i in range(bisect_left(places, each.low), bisect_left(places, each.high)):
+                calls[i].append((-each.depth, each.call))
+        found = []
+        for place, around in zip(places, calls, strict=True):
+            at = bisect_right(self._starts, place) - 1
+            own = self._rows[at][1] if at >= 0 else None
+            found.append([*([own] if own else []), *(line for _, line in sorted(around, key=lambda c: c[0]))])
+        return found
+
+    def _line_program(self, data: bytes, start: int) -> int:
+        r = _Reader(data, start)
+        end = r.take("I") + r.at
+        if r.take("H") > 4:
+            return end
+        program = r.take("I") + r.at
+        r.take("B"), r.take("B"), r.take("B")
+        base, span, opcodes = r.take("b"), r.take("B"), r.take("B")
+        lengths = [r.take("B") for _ in range(opcodes - 1)]
+        while r.text():
+            pass
+        files = [""]
+        while name := r.text():
+            files.append(name)
+            r.unsigned(), r.unsigned(), r.unsigned()
+        self._files[start] = files
+        r.at = program
+        address, file, line, column = 0, 1, 1, 0
+        while r.at < end:
+            code = r.take("B")
+            if code >= opcodes:
+                address += (code - opcodes) // span
+                line += base + (code - opcodes) % span
+            elif code == 0:
+                size = r.unsigned()
+                after = r.at + size
+                extended = r.take("B")
+                if extended == 1:
+                    self._rows.append((address, None))
+                    address, file, line, column = 0, 1, 1, 0
+                elif extended == 2:
+                    address = r.take("Q")
+                r.at = after
+                continue
+            elif code == 2:
+                address += r.unsigned()
+                continue
+            elif code == 3:
+                line += r.signed()
+                continue
+            elif code == 4:
+                file = r.unsigned()
+                continue
+            elif code == 5:
+                column = r.unsigned()
+                continue
+            elif code == 8:
+                address += (255 - opcodes) // span
+                continue
+            elif code == 9:
+                address += r.take("H")
+                continue
+            elif code != 1:
+                for _ in range(lengths[code - 1]):
+                    r.unsigned()
+                continue
+            self._rows.append((address, Line(files[file], line, column)))
+        return end
+
+    def _calls(self, parts: dict[str, bytes]) -> Iterator[_Inlined]:
+        """Yield the stretches of inlined code of every unit."""
+        data, ranges = parts[".debug_info"], parts.get(".debug_ranges", b"")
+        at = 0
+        while at < len(data):
+            r = _Reader(data, at)
+            end = r.take("I") + r.at
+            version, table = r.take("H"), r.take("I")
+            r.take("B")
+            if version == 4:
+                yield from self._unit(r, end, _abbreviations(parts[".debug_abbrev"], table), ranges)
+            at = end
+
+    def _unit(
+        self, r: _Reader, end: int, table: dict[int, tuple[int, bool, list[tuple[int, int]]]], ranges: bytes,
+    ) -> Iterator[_Inlined]:  # fmt: skip
+        depth, files, base = 0, [""], 0
+        while r.at < end:
+            number = r.unsigned()
+            if not number:
+                depth -= 1
+                continue
+            tag, children, attributes = table[number]
+            values = {name: _value(r, form) for name, form in attributes}
+            if tag == _COMPILE_UNIT:
+                files, base = self._files.get(values.get(_STMT_LIST, 0), [""]), values.get(_LOW, 0)
+            elif tag == _INLINED:
+                file = values.get(_CALL_FILE, 0)
+                call = Line(files[file] if file < len(files) else "", values.get(_CALL_LINE, 0), values.get(_CALL_COLUMN, 0))
+                for low, high in _extents(values, ranges, base):
+                    yield _Inlined(low, high, depth, call)
+            depth += children
+
+
+_COMPILE_UNIT, _INLINED = 0x11, 0x1D
+_STMT_LIST, _LOW, _HIGH, _RANGES, _CALL_COLUMN, _CALL_FILE, _CALL_LINE = 0x10, 0x11, 0x12, 0x55, 0x57, 0x58, 0x59
+_FIXED = {0x01: "Q", 0x0B: "B", 0x05: "H", 0x06: "I", 0x07: "Q", 0x0E: "I", 0x17: "I", 0x13: "I", 0x0C: "B", 0x10: "I",
+          0x11: "B", 0x12: "H", 0x14: "Q"}  # fmt: skip
+
+
+def _value(r: _Reader, form: int) -> int:
+    if form in _FIXED:
+        return r.take(_FIXED[form])
+    if form == 0x19:  # it is there
+        return 1
+    if form == 0x08:
+        r.text()
+        return 0
+    if form == 0x18:  # an expression
+        length = r.unsigned()
+        r.at += length
+        return 0
+    return r.signed() if form == 0x0D else r.unsigned()
+
+
+def _abbreviations(data: bytes, at: int) -> dict[int, tuple[int, bool, list[tuple[int, int]]]]:
+    r, found = _Reader(data, at), {}
+    while number := r.unsigned():
+        tag, children = r.unsigned(), bool(r.take("B"))
+        attributes = []
+        while True:
+            pair = r.unsigned(), r.unsigned()
+            if pair == (0, 0):
+                break
+            attributes.append(pair)
+        found[number] = tag, children, attributes
+    return found
+
+
+def _extents(values: dict[int, int], ranges: bytes, base: int) -> Iterator[tuple[int, int]]:
+    if _RANGES not in values:
+        low = values.get(_LOW, 0)
+        yield low, low + values.get(_HIGH, 0)
+        return
+    r = _Reader(ranges, values[_RANGES])
+    while True:
+        low, high = r.take("Q"), r.take("Q")
+        if low == 0 == high:
+            return
+        if low == (1 << 64) - 1:
+            base = high
+        else:
+            yield base + low, base + high
+
+
+def sections(code: bytes) -> dict[str, bytes]:
+    """Return the sections of an ELF file by name."""
+    if code[:5] != b"\x7fELF\x02":
+        return {}
+    (table,) = struct.unpack_from("<Q", code, 0x28)
+    size, count, names = struct.unpack_from("<HHH", code, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", code, table + i * size) for i in range(count)]
+    texts = headers[names][4]
+    found = {}
+    for name, kind, _, _, offset, length, *_ in headers:
+        label = code[texts + name : code.index(b"\0", texts + name)].decode()
+        found[label] = b"" if kind == 8 else code[offset : offset + length]
+    return found
