@@ -35,7 +35,10 @@ _UNIT_BYTES = 80
 
 
 class _Mark(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_uint32) for n in ("kind", "written", "size", "count", "thread", "group", "place", "region")]
+    _fields_ = [
+        (n, ctypes.c_uint32)
+        for n in ("kind", "written", "size", "count", "thread", "group", "place", "region")
+    ]
 
 
 class _Finding(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""From a place in machine code to the author's line: the little of DWARF 4 that clang writes for ``-gline-tables-only``.
+"""From a place in machine code to the author's line: the little of DWARF 4 that ``-gline-tables-only`` writes.
 
 A place in a function that was inlined has a chain of lines: its own, then that of each call that led there.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,6 +65,80 @@ class _Reader:
         return found
 
 
+class _LineProgram:
+    """Interprets one unit's line program (DWARF 4, section 6.2), from behind its version."""
+
+    def __init__(self, r: _Reader) -> None:
+        start = r.take("I") + r.at
+        r.take("B"), r.take("B"), r.take("B")
+        self._base, self._span, self._opcodes = r.take("b"), r.take("B"), r.take("B")
+        self._lengths = [r.take("B") for _ in range(self._opcodes - 1)]
+        while r.text():  # folders
+            pass
+        self.files = [""]
+        while name := r.text():
+            self.files.append(name)
+            r.unsigned(), r.unsigned(), r.unsigned()
+        r.at = start
+        self._r = r
+        self.rows: list[tuple[int, Line | None]] = []
+        self._begin()
+        self._standard: dict[int, Callable[[], None]] = {
+            1: self._row, 2: self._advance_address, 3: self._advance_line, 4: self._set_file, 5: self._set_column,
+            8: self._add_constant, 9: self._add_fixed,
+        }  # fmt: skip
+
+    def run(self, end: int) -> None:
+        while self._r.at < end:
+            code = self._r.take("B")
+            if code >= self._opcodes:
+                self._address += (code - self._opcodes) // self._span
+                self._line += self._base + (code - self._opcodes) % self._span
+                self._row()
+            elif code == 0:
+                self._extended()
+            elif code in self._standard:
+                self._standard[code]()
+            else:
+                for _ in range(self._lengths[code - 1]):
+                    self._r.unsigned()
+
+    def _begin(self) -> None:
+        self._address, self._file, self._line, self._column = 0, 1, 1, 0
+
+    def _extended(self) -> None:
+        size = self._r.unsigned()
+        after = self._r.at + size
+        code = self._r.take("B")
+        if code == 1:
+            self.rows.append((self._address, None))
+            self._begin()
+        elif code == 2:
+            self._address = self._r.take("Q")
+        self._r.at = after
+
+    def _row(self) -> None:
+        self.rows.append((self._address, Line(self.files[self._file], self._line, self._column)))
+
+    def _advance_address(self) -> None:
+        self._address += self._r.unsigned()
+
+    def _advance_line(self) -> None:
+        self._line += self._r.signed()
+
+    def _set_file(self) -> None:
+        self._file = self._r.unsigned()
+
+    def _set_column(self) -> None:
+        self._column = self._r.unsigned()
+
+    def _add_constant(self) -> None:
+        self._address += (255 - self._opcodes) // self._span
+
+    def _add_fixed(self) -> None:
+        self._address += self._r.take("H")
+
+
 class DebugLines:
     """The lines of a shared library.
 
@@ -106,60 +180,11 @@ class DebugLines:
     def _line_program(self, data: bytes, start: int) -> int:
         r = _Reader(data, start)
         end = r.take("I") + r.at
-        if r.take("H") > 4:
-            return end
-        program = r.take("I") + r.at
-        r.take("B"), r.take("B"), r.take("B")
-        base, span, opcodes = r.take("b"), r.take("B"), r.take("B")
-        lengths = [r.take("B") for _ in range(opcodes - 1)]
-        while r.text():
-            pass
-        files = [""]
-        while name := r.text():
-            files.append(name)
-            r.unsigned(), r.unsigned(), r.unsigned()
-        self._files[start] = files
-        r.at = program
-        address, file, line, column = 0, 1, 1, 0
-        while r.at < end:
-            code = r.take("B")
-            if code >= opcodes:
-                address += (code - opcodes) // span
-                line += base + (code - opcodes) % span
-            elif code == 0:
-                size = r.unsigned()
-                after = r.at + size
-                extended = r.take("B")
-                if extended == 1:
-                    self._rows.append((address, None))
-                    address, file, line, column = 0, 1, 1, 0
-                elif extended == 2:
-                    address = r.take("Q")
-                r.at = after
-                continue
-            elif code == 2:
-                address += r.unsigned()
-                continue
-            elif code == 3:
-                line += r.signed()
-                continue
-            elif code == 4:
-                file = r.unsigned()
-                continue
-            elif code == 5:
-                column = r.unsigned()
-                continue
-            elif code == 8:
-                address += (255 - opcodes) // span
-                continue
-            elif code == 9:
-                address += r.take("H")
-                continue
-            elif code != 1:
-                for _ in range(lengths[code - 1]):
-                    r.unsigned()
-                continue
-            self._rows.append((address, Line(files[file], line, column)))
+        if r.take("H") <= 4:
+            program = _LineProgram(r)
+            self._files[start] = program.files
+            program.run(end)
+            self._rows += program.rows
         return end
 
     def _calls(self, parts: dict[str, bytes]) -> Iterator[_Inlined]:
@@ -190,7 +215,8 @@ class DebugLines:
                 files, base = self._files.get(values.get(_STMT_LIST, 0), [""]), values.get(_LOW, 0)
             elif tag == _INLINED:
                 file = values.get(_CALL_FILE, 0)
-                call = Line(files[file] if file < len(files) else "", values.get(_CALL_LINE, 0), values.get(_CALL_COLUMN, 0))
+                name = files[file] if file < len(files) else ""
+                call = Line(name, values.get(_CALL_LINE, 0), values.get(_CALL_COLUMN, 0))
                 for low, high in _extents(values, ranges, base):
                     yield _Inlined(low, high, depth, call)
             depth += children

@@ -132,7 +132,7 @@ _IN_THREADGROUP = 1 << 63
 
 
 def dispatch(arguments: Sequence[Any], grid: Grid, threadgroup: Grid, static: int) -> bytes:
-    """Write a dispatch as the runtime reads it (runtime/dispatch.h); ``static`` is the kernel's own threadgroup memory."""
+    """Write a dispatch as the runtime reads it (runtime/dispatch.h); ``static``: the kernel's own memory."""
     memory = 0
     addresses = []
     for argument in arguments:

@@ -121,8 +121,9 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
         loaded.metalnb_places.restype = None
         key = cache.digest("places", file, cell)
         ends = with_turns(cell).ends
-        loaded.ranks = cache.store().make(key, "native-places", lambda: meeting_places(code, file, ends))  # kept with it
-        loaded.metalnb_places(ctypes.c_char_p(loaded.ranks))
+        ranks = cache.store().make(key, "native-places", lambda: meeting_places(code, file, ends))
+        loaded.metalnb_places(ctypes.c_char_p(ranks))
+        setattr(loaded, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
     return loaded, file
 
 
