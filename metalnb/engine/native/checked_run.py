@@ -74,6 +74,8 @@ class Fact:
         Of the buffer or threadgroup variable; empty where there is none.
     offset : int
         In bytes from its start; of an array's index, the index.
+    element : int
+        Bytes of an element of it.
     size : int
         Bytes of the access.
     other_thread, other_threadgroup : int
@@ -90,6 +92,7 @@ class Fact:
     place: Line | None
     name: str
     offset: int
+    element: int
     size: int
     other_thread: int
     other_threadgroup: int
@@ -112,6 +115,7 @@ class _Region:
     start: int
     size: int
     unit: int
+    element: int
     shared: bool
     zones: tuple[int, int] = (0, 0)
 
@@ -135,15 +139,17 @@ _FLAGS = (
 )  # fmt: skip
 
 
-def run_checked(unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, first: int, count: int) -> Facts:
+def run_checked(
+    unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, parts: Sequence[tuple[int, int]],
+) -> Facts:  # fmt: skip
     """Run some threadgroups of a dispatch in the checked build, on copies.
 
     Parameters
     ----------
     unit, arguments, grid, threadgroup
         As for `Engine.compile` and `Engine.launch`.
-    first, count : int
-        Which threadgroups, counted along x first.
+    parts : sequence of (int, int)
+        Which threadgroups: the first one and how many, counted along x first.
 
     Raises
     ------
@@ -157,7 +163,7 @@ def run_checked(unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: G
     with _lock:
         worker = _worker()
         arena = checked.library.metalnb_arena_of(worker)
-        copies = [_Zoned(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        copies = [a if a is None or isinstance(a, int) else _Zoned(_array(a)) for a in arguments]
         regions = [*_given(unit, copies, arena, checked.static), *_variables(unit, checked, arena)]
         given = dispatch(
             [c.array if isinstance(c, _Zoned) else c for c in copies], grid, threadgroup, checked.static
@@ -170,11 +176,11 @@ def run_checked(unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: G
         findings = (_Finding * _MOST)()
         library = checked.library
         library.metalnb_watch(watched, len(regions), findings)
-        library.metalnb_groups(given, worker, first, count)
+        for first, count in parts:
+            library.metalnb_groups(given, worker, first, count)
         accesses = ctypes.c_uint64()
         found = library.metalnb_found(ctypes.byref(accesses))
-    names = [r.name for r in regions]
-    facts = tuple(_fact(findings[i], names, checked.lines, unit) for i in range(found))
+    facts = tuple(_fact(findings[i], regions, checked.lines, unit) for i in range(found))
     return Facts(facts, accesses.value, found == _MOST)
 
 
@@ -250,11 +256,12 @@ def _given(unit: Unit, copies: Sequence[Any], arena: int, static: int) -> Iterat
     for param, copy in zip(unit.signature.params, copies, strict=True):
         layout = param.type.layout
         unit_size = min(layout.alignment if layout else param.type.alignment, 4) if param.type.size else 1
+        element = max(1, param.type.size)
         if isinstance(copy, _Zoned):
             start = copy.array.__array_interface__["data"][0]
-            yield _Region(param.name, start, copy.array.size, unit_size, shared=False, zones=(_BEFORE, _AFTER))
+            yield _Region(param.name, start, copy.array.size, unit_size, element, shared=False, zones=(_BEFORE, _AFTER))
         elif isinstance(copy, int):
-            yield _Region(param.name, at, copy, unit_size, shared=True, zones=(2048, 2048))
+            yield _Region(param.name, at, copy, unit_size, element, shared=True, zones=(2048, 2048))
             at += -(-copy // 16) * 16
 
 
@@ -266,13 +273,18 @@ def _variables(unit: Unit, checked: _Checked, arena: int) -> Iterator[_Region]:
     for offset, size, alignment, number in checked.variables:
         name = names[number] if number < len(names) else "threadgroup memory"
         unit_size = min(alignment, 4)
-        yield _Region(name, arena + offset, size, unit_size, shared=True, zones=(2048, 2048))
+        yield _Region(name, arena + offset, size, unit_size, alignment, shared=True, zones=(2048, 2048))
 
 
-def _fact(f: Any, names: list[str], lines: DebugLines, unit: Unit) -> Fact:
+def _array(memory: Any) -> np.ndarray[Any, Any]:
+    return memory if isinstance(memory, np.ndarray) else np.frombuffer(memory, np.uint8)
+
+
+def _fact(f: Any, regions: list[_Region], lines: DebugLines, unit: Unit) -> Fact:
+    region = None if f.region == _NONE else regions[f.region]
     return Fact(
         KINDS[f.kind], bool(f.written), f.count, f.thread, f.group, _author(lines, f.place, unit),
-        "" if f.region == _NONE else names[f.region], f.offset, f.size, f.other, f.other_group,
+        region.name if region else "", f.offset, region.element if region else 1, f.size, f.other, f.other_group,
         _author(lines, f.other_place, unit) if f.other_place else None, bool(f.other_written),
     )  # fmt: skip
 

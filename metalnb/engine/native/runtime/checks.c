@@ -129,12 +129,12 @@ static void met(u32 written, const mark* other, u32 other_written, u32 place, u3
 /// An access of `size` bytes. Threads in marks are numbered in their threadgroup, but in findings in the grid.
 static void accessed(u64 at, u32 size, u32 written, u32 atomic, address from) {
     worker* w = self();
-    ++state.accesses;
     const u32 place = (u32)(from - (address)image);
     for (u32 number = 0; number < state.count; ++number) {
         watched* r = &state.regions[number];
         const u64 offset = at - r->start;
         if (offset + size > r->size || offset > r->size) continue;
+        ++state.accesses;
         const u32 thread = index_in_group(w);
         const unsigned short turn = turns[thread];
         const mark mine = {thread, group_number, place, (unsigned short)epoch, turn, VALID | (atomic ? ATOMIC : 0)};
@@ -178,6 +178,7 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, address from) {
     const int in_arena = at >= w->arena && at < w->arena + (64 << 20);
     if (!in_arena && at >= own && at < own + REGION) return;  // its own stack
     if (at >= (u64)image && at < (u64)image_end) return;      // a constant of the program
+    ++state.accesses;
     u32 nearest = ~0u;
     u64 least_distance = ~0ull;
     for (u32 number = 0; number < state.count; ++number) {
