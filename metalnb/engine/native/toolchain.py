@@ -23,10 +23,13 @@ from ..clang.driver import Target
 from .places import meeting_places
 from .turns import with_turns
 
-__all__ = ["ORDERED", "TARGET", "kernel_library", "pool", "target_triple"]
+__all__ = [
+    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "linked", "pool", "runtime_object", "target_triple",
+]  # fmt: skip
 
 _ROOM = Path(__file__).parent
 _RUNTIME = _ROOM / "runtime"
+PRELUDE = _ROOM / "prelude.h"
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _SYSTEMS = {"linux": "linux-gnu", "darwin": "macos11"}
 
@@ -73,15 +76,21 @@ def vector_mathematics() -> bool:
 @functools.cache
 def flags() -> tuple[str, ...]:
     """Return clang's flags for code of this machine."""
-    return (f"--target={target_triple()}", "-march=native", f"-DMETALNB_PROCESSOR={processor()}", *_PLAIN)
+    return (*flags_for(target_triple()), "-march=native", f"-DMETALNB_PROCESSOR={processor()}")
+
+
+def flags_for(triple: str) -> tuple[str, ...]:
+    """Return clang's flags for any machine of a kind."""
+    # Elsewhere than on x86 clang does not allow itself all of OpenCL: tables at program scope, say.
+    more = () if triple.startswith("x86_64") else ("-Xclang", "-cl-ext=+all")
+    return (f"--target={triple}", *more, *_PLAIN)
 
 
 # Nothing unwinds, and pointers may be cast as the author likes: on a GPU no compiler minds. Memory is aligned as NumPy
 # aligns it, not for vectors. No division by an estimated reciprocal: of 1/0 it makes NaN.
 _PLAIN = (
     "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-exceptions",
-    "-fno-strict-aliasing", "-fmax-type-align=8", "-mrecip=none",
-    "-mprefer-vector-width=512", "-O3",
+    "-fno-strict-aliasing", "-fmax-type-align=8", "-mrecip=none", "-mprefer-vector-width=512", "-O3",
 )  # fmt: skip
 
 
@@ -94,7 +103,7 @@ def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
     """Return this machine as a target of clang's."""
     # The names of AMD's library: runtime/vectors.c leads them to glibc's.
     mathematics = ("-fveclib=AMDLIBM",) if vector_mathematics() else ()
-    return Target("native", _ROOM / "prelude.h", (*flags(), *mathematics))
+    return Target("native", PRELUDE, (*flags(), *mathematics))
 
 
 def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, bytes]:
@@ -127,23 +136,24 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     return loaded, file
 
 
-def runtime_object(name: str) -> bytes:
-    """Compile a part of the runtime, ``"fibers"``, or return it as it was kept."""
+def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
+    """Compile a part of the runtime, ``"fibers"``, or return it as kept; by default with this machine's flags."""
+    wanted = given or flags()
     source = _RUNTIME / f"{name}.c"
     every = sorted(_RUNTIME.glob("*.[ch]"))
-    key = cache.digest(name, *(s.read_bytes() for s in every), driver.version(), *flags())
+    key = cache.digest(name, *(s.read_bytes() for s in every), driver.version(), *wanted)
 
     def build() -> bytes:
         with tempfile.TemporaryDirectory(prefix="metalnb-") as folder:
             out = Path(folder) / "out.o"
-            _run([*driver.clang(), *flags(), "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
+            _run([*driver.clang(), *wanted, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
             return out.read_bytes()
 
     return cache.store().make(key, "native-runtime", build)
 
 
-def linked(*objects: bytes) -> bytes:
-    """Link object files to a shared library, kept on disk by content.
+def linked(*objects: bytes, how: tuple[str, ...] = ()) -> bytes:
+    """Link object files, by default to a shared library of this machine, kept on disk by content.
 
     Raises
     ------
@@ -159,29 +169,37 @@ def linked(*objects: bytes) -> bytes:
                 names.append(str(folder / f"{i}.o"))
                 Path(names[-1]).write_bytes(part)
             out = folder / "out.so"
-            _run([*_linker(), "-o", str(out), *names])
+            _run([*linker(), *(how or _shared()), "-o", str(out), *names])
             return out.read_bytes()
 
-    return cache.store().make(cache.digest("linked", driver.version(), *objects), "native-library", build)
+    return cache.store().make(cache.digest("linked", driver.version(), *how, *objects), "native-library", build)
 
 
-def _linker() -> list[str]:
-    apple = sys.platform == "darwin"
-    name = "ld64.lld" if apple else "ld.lld"
+def linker() -> list[str]:
+    """Return the command that starts the linker.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is none.
+    """
+    name = "ld64.lld" if sys.platform == "darwin" else "ld.lld"
     beside = Path(driver.clang()[0])
     if beside.stem == "zig":
-        command = [str(beside), name]
-    else:
-        found = shutil.which(name, path=f"{beside.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-        if found is None:
-            message = f"engine 'native' needs LLVM's linker {name} beside the clang of METALNB_CLANG"
-            raise EngineUnavailable(message)
-        command = [found]
-    if apple:
+        return [str(beside), name]
+    found = shutil.which(name, path=f"{beside.parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        message = f"engine 'native' needs LLVM's linker {name} beside the clang of METALNB_CLANG"
+        raise EngineUnavailable(message)
+    return [found]
+
+
+def _shared() -> tuple[str, ...]:
+    if sys.platform == "darwin":
         arch = "arm64" if platform.machine() == "arm64" else "x86_64"
-        return [*command, "-dylib", "-arch", arch, "-platform_version", "macos", "11.0", "11.0", "-undefined",
-                "dynamic_lookup"]  # fmt: skip
-    return [*command, "-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack"]
+        system = ("-platform_version", "macos", "11.0", "11.0")
+        return ("-dylib", "-arch", arch, *system, "-undefined", "dynamic_lookup")
+    return ("-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack")
 
 
 def _run(command: Sequence[str]) -> None:
