@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.metadata
 import os
 import platform
@@ -112,8 +113,8 @@ class NativeEngine(Observable, SharedMemory):
     def start(self, binary: NativeBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> NativeTicket:
         """Run a dispatch, with the GIL released."""
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
-        name = binary.unit.signature.name
         if threads > _MOST_THREADS:
+            name = binary.unit.signature.name
             message = f"{name}: a threadgroup of {threads} threads; engine 'native' has {_MOST_THREADS}"
             raise KernelFault(message)
         written = dispatch(arguments, grid, threadgroup, binary.threadgroup_bytes)
@@ -121,6 +122,7 @@ class NativeEngine(Observable, SharedMemory):
         done = toolchain.pool().metalnb_run(binary.run, written, binary.fibers)
         elapsed.stop(failed=not done)
         if not done:
+            name = binary.unit.signature.name
             message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
             raise KernelFault(message)
         return NativeTicket(elapsed)
@@ -134,24 +136,31 @@ _IN_THREADGROUP = 1 << 63
 def dispatch(arguments: Sequence[Any], grid: Grid, threadgroup: Grid, static: int) -> bytes:
     """Write a dispatch as the runtime reads it (runtime/dispatch.h); ``static``: the kernel's own memory."""
     memory = 0
-    addresses = []
+    words = []
     for argument in arguments:
         if argument is None:
-            addresses.append(0)
+            words.append(0)
         elif isinstance(argument, int):
-            addresses.append(_IN_THREADGROUP | memory)
+            words.append(_IN_THREADGROUP | memory)
             memory += -(-argument // 16) * 16
         else:
-            addresses.append(_address(argument))
-    groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
-    head = _HEAD.pack(*grid, *threadgroup, *groups, len(addresses), memory, static)
-    return head + struct.pack(f"{len(addresses)}Q", *addresses)
+            words.append(_address(argument))
+    x, y, z = grid
+    a, b, c = threadgroup
+    return _HEAD.pack(
+        x, y, z, a, b, c, -(-x // a), -(-y // b), -(-z // c), len(words), memory, static,
+    ) + _words(len(words)).pack(*words)  # fmt: skip
+
+
+_words = functools.cache(lambda count: struct.Struct(f"{count}Q"))
+_start_of = (ctypes.c_char * 0).from_buffer
 
 
 def _address(memory: Any) -> int:
-    view = memory if isinstance(memory, np.ndarray) else np.frombuffer(memory, np.uint8)
-    address: int = view.__array_interface__["data"][0]
-    return address
+    try:
+        return ctypes.addressof(_start_of(memory))  # a quarter of the time that NumPy takes
+    except TypeError:  # it is read-only
+        return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
 
 
 def _device() -> str:
