@@ -183,22 +183,24 @@ def linker() -> list[str]:
     EngineUnavailable
         When there is none.
     """
-    name = "ld64.lld" if sys.platform == "darwin" else "ld.lld"
     beside = Path(driver.clang()[0])
-    if beside.stem == "zig":
-        return [str(beside), name]
-    found = shutil.which(name, path=f"{beside.parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    zig = [str(beside)] if beside.stem == "zig" else []
+    if sys.platform == "darwin":  # zig has no linker of LLVM's for this; Apple's own is faster where it is installed
+        own = shutil.which("cc")
+        if own or zig:
+            return [own] if own else [*zig, "cc"]
+    elif zig:
+        return [*zig, "ld.lld"]
+    found = shutil.which("ld.lld", path=f"{beside.parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if found is None:
-        message = f"engine 'native' needs LLVM's linker {name} beside the clang of METALNB_CLANG"
+        message = "engine 'native' needs LLVM's linker ld.lld beside the clang of METALNB_CLANG"
         raise EngineUnavailable(message)
     return [found]
 
 
 def _shared() -> tuple[str, ...]:
     if sys.platform == "darwin":
-        arch = "arm64" if platform.machine() == "arm64" else "x86_64"
-        system = ("-platform_version", "macos", "11.0", "11.0")
-        return ("-dylib", "-arch", arch, *system, "-undefined", "dynamic_lookup")
+        return ("-dynamiclib", "-undefined", "dynamic_lookup")
     return ("-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack")
 
 
