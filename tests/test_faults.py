@@ -9,6 +9,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb import puzzles
 from metalnb.validation import faults as module
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the checked build runs under Linux")
@@ -161,6 +162,59 @@ def test_it_runs_on_copies_and_says_what_it_left_out() -> None:
     assert "1,024 threadgroups were not run." in repr(found)
     with pytest.raises(mnb.ArgumentError, match="faults: takes a kernel"):
         mnb.faults(3)
+
+
+# ---- The puzzles: right solutions, and what learners write instead ---------------------------------------------------
+
+
+def of_puzzle(name: str, old: str = "", new: str = "") -> list[mnb.Faults]:
+    """A solution with one thing changed, at each size that the puzzle is checked at."""
+    text = str(puzzles.solution(name))
+    assert old in text
+    puzzle = puzzles.puzzle(name)
+    kernel = mnb.compile(text.replace(old, new) if old else text)[name]
+    found = []
+    for n in puzzle.sizes:
+        inputs = puzzle.given(np.random.default_rng(1), n)
+        out = np.zeros(np.shape(puzzle.spec(**inputs)), puzzle.dtype)
+        given = {p.name: {**inputs, puzzle.out: out}[p.name] for p in kernel.signature.buffers}
+        found.append(mnb.faults(kernel, **given, **puzzle.launch(n)))
+    return found
+
+
+@pytest.mark.parametrize("name", puzzles.PUZZLES)
+def test_a_puzzles_solution_is_left_alone(name: str) -> None:
+    for found in of_puzzle(name):
+        assert found.ok, found
+
+
+@pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning")
+@pytest.mark.parametrize(("name", "old", "new", "kind"), [
+    ("add_ten", "a[i] + 10", "a[i + 1] + 10", "beyond"),
+    ("add_ten", "out[i] =", "out[0] =", "race"),
+    ("zip_add", "b[i]", "b[i - 1]", "beyond"),
+    ("zip_add", "out[i]", "out[i / 2]", "race"),
+    ("guarded", "if (i < n) ", "", "beyond"),
+    ("guarded", "i < n", "i <= n", "beyond"),
+    ("map_2d", "p.x < n && p.y < n", "p.y < n", "beyond"),
+    ("broadcast", "p.y * n + p.x", "p.y + p.x", "race"),
+    ("in_groups", "group * size + t", "t", "race"),
+    ("mirrored", "tile[7 - t]", "tile[8 - t]", "beyond"),
+    ("pooled", "if (i >= 1) ", "", "beyond"),
+    ("dot", "t < n ? a[t] * b[t] : 0", "a[t] * b[t]", "beyond"),
+    ("dot", "if (t == 0) out[0] = partial[0];", "out[0] = partial[t];", "race"),
+    ("dot", "if (t == 0) out", "if (t < 3) out", "race"),
+    ("convolved", " && i + j < n", "", "beyond"),
+    ("running_sum", "if (t < n) out[t]", "out[t]", "beyond"),
+    ("running_sum", f"        {BARRIER}\n        float before", "        float before", "race"),
+    ("row_sums", "i < n", "i < 32", "beyond"),
+    ("row_sums", "out[row]", "out[0]", "race"),
+    ("smoothed", "if (p.x < columns && p.y < rows) ", "", "beyond"),
+    ("smoothed", " && y >= 0", "", "beyond"),
+])  # fmt: skip
+def test_a_learners_mistake_is_found(name: str, old: str, new: str, kind: str) -> None:
+    found = of_puzzle(name, old, new)
+    assert kind in {f.kind for each in found for f in each.findings}, found
 
 
 def test_its_example() -> None:
