@@ -37,7 +37,7 @@ LAYERS = (
     ("engine.unit",),
     ("engine",),
     ("engine.clang", "engine.cpu.spirv"),
-    ("engine.cpu", "engine.metal"),
+    ("engine.cpu", "engine.metal", "engine.native"),
     ("engine.__init__",),
     ("metalcompute", "arrays", "call"),
     ("program", "library_kernels.planning"),
@@ -65,6 +65,8 @@ ALLOWED = {
     ("rendering", "validation.report_view"): "likewise",
     ("rendering", "timing"): "the table's keys are records",
     ("rendering", "validation.access_report"): "likewise",
+    ("rendering", "validation.fault_view"): "likewise",
+    ("rendering", "validation.faults"): "likewise",
     ("engine.metal.__init__", "metalcompute"): "by name, on request: the double, which runs on the engine `cpu`",
     ("arrays.protocols", "__init__"): "by name: `__array_namespace__` must return the package itself",
 }
