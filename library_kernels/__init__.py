@@ -6,8 +6,8 @@ The Metal is in the folder ``metal``. To be read first, each with its idea in th
 can what they share: ``storage.h``, ``special.h``, ….
 
 Comes in: arrays and a call. Goes out: arrays, filled by kernels that have been started. A call goes down through the
-folders: ``elementwise`` and ``ops`` declare the ops, ``planning`` works out dispatches from shapes alone, ``launching``
-starts them. ``samples`` is for tests and benchmarks; no other folder imports it.
+folders: ``elementwise``, ``ops``, ``composed`` and ``neural`` declare the ops, ``planning`` works out dispatches from
+shapes alone, ``launching`` starts them. ``samples`` is for tests and benchmarks; no other folder imports it.
 
 op.py docstrings.py table.py namespace.py
     What an op is, what its docstring says, all of them by name, and the names at the top of `metalnb`.

@@ -154,7 +154,8 @@ def _check_mask(mask: Array, shape: tuple[int, ...]) -> None:
 
 
 def _planned(x: Array, key: Any) -> _IndexPlan:
-    parts = _expanded(x, key if isinstance(key, tuple) else (key,))
+    x, key = _answered(x, key if isinstance(key, tuple) else (key,))
+    parts = _expanded(x, key)
     arrays = [p for p in parts if isinstance(p, Array)]
     axes = [d for d, p in enumerate(parts) if isinstance(p, Array)]
     basic = [slice(None) if isinstance(p, Array) else p for p in parts]  # an indexed axis is kept whole in the view
@@ -167,6 +168,28 @@ def _planned(x: Array, key: Any) -> _IndexPlan:
     known = [sum(p is not None for p in parts[:d]) for d in axes]  # their numbers in x
     places = _combined(arrays, view.shape[at : at + len(axes)], known)
     return _IndexPlan(view, at, len(axes), places, at, known[0])
+
+
+def _answered(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
+    """Turn masks without axes into index arrays: each is a new axis of one element, which it keeps or drops."""
+    bare = [_bare(p) for p in key]
+    if not any(b is not None for b in bare):
+        return x, key
+    if sum(map(_axes_used, key)) > x.ndim:
+        raise IndexError(f"x[…]: {sum(map(_axes_used, key))} indices for an array of {x.ndim} axes.")
+    lead: list[Any] = []
+    for part, answer in zip(key, bare, strict=True):
+        lead += [None] if answer is not None else [part] if part is Ellipsis else [slice(None)] * _axes_used(part)
+    wide = x.viewed(x.host[(*lead, ...) if Ellipsis not in lead else tuple(lead)])
+    return wide, tuple(p if b is None else np.zeros(int(b), np.int64) for p, b in zip(key, bare, strict=True))
+
+
+def _bare(part: Any) -> bool | None:
+    """Return what a mask without axes says; None for any other part of a key."""
+    if isinstance(part, (bool, np.bool_)):
+        return bool(part)
+    bare = isinstance(part, (Array, np.ndarray)) and not part.ndim and kind_of(part.dtype) == "b"
+    return bool(part) if bare else None
 
 
 def _expanded(x: Array, key: tuple[Any, ...]) -> list[Any]:
@@ -198,8 +221,6 @@ def _indices(x: Array, part: Any, axis: int) -> list[Any]:
     if kind_of(given.dtype) == "b":
         mask = given if isinstance(given, Array) else asarray(given, device=x.device)
         on(x.engine, "x[mask]", mask)
-        if not mask.ndim:
-            raise IndexError("x[True]: a mask without axes is not supported. Use x[None] or x[:0].")
         _check_mask(mask, x.shape[axis:])
         return list(along_axes(flat_nonzero("x[mask]", mask), mask.shape))
     if given.size == 0 and not isinstance(part, Array):

@@ -14,10 +14,10 @@ __all__ = ["described", "dtypes_text", "reference_text"]
 # Source: Python array API standard 2024.12, "Element-wise Functions" and "Searching Functions".
 _STANDARD = (
     "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert bitwise_left_shift bitwise_or "
-    "bitwise_right_shift bitwise_xor ceil clip copysign cos cosh divide equal exp expm1 floor floor_divide greater "
-    "greater_equal hypot isfinite isinf isnan less less_equal log log10 log1p log2 logaddexp logical_and logical_not "
-    "logical_or logical_xor maximum minimum multiply negative nextafter not_equal positive pow reciprocal remainder "
-    "round sign signbit sin sinh sqrt square subtract tan tanh trunc where"
+    "bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 floor floor_divide "
+    "greater greater_equal hypot imag isfinite isinf isnan less less_equal log log10 log1p log2 logaddexp "
+    "logical_and logical_not logical_or logical_xor maximum minimum multiply negative nextafter not_equal "
+    "positive pow real reciprocal remainder round sign signbit sin sinh sqrt square subtract tan tanh trunc where"
 )
 _SETS = (
     (ALL, "any dtype"), (NUMERIC, "any dtype but bool"), (("bool", *INTEGERS), "bool or integers"),

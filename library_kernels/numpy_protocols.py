@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import linalg
 from ..arrays.array import Array
 from ..arrays.convert import asarray
 from ..arrays.promotion import as_dtype, weak
@@ -53,9 +54,16 @@ _METHODS: dict[Any, Callable[..., Any]] = {
     np.dot: linear_algebra.dot,
     np.hstack: lambda tup: _joined([_deep(1, (a,)) for a in tup], 1),
     np.inner: linear_algebra.inner,
+    np.around: lambda a, decimals=0: a.round(decimals),
+    np.round: lambda a, decimals=0: a.round(decimals),
     np.ravel: lambda a: a.ravel(),
     np.squeeze: lambda a, axis=None: a.squeeze(axis),
     np.vstack: lambda tup: _joined([_deep(2, (a,)) for a in tup], 0),
+}
+_METHODS |= {
+    getattr(np.linalg, name): getattr(linalg, name)
+    for name in linalg.__all__
+    if hasattr(np.linalg, name) and hasattr(linalg, name) and not isinstance(getattr(linalg, name), (Op, type))
 }
 # Functions that read arrays and return none: they read the memory itself.
 _LOOKING = frozenset({
@@ -75,8 +83,9 @@ def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     """
     label = f"np.{called.__name__}" + ("" if method == "__call__" else f".{method}")
     outs = options.pop("out", None) or (None,) * called.nout
-    if options.pop("where", True) is not True:
-        raise TypeError(f"{label}: where=… is not supported for metalnb's arrays. Use mnb.where(mask, …, x).")
+    chosen = options.pop("where", True)
+    if chosen is not True:
+        return _where(label, called, method, inputs, {**options, "out": outs}, chosen)
     if method in {"reduce", "accumulate"}:
         name = (_REDUCE if method == "reduce" else _ACCUMULATE).get(called)
         return _put(_folded(label, name, inputs, options), outs)
@@ -92,6 +101,25 @@ def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     if op is None:
         raise _unknown(label)
     return _put(_called(label, op, inputs, options), outs)
+
+
+def _where(
+    label: str, called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], chosen: Any
+) -> Any:
+    """Answer a ufunc where a mask is set; elsewhere `out` keeps its elements, and without one there are zeros."""
+    if method != "__call__" or called.nout != 1:
+        raise TypeError(f"{label}: where=… is for ufuncs of one result. Use mnb.where(mask, x, …) before it.")
+    (out,) = options.pop("out")
+    mask = chosen if isinstance(chosen, Array) else asarray(chosen, device=_device(*inputs, out))
+    made = ufunc(called, method, inputs, options)
+    kept = 0 if out is None else out if isinstance(out, Array) else asarray(out, device=made.device)
+    if made.dtype == np.bool_ and out is None:
+        kept = False
+    return _put(table.op("where")(mask, made, kept), out)
+
+
+def _device(*given: Any) -> str | None:
+    return next((x.device for x in given if isinstance(x, Array)), None)
 
 
 def _called(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -278,7 +306,7 @@ def _put(result: Any, out: Any) -> Any:
 
 def _copied(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if where is not True:
-        raise TypeError("np.copyto: where=… is not supported for metalnb's arrays. Use mnb.where(mask, src, dst).")
+        src = np.where(where, src, dst)
     if isinstance(dst, np.ndarray):
         np.copyto(dst, src.read(), casting)
         return

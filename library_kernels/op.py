@@ -136,7 +136,7 @@ class Op:
         """Return the least that a call must move: the arrays it takes and those it returns."""
         result = self(*args, **options)
         given = [a for a in (*args, *options.values()) if hasattr(a, "nbytes")]
-        made = [r for r in (result if isinstance(result, tuple) else (result,)) if hasattr(r, "nbytes")]
+        made = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if hasattr(r, "nbytes")]
         count = max((a.size for a in (*given, *made)), default=0)
         return LeastTraffic(sum(a.nbytes for a in (*given, *made)), int(self.row.flops * count))
 

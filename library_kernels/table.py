@@ -18,6 +18,10 @@ MODULES = (
     "elementwise.unary", "ops.conversion", "ops.array_views", "ops.joining", "ops.creation", "ops.matrices",
     "elementwise.binary", "elementwise.activations", "ops.sorting", "ops.indexed", "ops.reductions", "ops.statistics",
     "ops.searching", "ops.sets", "ops.scans", "ops.normalization", "ops.linear_algebra",
+    "composed.nan_reductions", "composed.quantiles", "composed.histograms", "composed.lookups", "composed.covariances",
+    "composed.contractions", "composed.padding", "composed.stacking", "composed.index_grids", "composed.set_algebra",
+    "composed.selections", "composed.closeness", "neural.attention", "neural.convolution", "neural.pooling",
+    "neural.channel_norms", "neural.losses", "neural.gating",
 )
 
 

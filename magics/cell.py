@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ..errors import MetalnbWarning
+from ..errors import CompileError, Diagnostic, MetalnbWarning
+from ..msl.text.scanned_cell import MAIN
 from ..program import Program, compile
 from .options import assignment, evaluate, python_name, unquoted
 from .session import Header, Session
@@ -47,6 +49,10 @@ class CellMagics(Magics):
         "--constant", metavar="NAME=VALUE", type=assignment, action="append", default=[],
         help="a function constant; the value is a Python expression and may use the notebook's names; repeatable",
     )  # fmt: skip
+    @argument(
+        "--msl", metavar="VERSION", type=unquoted, default=_DEFAULT["msl"],
+        help="hold the cell to a version of the language, 2.3 to 3.2; engine metal compiles 2.3 (default: 3.2)",
+    )  # fmt: skip
     @argument("--name", type=python_name, help="bind the whole program under this name, too")
     @argument(
         "--header", metavar="FILE", type=unquoted,
@@ -54,30 +60,37 @@ class CellMagics(Magics):
     )  # fmt: skip
     @argument("--save", metavar="PATH", type=unquoted, help="write the cell to a .metal file once it has compiled")
     @argument(
-        "--unchecked", action="store_true",
-        help="do not check accesses: what leaves its array does what it does (engine cpu)",
+        "--checked", action="store_true",
+        help="accesses that leave their array raise a KernelFault, and endless loops can be stopped; it costs time "
+        "(engine cpu)",
     )  # fmt: skip
     @argument("--quiet", action="store_true", help="show no card")
     @cell_magic("metal")
     def metal(self, line: str, cell: str) -> Program | Header | None:
         """Compile a cell of Metal Shading Language and bind each kernel in it as a Python callable.
 
-        Lines are counted from the one after %%metal, in errors as in the kernels' own records.
+        Errors and warnings count lines as the editor does: %%metal is the first.
         """
         options = parse_argstring(self.metal, line)
-        common = {"math": options.math, "engine": options.engine}
+        cells = {MAIN, options.header, *self.session.headers}
+        try:
+            with _worded(cells):
+                return self._compiled(options, cell)
+        except CompileError as error:
+            raise CompileError([_below_the_magic(each, cells) for each in error.diagnostics]) from None
+
+    def _compiled(self, options: Any, cell: str) -> Program | Header | None:
+        common = {"math": options.math, "engine": options.engine, "msl": options.msl}
         if options.header and (options.name or options.constant):
             raise UsageError("--header keeps a text: --name and --constant belong to the cells that include it")
         if options.header:
-            with _worded():
-                shown: Program | Header = self.session.keep_header(options.header, cell, **common)
+            shown: Program | Header = self.session.keep_header(options.header, cell, **common)
         else:
             constants = evaluate(self.shell, options.constant)
-            with _worded():
-                program = shown = compile(
-                    cell, constants=constants, headers=self.session.headers,
-                    checked=_DEFAULT["checked"] and not options.unchecked, **common,
-                )  # fmt: skip
+            program = shown = compile(
+                cell, constants=constants, headers=self.session.headers,
+                checked=options.checked or _DEFAULT["checked"], **common,
+            )  # fmt: skip
             for note in self.session.bind(program, options.name):
                 print(f"note: {note}")  # noqa: T201  (a value is shown by its card; this is about the notebook)
         if options.save:
@@ -85,14 +98,21 @@ class CellMagics(Magics):
         return None if options.quiet else shown
 
 
+def _below_the_magic(found: Diagnostic, cells: Collection[str]) -> Diagnostic:
+    """Return a finding with its line as the editor counts it: a cell's text begins below the magic's line."""
+    return dataclasses.replace(found, line=found.line + 1) if found.file in cells else found
+
+
 @contextmanager
-def _worded() -> Iterator[None]:
-    """Let a warning say what is wrong in the cell, without the place in IPython that runs magics."""
+def _worded(cells: Collection[str]) -> Iterator[None]:
+    """Let a warning say what is wrong in the cells, without the place in IPython that runs magics."""
     plain = warnings.formatwarning
 
     def formatted(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
-        own = issubclass(category, MetalnbWarning)
-        return f"{category.__name__}: {message}\n" if own else plain(message, category, *rest, **more)
+        if not issubclass(category, MetalnbWarning):
+            return plain(message, category, *rest, **more)
+        given = message.args[0] if isinstance(message, Warning) and message.args else message
+        return f"{category.__name__}: {_below_the_magic(given, cells) if isinstance(given, Diagnostic) else message}\n"
 
     warnings.formatwarning = formatted
     try:

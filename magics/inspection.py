@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from IPython.core import page
 
 from ..display.descriptions import bundle
+from ..errors import Diagnostic
 from ..msl.editor.name_description import describe, describe_name
+from ..program.findings import findings
 from .completer import metal_text
 from .session import Session
 
-__all__ = ["inspector", "question"]
+__all__ = ["FINDINGS", "MISTAKES", "inspector", "question"]
+
+FINDINGS = 2  # the detail level by which the JupyterLab extension asks for mistakes; IPython's own are 0 and 1
+MISTAKES = "application/vnd.metalnb.mistakes+json"
 
 
 def inspector(session: Session, usual: Callable[..., Any]) -> Callable[..., Any]:
     """Make a Jupyter kernel's answer to Shift-Tab: for a Metal cell ours, for any other the usual one."""
 
-    def do_inspect(code: str, cursor_pos: int, *args: Any, **options: Any) -> Any:
+    def do_inspect(code: str, cursor_pos: int, detail_level: int = 0, *args: Any, **options: Any) -> Any:
+        if detail_level == FINDINGS:
+            return _mistakes(session, code)
         metal = metal_text(code, cursor_pos)
         if metal is None or metal.offset < 0:
-            return usual(code, cursor_pos, *args, **options)
+            return usual(code, cursor_pos, detail_level, *args, **options)
         try:
             found = describe(metal.body, metal.offset, session.headers, metal.name)
         except Exception:  # noqa: BLE001  (a look at a name must not show a traceback of ours)
@@ -29,6 +38,27 @@ def inspector(session: Session, usual: Callable[..., Any]) -> Callable[..., Any]
         return {"status": "ok", "found": bool(found), "data": bundle(found) if found else {}, "metadata": {}}
 
     return do_inspect
+
+
+def _mistakes(session: Session, code: str) -> dict[str, Any]:
+    """Answer the JupyterLab extension: what is wrong in a Metal cell, at lines and columns of the editor, from 1."""
+    marks: list[dict[str, Any]] = []
+    metal = metal_text(code, 0)
+    if metal is not None and metal.body.strip():
+        above = code[: -metal.offset].count("\n")
+        with contextlib.suppress(Exception):  # whoever types must not be shown a traceback of ours
+            marks = [_mark(each, above) for each in findings(metal.body, session.headers, metal.name)]
+    return {"status": "ok", "found": True, "data": {MISTAKES: marks}, "metadata": {}}
+
+
+def _mark(found: Diagnostic, above: int) -> dict[str, Any]:
+    word = re.match(r"\w+|.", found.text[found.column - 1 :])
+    said = f"{found.message}\n{found.hint}" if found.hint and found.hint not in found.message else found.message
+    meant = re.search(r"did you mean '(\w+)'\?", said)
+    return {
+        "line": found.line + above, "column": found.column, "length": len(word[0]) if word else 0,
+        "severity": found.severity, "message": said, "meant": meant[1] if meant else "",
+    }  # fmt: skip
 
 
 def question(shell: Any, usual: Callable[..., Any]) -> Callable[..., Any]:

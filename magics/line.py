@@ -14,6 +14,7 @@ from ..cache import Usage, store
 from ..call.kernel import Kernel
 from ..display import Listing, Source, Table, nbytes
 from ..engine import EngineStatus, engines, use
+from ..timing.limits import Limits, limits
 from .options import unquoted
 from .session import Session
 
@@ -31,6 +32,12 @@ class Command:
 
 def _engines(_session: Session, _word: str | None) -> Listing[EngineStatus]:
     return engines()
+
+
+def _limits(_session: Session, word: str | None) -> Limits:
+    if word not in {None, "again"}:
+        raise UsageError(f"%metal limits: unknown word {word!r}; write %metal limits or %metal limits again")
+    return limits(again=word == "again")
 
 
 def _use(_session: Session, name: str | None) -> Listing[EngineStatus]:
@@ -78,6 +85,9 @@ def _cache(_session: Session, word: str | None) -> Listing[Usage]:
 COMMANDS = {
     "engines": Command("engines", "what can run here, and what is missing for the rest", _engines),
     "use": Command("use NAME", "run on this engine from now on; `default` goes back", _use),
+    "limits": Command(
+        "limits [again]", "what this machine's memory and arithmetic reach; `again` measures anew", _limits
+    ),
     "kernels": Command("kernels", "the kernels that this notebook has bound", _kernels),
     "source": Command("source [KERNEL]", "what the compiler was given for the last cell, or for a kernel", _source),
     "headers": Command("headers", "the header cells, by the name that #include takes", _headers),

@@ -20,7 +20,7 @@ from .session import Session
 
 __all__ = ["TimingMagics"]
 
-_FLAGS = {"--warm"}  # options that take no value
+_FLAGS = {"--cold"}  # options that take no value
 
 
 @magics_class
@@ -36,7 +36,7 @@ class TimingMagics(Magics):
     @magic_arguments("%metal_time")
     @argument("--bytes", help="that one dispatch moves: an expression, in quotes if it has spaces (default: counted)")
     @argument("--flops", help="floating-point operations of one dispatch: an expression likewise")
-    @argument("--warm", action="store_true", help="leave out the times with cold caches")
+    @argument("--cold", action="store_true", help="also take the time with cold caches, which takes longer")
     @argument("call", nargs="?", help="a call of a kernel, with its arguments")
     @line_cell_magic("metal_time")
     def metal_time(self, line: str, cell: str | None = None) -> Timing:
@@ -55,9 +55,9 @@ class TimingMagics(Magics):
         if cell is not None:
             if call:
                 raise UsageError(f"%%metal_time: takes its options on the line, and the statements below; got {call!r}")
-            return measure(self._statements(cell), cold=not options.warm, **counts)
+            return measure(self._statements(cell), cold=options.cold, **counts)
         bound = _bound(*self._evaluated("%metal_time", parsed("%metal_time", call)))
-        return measure(bound, cold=not options.warm, **counts)
+        return measure(bound, cold=options.cold, **counts)
 
     @magic_arguments("%metal_compare")
     @argument("calls", nargs="?", help="two calls, one after the other")

@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .engine import use as use
     from .engine.time_limits import timeout as timeout
     from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
+    from .library_kernels.elementwise.fuse import fuse as fuse
     from .library_kernels.ops.custom_reduction import reduction as reduction
     from .program import Program as Program
     from .program import compile as compile
@@ -57,6 +58,8 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .timing.roofline import Roofline as Roofline
     from .timing.roofline import roofline as roofline
     from .validation.access_report import Validation as Validation
+    from .validation.faults import Faults as Faults
+    from .validation.faults import faults as faults
     from .validation.run import validate as validate
     from .widgets.dashboard import dashboard as dashboard
     from .widgets.explore import explore as explore
@@ -76,6 +79,7 @@ _PUBLIC = {
     "engine": ("EngineStatus", "engines", "use"),
     "engine.time_limits": ("timeout",),
     "library_kernels.elementwise.custom_elementwise": ("elementwise",),
+    "library_kernels.elementwise.fuse": ("fuse",),
     "library_kernels.ops.custom_reduction": ("reduction",),
     "program": ("Program", "compile", "load"),
     "timing.compare": ("Comparison", "compare"),
@@ -84,6 +88,7 @@ _PUBLIC = {
     "timing.records": ("Timing", "Traffic"),
     "timing.roofline": ("Roofline", "roofline"),
     "validation.access_report": ("Validation",),
+    "validation.faults": ("Faults", "faults"),
     "validation.run": ("validate",),
     "widgets.dashboard": ("dashboard",),
     "widgets.explore": ("explore",),
@@ -108,7 +113,7 @@ def _implementation(name: str) -> Any:
 _implementations.find = _implementation
 _library_includes.folders["metalnb"] = Path(__file__).parent / "library_kernels" / "metal"
 
-_MODULES = ("random",)
+_MODULES = ("dask", "linalg", "random")
 _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})
 
 

@@ -1,7 +1,8 @@
 """A content-addressed store on disk, shared by every process of the user.
 
-An entry is written to a file of its own and moved into place, so that a reader sees all of it or nothing; its
-own digest precedes it, so that a damaged entry is recognised and made again. Only the user can read the folder.
+An entry is written to a file of its own and moved into place, so that a reader sees all of it or nothing; a digest of
+it and its name precedes it, so that one that is damaged, or not the one asked for, is recognised and made again. What
+is kept is run: so a folder that others can write to is not used. What a killed process left half written is swept away.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import functools
 import hashlib
 import os
 import re
+import shutil
 import tempfile
+import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +23,7 @@ from pathlib import Path
 __all__ = ["Store", "Usage", "digest", "fingerprint", "folder", "store"]
 
 _DIGEST = 16
+_STRAY = 3600  # seconds after which nobody is still writing a file
 _ENTRY = re.compile(r"[0-9a-f]{40}(\.pch)?")  # `digest`, and what is kept beside it under the compiler's own suffix
 
 
@@ -30,6 +35,11 @@ def digest(*parts: str | bytes) -> str:
         h.update(len(data).to_bytes(8, "little"))
         h.update(data)
     return h.hexdigest()
+
+
+def _seal(key: str, kind: str, body: bytes) -> bytes:
+    """Return what precedes an entry: a digest of it and of where it belongs."""
+    return hashlib.blake2b(f"{kind}/{key}\0".encode() + body, digest_size=_DIGEST).digest()
 
 
 def fingerprint(files: Iterable[Path]) -> str:
@@ -57,11 +67,49 @@ class Store:
     Parameters
     ----------
     root : Path
-        Made on first use, with mode 0700. When it cannot be made or written, nothing is kept and all still works.
+        Made on first use, with mode 0700. When it cannot be made or written, or others can write to it, nothing is kept
+        and all still works.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._swept = False
+
+    @functools.cached_property
+    def is_open(self) -> bool:
+        """Whether other users can write to the folder: then nothing in it can be believed. Said once, as a warning."""
+        try:
+            status = self.root.stat()
+        except OSError:
+            return False
+        if os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o022):
+            return False
+        message = f"the cache {self.root} is open to others: nothing is kept. Close it: chmod 700 {self.root}"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return True
+
+    def prepare(self, path: Path) -> None:
+        """Make an entry's folder.
+
+        Raises
+        ------
+        OSError
+        """
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.is_open:
+            message = f"{self.root} is open to others"
+            raise PermissionError(message)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._swept:
+            self._swept = True
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what killed processes left half written, an hour ago or more."""
+        for path in (*self.root.glob("*/??/.*"), *self.root.glob("metalnb-*")):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < time.time() - _STRAY:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def path(self, key: str, kind: str) -> Path:
         """Return the file of an entry."""
@@ -69,22 +117,21 @@ class Store:
 
     def get(self, key: str, kind: str) -> bytes | None:
         """Read an entry; None when there is none or it is damaged."""
+        if self.is_open:
+            return None
         try:
             data = self.path(key, kind).read_bytes()
         except OSError:
             return None
         body = data[_DIGEST:]
-        if data[:_DIGEST] != hashlib.blake2b(body, digest_size=_DIGEST).digest():
-            return None
-        return body
+        return body if data[:_DIGEST] == _seal(key, kind, body) else None
 
     def put(self, key: str, kind: str, body: bytes) -> None:
         """Write an entry, whole or not at all."""
         path = self.path(key, kind)
-        data = hashlib.blake2b(body, digest_size=_DIGEST).digest() + body
+        data = _seal(key, kind, body) + body
         with contextlib.suppress(OSError):
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.prepare(path)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
             try:
                 with os.fdopen(handle, "wb") as file:

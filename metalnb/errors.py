@@ -79,24 +79,27 @@ class Diagnostic:
     def report(self, paint: Paint = _plain) -> str:
         """Return the finding in the form of a compiler: place and message, the line, a caret, the hint.
 
+        A hint that the message gives already, as in "did you mean 'length'?", is not repeated.
+
         Parameters
         ----------
         paint : callable, optional
             ``paint(part, text)`` returns the text of a part in its colour; the parts are "place", "error", "warning",
             "note", "message", "margin", "caret" and "hint".
         """
+        hint = "" if self.hint and self.hint in self.message else self.hint
         place = f"{self.file}:{self.line}:{self.column}:"
         head = f"{paint('place', place)} {paint(self.severity, self.severity + ':')} {paint('message', self.message)}"
         if not self.text:
-            return head + (f"\n  {paint('hint', 'hint: ' + self.hint)}" if self.hint else "")
+            return head + (f"\n  {paint('hint', 'hint: ' + hint)}" if hint else "")
         number = str(self.line)
         blank = " " * len(number)
         # Tabs stay tabs before the caret, so that both lines are indented alike by any viewer.
         indent = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
         parts = [head, f"  {paint('margin', number + ' |')} {self.text}"]
         parts.append(f"  {paint('margin', blank + ' |')} {indent}{paint('caret', '^')}")
-        if self.hint:
-            parts.append(f"  {paint('margin', blank + ' =')} {paint('hint', 'hint: ' + self.hint)}")
+        if hint:
+            parts.append(f"  {paint('margin', blank + ' =')} {paint('hint', 'hint: ' + hint)}")
         return "\n".join(parts)
 
 

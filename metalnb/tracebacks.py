@@ -7,26 +7,35 @@ of the author's at all: there the message is everything.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["ansi", "render"]
+__all__ = ["ansi", "render", "weighted"]
 
 _HERE = str(Path(__file__).parent)
 _ROOMS = tuple(str(Path(_HERE, room).resolve()) for room in ("magics", "library_kernels"))
 _MAGIC_CALLS = frozenset({"run_cell_magic", "run_line_magic"})
 
-# The colours that every viewer maps to its own theme; bold ones are the darker on a light page.
+# In a terminal: the colours that each maps to its own theme.
 _COLOURS = {
     "place": "1", "message": "1", "error": "1;31", "warning": "1;35", "note": "1;36", "margin": "34", "caret": "1;31",
     "hint": "1;36",
 }  # fmt: skip
+# In a notebook, whose theme puts a colour of its own behind an error: no colour is readable on all of those but the
+# text's. Weight marks what matters, and the caret is inverted.
+_WEIGHTS = {"place": "1", "message": "1", "error": "1", "warning": "1", "note": "1", "caret": "1;7"}
 
 
 def ansi(part: str, text: str) -> str:
-    """Colour a part of a report (`Diagnostic.report`) for a terminal or a notebook."""
+    """Colour a part of a report (`Diagnostic.report`) for a terminal."""
     return f"\x1b[{_COLOURS[part]}m{text}\x1b[0m"
+
+
+def weighted(part: str, text: str) -> str:
+    """Mark a part of a report for a notebook, in the theme's own text colour."""
+    return f"\x1b[{_WEIGHTS[part]}m{text}\x1b[0m" if part in _WEIGHTS else text
 
 
 def render(error: Any) -> list[str]:
@@ -43,7 +52,7 @@ def render(error: Any) -> list[str]:
     """
     shell = _shell()
     coloured = shell is None or str(shell.colors).lower() != "nocolor"
-    message = _message(error, coloured=coloured)
+    message = _message(error, (weighted if hasattr(shell, "kernel") else ansi) if coloured else None)
     frames = _authored(error.__traceback__)
     if shell is None or frames is None:
         return [message]
@@ -54,10 +63,9 @@ def render(error: Any) -> list[str]:
     return [*lines[:-1], message]
 
 
-def _message(error: Any, *, coloured: bool) -> str:
+def _message(error: Any, paint: Callable[[str, str], str] | None) -> str:
     name = type(error).__name__
-    text = error.report(ansi) if coloured else error.report()
-    return f"{ansi('error', name) if coloured else name}: {text}"
+    return f"{paint('error', name)}: {error.report(paint)}" if paint else f"{name}: {error.report()}"
 
 
 def _shell() -> Any:

@@ -198,7 +198,7 @@ def chromium(browser: str, folder: Path, end: float, width: int = 1200, height: 
     """Start a browser and give its page. Nothing on it is waited for beyond `end`, of the monotonic clock."""
     profile = folder / "profile"
     command = [
-        browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+        browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
         "--no-first-run", "--disable-extensions", "--disable-background-networking", "--remote-debugging-port=0",
         f"--window-size={width},{height}", f"--user-data-dir={profile}", "about:blank",
     ]  # fmt: skip

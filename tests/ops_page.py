@@ -16,7 +16,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
 
 _FAMILIES = {
     "elementwise": "Elementwise", "activation": "Activations and norms", "reduction": "Reductions", "scan": "Scans",
-    "linear": "Linear algebra", "moving": "Moving data", "sorting": "Sorting", "searching": "Searching", "sets": "Sets",
+    "linear": "Linear algebra", "neural": "Neural networks", "moving": "Moving data",
+    "sorting": "Sorting", "searching": "Searching", "sets": "Sets",
     "creation": "Creation", "random": "Random numbers",
 }  # fmt: skip
 _INTRODUCTION = """\

@@ -13,6 +13,7 @@ import nbformat
 import pytest
 
 import metalnb as mnb
+from metalnb.errors import Diagnostic
 
 STD = "#include <metal_stdlib>\nusing namespace metal;\n"
 K = "kernel void k(device float* y, uint i [[thread_position_in_grid]]) "
@@ -89,14 +90,19 @@ WRONG = {
         "using namespace metal;",
     ),
     "no include": Wrong(
-        "kernel void k(device float* y, ¦float4 v) { y[0] = 1; }",
-        "unknown type name 'float4'",
+        "kernel void k(device float* y, device ¦float4x4* v) { y[0] = 1; }",
+        "unknown type name 'float4x4'",
         "using namespace metal;",
     ),
     "no include for metal::": Wrong(
         K + "{ y[i] = metal::¦max(y[i], 2.0f); }",
         "no member named 'max' in namespace 'metal'",
         "start the cell with: #include <metal_stdlib>",
+    ),
+    "no semicolon after using namespace": Wrong(
+        "#include <metal_stdlib>\nusing namespace metal¦\n\nkernel void k(device float* y) { y[0] = 1; }",
+        "expected ';' after namespace name",
+        "add the missing ';'",
     ),
     "the words of CUDA": Wrong(
         STD + "kernel void k(device float* y) { y[¦threadIdx.x] = 1; }",
@@ -306,3 +312,12 @@ def test_run_all_stops_at_a_wrong_cell() -> None:
     with pytest.raises(nbclient.exceptions.CellExecutionError, match="expected expression"):
         nbclient.NotebookClient(notebook, timeout=120).execute()
     assert notebook.cells[2].execution_count is None
+
+
+def test_a_hint_that_the_message_gives_already_is_not_repeated() -> None:
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(f"{STD}kernel void k(device flaot* y) {{ y[0] = 1; }}")
+    assert caught.value.hint == "did you mean 'float'?"
+    assert "hint: did you mean 'float'?" in str(caught.value)  # the message does not say it
+    named = Diagnostic(1, 1, "no 'lenght'; did you mean 'length'?", "lenght(x)", hint="did you mean 'length'?")
+    assert str(named).count("did you mean") == 1

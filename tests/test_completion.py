@@ -148,6 +148,18 @@ def test_an_error_before_the_cursor_does_not_hide_what_is_there(broken: str) -> 
     assert at(f"    {broken}\n    particles[i].") == ["id", "mass", "position", "speed"]
 
 
+@pytest.mark.parametrize(("typed", "name"), [
+    ("    float value = out[i]\n    value", "value"),
+    ("    float value = out[i]\n    float more = 2\n    valu", "value"),
+    ("    float value = 1\n    particles[i].", "mass"),
+    ("    float value = 1\n    ", "value"),
+    ("    if (i > 0)\n        tile", "tile"),
+    ("    float value = 1 +\n        velo", "velocity"),
+])  # fmt: skip
+def test_a_line_without_its_semicolon_hides_nothing(typed: str, name: str) -> None:
+    assert name in at(typed)
+
+
 def test_an_error_behind_the_cursor_does_not_matter() -> None:
     assert at("    particles[i].", ";\n    @ $ ( \n") == ["id", "mass", "position", "speed"]
 
@@ -323,7 +335,7 @@ def test_header_cells_are_read(shell: InteractiveShell) -> None:
         ("%%metal --quiet --na", ["--name"]),
         ("%%metal --quiet --qu", []),
         ("%metal us", ["use"]),
-        ("%metal use ", ["metal", "cpu", "default"]),
+        ("%metal use ", ["metal", "cpu", "native", "default"]),
         ("%metal cache ", ["clear"]),
         ("%metal cache clear ", []),
     ],

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from pygments.token import Token
 
@@ -160,8 +161,41 @@ def test_a_card_shows_an_error_of_the_device_compiler_to_the_caller_alone(monkey
 
 def test_a_bare_signature_makes_a_card() -> None:
     card = Card(Signature("nothing", "nothing"), Reflection(()), "cpu", "", "fast")
-    assert cards_text([card]) == "kernel nothing\n  runs on cpu · fast math"
+    assert cards_text([card]) == "kernel nothing\n  call: nothing(grid=1024)\n  runs on cpu · fast math"
     assert cells(cards_html([card])) == []
+
+
+CALLS = """\
+#include <metal_stdlib>
+using namespace metal;
+kernel void in_place(device float* y, constant float& a, uint i [[thread_position_in_grid]]) { y[i] *= a; }
+kernel void made(device float* image, constant float2& c, constant bool& b, constant uint& n,
+                 uint2 p [[thread_position_in_grid]], uint2 s [[threads_per_grid]]) {
+    image[p.y * s.x + p.x] = b ? c.x : n;
+}
+kernel void crowd(device const float* x, device atomic_uint* total, uint i [[thread_position_in_grid]]) {
+    atomic_fetch_add_explicit(total, uint(x[i]), memory_order_relaxed);
+}
+kernel void through(device const float* x, device float* out, threadgroup float* part, constant float3x3& m,
+                    uint i [[thread_position_in_grid]]) {
+    part[0] = m[0][0];
+    out[i] = x[i];
+}
+"""
+
+
+def test_the_call_on_a_card_can_be_made() -> None:
+    names = {"np": np, "x": np.ones(64, np.float32), "y": np.ones(64, np.float32), "total": np.zeros(1, np.uint32)}
+    found = {name: k.card.call for name, k in mnb.compile(CALLS).items()}
+    assert found == {
+        "in_place": "in_place(y, a=1.0)",
+        "made": "image = made(c=(1.0, 1.0), b=True, n=1, grid=(64, 64))",
+        "crowd": "crowd(x, total, grid=x.size)",
+        "through": 'out = through(x, m=np.ones((3, 3)), threadgroup_memory={"part": 1024})',
+    }
+    for call in found.values():
+        exec(call, {**mnb.compile(CALLS), **names})  # noqa: S102  (the card's own text)
+    assert names["total"].tolist() == [64]
 
 
 def test_an_array_of_vectors_names_every_axis() -> None:

@@ -139,3 +139,18 @@ def test_the_grid_that_an_array_gives() -> None:
 @pytest.mark.parametrize("grid", [(2**20 + 3,), (1025, 1023)])
 def test_large_grids(grid: tuple[int, ...]) -> None:
     assert (mnb.compile(SOURCE)[f"count{len(grid)}"](grid=grid) == 1).all()
+
+
+def test_a_launch_in_threadgroups_needs_no_rounding() -> None:
+    program = mnb.compile(SOURCE)
+    hits = np.zeros(6 * 100, np.uint32)
+    ready = program.count1.prepare(hits, groups=6, threadgroup=100)
+    assert (ready.grid, ready.threadgroup) == ((600, 1, 1), (100, 1, 1))
+    ready.run()
+    assert (hits == 1).all()
+    made = program.count2(groups=(3, 5), threadgroup=(8, 4))
+    assert made.shape == (20, 24)
+    assert (made == 1).all()
+    assert program.count2.prepare(groups=(3, 5)).grid == (96, 40, 1)  # the default threadgroup is 32 × 8
+    with pytest.raises(mnb.LaunchError, match="pass one of them"):
+        program.count1(hits, grid=8, groups=1)

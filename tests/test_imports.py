@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # room must be given its place: the lowest from which it can reach what it imports. What stands in one layer does not
 # import each other.
 LAYERS = (
-    ("tracebacks", "dtypes", "cache", "library_includes", "rendering"),
+    ("tracebacks", "dtypes", "cache", "free_memory", "library_includes", "rendering"),
     ("errors", "metal_lexer"),
     ("msl.signature",),
     ("msl.text",),
@@ -37,7 +37,7 @@ LAYERS = (
     ("engine.unit",),
     ("engine",),
     ("engine.clang", "engine.cpu.spirv"),
-    ("engine.cpu", "engine.metal"),
+    ("engine.cpu", "engine.metal", "engine.native"),
     ("engine.__init__",),
     ("metalcompute", "arrays", "call"),
     ("program", "library_kernels.planning"),
@@ -46,8 +46,10 @@ LAYERS = (
     ("library_kernels.docstrings",),
     ("library_kernels.elementwise",),
     ("library_kernels.ops",),
+    ("library_kernels.composed", "linalg", "random"),
+    ("library_kernels.neural",),
     ("library_kernels",),
-    ("library_kernels.samples", "random", "timing", "validation"),
+    ("library_kernels.samples", "timing", "validation", "dask"),
     ("timing.views", "puzzles", "drawing"),
     ("widgets",),
     ("widgets.dashboard", "widgets.explore", "widgets.monitor", "widgets.tune"),
@@ -63,6 +65,8 @@ ALLOWED = {
     ("rendering", "validation.report_view"): "likewise",
     ("rendering", "timing"): "the table's keys are records",
     ("rendering", "validation.access_report"): "likewise",
+    ("rendering", "validation.fault_view"): "likewise",
+    ("rendering", "validation.faults"): "likewise",
     ("engine.metal.__init__", "metalcompute"): "by name, on request: the double, which runs on the engine `cpu`",
     ("arrays.protocols", "__init__"): "by name: `__array_namespace__` must return the package itself",
 }

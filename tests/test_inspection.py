@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from metalnb.display.descriptions import bundle
+from metalnb.magics.inspection import FINDINGS, MISTAKES
 from metalnb.msl.editor import name_description as module
 from metalnb.msl.editor.name_description import Description, describe, describe_name
 from metalnb.msl.language.reference import entries
@@ -260,6 +261,22 @@ def test_shift_tab_answers_in_metal_cells_alone(kernel: Any) -> None:
     assert "absolute value" in python["data"]["text/plain"]
     assert not kernel.do_inspect("simd_sum", 4)["found"]
     assert "%metal" in kernel.do_inspect(cell, 4)["data"]["text/plain"]  # the magic itself
+
+
+def test_the_extension_is_told_of_mistakes_at_the_editors_lines(kernel: Any) -> None:
+    def marks(code: str) -> list[dict[str, Any]]:
+        return list(kernel.do_inspect(code, 0, FINDINGS)["data"][MISTAKES])
+
+    head = "#include <metal_stdlib>\nusing namespace metal;\n"
+    (wrong,) = marks(f"\n%%metal --quiet\n{head}kernel void f(device float* x) {{ x[0] = lenght(float2(1)); }}")
+    assert (wrong["line"], wrong["column"], wrong["length"]) == (5, 41, 6)
+    assert (wrong["severity"], wrong["meant"]) == ("error", "length")
+    (doubt,) = marks("%%metal\nkernel void k(device float* o) {\n    int i = 0;\n    if (i = 3) o[0] = 2;\n}")
+    assert (doubt["line"], doubt["severity"], doubt["meant"]) == (4, "warning", "")
+    (own,) = marks("%%metal --header own.h\ninline float cube(float x) { return y; }")
+    assert (own["line"], own["column"]) == (2, 37)
+    assert marks("%%metal\n") == marks("%%metal") == marks("print(1)") == []
+    assert marks(f"%%metal\n{head}kernel void f(device float* x) {{ x[0] = length(float2(1)); }}") == []
 
 
 def test_a_fault_of_ours_shows_nothing(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:

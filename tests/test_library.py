@@ -63,10 +63,10 @@ def test_an_op_agrees_with_its_reference(name: str, dtype: str, rng: np.random.G
             given = [laid(a, layout) if isinstance(a, np.ndarray) else a for a in sample.args]
             named = {k: laid(v, layout) if isinstance(v, np.ndarray) else v for k, v in sample.options.items()}
             got = op(*given, **named)
-            several = got if isinstance(got, tuple) else (got,)
+            several = got if isinstance(got, (tuple, list)) else (got,)
             if want is None:
                 want, wide = expected(op, sample.args, sample.options, several[0].dtype)
-            for one, right in zip(several, want if isinstance(got, tuple) else (want,), strict=True):
+            for one, right in zip(several, want if isinstance(got, (tuple, list)) else (want,), strict=True):
                 held(op, one, right, wide, f" (sample {number} of {dtype}, {layout}, {sample.options})")
 
 

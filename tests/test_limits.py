@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import pytest
 import metalnb as mnb
 from metalnb import cache
 from metalnb.timing import limits as module
-from metalnb.timing import machine, other_processes
+from metalnb.timing import machine, other_processes, progress, sampling
 from metalnb.timing.limit_probes import ARITHMETIC, PROBES
 from metalnb.timing.other_processes import OtherProcesses
 from metalnb.timing.records import Traffic
@@ -35,6 +36,9 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> cache.Store:
     store = cache.Store(tmp_path)
     monkeypatch.setattr(module, "_span", lambda _: 1 << 20)
     monkeypatch.setattr(module, "_RUNS", 2)
+    monkeypatch.setattr(module, "_CROWDED", 1.0)  # the machine that runs the tests is what it is
+    monkeypatch.setattr(module, "_WIDE", 1.0)
+    monkeypatch.setattr(module, "_recent", {})
     monkeypatch.setattr(module, "cache", SimpleNamespace(store=lambda: store, digest=cache.digest))
     return store
 
@@ -55,6 +59,103 @@ def test_every_limit_is_measured_and_kept(small: cache.Store, monkeypatch: pytes
     monkeypatch.setattr(module, "_measured", lambda engine: replace(measured(engine), date="later"))
     assert mnb.limits(again=True).date == "later"
     assert mnb.limits().date == "later"
+
+
+@pytest.mark.parametrize(("state", "changed"), [("busy", {"others": 0.31}), ("unsteady", {"spread": 0.31})])
+def test_what_was_measured_at_a_bad_time_is_used_for_a_while_and_not_kept(
+    state: str, changed: dict[str, float], small: cache.Store, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(module, "_CROWDED", 0.30)
+    monkeypatch.setattr(module, "_WIDE", 0.30)
+    bad, calls = replace(GIVEN, **changed), []
+    monkeypatch.setattr(module, "_measured", lambda _: calls.append(1) or bad)
+    assert (bad.state, GIVEN.state, replace(GIVEN, others=0.2).state) == (state, "quiet", "shared")
+    assert mnb.limits() == mnb.limits() == bad
+    assert len(calls) == 1
+    assert small.usage() == {}
+    now = module.time.monotonic()
+    monkeypatch.setattr(module.time, "monotonic", lambda: now + 301)
+    monkeypatch.setattr(module, "_measured", lambda _: GIVEN)
+    assert mnb.limits() == mnb.limits() == GIVEN
+    assert small.usage()["limits"].entries == 1
+    assert f", {state}" in repr(bad)
+    assert f", {state}" in bad._repr_html_()
+    assert "(not kept)" in repr(bad)
+
+
+def test_a_kernel_beyond_the_limits_has_them_measured_anew_once(
+    small: cache.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = mnb.use(None)
+    slow = replace(GIVEN, read=1.0, write=1.0, copy=1.0, triad=1.0, update=1.0, cache=1)
+    small.put(module._key(engine), "limits", json.dumps(slow.to_json()).encode())
+    monkeypatch.setattr(module, "_measured", lambda _: replace(GIVEN, date="anew", cache=1))
+    x = np.ones(1 << 16, np.float32)
+    kernel = mnb.compile(PROBES[4].source)["probe"]
+    timing = mnb.measure(kernel, x, x.copy(), cold=False)
+    assert timing.limit in {30e9, 40e9, 45e9, 50e9, 60e9}
+    assert mnb.limits().date == "anew"
+    monkeypatch.setattr(module, "_measured", lambda _: pytest.fail("once in five minutes"))
+    small.put(module._key(engine), "limits", json.dumps(slow.to_json()).encode())
+    assert mnb.measure(kernel, x, x.copy(), cold=False).limit == 1.0
+
+
+@pytest.mark.parametrize(
+    ("last", "free", "expected"),
+    [
+        (None, 64 << 30, 128),
+        (1 << 20, 64 << 30, 64),
+        (32 << 20, 64 << 30, 128),
+        (480 << 20, 64 << 30, 128),  # a virtual machine that states its host's cache
+        (480 << 20, 1200 << 20, 100),
+        (32 << 20, 0, 1),
+    ],
+)
+def test_arrays_are_no_larger_than_there_is_room_for(
+    last: int | None, free: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "free_memory", lambda: free)
+    assert module._span(last) == expected << 20
+
+
+def test_flushing_is_capped_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    engine = mnb.use(None)
+    alloc = engine.alloc
+    monkeypatch.setattr(engine, "alloc", lambda n: sizes.append(n) or alloc(n))
+    monkeypatch.setattr(machine, "last_cache", lambda _: 480 << 20)
+    sampling._flusher(engine)
+    monkeypatch.setattr(sampling, "free_memory", lambda: 64 << 20)
+    sampling._flusher(engine)
+    assert sizes == [256 << 20, 16 << 20]
+
+
+def test_rounds_end_with_the_time(small: cache.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine: one round, whose spread is unknown, and no more when the time is over."""
+    runs: list[str] = []
+    monkeypatch.setattr(module, "_SECONDS", 1e-9)
+    monkeypatch.setattr(module, "_RUNS", 7)
+    run = module.DispatchJob.run
+    monkeypatch.setattr(module.DispatchJob, "run", lambda job, n: runs.append("") or run(job, n))
+    assert mnb.limits().spread == 1.0
+    jobs = sum(len(p.threadgroups) for p in (*PROBES, *ARITHMETIC))
+    assert len(runs) == jobs
+
+
+def test_progress_is_a_line_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(progress.sys, "stdout", stream)
+        with progress.progress("counting") as told:
+            told(0.25)
+            told(0.251)
+            told(0.5)
+        text = stream.getvalue()
+        assert text == ("\rcounting: 25 %\rcounting: 50 %\r" + " " * 15 + "\r" if shown else "")
 
 
 def test_what_is_damaged_or_of_another_driver_is_measured_anew(

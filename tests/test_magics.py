@@ -186,7 +186,7 @@ def test_a_header_is_checked_at_once_and_a_bad_one_is_not_kept(shell: Interactiv
     run(f"%%metal --header cube.h\n{HEADER}")
     error = failure(shell, "%%metal --header cube.h\ninline float cube(float x) {\n    return y;\n}\n")
     assert isinstance(error, mnb.CompileError)
-    assert (error.diagnostics[0].file, error.line, error.column) == ("cube.h", 2, 12)
+    assert (error.diagnostics[0].file, error.line, error.column) == ("cube.h", 3, 12)
     run(f"%%metal\n{CUBES}")
 
 
@@ -228,8 +228,8 @@ def test_a_warning_shows_the_cell_and_no_place_in_ipython(run: Run, capsys: Capt
         run("%%metal --quiet\nkernel void k(device float* o) {\n    int i = 0;\n    if (i = 3) o[0] = 2;\n}")
         run("import warnings\nwarnings.warn('another', stacklevel=1)")
     first, *more = capsys.readouterr().err.splitlines()
-    assert first.startswith("MetalnbWarning: cell:3:11: warning: using the result of an assignment as a condition")
-    assert more[0] == "  3 |     if (i = 3) o[0] = 2;"
+    assert first.startswith("MetalnbWarning: cell:4:11: warning: using the result of an assignment as a condition")
+    assert more[0] == "  4 |     if (i = 3) o[0] = 2;"
     assert any(line.endswith("UserWarning: another") for line in more)
     assert warnings.formatwarning is plain
 
@@ -272,8 +272,8 @@ def test_a_host_name_that_python_cannot_bind_is_said(shell: InteractiveShell, ru
 
 def test_a_compile_error_shows_the_cell_and_no_frame(shell: InteractiveShell, capsys: Capture) -> None:
     assert says(shell, f"%%metal\n{BAD}", capsys) == dedent("""\
-        CompileError: cell:2:12: error: use of undeclared identifier 'undeclared'
-          2 |     x[i] = undeclared;
+        CompileError: cell:3:12: error: use of undeclared identifier 'undeclared'
+          3 |     x[i] = undeclared;
             |            ^
         """)
 
@@ -425,8 +425,8 @@ def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(
     assert (output.output_type, output.ename) == ("error", "CompileError")
     text = ANSI.sub("", "\n".join(output.traceback))
     assert text.splitlines() == [
-        "CompileError: cell:2:12: error: use of undeclared identifier 'undeclared'",
-        "  2 |     x[i] = undeclared;",
+        "CompileError: cell:3:12: error: use of undeclared identifier 'undeclared'",  # as the editor's gutter has it
+        "  3 |     x[i] = undeclared;",
         "    |            ^",
     ]
 
@@ -439,3 +439,14 @@ def test_the_package_imports_ipython_only_when_loaded(empty_cache: dict[str, str
 def test_a_cell_that_does_not_compile_binds_nothing(shell: InteractiveShell) -> None:
     failure(shell, f"%%metal --name prog\n{TWICE}{BAD}")
     assert not {"twice", "bad", "prog"} & shell.user_ns.keys()
+
+
+def test_a_cell_asks_for_a_version_of_the_language(run: Run, shell: InteractiveShell) -> None:
+    told = "kernel void told(device int* x, uint i [[thread_position_in_grid]]) { x[i] = __METAL_VERSION__; }\n"
+    run("%%metal --msl 2.3 --quiet --engine cpu\n" + told)
+    x = np.zeros(1, np.int32)
+    shell.user_ns["told"](x)
+    assert x[0] == 230
+    brain = told.replace("x[i] = __METAL_VERSION__", "bfloat b = x[i]; x[i] = b")
+    result = shell.run_cell("%%metal --msl 2.3 --engine cpu\n#include <metal_stdlib>\n" + brain)
+    assert "'bfloat' needs MSL 3.1; the cell asks for MSL 2.3" in str(result.error_in_exec)

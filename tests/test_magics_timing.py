@@ -52,7 +52,7 @@ def refused(shell: InteractiveShell, line: str) -> str:
 
 
 def test_a_call_is_measured_and_not_made(shell: InteractiveShell, run: Run) -> None:
-    timing = run("%metal_time --warm add(x, a=2.0)")
+    timing = run("%metal_time add(x, a=2.0)")
     assert isinstance(timing, mnb.Timing)
     assert (timing.kernel, timing.grid, timing.bytes, timing.cold) == ("add", (1000,), 8000, None)
     assert timing.arguments == {"x": "float32 (1000,)", "a": "2"}
@@ -60,12 +60,12 @@ def test_a_call_is_measured_and_not_made(shell: InteractiveShell, run: Run) -> N
 
 
 def test_options_are_expressions(run: Run) -> None:
-    timing = run("""%metal_time --warm --flops "1 * x.size" --bytes=4*x.size add(x, 1.0, grid=(len(x),));""")
+    timing = run("""%metal_time --flops "1 * x.size" --bytes=4*x.size add(x, 1.0, grid=(len(x),));""")
     assert (timing.flops, timing.bytes) == (1000, 4000)
 
 
 def test_a_cell_is_timed_by_the_wall_clock(shell: InteractiveShell, run: Run) -> None:
-    timing = run("%%metal_time --warm\ny = x[:10]\nadd(y, 1.0)\n")
+    timing = run("%%metal_time\ny = x[:10]\nadd(y, 1.0)\n")
     assert (timing.kernel, timing.clock) == ("cell", "wall")
     assert shell.user_ns["y"][0] == shell.user_ns["x"][9] > 5  # it ran, many times
 
@@ -74,7 +74,7 @@ def test_versions_of_a_kernel_are_kept(shell: InteractiveShell, run: Run) -> Non
     run(CELL.format("a + 1"))
     run(CELL.format("a"))  # back to the first
     run(CELL.format("a + 1"))
-    timing = run("%metal_time --warm add@2(x, 1.0)")
+    timing = run("%metal_time add@2(x, 1.0)")
     assert timing.kernel == "add"
     found = run("%metal_compare add@1 add@2")  # with the arguments of the last magic
     assert isinstance(found, mnb.Comparison)
@@ -91,7 +91,7 @@ def test_python_functions_are_compared_too(run: Run) -> None:
 
 def test_ops_of_the_library_tell_their_bytes(run: Run) -> None:
     run("import metalnb as mnb; a = mnb.array(x)")
-    timing = run("%metal_time --warm mnb.add(a, a)")
+    timing = run("%metal_time mnb.add(a, a)")
     assert (timing.kernel, timing.bytes) == ("add", 3 * 4000)
 
 

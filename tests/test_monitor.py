@@ -123,6 +123,14 @@ def test_without_a_device_clock_the_wait_is_timed() -> None:
     assert seen[0].sizes == [4000, 0, 0]
 
 
+def test_the_kernels_that_measure_are_left_out(program: mnb.Program) -> None:
+    with mnb.monitor() as monitor:
+        mnb.measure(program.saxpy, X, X.copy(), 1.0, cold=False)  # takes the cost of an empty dispatch, too
+    monitor.look()
+    assert not monitor.rows  # timed kernels run apart from the session, and what measures is not of its
+    assert monitor.total == 0
+
+
 def test_every_dispatch_is_noted_and_taken_in(program: mnb.Program) -> None:
     """Thousands in a row; what that costs is measured by benchmarks/timing.py."""
     real = program.saxpy.prepare(X, X.copy(), 1.0)

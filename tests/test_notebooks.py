@@ -17,7 +17,7 @@ PICTURES = {
     "01_first_kernel.ipynb": 3,
     "02_memory_and_throughput.ipynb": 8,
     "03_reductions.ipynb": 14,
-    "04_tiling.ipynb": 20,
+    "04_tiling.ipynb": 17,
     "05_the_kernel_library.ipynb": 2,
     "06_julia_live.ipynb": 10,
     "07_debugging_a_kernel.ipynb": 3,
@@ -25,8 +25,8 @@ PICTURES = {
 SECTIONS = {
     "01_first_kernel.ipynb": 5,
     "02_memory_and_throughput.ipynb": 11,
-    "03_reductions.ipynb": 11,
-    "04_tiling.ipynb": 13,
+    "03_reductions.ipynb": 12,
+    "04_tiling.ipynb": 12,
     "05_the_kernel_library.ipynb": 13,
     "06_julia_live.ipynb": 8,
     "07_debugging_a_kernel.ipynb": 13,
@@ -117,8 +117,9 @@ def test_a_committed_error_shows_no_frame_of_ours(path: Path) -> None:
 def test_each_section_of_a_notebook_ends_with_a_check(name: str, count: int) -> None:
     found = sections(ROOT / "notebooks" / name)
     assert len(found) == count
-    for title, cells in list(found.items())[:-1]:  # the last one only says where to go next
-        assert asserts(cells[-1]), title
+    *_, last = found  # it may only say where to go next, which an appendix may follow
+    for title, cells in found.items():
+        assert title in {last, "Where to go next"} or asserts(cells[-1]), title
 
 
 def test_a_failure_is_seen() -> None:

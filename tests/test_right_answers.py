@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from spirv_modules import without
 
 import metalnb as mnb
 
@@ -173,6 +174,63 @@ def test_a_tree_reduction(way: str, meets: str, group: int, math: mnb.program.Ma
     mnb.compile(HEAD + source, math=math, engine="cpu").tree(x, sums, 500, grid=512, threadgroup=group)
     x[500:] = 0
     np.testing.assert_array_equal(sums, x.reshape(-1, group).sum(1))
+
+
+# An atomic operation at a constant place of a threadgroup array: clang's backend took its bytes for elements. ---------
+
+COUNTED = HEAD + """
+kernel void count(device uint* out, uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]],
+                  uint size [[threads_per_threadgroup]]) {
+    threadgroup atomic_uint held[12];
+    for (uint k = lid; k < 12; k += size) atomic_store_explicit(&held[k], k, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    atomic_fetch_add_explicit(&held[8], 2, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[i] = atomic_load_explicit(&held[8], memory_order_relaxed);
+}"""
+
+
+@pytest.mark.parametrize("group", [1, 8, 31, 32, 50, 100])
+def test_an_atomic_operation_at_a_constant_place(group: int, math: mnb.program.Math) -> None:
+    out = np.zeros(2 * group, np.uint32)
+    mnb.compile(COUNTED, math=math, engine="cpu").count(out, grid=2 * group, threadgroup=group)
+    np.testing.assert_array_equal(out, np.full(2 * group, 8 + 2 * group))
+
+
+def test_without_the_pass_the_place_is_another(monkeypatch: pytest.MonkeyPatch, math: mnb.program.Math) -> None:
+    """A canary: it tells when clang's backend no longer needs the pass."""
+    without(monkeypatch, "byte_offsets")
+    out = np.zeros(8, np.uint32)
+    kernel = mnb.compile(f"{COUNTED}// without", math=math, engine="cpu").count
+    kernel(out, grid=8, threadgroup=8)
+    assert (out != 8 + 2 * 8).any(), "clang no longer needs the pass byte_offsets"
+
+
+# A choice between two of a thread's own variables, one of which was handed over by reference. -----------------------
+
+CHOSEN = HEAD + """
+static int chosen(thread int& p) {
+    int v = 7 > p;
+    return 1 <= p ? 1 : (p == v ? v : p);
+}
+kernel void k(device const int* x, device int* out, uint i [[thread_position_in_grid]]) {
+    int v = x[i];
+    out[i] = chosen(v);
+}"""
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_choice_between_a_reference_and_a_variable(group: int, math: mnb.program.Math) -> None:
+    x = np.arange(-20, 20, dtype=np.int32)
+    out = mnb.compile(CHOSEN, math=math, engine="cpu").k(x, threadgroup=group)
+    np.testing.assert_array_equal(out, np.where(x >= 1, 1, x))
+
+
+def test_without_the_pass_the_choice_is_refused(monkeypatch: pytest.MonkeyPatch, math: mnb.program.Math) -> None:
+    """A canary: it tells when clang no longer needs the pass equal_spaces."""
+    without(monkeypatch, "equal_spaces")
+    with pytest.raises(mnb.CompileError, match="Invalid"):
+        mnb.compile(f"{CHOSEN}// without", math=math, engine="cpu").k(np.zeros(4, np.int32))
 
 
 # A sort whose threads may leave before the first barrier. ----------------------------------------------------

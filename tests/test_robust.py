@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb.engine.cpu.tickets import WatchedTicket
 
 HEAD = """#include <metal_stdlib>
 using namespace metal;
@@ -144,8 +145,8 @@ def arguments() -> tuple[dict[str, Any], dict[str, tuple[Any, Any]]]:
     return given, around
 
 
-def called(body: str, k: int, **options: Any) -> None:
-    kernel = mnb.compile(HEAD + body + "\n}", engine="cpu", **options).f
+def called(body: str, k: int) -> None:
+    kernel = mnb.compile(HEAD + body + "\n}", engine="cpu", checked=True).f
     given, around = arguments()
     given["s"] = given["s"].view(kernel.program.dtype("Pair"))[:, 0]
     try:
@@ -228,7 +229,7 @@ def test_what_is_left_out_reads_zero_and_the_rest_is_done() -> None:
     kernel = mnb.compile("""
 kernel void f(device const float* x, device float* y, constant uint& by, uint i [[thread_position_in_grid]]) {
     if (i < 8) y[i] = x[i + by] + 1;
-}""", engine="cpu").f  # fmt: skip
+}""", engine="cpu", checked=True).f  # fmt: skip
     x, y = np.full(8, 5, np.float32), np.zeros(8, np.float32)
     with pytest.raises(mnb.KernelFault, match=r"reads x\[\d+\]; x has 8 elements"):
         kernel(x, y, 3, grid=8)
@@ -237,13 +238,13 @@ kernel void f(device const float* x, device float* y, constant uint& by, uint i 
     assert y.tolist() == [6] * 8
 
 
-def test_unchecked_is_the_author_s_word() -> None:
+def test_checks_are_asked_for() -> None:
     text = "kernel void f(device float* y, uint i [[thread_position_in_grid]]) { if (i == 0) y[4] = 1; }"
     y = np.zeros(8, np.float32)
     with pytest.raises(mnb.KernelFault):
-        mnb.compile(text, engine="cpu").f(y[:4], grid=1)
+        mnb.compile(text, engine="cpu", checked=True).f(y[:4], grid=1)
     assert not y.any()
-    mnb.compile(text, engine="cpu", checked=False).f(y[:4], grid=1)
+    mnb.compile(text, engine="cpu").f(y[:4], grid=1)
     assert y[4] == 1
 
 
@@ -252,12 +253,12 @@ def test_a_proven_kernel_is_not_checked() -> None:
     kernel = mnb.compile("""
 kernel void f(device const float* x, device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {
     if (i < n) y[i] = x[i];
-}""", engine="cpu").f  # fmt: skip
+}""", engine="cpu", checked=True).f  # fmt: skip
     x, y = np.ones(1000, np.float32), np.zeros(1000, np.float32)
     for n, watched in ((1000, False), (1001, True)):
         ticket = kernel.prepare(x, y, n, grid=1024).launch()
         assert ticket is not None
-        assert bool(ticket._watches) is watched  # type: ignore[attr-defined]
+        assert isinstance(ticket, WatchedTicket) is watched
         if watched:
             with pytest.raises(mnb.KernelFault) as found:
                 ticket.wait()

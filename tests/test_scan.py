@@ -426,7 +426,7 @@ def test_header_cells() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../up.h", "/abs.h", "a/../b.h", "", "a b.h", "é", "$x", "cell", "metal_stdlib", 'q".h', "a\\b.h", "."]
+    "name", ["/abs.h", "a/../b.h", "", "a b.h", "é", "$x", "cell", "metal_stdlib", 'q".h', "a\\b.h", "."]
 )
 def test_a_header_cell_has_a_plain_name_of_its_own(name: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=r"headers: .* name"):

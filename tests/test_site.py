@@ -27,7 +27,8 @@ def test_every_public_name_is_on_a_page_of_the_reference() -> None:
 
 
 def test_every_module_for_users_is_on_a_page_of_the_reference() -> None:
-    assert {"metalnb.random", "metalnb.puzzles", "metalnb.drawing", "metalnb.metalcompute"} - DOCUMENTED == set()
+    modules = ("linalg", "random", "puzzles", "drawing", "metalcompute")
+    assert {f"metalnb.{name}" for name in modules} - DOCUMENTED == set()
 
 
 def test_every_family_of_ops_is_on_one_page() -> None:
@@ -79,3 +80,17 @@ def broken(path: Path, text: str) -> list[str]:
     links = {urlsplit(link) for link in re.findall(r'\b(?:href|src)="([^"]+)"', text)}
     local = [unquote(link.path) for link in links if not link.scheme and not link.netloc and link.path]
     return [link for link in local if not (path.parent / link).exists()]
+
+
+def test_every_picture_of_a_notebook_is_said_in_words(site: Path) -> None:
+    pages = [*site.glob("notebooks/*.html"), site / "docs" / "gallery.html"]
+    pictures = [tag for page in pages for tag in re.findall(r"<img [^>]*_images/[^>]*>", page.read_text("utf-8"))]
+    words = [(re.findall(r'alt="([^"]*)"', tag) or [""])[0] for tag in pictures]
+    assert len(words) > 60
+    assert [word for word in words if not word or re.search(r"[0-9a-f]{16}|_images", word)] == []
+
+
+def test_the_gallery_has_a_picture_of_each_notebook_that_draws(site: Path) -> None:
+    page = (site / "docs" / "gallery.html").read_text("utf-8")
+    names = {path.stem for path in (ROOT / "notebooks").glob("0*.ipynb") if '"image/' in path.read_text("utf-8")}
+    assert {name for name in names if f"{name}_" in page} == names

@@ -117,15 +117,15 @@ import sys
 from pathlib import Path
 import numpy as np
 import metalnb as mnb
-from metalnb.engine.cpu import cpu_engine
-done, kept = cpu_engine.rewritten, Path(sys.argv[1])
-def rewritten(code, *, wide):
-    after = done(code, wide=wide)
+from metalnb.engine.cpu import form_ladder
+done, kept = form_ladder.rewritten, Path(sys.argv[1])
+def rewritten(code, **options):
+    after = done(code, **options)
     number = len(list(kept.glob("*.before")))
     (kept / f"{number}.before").write_bytes(code)
     (kept / f"{number}.after").write_bytes(after)
     return after
-cpu_engine.rewritten = rewritten
+form_ladder.rewritten = rewritten
 x = np.random.default_rng(1).random((64, 64), np.float32)
 for name in sys.argv[2].split():
     np.asarray(getattr(mnb, name)(x[0]))

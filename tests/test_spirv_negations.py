@@ -27,6 +27,7 @@ FORMS = {
     "vector": "float4 q = -float4(f[i], 1, 2, 3); float v = q.x;",
     "vector product": "float2 q = float2(f[i], 1) * -1.0f; float v = q.x;",
     "vector difference": "float3 q = float3(0) - float3(f[i], 1, 2); float v = q.x;",
+    "loaded vector": "float4 q = -((device const float4*)f)[i / 4]; float v = q[i % 4];",
     "half vector": "half4 q = -half4(half(f[i]), 1, 2, 3); float v = float(q.x);",
     "magnitude": "float v = -fabs(f[i]);",
     "sign copied": "float v = copysign(f[i], -1.0f);",

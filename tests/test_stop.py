@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb.engine.cpu.tickets import CpuTicket, WatchedTicket
 
 HEAD = """#include <metal_stdlib>
 using namespace metal;
@@ -48,7 +49,7 @@ def right_again() -> None:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_limit_ends_it_and_names_the_loop(loop: str) -> None:
-    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine="cpu").forever
+    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine="cpu", checked=True).forever
     start = time.monotonic()
     with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.3 s in the loop at cell:") as found:
         kernel(*arguments(), grid=256, threadgroup=64, timeout=0.3)
@@ -59,7 +60,7 @@ def test_a_limit_ends_it_and_names_the_loop(loop: str) -> None:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_an_interrupt_ends_it(loop: str) -> None:
-    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine="cpu").forever
+    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine="cpu", checked=True).forever
     dispatch = kernel.prepare(*arguments(), grid=256, threadgroup=64)
     ticket = dispatch.launch()
     assert ticket is not None
@@ -76,7 +77,7 @@ def test_an_interrupt_ends_it(loop: str) -> None:
 
 
 def test_what_stands_behind_an_endless_dispatch_can_be_interrupted() -> None:
-    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="cpu").forever
+    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="cpu", checked=True).forever
     ticket = kernel.prepare(*arguments(), grid=256, threadgroup=64).launch()
     y = np.zeros(4, np.float32)
     plus = mnb.compile("kernel void plus(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }").plus
@@ -93,7 +94,7 @@ def test_what_stands_behind_an_endless_dispatch_can_be_interrupted() -> None:
 
 
 def test_the_limit_of_a_block() -> None:
-    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="cpu").forever
+    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="cpu", checked=True).forever
     with mnb.timeout(0.2), pytest.raises(mnb.KernelFault, match=r"stopped after 0\.2 s"):
         kernel(*arguments(), grid=256)
     with pytest.raises(ValueError, match="more than 0"):
@@ -101,7 +102,7 @@ def test_the_limit_of_a_block() -> None:
 
 
 def test_arrays_wait_for_it_likewise() -> None:
-    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="cpu").forever
+    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="cpu", checked=True).forever
     x = mnb.zeros(256, dtype=np.float32)
     count = mnb.zeros(1, dtype=np.uint32)
     kernel(x, count, 0, 1, grid=256, timeout=0.2)
@@ -120,11 +121,31 @@ kernel void product(device const float* a, device const float* b, device float* 
     float sum = 0;
     for (uint k = 0; k < n; ++k) sum += a[at.y * n + k] * b[k * n + at.x];
     c[at.y * n + at.x] = sum;
-}""", engine="cpu").product  # fmt: skip
+}""", engine="cpu", checked=True).product  # fmt: skip
     a = np.random.default_rng(1).random((64, 64), np.float32)
     out = np.zeros_like(a)
     ticket = kernel.prepare(a, a, out, 64).launch()
     assert ticket is not None
     ticket.wait()
-    assert ticket._watches == []  # type: ignore[attr-defined]
+    assert not isinstance(ticket, WatchedTicket)
     assert np.allclose(out, a @ a, rtol=1e-5)
+
+
+def test_a_limit_asks_for_checks() -> None:
+    text = HEAD + "x[i] = 1;\n}"
+    kernel = mnb.compile(text, engine="cpu").forever
+    with pytest.raises(mnb.LaunchError, match=r"forever: timeout stops checked kernels only.*--checked"):
+        kernel(*arguments(), grid=256, timeout=1)
+    kernel = mnb.compile(text, engine="cpu", checked=True).forever
+    with pytest.raises(mnb.ArgumentError, match="forever: timeout is in seconds, more than 0; got 0"):
+        kernel(*arguments(), grid=256, timeout=0)
+
+
+def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
+    """No argument more, and nothing that asks whether it is to stop."""
+    kernel = mnb.compile(HEAD + "while (x[i] < 3) x[i] += 1;\n}", engine="cpu").forever
+    assert kernel.binary.entries == {}
+    assert kernel.binary.kernel.num_args == 4
+    ticket = kernel.prepare(*arguments(), grid=256).launch()
+    assert type(ticket) is CpuTicket
+    ticket.wait()

@@ -27,7 +27,7 @@ kernel void saxpy(device const float* x, device float* y, constant float& a, uin
 SOURCES = [
     "%load_ext metalnb\nimport numpy as np\nimport metalnb as mnb",
     KERNELS,
-    "x, y = np.ones((2, 1 << 22), np.float32)\nt = %metal_time --warm --flops 2*x.size saxpy(x, y, a=2.0)\nt",
+    "x, y = np.ones((2, 1 << 22), np.float32)\nt = %metal_time --flops 2*x.size saxpy(x, y, a=2.0)\nt",
     KERNELS.replace("a * x[i] + y[i]", "fma(a, x[i], y[i])"),
     "%metal_compare saxpy@1 saxpy@2",
     "mnb.roofline(t)",

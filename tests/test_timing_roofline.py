@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 
 import metalnb as mnb
@@ -90,7 +91,22 @@ def test_two_pictures_on_a_page_do_not_share_names(found: mnb.Roofline) -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(mnb.ArgumentError, match="roofline: takes the timings that measure returns; got int"):
+    with pytest.raises(mnb.ArgumentError, match="roofline: takes timings of measure and prepared calls; got int"):
         mnb.roofline(STREAM, 1)
     with pytest.raises(mnb.ArgumentError, match=r"one device has one roof; got timings of cpu \(a chip\), metal"):
         mnb.roofline(STREAM, replace(STREAM, engine="metal"))
+
+
+def test_a_prepared_call_is_measured_and_its_point_named() -> None:
+    program = mnb.compile(
+        "kernel void twice(device const float* x, device float* y, uint i [[thread_position_in_grid]])"
+        "{ y[i] = 2 * x[i]; }"
+    )
+    x = np.ones(4096, np.float32)
+    call = program.twice.prepare(x, np.zeros_like(x))
+    found = mnb.roofline(call, flops=[4096.0])
+    assert [(t.kernel, t.flops) for t in found.timings] == [("twice", 4096.0)]
+    drawn = found._repr_mimebundle_()["text/html"]
+    assert re.search(r'<g id="metalnb-dot-1"><title>1 twice: [^<]+</title>', drawn)
+    with pytest.raises(mnb.ArgumentError, match="for each of the 1 prepared calls; got 2"):
+        mnb.roofline(call, flops=[1.0, 2.0])

@@ -297,3 +297,84 @@ def test_the_kernel_as_it_is_gains_nothing_over_itself(program: mnb.Program, for
     tuner.trials[:] = [lasting(t, 2e-6) for t in tuner.trials]
     assert tuner.gain == 1
     assert "the kernel as it is; no configuration is faster" in tuner.text()
+
+
+ROWS = """
+constant uint EACH [[function_constant(0)]];
+
+kernel void sums(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+    float sum = 0;
+    for (uint k = 0; k < EACH; ++k) sum += x[i * EACH + k];
+    out[i] = sum;
+}
+kernel void add_one(device const float* x, device float* y, uint i [[thread_position_in_grid]],
+                    uint n [[threads_per_grid]]) {
+    for (uint k = 0; k < EACH; ++k) y[i + k * n] = EACH == 3 ? 0 : x[i + k * n] + 1;
+}
+"""
+
+
+def test_a_launch_may_depend_on_the_constants() -> None:
+    program = mnb.compile(ROWS, constants={"EACH": 1})
+    n = X.size
+    launch = {"grid": lambda EACH: n // EACH, "shapes": lambda EACH: {"out": n // EACH}}
+    tuner = swept(program.sums, X, threadgroup=[(64,)], constants={"EACH": [1, 4, 16]}, **launch)
+    assert not tuner.failures
+    assert [t.timing.grid for t in tuner.trials] == [(n,), (n // 4,), (n // 16,)]
+
+
+def test_a_threadgroup_may_depend_on_the_constants() -> None:
+    kernel = mnb.compile(ROWS, constants={"EACH": 2}).sums
+    options = {"grid": 64, "threadgroup": lambda EACH: (32 * EACH,), "constants": {"EACH": [1, 2]}, "check": False}
+    assert [t.threadgroup for t in swept(kernel, X, **options).trials] == [(32,), (64,)]
+    with pytest.raises(mnb.ArgumentError, match="asks for 'TILE'; the constants are: EACH"):
+        mnb.tune(kernel, X, grid=lambda TILE: TILE)
+
+
+def test_a_reference_judges_every_configuration_and_the_kernel_as_it_is_is_no_judge() -> None:
+    kernel = mnb.compile(ROWS, constants={"EACH": 3}).add_one  # writes zeros
+    y = np.zeros_like(X)
+    options = {"threadgroup": [(64,)], "constants": {"EACH": [1, 2]}, "grid": lambda EACH: X.size // EACH}
+    assert not swept(kernel, X, y, **options, reference=X + 1).failures
+    wrong = swept(kernel, X, y, **options, reference={"y": X + 2}).failures
+    assert [t.error for t in wrong] == ["writes different results to 'y' (check=False accepts them)"] * 2
+    with pytest.raises(mnb.ArgumentError, match="for each of the arrays it writes: y"):
+        mnb.tune(kernel, X, y, **options, reference={"x": X})
+
+
+def test_the_gain_has_an_interval(program: mnb.Program) -> None:
+    tuner = swept(program.grouped, X, threadgroup=[(4,), (512,)])
+    assert tuner.best.threadgroup != (4,)
+    if tuner.best is tuner.baseline:
+        tuner.baseline = dataclasses.replace(tuner.baseline, threadgroup=(4,))
+    low, high = tuner.interval or (tuner.gain, tuner.gain)
+    assert low <= tuner.gain <= high
+
+
+def test_it_stops_between_two_dispatches(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured when it is stopped counts for nothing, and is measured again."""
+    from metalnb.widgets.tune import sweep as module
+
+    tuner = mnb.tune(program.grouped, X, threadgroup=[(64,), (512,)], run=False)
+    usual = module.quick
+
+    def stopped_meanwhile(*args: Any) -> Any:
+        if args[0].threadgroup[0] == 512:
+            tuner.stop()
+        return usual(*args)
+
+    monkeypatch.setattr(module, "quick", stopped_meanwhile)
+    tuner.run()
+    assert tuner.done == 1
+    monkeypatch.setattr(module, "quick", usual)
+    tuner.run()
+    assert tuner.done == 2
+    assert not tuner.failures
+
+
+def test_many_columns_are_laid_the_other_way_round(program: mnb.Program) -> None:
+    tuner = mnb.tune(program.grouped, X, threadgroup=[(32 * k,) for k in range(1, 15)], run=False)
+    head = re.search(r"<thead>.*?</thead>", tuner.html(), re.DOTALL)
+    assert head
+    assert head[0].count("<th>") == 2
+    assert tuner.html().count("<tr>") == 15

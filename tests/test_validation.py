@@ -186,9 +186,6 @@ def test_atomics_beyond_an_end_are_told_and_not_made(program: mnb.Program, name:
 def test_a_write_beside_what_is_not_watched_harms_nothing_and_is_told(program: mnb.Program) -> None:
     if program.engine.name != "cpu":
         pytest.skip("the device has memory of its own")
-    with pytest.raises(mnb.KernelFault, match=r"updates bins\[5\]; bins has 4 elements"):
-        mnb.validate(program.tally_moved, np.full(3, 5, np.uint32), np.zeros(4, np.uint32), grid=3)
-    program = mnb.compile(CELL, checked=False)
     seen = mnb.validate(program.tally_moved, np.full(3, 5, np.uint32), np.zeros(4, np.uint32), grid=3)
     assert (seen.unwatched, seen.spoiled, seen.ok) == (("bins",), ("bins",), False)
     assert "bins: something was written beside it" in repr(seen)

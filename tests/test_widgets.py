@@ -115,6 +115,20 @@ def test_a_turned_knob_reaches_the_kernel_and_nothing_else(program: mnb.Program)
     assert out() == 0.5 * 2 + 3 + 64 - 3 + 5 + 1
 
 
+def test_the_caller_may_say_what_a_call_of_another_size_is(program: mnb.Program) -> None:
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+
+    def size(factor: Any) -> dict[str, Any]:
+        n = int(256 * factor) + 1
+        return {"x": np.ones(n, np.float32), "y": np.zeros(n, np.float32), "a": 1.0, "grid": n}
+
+    sizes = Sizes(bound_call("test", program.saxpy, (x, y, 1.0), {}), size)
+    half = sizes.factors[sizes.factors.index(1) - 1]
+    assert sizes.grid(half) == (129, 1, 1)
+    assert [v.shape for v in sizes.values(half)] == [(129,), (129,), ()]
+    assert sizes.grid(sizes.factors[sizes.factors.index(1)]) == (256, 1, 1)
+
+
 def test_a_size_takes_with_it_what_is_as_long_as_the_grid(program: mnb.Program) -> None:
     image = np.arange(256 * 512, dtype=np.float32).reshape(256, 512)
     sizes = Sizes(bound_call("test", program.plane, (image,), {"gain": 2.0}))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from gallery import gallery, pictured
 from sphinx.application import Sphinx
 
 from metalnb import library_kernels
@@ -29,6 +30,8 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = _notebook(source[0], page.rpartition("/")[2])
         return
     text = _PICTURE.sub(_both, source[0])
+    if page == "docs/gallery":
+        text += gallery(Path(app.srcdir))
     if page == app.config.root_doc:
         text += "\n" + (_DOCS / "contents.txt").read_text("utf-8")
     if page == "docs/ops":
@@ -56,6 +59,8 @@ def _notebook(text: str, name: str) -> str:
                 outputs.append(output)
         if outputs:
             cell["outputs"] = outputs
+    for cell, _section, words in pictured(notebook):
+        cell["metadata"].setdefault("mystnb", {}).setdefault("image", {})["alt"] = words
     return json.dumps(notebook)
 
 

@@ -2,7 +2,7 @@
 // it away again, as the first line is typed.
 import { MIME } from './msl';
 
-const METAL = /^\s*%%metal(?!\S)/;
+export const METAL = /^\s*%%metal(?!\S)/;
 const PYTHON = new Set(['text/x-ipython', 'text/x-python']);
 const followed = new WeakSet();
 

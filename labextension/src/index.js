@@ -1,15 +1,19 @@
-// JupyterLab's side of metalnb: %%metal cells, and .metal files, are coloured as Metal Shading Language.
-import { IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
+// JupyterLab's side of metalnb: %%metal cells, and .metal files, are coloured as Metal Shading Language, and what is
+// wrong in a cell is marked while it is typed.
+import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
+import { INotebookTracker } from '@jupyterlab/notebook';
 
 import { followFirstLine } from './cells';
+import { mistakes } from './mistakes';
 import { MIME, msl } from './msl';
 
 export default {
   id: 'metalnb:msl',
-  description: 'Colours %%metal cells as Metal Shading Language.',
+  description: 'Colours %%metal cells as Metal Shading Language, and marks their mistakes.',
   autoStart: true,
   requires: [IEditorLanguageRegistry, IEditorExtensionRegistry],
-  activate: (app, languages, extensions) => {
+  optional: [INotebookTracker],
+  activate: (app, languages, extensions, notebooks) => {
     languages.addLanguage({ name: 'Metal', mime: MIME, extensions: ['metal'], support: msl() });
     // It adds nothing to an editor: this is where JupyterLab tells of each one, with its model.
     extensions.addExtension({
@@ -20,6 +24,20 @@ export default {
         }
         return null;
       }
+    });
+    if (!notebooks) {
+      return;
+    }
+    const kernelOf = model => {
+      const holds = panel => panel.content.widgets.some(cell => cell.model.sharedModel === model.sharedModel);
+      return notebooks.find(holds)?.sessionContext.session?.kernel;
+    };
+    extensions.addExtension({
+      name: 'metalnb:mistakes',
+      default: true,
+      factory: ({ inline, model }) =>
+        inline ? EditorExtensionRegistry.createConditionalExtension(mistakes(() => kernelOf(model))) : null,
+      schema: { type: 'boolean', title: 'Mistakes in %%metal cells', description: 'Mark them while you type.' }
     });
   }
 };

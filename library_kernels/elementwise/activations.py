@@ -63,12 +63,12 @@ ROWS = (
     _act("elu", "x > 0.0f ? x : alpha * expm1_of(x)", _elu, "x where it is positive, else alpha * (exp(x) - 1).", parameters={"alpha": 1.0}, ulp=2, flops=16, cite="D. Clevert et al., 2016"),
     _act("selu", "1.05070099f * (x > 0.0f ? x : 1.67326324f * expm1_of(x))", lambda x: _SELU[0] * _elu(x, _SELU[1]), "elu scaled so that layers keep mean 0 and variance 1.", ulp=4, flops=17, cite="G. Klambauer et al., 2017"),
     _act("sigmoid", "sigmoid_of(x)", _sigmoid, "1 / (1 + exp(-x)).", ulp=3, flops=15, cite="PyTorch, ``sigmoid``"),
-    _act("hard_sigmoid", "clip_of(fma(x, 0.166666667f, 0.5f), 0.0f, 1.0f)", lambda x: np.clip(x / 6 + 0.5, 0, 1), "x / 6 + 1/2, moved into [0, 1].", ulp=2, flops=4, size=lambda x, _: np.maximum(np.minimum(np.abs(x) / 6, 1), 0.5), cite="A. Howard et al., MobileNetV3, 2019"),
+    _act("hard_sigmoid", "hard_sigmoid_of(x)", lambda x: np.clip((x + 3) / 6, 0, 1), "x / 6 + 1/2, moved into [0, 1].", ulp=1.5, flops=4, cite="A. Howard et al., MobileNetV3, 2019"),
     _act("log_sigmoid", "minimum_of(x, 0.0f) - log1p_unit(exp(-abs(x)))", lambda x: -np.logaddexp(0, -x), "log(sigmoid(x)).", ulp=3, flops=30, cite="PyTorch, ``logsigmoid``"),
     _act("softplus", "softplus_of(beta * x) / beta", _softplus, "log(1 + exp(beta * x)) / beta.", parameters={"beta": 1.0}, ulp=4, flops=30, cite="PyTorch, ``softplus``"),
     _act("softsign", "abs(x) < INFINITY ? x / (1.0f + abs(x)) : copysign(x == x ? 1.0f : x, x)", _softsign, "x / (1 + |x|).", ulp=1.5, flops=3, cite="PyTorch, ``softsign``"),
     _act("silu", "silu_of(x)", lambda x: _times(x, _sigmoid(x)), "x * sigmoid(x).", ulp=5, flops=16, aliases=("swish",), cite="P. Ramachandran et al., 2017"),
-    _act("hardswish", "x == -INFINITY ? -0.0f : x * clip_of(fma(x, 0.166666667f, 0.5f), 0.0f, 1.0f)", lambda x: _times(x, np.clip(x / 6 + 0.5, 0, 1)), "x * hard_sigmoid(x).", ulp=3, flops=5, size=lambda x, r: np.maximum(np.minimum(np.abs(x), 3) / 2, np.abs(r)), cite="A. Howard et al., MobileNetV3, 2019"),
+    _act("hardswish", "x == -INFINITY ? -0.0f : x * hard_sigmoid_of(x)", lambda x: _times(x, np.clip((x + 3) / 6, 0, 1)), "x * hard_sigmoid(x).", ulp=3, flops=5, cite="A. Howard et al., MobileNetV3, 2019"),
     _act("mish", "mish_of(x)", _mish, "x * tanh(softplus(x)).", ulp=6, flops=20, cite="D. Misra, 2019"),
 )
 

@@ -63,7 +63,7 @@ ROWS = (
     _two("subtract", {"f": "x - y", "iu": "difference_of(x, y)"}, np.subtract, "x1 - x2.", ulp=0.5),
     _two("multiply", {"f": "x * y", "biu": "product_of(x, y)"}, np.multiply, "x1 * x2; of bool: and.", ulp=0.5),
     _two("divide", "x / y", np.divide, "x1 / x2.", ulp=0.5, aliases=("true_divide",)),
-    _two("floor_divide", {"f": "floor_divide_of(x, y)", "iu": "floor_quotient(x, y)"}, np.floor_divide, "x1 / x2 rounded down; integers by 0 give 0.", ulp=1, flops=8),
+    _two("floor_divide", {"f": "floor_divide_of(x, y)", "iu": "floor_quotient(x, y)"}, np.floor_divide, "x1 / x2 rounded down; integers by 0 give 0, an infinite x1 NaN.", ulp=1, flops=8),
     _two("remainder", {"f": "remainder_of(x, y)", "iu": "floor_remainder(x, y)"}, np.remainder, "What floor_divide leaves, with x2's sign; integers by 0 give 0.", ulp=0.5, flops=8, aliases=("mod",)),
     _two("fmod", {"f": "fmod_of(x, y)", "iu": "remainder_towards_zero(x, y)"}, np.fmod, "What division leaves, with x1's sign; integers by 0 give 0.", ulp=0, flops=8, cite="C++14, 26.8 [c.math], ``fmod``"),
     _two("pow", {"f": "pow(x, y)", "iu": "integer_power(x, y)"}, np.power, "x1 to the power x2; integers wrap, and take no negative powers.", ulp=4, flops=30, domain=(0, 10), check=_no_negative_power, aliases=("power",)),
@@ -92,6 +92,8 @@ ROWS = (
     _two("bitwise_xor", "T(x ^ y)", np.bitwise_xor, "The bits that just one has.", kinds="biu"),
     _two("bitwise_left_shift", "shifted_left(x, y)", np.left_shift, "x1's bits moved up by x2; beyond the width nothing is left.", kinds="iu", aliases=("left_shift",)),
     _two("bitwise_right_shift", "shifted_right(x, y)", np.right_shift, "x1's bits moved down by x2, the sign drawn after.", kinds="iu", aliases=("right_shift",)),
+    _two("gcd", "gcd_of(x, y)", np.gcd, "The largest number that divides both; 0 for two zeros.", kinds="iu", flops=40, cite="NumPy, ``gcd``"),
+    _two("lcm", "lcm_of(x, y)", np.lcm, "The least number that both divide; it wraps. 0 where one is 0.", kinds="iu", flops=40, cite="NumPy, ``lcm``"),
     # three arrays
     Elementwise("where", "condition ? x : y", np.where, "x1 where the condition holds, else x2.", kinds="biuf", ulp=0, operands=("condition", "x", "y"), masks=("condition",), numpy=(np.where,)),
     Elementwise("fma", {"f": "fma(x, y, z)", "iu": "sum_of(product_of(x, y), z)"}, lambda x, y, z: x * y + z, "x1 * x2 + x3, rounded once.", ulp=0.5, operands=3, flops=2, size=_product, cite="IEEE 754-2019, 5.4.1"),

@@ -22,6 +22,7 @@ from ..op import ALL, Op, OpRow
 from ..planning.elementwise_plan import Strip, plan_elementwise, stretched
 from .elementwise_text import LOOPS, Formula
 from .operands import Taken, take
+from .tracing import Traced
 
 __all__ = ["Elementwise", "strip"]
 
@@ -171,7 +172,10 @@ class Elementwise(Op):
         except (struct.error, TypeError, OverflowError):
             raise TypeError(f"{self.name}: {', '.join(names)} must be numbers; got {chosen}.") from None
 
-    def _planned(self, key: Any, operands: tuple[Any, ...], values: tuple[Any, ...]) -> Array:
+    def _planned(self, key: Any, operands: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
+        traced = next((o for o in operands if isinstance(o, Traced)), None)
+        if traced is not None:
+            return traced.trace.apply(self.formula, operands, values)
         taken = self._take(operands, None)
         plan = self._plan(taken, None)
         self._keep(key, plan, taken.ready, operands)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from ...program import compile as compile_program
 
 __all__ = ["compile", "instantiated", "instantiation", "kernel_source", "program", "with_macros"]
 
-# Its accesses are right: its tests run with the checks, too.
-_CHECKED = os.environ.get("METALNB_CHECK_LIBRARY") == "1"
 _METAL = Path(__file__).parent.parent / "metal"
 
 
@@ -43,8 +40,9 @@ def compile(source: str, *, engine: str, math: Math = "precise", **options: Any)
     ------
     CompileError
     """
-    exact = math if engines.named(engine).caps.precise else "fast"
-    return compile_program(source, engine=engine, math=exact, checked=_CHECKED, **options)
+    return compile_program(
+        source, engine=engine, math=math if engines.named(engine).caps.precise else "fast", **options
+    )
 
 
 def program(file: str, engine: Engine, **constants: Any) -> Program:

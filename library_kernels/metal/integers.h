@@ -55,6 +55,26 @@ inline T remainder_towards_zero(T x, T y) {
     return y == T(0) || is_negative_one(y) ? T(0) : r;
 }
 
+// The largest number that divides both, and the least that both divide, by Euclid's algorithm on their magnitudes.
+template <typename T>
+inline unsigned_t<T> magnitude_of(T x) { return x < T(0) ? unsigned_t<T>(negated(x)) : unsigned_t<T>(x); }
+template <typename T>
+inline T gcd_of(T x, T y) {
+    unsigned_t<T> a = magnitude_of(x), b = magnitude_of(y);
+    while (b != 0) {
+        const unsigned_t<T> left = unsigned_t<T>(a % b);
+        a = b;
+        b = left;
+    }
+    return T(a);
+}
+template <typename T>
+inline T lcm_of(T x, T y) {
+    const T common = gcd_of(x, y);
+    const unsigned_t<T> least = product_of(unsigned_t<T>(magnitude_of(x) / magnitude_of(divisor(common))), magnitude_of(y));
+    return common == T(0) ? T(0) : T(least);
+}
+
 // Shifts by any number: beyond the width all bits go.
 template <typename T>
 inline T shifted_left(T x, T y) {

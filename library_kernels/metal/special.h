@@ -64,6 +64,9 @@ inline float logaddexp_of(float x, float y) {
 // log(1 + exp(x)), which overflows nowhere.
 inline float softplus_of(float x) { return maximum_of(x, 0.0f) + log1p_unit(exp(-abs(x))); }
 
+// (x + 3) / 6 on [0, 1], to 1.5 ulp: near -3 the sum is exact, where x / 6 + 1/2 would cancel.
+inline float hard_sigmoid_of(float x) { return clip_of((x + 3.0f) * 0.166666667f, 0.0f, 1.0f); }
+
 // 1 / (1 + exp(-x)), to 3 ulp down to denormal results.
 inline float sigmoid_of(float x) {
     const float e = exp(-abs(x));
@@ -131,6 +134,33 @@ inline float erf_of(float x) {
     g = fma(g, t, 1.12747490f);
     g = fma(g, t, 2.44721305e-4f);
     return a > 0.95f ? copysign(1.0f - exp(-g), x) : fma(p, x, x);
+}
+
+// The inverse of erf, to 4 ulp: x times a polynomial in w = -log(1 - x^2), beyond 5 in sqrt(w); infinite at 1, NaN beyond.
+// Source: the form is M. Giles', "Approximating the erfinv function", GPU Computing Gems, 2012; the coefficients are ours.
+inline float erfinv_of(float x) {
+    const float w = -log(fma(-x, x, 1.0f)), v = w - 2.5f, u = sqrt(w) - 3.0f;
+    float p = -8.79119322e-9f;  // erfinv(x) / x in w - 5/2 on [0, 5]
+    p = fma(p, v, 2.32327317e-8f);
+    p = fma(p, v, 4.66172544e-7f);
+    p = fma(p, v, -3.46270583e-6f);
+    p = fma(p, v, -4.96335640e-6f);
+    p = fma(p, v, 2.18344444e-4f);
+    p = fma(p, v, -1.25274186e-3f);
+    p = fma(p, v, -4.17738679e-3f);
+    p = fma(p, v, 0.246640286f);
+    p = fma(p, v, 1.50140936f);
+    float q = -2.05605667e-4f;  // the same in sqrt(w) - 3, up to the largest float below 1
+    q = fma(q, u, 1.05086851e-4f);
+    q = fma(q, u, 1.35639093e-3f);
+    q = fma(q, u, -3.67773221e-3f);
+    q = fma(q, u, 5.73637351e-3f);
+    q = fma(q, u, -7.62121918e-3f);
+    q = fma(q, u, 9.43935999e-3f);
+    q = fma(q, u, 1.00167401f);
+    q = fma(q, u, 2.83297691f);
+    const float result = x * (w < 5.0f ? p : q);
+    return abs(x) == 1.0f ? x * INFINITY : result;
 }
 
 // x times the part of a normal distribution below x, to 8 ulp down to denormal results. The part below -t, t = |x|, is

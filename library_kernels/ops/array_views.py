@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from ...arrays.array import Array
+from ...arrays.convert import asarray
 from ..launching.copying import as_array, copied
 from ..op import ALL, op
 from ..planning.axes import axes_of, axis_of, shape_of
@@ -222,19 +224,21 @@ def broadcast_to(x: Array, /, shape: Shape) -> Array:
 
 
 @op("moving", reference=np.broadcast_arrays, dtypes=ALL, flops=0)
-def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
-    """Return views of all arrays in the shape that they broadcast to.
+def broadcast_arrays(*arrays: Any) -> list[Array]:
+    """Return views of all arrays in the shape that they broadcast to, in a list (array API 2024.12).
+
+    Numbers and sequences of numbers are taken as arrays.
 
     Raises
     ------
     ValueError
         When they do not broadcast.
     """
-    if not arrays:
-        return ()
-    given = [as_array("broadcast_arrays", a) for a in arrays]
-    shape = broadcast("broadcast_arrays", [a.shape for a in given])
-    return tuple(broadcast_to(a, shape) for a in given)
+    first = next((a for a in arrays if isinstance(a, Array)), None)
+    device = None if first is None else first.device
+    given = [a if isinstance(a, Array) else asarray(a, device=device) for a in arrays]
+    shape = broadcast("broadcast_arrays", [a.shape for a in given]) if given else ()
+    return [broadcast_to(a, shape) for a in given]
 
 
 @op(
@@ -300,4 +304,5 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
     one, two = axis_of("diagonal", axis1, x.ndim), axis_of("diagonal", axis2, x.ndim)
     if one == two:
         raise ValueError(f"diagonal: needs two axes; got {axis1} twice.")
-    return x.viewed(x.host.diagonal(offset, one, two))
+    within = min(max(offset, -x.shape[one]), x.shape[two])  # NumPy takes no offset beyond a C int
+    return x.viewed(x.host.diagonal(within, one, two))

@@ -37,10 +37,11 @@ def new_array(who: str, shape: Any, dtype: Any, device: str | None) -> Array:
     return blank(shape_of(who, shape), _FLOAT if dtype is None else as_dtype(dtype, who), engines.named(device))
 
 
-def _like(who: str, x: Any, dtype: Any, device: str | None) -> Array:
+def _like(who: str, x: Any, dtype: Any, device: str | None, shape: Any) -> Array:
     x = as_array(who, x)
     own = x.engine if device is None else engines.named(device)
-    return blank(x.shape, x.dtype if dtype is None else as_dtype(dtype, who), own)
+    sizes = x.shape if shape is None else shape_of(who, shape)
+    return blank(sizes, x.dtype if dtype is None else as_dtype(dtype, who), own)
 
 
 @op("creation", reference=np.empty, dtypes=ALL, flops=0)
@@ -50,9 +51,11 @@ def empty(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -
 
 
 @op("creation", reference=np.empty_like, dtypes=ALL, flops=0)
-def empty_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Return an uninitialised array of another's shape and dtype."""
-    return _like("empty_like", x, dtype, device)
+def empty_like(
+    x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
+) -> Array:
+    """Return an uninitialised array of another's shape and dtype, either of which may be given instead."""
+    return _like("empty_like", x, dtype, device, shape)
 
 
 @op("creation", reference=np.zeros, dtypes=ALL, kernels=("copy.metal",), flops=0)
@@ -68,9 +71,11 @@ def zeros(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -
     kernels=("copy.metal",),
     flops=0,
 )
-def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Return zeros in another array's shape and dtype."""
-    return fill_with(_like("zeros_like", x, dtype, device), 0)
+def zeros_like(
+    x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
+) -> Array:
+    """Return zeros in another array's shape and dtype, either of which may be given instead."""
+    return fill_with(_like("zeros_like", x, dtype, device, shape), 0)
 
 
 @op(
@@ -92,9 +97,11 @@ def ones(shape: int | Shape, *, dtype: Any = None, device: str | None = None) ->
     kernels=("copy.metal",),
     flops=0,
 )
-def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Return ones in another array's shape and dtype."""
-    return fill_with(_like("ones_like", x, dtype, device), 1)
+def ones_like(
+    x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
+) -> Array:
+    """Return ones in another array's shape and dtype, either of which may be given instead."""
+    return fill_with(_like("ones_like", x, dtype, device, shape), 1)
 
 
 @op(
@@ -119,9 +126,11 @@ def full(shape: int | Shape, fill_value: Any, *, dtype: Any = None, device: str 
     kernels=("copy.metal",),
     flops=0,
 )
-def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Return one value everywhere, in another array's shape and dtype."""
-    return fill_with(_like("full_like", x, dtype, device), fill_value)
+def full_like(
+    x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
+) -> Array:
+    """Return one value everywhere, in another array's shape and dtype, either of which may be given instead."""
+    return fill_with(_like("full_like", x, dtype, device, shape), fill_value)
 
 
 @op(

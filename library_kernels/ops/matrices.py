@@ -92,7 +92,8 @@ def _part(who: str, kernel: str, x: Any, k: int) -> Array:
         rows, columns = x.shape[-2:]
         grid = (columns, rows, out.size // (rows * columns))
         program = with_macros("triangle.metal", x.device, BITS=BITS[x.itemsize])
-        dispatch(program[kernel], bits_of(contiguous(x)), bits_of(out), operator.index(k), grid=grid)
+        within = max(min(operator.index(k), columns), -rows)
+        dispatch(program[kernel], bits_of(contiguous(x)), bits_of(out), within, grid=grid)
     return out
 
 

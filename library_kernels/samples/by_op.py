@@ -4,14 +4,34 @@ from __future__ import annotations
 
 from ..elementwise.elementwise_op import Elementwise
 from ..op import Op
-from . import elementwise_samples, index_samples, norm_samples, product_samples, reduction_samples, shape_samples
+from . import (
+    composed_samples,
+    elementwise_samples,
+    index_samples,
+    neural_samples,
+    norm_samples,
+    product_samples,
+    reduction_samples,
+    shape_samples,
+    statistics_samples,
+)
 from .elementwise_samples import elementwise_bench
 from .elementwise_samples import elementwise_samples as samples_of_row
 from .op_sample import Bench, Samples
 
 __all__ = ["bench_of", "samples_of"]
 
-_FILES = (elementwise_samples, index_samples, norm_samples, product_samples, reduction_samples, shape_samples)
+_FILES = (
+    composed_samples,
+    elementwise_samples,
+    index_samples,
+    neural_samples,
+    norm_samples,
+    product_samples,
+    reduction_samples,
+    shape_samples,
+    statistics_samples,
+)
 _SAMPLES: dict[str, Samples] = {name: samples for file in _FILES for name, samples in file.SAMPLES.items()}
 _BENCH: dict[str, Bench] = {name: bench for file in _FILES for name, bench in file.BENCH.items()}
 

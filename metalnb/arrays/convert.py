@@ -11,6 +11,7 @@ from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
 from .array import Array, copy_of, view_of
+from .dlpack import taken
 from .memory_pool import borrow
 from .promotion import as_dtype
 
@@ -62,7 +63,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         as_dtype(data.dtype, "asarray")
     whole = data.flags.c_contiguous and data.flags.aligned and data.size > 0
     sharable = own and fits and whole and data.flags.writeable and engine.caps.shared
-    if copy is False and not sharable:
+    if copy is False and not sharable and (data.size or not own or not fits):  # nothing is shared in an empty one
         raise ValueError(f"asarray: copy=False, but {_why(data, fits=fits, own=own)}. Leave copy out.")
     if sharable and not copy:
         return view_of(borrow(data, engine), data)
@@ -146,8 +147,8 @@ def _as_numpy(obj: Any, wanted: DType | None) -> tuple[np.ndarray[Any, Any], boo
 def _lent(who: str, obj: Any) -> np.ndarray[Any, Any]:
     """View another library's array as NumPy's, by DLPack."""
     try:
-        return np.from_dlpack(obj)
-    except RuntimeError as error:  # which is what NumPy says of a dtype that it lacks, such as bfloat16
+        return taken(obj)
+    except RuntimeError as error:  # which is what NumPy says of a dtype that it lacks
         raise BufferError(f"{who}: NumPy cannot take it: {error} Convert it there, or pass its bits as integers "
                           "and read them with .view(…).") from error  # fmt: skip
 

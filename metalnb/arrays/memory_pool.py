@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from metalnb import engine as engines
+from metalnb.display.memory_table import memory_table
 
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Ticket
@@ -38,6 +39,12 @@ class MemoryInfo(NamedTuple):
     used: int
     cached: int
     peak: int
+
+    def __repr__(self) -> str:
+        return memory_table(*self).text()
+
+    def _repr_html_(self) -> str:
+        return memory_table(*self).html()
 
 
 class Block:

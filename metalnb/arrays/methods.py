@@ -8,7 +8,7 @@ import numpy as np
 
 from .core import Core
 from .implementations import implementations
-from .promotion import as_dtype
+from .promotion import as_dtype, kind_of
 
 __all__ = ["Methods"]
 
@@ -65,8 +65,38 @@ class Methods(Core):
     argmax, argmin = _over("argmax"), _over("argmin")
     cumsum, cumprod = _over("cumulative_sum", "cumsum"), _over("cumulative_prod", "cumprod")
     astype, repeat, swapaxes = _as("astype"), _as("repeat"), _as("swapaxes")
-    clip, round, take = _as("clip"), _as("round"), _as("take")
+    clip, take, conj = _as("clip"), _as("take"), _as("conj")
     nonzero, searchsorted = _as("nonzero"), _as("searchsorted")
+
+    @property
+    def real(self) -> Self:
+        """The real part: the array itself."""
+        return self
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary part: zeros."""
+        zeros: Self = implementations["imag"](self)
+        return zeros
+
+    def round(self, decimals: int = 0, *, out: Any = None) -> Any:
+        """Return it rounded to decimals, as NumPy's method does: halves go to the even one.
+
+        With decimals it is scaled by a power of ten, rounded and scaled back, in its own dtype.
+
+        Raises
+        ------
+        TypeError
+            For integers before the point: negative decimals of an integer array.
+        """
+        if decimals == 0 or kind_of(self.dtype) != "f":
+            if decimals < 0:
+                raise TypeError(f"round: {self.dtype} has no decimals to the left. Pass x.astype(mnb.float32).")
+            return implementations["round"](self, out=out)
+        scale = 10.0 ** abs(decimals)
+        there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+        whole = implementations["round"](implementations[there](self, scale))
+        return implementations[back](whole, scale, out=out)
 
     @property
     def T(self) -> Self:  # noqa: N802  (the array API's name)

@@ -12,7 +12,9 @@ import numpy as np
 from metalnb.engine.base import Grid, Ticket
 
 from .core import Core
+from .dlpack import given
 from .implementations import implementations
+from .memory_pool import Lease
 from .stream import start
 
 __all__ = ["Protocols", "is_basic"]
@@ -63,15 +65,45 @@ class Protocols(Core):
             ticket.wait()  # such a copy is copied back when the dispatch is done
         return ticket
 
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """NumPy's array interface, version 3: this memory, and a hold on it for as long as somebody looks.
+
+        Memory of a device has none, and neither has bfloat16: ``__array__`` copies the one and names the other.
+        """
+        if not self.engine.caps.shared or self.dtype.kind == "V":
+            raise AttributeError(f"an array of {self.dtype} on {self.device!r} has no __array_interface__")
+        interface = dict(self.read().__array_interface__)
+        if self.size:  # a buffer, not an address: whoever takes it keeps it
+            whole = np.asarray(Lease(self.block, {**self.block.host.__array_interface__, "version": 3}))
+            self.block.settle()  # what was started before the hold was counted
+            interface |= {"data": whole, "offset": self.offset}
+        return interface
+
     def __buffer__(self, _flags: int, /) -> memoryview:
+        if not self.engine.caps.shared:
+            raise BufferError(f"memory of engine {self.device!r} is not the host's. Pass x.numpy(), a copy.")
         return memoryview(self.numpy())  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
 
     def __bytes__(self) -> bytes:
         return self.read().tobytes()  # before Python 3.12 an array is not a buffer, and would be read as a sequence
 
-    def __dlpack__(self, **options: Any) -> Any:
-        """Export the array to another library without a copy (DLPack 1.0)."""
-        return self.numpy().__dlpack__(**options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Export the array to another library, without a copy unless one is asked for (DLPack 1.0).
+
+        `stream` must be None: memory that the CPU reaches has no streams.
+        """
+        if stream is not None:
+            raise BufferError(f"__dlpack__: the CPU has no streams; got stream={stream!r}. Pass None.")
+        options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return given(self.numpy(), {name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return its device in DLPack's terms: memory that the CPU reaches."""
@@ -132,6 +164,10 @@ class Protocols(Core):
 
     def __complex__(self) -> complex:
         return complex(self._only("complex"))
+
+    def __round__(self, ndigits: int | None = None) -> Self:
+        rounded: Self = self.round() if ndigits is None else self.round(ndigits)  # type: ignore[attr-defined]
+        return rounded
 
     def __index__(self) -> int:
         return operator.index(self._only("index"))

@@ -25,7 +25,7 @@ Memory = Array | bytearray
 # Scalars that need no more than the standard library to be packed: this is the hot path of a small dispatch.
 # A format of a fixed size, since a native one takes 1e39 for an infinite float.
 _PLAIN = {c: f"<{c}" for c in "bBhHiIqQef"} | {"l": "<q", "L": "<Q"}
-_OPTIONS = ("grid", "threadgroup", "shapes", "threadgroup_memory", "timeout")
+_OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
 _EXACT = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 

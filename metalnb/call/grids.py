@@ -16,7 +16,7 @@ from .binding import Slot
 
 __all__ = [
     "MAX_THREADS", "Shape", "check_grid", "check_places", "check_shape", "check_threadgroup", "default_threadgroup",
-    "dimensions", "grid_of_call", "grid_of_shape", "position_width",
+    "dimensions", "grid_of_call", "grid_of_groups", "grid_of_shape", "position_width",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -59,6 +59,24 @@ def check_grid(signature: Signature, grid: Any) -> Grid:
         )
         raise LaunchError(message)
     return sizes
+
+
+def grid_of_groups(signature: Signature, groups: Any, threadgroup: Any, grid: Any) -> tuple[Shape, Any]:
+    """Return the grid of a launch in threadgroups, and the threadgroup.
+
+    Raises
+    ------
+    LaunchError
+    """
+    if grid is not None:
+        message = "grid= counts threads and groups= threadgroups: pass one of them"
+        raise LaunchError(f"{signature.name}: {message}; got grid={grid!r}, groups={groups!r}.")
+    counts = _triple(signature, "groups", groups, least=0)
+    rank = len(tuple(groups)) if isinstance(groups, Iterable) else 1
+    wide = (_LIMIT, _LIMIT if rank > 1 else 1, _LIMIT if rank > 2 else 1)
+    width = check_threadgroup(signature, threadgroup, wide)
+    rank = max(rank, dimensions(width))
+    return tuple(n * size for n, size in zip(counts, width, strict=True))[:rank], width
 
 
 def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:

@@ -12,7 +12,7 @@ import numpy as np
 
 from metalnb.display import Card, bundle, cards_html
 from metalnb.engine.base import Binary, Engine, Grid, Ticket
-from metalnb.engine.time_limits import call_limit
+from metalnb.engine.time_limits import call_limit, check_limit
 from metalnb.engine.unit import Unit
 from metalnb.errors import MetalnbError
 from metalnb.msl.signature import Reflection, Signature
@@ -20,8 +20,8 @@ from metalnb.msl.signature import Reflection, Signature
 from . import tuned_threadgroups as tuned
 from .binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
-from .grids import check_places, check_threadgroup, grid_of_call
-from .outputs import make_outputs, refuse_shapes
+from .grids import check_places, check_threadgroup, grid_of_call, grid_of_groups
+from .outputs import make_outputs, refuse_options, refuse_shapes
 from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
 
 __all__ = ["Dispatch", "Kernel"]
@@ -99,6 +99,8 @@ class Kernel:
     grid : int or tuple of int, optional
         Total threads, x first (Metal's ``dispatchThreads``). By default the shape of the first writable array
         given, else of the first array; the last axis is x.
+    groups : int or tuple of int, optional
+        In place of ``grid``: how many threadgroups, all of them whole (Metal's ``dispatchThreadgroups``).
     threadgroup : int or tuple of int, optional
         Threads in a threadgroup, at most 1024. By default what `tune` found and ``apply`` kept for this kernel on
         this device, else 256 threads.
@@ -107,7 +109,7 @@ class Kernel:
     threadgroup_memory : mapping of str to int, optional
         Bytes for each ``threadgroup`` parameter; by default one element for each thread of the group.
     timeout : float, optional
-        Seconds after which it is stopped; by default what `metalnb.timeout` says.
+        Seconds after which a checked kernel is stopped, see `compile`; by default what `metalnb.timeout` says.
 
     Returns
     -------
@@ -201,14 +203,16 @@ class Kernel:
                     self._binary = self.engine.compile(self.unit)
         return self._binary
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the kernel; see the class for what a call takes and returns."""
         return self.prepare(*args, **named).run()
 
     def prepare(
         self,
+        /,
         *args: Any,
         grid: Any = None,
+        groups: Any = None,
         threadgroup: Any = None,
         shapes: Mapping[str, Any] | None = None,
         threadgroup_memory: Mapping[str, int] | None = None,
@@ -216,6 +220,9 @@ class Kernel:
         **named: Any,
     ) -> Dispatch:
         """Compile the kernel if need be, then check and bind a call; parameters as for the call. Nothing runs yet."""
+        refuse_options(self.__name__, shapes, threadgroup_memory)
+        if timeout is not None:
+            check_limit(self.unit, self.engine, timeout)
         binary = self.binary
         held = residents((*args, *named.values()))
         for array in held:
@@ -223,6 +230,8 @@ class Kernel:
                 self._refuse_engine(args, named)
         signature, binder = self.signature, self._binder
         bound = binder.bind(args, named)
+        if groups is not None:
+            grid, threadgroup = grid_of_groups(signature, groups, threadgroup, grid)
         sizes, shape = grid_of_call(signature, binder.slots, bound, grid, shapes or {})
         group = check_threadgroup(signature, threadgroup, sizes, self.tuned)
         if signature.places:
@@ -312,5 +321,6 @@ def _docstring(signature: Signature) -> str:
     if signature.inputs:
         lines += ["", "Kernel inputs", "-------------"]
         lines += [f"{i.name} : {i.type} [[{i.attribute}]]" for i in signature.inputs]
-    lines += ["", "Options of a call: grid, threadgroup, shapes, threadgroup_memory; see help(metalnb.Kernel)."]
+    options = "grid, groups, threadgroup, shapes, threadgroup_memory, timeout"
+    lines += ["", f"Options of a call: {options}; see help(metalnb.Kernel)."]
     return "\n".join(lines).rstrip() + "\n"

@@ -13,7 +13,7 @@ from .binding import Memory, Slot
 from .engine_arrays import Resident
 from .grids import Shape, check_shape
 
-__all__ = ["make_outputs", "refuse_shapes"]
+__all__ = ["make_outputs", "refuse_options", "refuse_shapes"]
 
 
 def make_outputs(
@@ -65,6 +65,19 @@ def _make(slot: Slot, shape: Shape, beside: Resident | None) -> tuple[Any, Memor
         message = f"{slot.label}; no memory for an output of shape {shape}: {str(error).rstrip('.')}."
         raise ArgumentError(message) from None
     return resident, resident.__metal_memory__()
+
+
+def refuse_options(kernel: str, shapes: Any, memory: Any) -> None:
+    """Refuse ``shapes=3`` and ``threadgroup_memory=5``: each is a mapping by parameter.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    for option, value, form in (("shapes", shapes, "{'y': (4, 4)}"), ("threadgroup_memory", memory, "{'tile': 1024}")):
+        if value is not None and not isinstance(value, Mapping):
+            message = f"{kernel}: {option} is a mapping by parameter, like {form}; got {value!r}."
+            raise ArgumentError(message)
 
 
 def refuse_shapes(slots: Sequence[Slot], shapes: Mapping[str, Any], left_out: Sequence[str] = ()) -> None:

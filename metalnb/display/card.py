@@ -74,6 +74,18 @@ class Card:
             facts.append(("function constants", ", ".join(f"{k} = {v!r}" for k, v in self.constants.items())))
         return facts
 
+    @property
+    def call(self) -> str:
+        """A call to start from: arrays by their names, a value for each scalar, and what is returned left out."""
+        given = [p for p in self.signature.buffers if p.name not in self.absent]
+        arrays = [p for p in given if not p.reference and not (p.writable and p.use == "write")]
+        shown = [p.name if p in arrays or p.writable else f"{p.name}={_example(p)}" for p in given if not _returned(p)]
+        shown += [f"grid={grid}" for grid in filter(None, [_grid(self.signature, arrays)])]
+        memory = ", ".join(f'"{p.name}": 1024' for p in self.signature.threadgroup)
+        shown += [f"threadgroup_memory={{{memory}}}"] if memory else []
+        made = ", ".join(p.name for p in given if _returned(p))
+        return f"{f'{made} = ' if made else ''}{self.signature.name}({', '.join(shown)})"
+
     def parameters(self) -> list[tuple[str, str, str, str, str]]:
         """Return a row for each parameter: name, MSL type, attribute, access, what Python passes."""
         rows = []
@@ -103,6 +115,33 @@ def _passed(param: Param, kernel: str, reflection: Reflection) -> str:
         kind = "any array" if param.type.name == "void" else f'array of {kernel}.program.dtype("{param.type.name}")'
     one = " of one element" if param.reference else tail
     return kind + one + (", or left out: returned" if param.writable and param.type.name != "void" else "")
+
+
+def _returned(param: Param) -> bool:
+    return param.writable and not param.reference and param.use == "write" and param.type.name != "void"
+
+
+def _grid(signature: Signature, arrays: Sequence[Param]) -> str:
+    """Return the grid that a call needs, as text; empty where it is read off the arrays."""
+    width = max((i.width for i in signature.inputs if i.attribute == "thread_position_in_grid"), default=1)
+    if width > 1:
+        return f"({', '.join(['64'] * width)})"
+    chosen = next((p for p in arrays if p.writable), arrays[0] if arrays else None)
+    if chosen is None:
+        return "1024"
+    every = next((p for p in arrays if p.every), chosen)
+    return "" if chosen.every or every is chosen else f"{every.name}.size"
+
+
+def _example(param: Param) -> str:
+    layout, extents = param.type.layout, param.type.extents
+    if layout is None:
+        return param.name
+    one = "True" if layout.scalar == "bool" else "1" if layout.dtype.kind in "iu" else "1.0"
+    shape = (*extents, *layout.shape)
+    if len(shape) > 1:
+        return f"np.ones({shape})"
+    return f"({', '.join([one] * shape[0])})" if shape else one
 
 
 def _value(param: Param, reflection: Reflection) -> str:
@@ -143,6 +182,7 @@ def _text(card: Card) -> str:
     inputs = [(i.name, f"{i.type} [[{i.attribute}]]") for i in card.signature.inputs]
     lines = [title, *(f"  {line}" for rows in (card.parameters(), inputs) for line in columns(rows))]
     lines += [f"  {label}: {value}" for label, value in card.facts]
+    lines.append(f"  call: {card.call}")
     return "\n".join([*lines, f"  runs on {card.runs}"])
 
 
@@ -155,6 +195,7 @@ def _html(card: Card) -> str:
     chips = [f"<code>{escape(i.type)} {escape(i.name)}</code> {escape(i.attribute)}" for i in card.signature.inputs]
     notes = [note("given by the dispatch", ", ".join(chips))] if chips else []
     notes += [note(label, escape(value)) for label, value in card.facts]
+    notes.append(note("call", f'<code class="metalnb-call">{escape(card.call)}</code>'))
     notes.append(note("runs on", escape(card.runs)))
     return f'<div class="metalnb-head">{name}{summary}</div>{table}<div class="metalnb-notes">{"".join(notes)}</div>'
 

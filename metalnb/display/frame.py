@@ -37,7 +37,7 @@ def mix(percent: int) -> str:
 
 # The class is doubled to outweigh JupyterLab's own rules for tables and code.
 _CSS = (
-    f".metalnb{{border:1px solid {mix(18)};border-radius:6px;overflow:hidden;margin:4px 0;"
+    f".metalnb{{border:1px solid {mix(18)};border-radius:6px;overflow:auto hidden;margin:4px 0;box-sizing:border-box;"
     "width:fit-content;min-width:min(36rem,100%);max-width:100%;font-size:13px;line-height:1.5}"
     f".metalnb .metalnb-head{{padding:7px 12px;background:{mix(5)};border-bottom:1px solid {mix(12)}}}"
     f".metalnb .metalnb-notes+.metalnb-head{{border-top:1px solid {mix(12)}}}"
@@ -57,7 +57,10 @@ _CSS = (
     f".metalnb .metalnb-notes i{{font-style:normal;color:{mix(70)}}}"
     f".metalnb details{{border-top:1px solid {mix(12)};padding:5px 12px}}"
     f".metalnb summary{{cursor:pointer;color:{mix(80)}}}"
-    ".metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre;line-height:1.45;background:none;"
+    # A click takes all of it.
+    ".metalnb.metalnb .metalnb-call{user-select:all;white-space:normal;overflow-wrap:anywhere}"
+    ".metalnb.metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre!important;line-height:1.45;"
+    "background:none;word-break:normal!important;overflow-wrap:normal!important;"
     "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace)}"
     ".metalnb.metalnb>.metalnb-code{padding:0 12px}"
     + _token("k", "keyword", "#8a5cd0") + _token("t", "builtin", "#2f8a62") + _token("s", "string", "#c0504d")

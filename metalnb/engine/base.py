@@ -50,17 +50,20 @@ class Caps:
     serial : bool
         Whether each thread has a core of its own, so that one thread working step by step is faster than the lanes of
         a SIMD-group taking turns.
+    stops : bool
+        Whether a checked kernel can be stopped: the ``timeout`` of a call.
     """
 
     device: str
     versions: dict[str, str]
     threadgroup_memory: int = 32768
     clock: str = "wall"
-    msl: tuple[int, int] = (3, 1)
+    msl: tuple[int, int] = (3, 2)
     shared: bool = True
     offsets: bool = True
     precise: bool = True
     serial: bool = False
+    stops: bool = False
 
 
 class Binary(Protocol):
@@ -158,6 +161,10 @@ class Engine(Protocol):
 
     def text(self, unit: Unit) -> str:
         """Return the text that the target's compiler is given for a kernel, for people to read."""
+        ...
+
+    def expect(self) -> None:
+        """Get ready to compile: a cell is being read that was not met before. Must return at once, and not raise."""
         ...
 
     def compile(self, unit: Unit) -> Binary:

@@ -24,6 +24,9 @@ class Observable:
 
     observers: tuple[Observer, ...] = ()
 
+    def expect(self) -> None:
+        """A kernel will be compiled soon: an engine whose compiler takes long to start begins with that."""
+
     def start(self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
         """Start a dispatch; parameters as for `Engine.launch`."""
         raise NotImplementedError

@@ -6,17 +6,24 @@ A dispatch has the limit that stood when it was started, so that one that nobody
 from __future__ import annotations
 
 import threading
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-__all__ = ["call_limit", "current_limit", "timeout"]
+from metalnb.errors import ArgumentError, LaunchError
+
+if TYPE_CHECKING:
+    from .base import Engine
+    from .unit import Unit
+
+__all__ = ["call_limit", "check_limit", "current_limit", "refuse_call_limit", "timeout"]
 
 _default: list[float | None] = [None]
 _own = threading.local()
 
 
 class timeout:  # noqa: N801  (a function to those who call it)
-    """Let each dispatch run for so many seconds; after that it is stopped, and whoever waits gets a `KernelFault`.
+    """Let each checked dispatch run for so many seconds; then it is stopped, and whoever waits gets a `KernelFault`.
 
+    Only a kernel compiled with ``checked=True`` looks whether it is to stop: the others, the library's too, run on.
     It holds from the call on, in all threads; as a context manager it holds for the block.
 
     Parameters
@@ -49,6 +56,26 @@ class timeout:  # noqa: N801  (a function to those who call it)
         return f"timeout({self.seconds})"
 
 
+def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
+    """Refuse the limit of a call that nothing would keep.
+
+    Raises
+    ------
+    ArgumentError, LaunchError
+    """
+    name = unit.signature.name
+    if not seconds > 0:
+        raise ArgumentError(f"{name}: timeout is in seconds, more than 0; got {seconds!r}.")
+    if not engine.caps.stops:
+        raise LaunchError(f"{name}: engine {engine.name!r} cannot stop a dispatch: leave timeout out.")
+    if not unit.checked:
+        message = (
+            f"{name}: timeout stops checked kernels only, which look whether they are to stop: compile the cell with "
+            "%%metal --checked, or compile(…, checked=True)."
+        )
+        raise LaunchError(message)
+
+
 class call_limit:  # noqa: N801
     """The limit of one call, in its thread; None leaves the one that stands."""
 
@@ -68,3 +95,18 @@ def current_limit() -> float | None:
     """Return the seconds that a dispatch started now may run; None for any."""
     own: Any = getattr(_own, "seconds", None)
     return _default[0] if own is None else own
+
+
+def refuse_call_limit(unit: Unit) -> None:
+    """Refuse the limit of a call whose kernel is entered in a way that has no checks.
+
+    Raises
+    ------
+    LaunchError
+    """
+    if getattr(_own, "seconds", None) is not None:
+        message = (
+            f"{unit.signature.name}: timeout cannot stop a kernel with SIMD functions in a threadgroup of more "
+            "than one dimension: make it one of x alone, or leave timeout out."
+        )
+        raise LaunchError(message)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from metalnb.msl.language.versions import DEFAULT, Version
 from metalnb.msl.signature import Constant, Param, Signature
 from metalnb.msl.text.scanned_cell import Cell
 
@@ -30,6 +31,8 @@ class Unit:
     math : {"fast", "precise", "scalar"}
         ``scalar`` is precise, and lets the device make scalar code of a kernel whose threadgroups have one thread. It
         is for those of the library's kernels that take turns, whose tests cover that code; no cell can ask for it.
+    version : tuple of int
+        Of the language, as the cell sees it.
     checked : bool
         Whether no access may leave the memory that the kernel is given; an engine that cannot promise it ignores it.
     """
@@ -40,6 +43,7 @@ class Unit:
     constants: Mapping[Constant, Any] = field(default_factory=dict)
     undefined: tuple[Constant, ...] = ()
     math: str = "fast"
+    version: Version = DEFAULT
     checked: bool = False
 
     def absent(self, param: Param) -> bool:

@@ -150,6 +150,11 @@ class Constant:
     optional: bool = False
 
 
+def selected(function: str, kind: str) -> str:
+    """Return the expression for a function, or with a type for that one of its name."""
+    return f"static_cast<{kind.replace('(', '(&)(', 1)}>({function})" if kind else function
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A kernel as its caller sees it.
@@ -177,6 +182,8 @@ class Signature:
     places : tuple of (str, str, int)
         Arrays in threadgroup memory in which every thread is certain to use the element at its own index: the array,
         the input that is the index, and the number of elements.
+    type : str
+        The function's type, ``void (device float*, uint)``, where its name stands for several; else empty.
     """
 
     name: str
@@ -189,6 +196,12 @@ class Signature:
     max_threads: int = 0
     simd: bool = True
     places: tuple[tuple[str, str, int], ...] = ()
+    type: str = ""
+
+    @property
+    def callee(self) -> str:
+        """The expression that names the function, and no other of its name."""
+        return selected(self.function, self.type)
 
     @property
     def buffers(self) -> tuple[Param, ...]:

@@ -18,6 +18,7 @@ from metalnb.display import bundle, cards_html
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError
 from metalnb.library_includes import bundled
+from metalnb.msl.language.versions import read as read_version
 from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.signature import Reflection
 
@@ -169,6 +170,7 @@ def compile(
     headers: Mapping[str, str] | None = None,
     engine: str | None = None,
     name: str = "cell",
+    msl: str | None = None,
     checked: bool = CHECKED,
 ) -> Program:
     """Compile MSL text.
@@ -191,9 +193,13 @@ def compile(
         One of `engines`; by default the one in use.
     name : str, optional
         How diagnostics name the text.
+    msl : str, optional
+        The version of the language that the text is held to, "2.3" to "3.2": ``__METAL_VERSION__`` says so, and what
+        is newer is refused. "2.3" is what the engine ``metal`` compiles. By default 3.2.
     checked : bool, optional
         Whether a read beyond the end of a buffer or of an array gives 0, and a write there does not happen, and the
-        first of them is raised as a `KernelFault`. False lets them do what they do. Engine ``cpu`` only.
+        first of them is raised as a `KernelFault`; loops can then be stopped. It costs time, most in short loops. By
+        default they do what they do. Engine ``cpu`` only.
 
     Returns
     -------
@@ -221,18 +227,24 @@ def compile(
     if math not in {"fast", "precise", "scalar"}:  # the last is the library's own: see `Unit.math`
         message = f"compile: math is 'fast' or 'precise'; got {math!r}"
         raise ArgumentError(message)
+    if msl is not None:
+        try:
+            read_version(msl)
+        except ValueError as error:
+            message = f"compile: {error}"
+            raise ArgumentError(message) from None
     source = text(source, name)
     texts = {header_name(n): text(t, n) for n, t in (headers or {}).items()}
     texts = {**bundled((source, *texts.values())), **texts}
     chosen = engines.named(engine)
-    recipe = Recipe(source, constants or {}, math, texts, chosen.name, name, checked)
+    recipe = Recipe(source, constants or {}, math, texts, chosen.name, name, msl, checked)
     key = recipe.key
     with _lock:
         known = _programs.get(key)
         if known is not None:
             _programs.move_to_end(key)
             return known
-    program = Program(recipe, *read(recipe), chosen)
+    program = Program(recipe, *read(recipe, chosen.expect), chosen)
     warn(program.reflection.cautions)
     with _lock:
         program = _programs.setdefault(key, program)
@@ -262,5 +274,5 @@ def from_recipe(recipe: Recipe) -> Program:
     """Compile a recipe, or return the program that it made."""
     return compile(
         recipe.source, constants=recipe.constants, math=recipe.math,  # type: ignore[arg-type]
-        headers=recipe.headers, engine=recipe.engine, name=recipe.name, checked=recipe.checked,
+        headers=recipe.headers, engine=recipe.engine, name=recipe.name, msl=recipe.msl, checked=recipe.checked,
     )  # fmt: skip

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from metalnb import cache
 from metalnb.call.packing import check_constant
 from metalnb.engine.unit import Unit
-from metalnb.errors import ArgumentError
+from metalnb.errors import ArgumentError, CompileError, Diagnostic
+from metalnb.msl.language.versions import Version, newer, spelled
 from metalnb.msl.libclang.precompiled import parser_version
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Constant, Reflection
@@ -19,11 +20,17 @@ from metalnb.msl.text.scanned_cell import Cell, Instantiation
 
 from .recipe import Recipe
 
-__all__ = ["read"]
+__all__ = ["declared", "read"]
 
 
-def read(recipe: Recipe) -> tuple[Reflection, dict[str, Unit]]:
+def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[Reflection, dict[str, Unit]]:
     """Return what a recipe's cell declares, and a unit for each kernel by name.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    unknown : callable, optional
+        Called before a cell is parsed that the cache does not have.
 
     Raises
     ------
@@ -32,14 +39,47 @@ def read(recipe: Recipe) -> tuple[Reflection, dict[str, Unit]]:
     ArgumentError
         When a function constant is unknown, missing, or does not fit.
     """
+    cell, headers = _scanned(recipe)
+    if recipe.msl:
+        _check_version(recipe, cell, headers)
+    reflection = _reflection(recipe, cell, headers, unknown)
+    values, undefined = _constants(recipe.constants, reflection)
+    given = cell, headers, values, undefined, recipe.math, recipe.version, recipe.checked
+    units = {k.name: Unit(k, *given) for k in reflection.kernels}
+    return reflection, units
+
+
+def declared(recipe: Recipe) -> Reflection:
+    """Return what a recipe's cell declares, read anew and kept nowhere.
+
+    Raises
+    ------
+    CompileError
+    """
+    from metalnb.msl.analysis.reflect import reflect
+
+    cell, headers = _scanned(recipe)
+    return reflect(cell, headers, _made(cell, headers, recipe.version), recipe.version)
+
+
+def _scanned(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
+    """Scan a recipe's cell, and those header cells that it includes."""
     names = frozenset(recipe.headers)
     headers = {n: _header(text, n, names) for n, text in recipe.headers.items()}
     cell = scan(recipe.source, recipe.name, names)
-    headers = _included(cell, headers)
-    reflection = _reflection(recipe, cell, headers)
-    values, undefined = _constants(recipe.constants, reflection)
-    units = {k.name: Unit(k, cell, headers, values, undefined, recipe.math, recipe.checked) for k in reflection.kernels}
-    return reflection, units
+    return cell, _included(cell, headers)
+
+
+def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> None:
+    """Refuse the words that the version asked for lacks; the library's own files were written with care."""
+    found = [
+        Diagnostic(d.line, d.column, f"{d.message}; the cell asks for MSL {recipe.msl}", d.text, d.file,
+                   f"do without it, or ask for its version: --msl {spelled(since)}, msl='{spelled(since)}'")
+        for each in (cell, *headers.values())
+        for _, since, d in newer(each, recipe.version)
+    ]  # fmt: skip
+    if found:
+        raise CompileError(found)
 
 
 @functools.lru_cache(64)
@@ -60,29 +100,32 @@ def _included(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:
     return {name: headers[name] for name in sorted(reached)}
 
 
-def _reflection(recipe: Recipe, cell: Cell, headers: dict[str, Cell]) -> Reflection:
+def _reflection(
+    recipe: Recipe, cell: Cell, headers: dict[str, Cell], unknown: Callable[[], object],
+) -> Reflection:  # fmt: skip
     texts = [part for n, h in headers.items() for part in (n, h.edited.original)]
-    key = cache.digest(recipe.source, recipe.name, *texts, _front_end())
+    key = cache.digest(recipe.source, recipe.name, spelled(recipe.version), *texts, _front_end())
     kept = cache.store().get(key, "signatures")
     if kept is not None:
         try:
             return Reflection.from_json(json.loads(kept))
         except (ValueError, KeyError, TypeError):
             pass  # damaged: made again
+    unknown()
     from metalnb.msl.analysis.reflect import reflect
 
-    found = reflect(cell, headers, _made(cell, headers))
+    found = reflect(cell, headers, _made(cell, headers, recipe.version), recipe.version)
     cache.store().put(key, "signatures", json.dumps(found.to_json()).encode())
     return found
 
 
-def _made(cell: Cell, headers: dict[str, Cell]) -> tuple[Instantiation, ...]:
+def _made(cell: Cell, headers: dict[str, Cell], version: Version) -> tuple[Instantiation, ...]:
     """Find the instantiations: in the text itself or, when macros make them, in the preprocessor's output."""
     if not (cell.expands or any(h.expands for h in headers.values())):
         return tuple(i for c in (*headers.values(), cell) for i in c.instantiations)
     from metalnb.engine.clang.driver import expand
 
-    return instantiations(expand(cell, headers))
+    return instantiations(expand(cell, headers, version))
 
 
 @functools.cache

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from metalnb.errors import ArgumentError, CompileError, Diagnostic
+from metalnb.msl.language.versions import DEFAULT, Version, read
 from metalnb.msl.text.includes import is_header
 from metalnb.msl.text.scanned_cell import MAIN
 
 __all__ = ["CHECKED", "Recipe", "decoded", "header_name", "text"]
 
 
-CHECKED = True  # what a cell is that does not say: see docs/robustness.md
+# What a cell is that does not say: docs/robustness.md tells what the checks cost.
+CHECKED = os.environ.get("METALNB_CHECKED") == "1"
 
 
 class Recipe:
     """All that a program is made from. Pickling a program pickles this."""
 
-    __slots__ = ("checked", "constants", "engine", "headers", "math", "name", "source")
+    __slots__ = ("checked", "constants", "engine", "headers", "math", "msl", "name", "source")
 
     def __init__(
         self, source: str, constants: Mapping[str, Any], math: str, headers: Mapping[str, str], engine: str, name: str,
-        checked: bool = True,
+        msl: str | None = None, checked: bool = False,
     ) -> None:  # fmt: skip
         self.source = source
         self.constants = dict(constants)
@@ -31,13 +34,20 @@ class Recipe:
         self.headers = dict(headers)
         self.engine = engine
         self.name = name
+        self.msl = msl
         self.checked = checked
+
+    @property
+    def version(self) -> Version:
+        """The version of the language: what was asked for, else metalnb's own."""
+        return read(self.msl) if self.msl else DEFAULT
 
     @property
     def content(self) -> tuple[Any, ...]:
         """All that the kernels depend on: the same in another cell, which diagnostics name otherwise."""
         constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
-        return self.source, constants, self.math, tuple(sorted(self.headers.items())), self.engine, self.checked
+        headers = tuple(sorted(self.headers.items()))
+        return self.source, constants, self.math, headers, self.engine, self.msl, self.checked
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -46,11 +56,12 @@ class Recipe:
 
     def specialized(self, constants: Mapping[str, Any]) -> Recipe:
         """Return the recipe with other values for some of its function constants."""
-        constants = {**self.constants, **constants}
-        return Recipe(self.source, constants, self.math, self.headers, self.engine, self.name, self.checked)
+        values = {**self.constants, **constants}
+        return Recipe(self.source, values, self.math, self.headers, self.engine, self.name, self.msl, self.checked)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Recipe, (self.source, self.constants, self.math, self.headers, self.engine, self.name, self.checked)
+        rest = self.headers, self.engine, self.name, self.msl, self.checked
+        return Recipe, (self.source, self.constants, self.math, *rest)
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -77,12 +88,14 @@ _HEADER = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w][\w.-]*)*", re.ASCII)
 
 
 def header_name(name: str) -> str:
-    """Check the name of a header cell.
+    """Check the name of a header cell; return it without the ``../`` that it may begin with.
 
     Raises
     ------
     ArgumentError
     """
+    if isinstance(name, str):
+        name = re.sub(r"^(?:\.\.?/)+", "", name)
     if name == MAIN or is_header(name):
         whose = "one of MSL's own headers" if name != MAIN else "the cell itself"
         raise ArgumentError(f"headers: {name!r} is the name of {whose}. Choose another name.")

@@ -177,26 +177,25 @@ PUZZLES = (
     Puzzle(
         "transposed",
         "16 · Transpose",
-        "out[x][y] = a[y][x] for a matrix of rows × columns. Do it through a tile, so that neighbouring threads "
-        "both read "
-        "and write neighbouring elements. Threadgroups are 8 × 8, the grid covers a and is rounded up.",
+        "out[x][y] = a[y][x] for a matrix of rows × columns. Do it through a tile of 32 × 32, so that neighbouring "
+        "threads both read and write neighbouring elements. Threadgroups are 32 × 8, one for each tile: a thread "
+        "brings four elements, eight rows apart. The tiles cover a and are rounded up.",
         """kernel void transposed(device const float* a, device float* out, constant uint& rows, constant uint& columns,
-                       uint2 p [[thread_position_in_grid]],
                        uint2 t [[thread_position_in_threadgroup]],
                        uint2 group [[threadgroup_position_in_grid]]) {
-    threadgroup float tile[8][9];  // one column too many: then a column's elements lie in different banks
+    threadgroup float tile[32][33];  // one column too many: then a column's elements lie in different banks
     // your lines here
 }
 """,
         rectangle,
         lambda a, rows, columns: a.T,
-        lambda n: {"grid": (_tiles(n + 3)[0], _tiles(n)[0]), "threadgroup": (_TILE, _TILE)},
-        sizes=(1, 5, 8, 9, 20),
+        lambda n: {"grid": (-(-(n + 3) // 32) * 32, -(-n // 32) * 8), "threadgroup": (32, 8)},
+        sizes=(1, 5, 29, 32, 33, 70),
         shown=4,
         hints=(
-            "Bring a[p.y][p.x] to tile[t.y][t.x], and wait.",
-            "The tile's place in out: column group.y * 8, row group.x * 8.",
-            "out[(group.x * 8 + t.y) * rows + group.y * 8 + t.x] = tile[t.x][t.y], guarded.",
+            "For r = t.y, t.y + 8, …: bring a[group.y * 32 + r][group.x * 32 + t.x] to tile[r][t.x]. Then wait.",
+            "The tile's place in out: column group.y * 32, row group.x * 32.",
+            "out[(group.x * 32 + r) * rows + group.y * 32 + t.x] = tile[t.x][r], guarded.",
         ),
     ),
     Puzzle(

@@ -1,9 +1,10 @@
 """Random arrays: ``mnb.random.randn(1000)``. The same seed gives the same numbers on every engine.
 
 A generator is a key and a count of the blocks that it has used; the numbers themselves are made on the device, from
-counters (``random.metal``). Bits, integers and uniform floats are equal to the bit on every engine. Normal floats are
-made of operations that IEEE 754 rounds in one way, and so are equal too wherever an engine keeps to it; metalcompute
-compiles with fast math, which leaves the last bits open.
+counters (``random.metal``); of a few distributions by NumPy, on the host (``distributions``). Bits, integers and
+uniform floats are equal to the bit on every engine. Normal floats are made of operations that IEEE 754 rounds in one
+way, and so are equal too wherever an engine keeps to it; metalcompute compiles with fast math, which leaves the last
+bits open.
 
 Comes in: a seed and shapes. Goes out: arrays, filled by one dispatch each. ``keys`` makes keys on the host, and
 ``generator`` starts the kernels through `library_kernels.launching`.
@@ -19,8 +20,10 @@ from typing import Any
 from .generator import Generator
 
 __all__ = [
-    "Generator", "bytes", "choice", "default_rng", "normal", "permutation", "rand", "randint", "randn", "random",
-    "seed", "shuffle", "standard_normal", "uniform",
+    "Generator", "beta", "binomial", "bytes", "choice", "default_generator", "default_rng", "exponential", "gamma",
+    "laplace", "normal", "permutation", "poisson", "rand", "randint", "randn", "random", "random_integers",
+    "random_sample", "ranf", "sample", "seed", "shuffle", "standard_exponential", "standard_gamma", "standard_normal",
+    "uniform",
 ]  # fmt: skip
 
 
@@ -28,7 +31,8 @@ __all__ = [
 _own: Generator | None = None
 
 
-def _default() -> Generator:
+def default_generator() -> Generator:
+    """Return the generator that the functions of this module share."""
     global _own  # noqa: PLW0603  (one generator for all functions of the module)
     if _own is None:
         _own = Generator()
@@ -50,7 +54,7 @@ def _of_default(name: str) -> Any:
     method = getattr(Generator, name)
 
     def function(*args: Any, **options: Any) -> Any:
-        return getattr(_default(), name)(*args, **options)
+        return getattr(default_generator(), name)(*args, **options)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = method.__doc__
@@ -68,4 +72,14 @@ randint = _of_default("randint")
 permutation = _of_default("permutation")
 shuffle = _of_default("shuffle")
 choice = _of_default("choice")
+exponential = _of_default("exponential")
+standard_exponential = _of_default("standard_exponential")
+laplace = _of_default("laplace")
+gamma = _of_default("gamma")
+standard_gamma = _of_default("standard_gamma")
+beta = _of_default("beta")
+poisson = _of_default("poisson")
+binomial = _of_default("binomial")
+random_integers = _of_default("random_integers")
+random_sample = ranf = sample = _of_default("random_sample")
 bytes = _of_default("bytes")

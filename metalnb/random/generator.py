@@ -15,7 +15,7 @@ from metalnb import engine as engines
 from metalnb.arrays.array import Array, empty
 from metalnb.arrays.convert import asarray
 from metalnb.arrays.dtype_info import finfo
-from metalnb.arrays.promotion import as_dtype, is_float, is_integer
+from metalnb.arrays.promotion import DTYPES, as_dtype, is_float, is_integer
 from metalnb.library_kernels.launching.bits import as_bits, width
 from metalnb.library_kernels.launching.copying import copy_into, writable
 from metalnb.library_kernels.launching.launcher import dispatch
@@ -26,6 +26,7 @@ from metalnb.library_kernels.ops.sorting import argsort
 from metalnb.library_kernels.planning.axes import axis_of, shape_of
 from metalnb.library_kernels.planning.cuts import LANES
 
+from .distributions import Distributions
 from .keys import CHILD, block, key_of
 
 __all__ = ["Generator", "Size"]
@@ -37,7 +38,7 @@ _WORDS = 4
 _FLOAT32, _UINT32, _UINT64 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint64)
 
 
-class Generator:
+class Generator(Distributions):
     """A stream of random numbers.
 
     Parameters
@@ -195,12 +196,13 @@ class Generator:
         writable("shuffle", x)
         copy_into(x, self.permutation(x, axis))
 
-    def choice(self, a: int | Array, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0) -> Array:
+    def choice(self, a: Any, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0) -> Any:
         """Choose among an array's rows, or the integers below a number.
 
         Parameters
         ----------
-        a : int or Array
+        a : int, Array or sequence
+            Of what arrays cannot hold, such as text or float64, the result is a NumPy array.
         size : int or tuple of int, optional
         replace : bool
             False: nothing is chosen twice.
@@ -213,7 +215,7 @@ class Generator:
         ValueError
             When there is nothing to choose from, or not enough; or when `p` does not fit.
         """
-        rows = None if isinstance(a, (int, np.integer)) else self._array(a)
+        rows = None if isinstance(a, (int, np.integer)) else self._rows(a)
         n = operator.index(a) if rows is None else rows.shape[axis_of("choice", axis, rows.ndim)]
         shape = _shape("choice", size)
         count = math.prod(shape)
@@ -227,6 +229,8 @@ class Generator:
             raise ValueError(f"choice: cannot choose {count} of {n} without replacement.")
         else:
             chosen = self._order(n)[:count].reshape(shape)
+        if isinstance(rows, np.ndarray):
+            return np.take(rows, chosen.read(), axis=axis)
         return chosen if rows is None else take(rows, chosen, axis=axis)
 
     # ---- How it is done.
@@ -253,6 +257,13 @@ class Generator:
 
     def _array(self, given: Any) -> Array:
         return given if isinstance(given, Array) else asarray(given, device=self.device)
+
+    def _rows(self, given: Any) -> Any:
+        """Return an array, or NumPy's where arrays cannot hold the elements."""
+        host = given if isinstance(given, (Array, np.ndarray)) else np.asarray(given)
+        known = isinstance(given, Array) or host.dtype.name in DTYPES
+        plain = not isinstance(given, np.ndarray) and host.dtype == np.float64  # Python's floats
+        return self._array(given) if known or plain else host
 
     def _engine(self) -> engines.Engine:
         return engines.named(self.device)

@@ -1,10 +1,16 @@
-"""The best rates that an engine reaches: measured once, with kernels that do nothing else, and kept on disk."""
+"""The best rates that an engine reaches: measured once, with kernels that do nothing else, and kept on disk.
+
+What was measured while other programs took the processors, or with rates that went up and down, is shown and used for
+a while, but not kept.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
 import json
+import math
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -15,21 +21,28 @@ from metalnb import cache
 from metalnb import engine as engines
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
+from metalnb.free_memory import free_memory
 from metalnb.program import compile
 from metalnb.rendering import Rendered
 
 from .limit_probes import ARITHMETIC, PROBES, Probe
 from .machine import last_cache, machine_name, nominal
-from .other_processes import OtherProcesses
+from .other_processes import BUSY, OtherProcesses
+from .progress import progress
 from .records import Traffic
-from .sampling import DispatchJob
+from .sampling import OWN, DispatchJob
 
-__all__ = ["Limits", "limits"]
+__all__ = ["Limits", "limits", "outdone"]
 
-_FORM = 2  # version of the record and of the measurement: older ones are measured again
+_FORM = 3  # version of the record and of the measurement: older ones are measured again
 _SPAN = 4  # size of an array in last-level caches
-_BYTES = 1 << 28  # of an array, where the size of the last-level cache is unknown
-_RUNS = 7  # of each probe with each threadgroup size; the best counts
+_BYTES = 1 << 27  # of an array at most, and where the size of the last-level cache is unknown
+_PART = 1 / 4  # of the memory that is free, for all arrays together
+_RUNS = 7  # of each probe with each threadgroup size at most; the best counts
+_SECONDS = 1.5  # after which no further round of runs begins
+_CROWDED = 0.30  # of the processors' time, taken by others: what was measured then is not kept
+_WIDE = 0.30  # likewise, of a limit: the largest spread of its rates from round to round
+_PASSING = 300.0  # seconds for which limits that are not kept are used
 _READS_ONLY = 0.9  # a mix with a larger part of reads is compared with reading alone
 _READS_MOST = 0.6  # with a larger one than this, with two reads and a write
 _WRITES_ONLY = 0.1
@@ -58,6 +71,8 @@ class Limits(Rendered):
         B/s and FLOP/s as the maker states them, or as computed from the number of cores.
     others : float
         The part of all processors' time that other programs used meanwhile: if it is large, the limits are too low.
+    spread : float
+        How far a limit's rates lay apart from round to round, as a part of the best; the largest of all limits.
     """
 
     engine: str
@@ -74,6 +89,21 @@ class Limits(Rendered):
     cache: int | None = None
     nominal: tuple[float, float] | None = None
     others: float = 0.0
+    spread: float = 0.0
+
+    @property
+    def state(self) -> str:
+        """The machine while it was measured, in a word: ``quiet``, ``shared``, ``busy`` or ``unsteady``."""
+        if self.others > _CROWDED:
+            return "busy"
+        if self.spread > _WIDE:
+            return "unsteady"
+        return "shared" if self.others > BUSY else "quiet"
+
+    @property
+    def sure(self) -> bool:
+        """Whether they are kept on disk: the machine was quiet enough."""
+        return self.state in {"quiet", "shared"}
 
     def ceiling(self, traffic: Traffic) -> tuple[str, float]:
         """Return the name and the B/s of the limit with the most similar mix of reads and writes."""
@@ -108,7 +138,8 @@ class Limits(Rendered):
 def limits(*, engine: str | None = None, again: bool = False) -> Limits:
     """Return what this machine's memory and arithmetic can do, as an engine's kernels reach it.
 
-    They are measured once, in about three seconds, and kept on disk for this device and these versions of its drivers.
+    They are measured once, in less than three seconds, and kept on disk for this device and these versions of its
+    drivers. On a busy machine they are used for five minutes, and not kept.
 
     Parameters
     ----------
@@ -128,16 +159,35 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
     """
     chosen = engines.named(engine)
     key = _key(chosen)
-    if not again:
-        kept = cache.store().get(key, "limits")
-        if kept is not None:
-            try:
-                return Limits.from_json(json.loads(kept))
-            except (ValueError, KeyError, TypeError):
-                pass  # damaged: measured again
+    known = None if again else _known(key)
+    if known is not None:
+        return known
     found = _measured(chosen)
-    cache.store().put(key, "limits", json.dumps(found.to_json()).encode())
+    if found.sure:
+        cache.store().put(key, "limits", json.dumps(found.to_json()).encode())
+    _recent[key] = time.monotonic(), found
     return found
+
+
+_recent: dict[str, tuple[float, Limits]] = {}
+
+
+def outdone(engine: str | None) -> Limits | None:
+    """Measure anew because a kernel was faster than the limits; None when they are not five minutes old."""
+    key = _key(engines.named(engine))
+    when, _ = _recent.get(key, (-math.inf, None))
+    return None if time.monotonic() - when < _PASSING else limits(engine=engine, again=True)
+
+
+def _known(key: str) -> Limits | None:
+    when, recent = _recent.get(key, (-math.inf, None))
+    if recent is not None and not recent.sure and time.monotonic() - when < _PASSING:
+        return recent
+    kept = cache.store().get(key, "limits")
+    try:
+        return None if kept is None else Limits.from_json(json.loads(kept))
+    except (ValueError, KeyError, TypeError):
+        return None  # damaged: measured again
 
 
 def _key(engine: Engine) -> str:
@@ -156,39 +206,50 @@ def _measured(engine: Engine) -> Limits:
         raise ArgumentError(f"limits: needs three arrays of {span:,} bytes. Free some memory.") from error
     for array in arrays.values():
         array[:] = 1
-    rates, others = _rates(engine, arrays)
+    rates, others, spread = _rates(engine, arrays)
     caps = engine.caps
     date = dt.datetime.now().astimezone().isoformat(timespec="seconds")
     return Limits(
         engine.name, caps.device, machine_name(), date, dict(caps.versions), **rates,
-        cache=known, nominal=nominal(caps.device), others=others,
+        cache=known, nominal=nominal(caps.device), others=others, spread=spread,
     )  # fmt: skip
 
 
 def _span(last: int | None) -> int:
-    """Return the bytes of an array that is much larger than the last-level cache."""
-    return max(_SPAN * last, 1 << 26) if last else _BYTES
+    """Return the bytes of an array that is larger than the last-level cache, if the machine has so much to spare."""
+    wanted = min(max(_SPAN * last, 1 << 26), _BYTES) if last else _BYTES
+    free = free_memory()
+    if free is not None:
+        wanted = min(wanted, int(_PART * free / 3))
+    return max(wanted >> 20, 1) << 20
 
 
-def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], float]:
-    """Return the best rate for each limit, and the part of the processors that other programs used meanwhile.
+def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], float, float]:
+    """Return the best rate for each limit, the part of the processors that others used meanwhile, and the spread.
 
     The probes alternate, so that a disturbance of some duration does not hit all runs of one of them.
     """
     jobs = [(probe, grid, job) for probe in (*PROBES, *ARITHMETIC) for grid, job in _jobs(engine, probe, arrays)]
-    for _, _, job in jobs:
-        job.run(1)  # compiles it, and touches every page
-    load = OtherProcesses()
-    best: dict[str, float] = {}
-    for _ in range(_RUNS):
-        for probe, grid, job in jobs:
-            best[probe.limit] = max(best.get(probe.limit, 0.0), probe.amount * grid / job.run(1))
-    return best, load.share()
+    with progress("measuring this machine's limits, once") as told:
+        for n, (_, _, job) in enumerate(jobs):
+            told(n / len(jobs) / 2)
+            _ = job.dispatch.kernel.binary  # compiled; the pages of the arrays are there
+        load, start = OtherProcesses(), time.monotonic()
+        rounds: list[dict[str, float]] = []
+        while not rounds or (len(rounds) < _RUNS and time.monotonic() - start < _SECONDS):
+            rates: dict[str, float] = {}
+            for probe, grid, job in jobs:
+                rates[probe.limit] = max(rates.get(probe.limit, 0.0), probe.amount * grid / job.run(1))
+                told(0.5 + min((time.monotonic() - start) / _SECONDS, 1) / 2)
+            rounds.append(rates)
+    best = {name: max(r[name] for r in rounds) for name in rounds[0]}
+    spread = max(1 - float(np.median([r[name] for r in rounds])) / best[name] for name in best)
+    return best, load.share(), spread if len(rounds) > 1 else 1.0
 
 
 def _jobs(engine: Engine, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
     """Bind a probe for each threadgroup size; yield the number of threads with it."""
-    kernel = compile(probe.source, engine=engine.name)["probe"]
+    kernel = compile(probe.source, engine=engine.name, name=OWN)["probe"]
     given = [arrays[p.name] for p in kernel.signature.buffers]
     grid = probe.threads or given[0].size // probe.elements
     for threadgroup in probe.threadgroups:

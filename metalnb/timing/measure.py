@@ -18,7 +18,7 @@ from metalnb.msl.signature import Param
 
 from . import sampling, traffic
 from .bottleneck import FASTER, from_caches
-from .limits import Limits, limits
+from .limits import Limits, limits, outdone
 from .other_processes import BUSY, OtherProcesses
 from .records import Timing, Traffic
 from .sampling import Job
@@ -93,6 +93,10 @@ def measure(
         sampling.empty_dispatch(job.engine), cold_seconds, counted.bytes or None, counted.flops, limit, ceiling,
         found.flops, found.cache, **_shape(job, args, launch),
     )  # fmt: skip
+    if _is_beyond(timing):
+        found = outdone(job.engine.name) or found
+        limit = found.ceiling(counted)[1] if counted.bytes else None
+        timing = replace(timing, limit=limit, peak=found.flops)
     return replace(timing, warnings=(*_warnings(timing, found, others), *counted.notes))
 
 
@@ -182,6 +186,12 @@ def _plain(value: Any) -> str:
         return f"{value.dtype} {tuple(value.shape)}"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _is_beyond(timing: Timing) -> bool:
+    """Return whether a kernel was faster than the limits: they were measured at a bad time."""
+    memory = timing.share is not None and timing.share > FASTER and not from_caches(timing)
+    return memory or bool(timing.throughput and timing.peak and timing.throughput > FASTER * timing.peak)
 
 
 def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:

@@ -6,14 +6,18 @@ architectures", Communications of the ACM 52 (2009).
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from metalnb.call.kernel import Dispatch
 from metalnb.errors import ArgumentError
 from metalnb.rendering import Rendered, render
 
 from .bottleneck import bottleneck
 from .limits import Limits, limits
+from .measure import measure
 from .records import Timing
 from .units import percent
 
@@ -49,7 +53,7 @@ class Roofline(Rendered):
         return render(self, "figure")
 
 
-def roofline(*timings: Timing) -> Roofline:
+def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofline:
     """Show what bounds kernels: memory, arithmetic, the dispatch, or none of them.
 
     Each kernel is a point: its operations per byte moved, and its operations per second. The roof above it is what the
@@ -57,9 +61,11 @@ def roofline(*timings: Timing) -> Roofline:
 
     Parameters
     ----------
-    *timings : Timing
-        From `measure`, all on one device. One without ``flops`` or ``bytes`` has a sentence but no point. Without any
-        timing the chart shows the roofs alone.
+    *kernels : Timing or Dispatch
+        Timings from `measure`, or prepared calls, which are measured here; all on one device. One without ``flops`` or
+        ``bytes`` has a sentence but no point. Without any the chart shows the roofs alone.
+    flops : sequence of float, optional
+        The operations of one dispatch, for each prepared call in their order.
 
     Returns
     -------
@@ -68,11 +74,20 @@ def roofline(*timings: Timing) -> Roofline:
     Raises
     ------
     ArgumentError
-        For anything but a Timing, and for timings of several devices.
+        For anything else, for timings of several devices, and for operations that fit no call.
+
+    Examples
+    --------
+    >>> mnb.roofline(saxpy.prepare(x, y, 2.0), flops=[2 * x.size])   # doctest: +SKIP
     """
-    for timing in timings:
-        if not isinstance(timing, Timing):
-            raise ArgumentError(f"roofline: takes the timings that measure returns; got {type(timing).__name__}.")
+    for given in kernels:
+        if not isinstance(given, (Timing, Dispatch)):
+            raise ArgumentError(f"roofline: takes timings of measure and prepared calls; got {type(given).__name__}.")
+    calls = sum(isinstance(given, Dispatch) for given in kernels)
+    if flops and len(flops) != calls:
+        raise ArgumentError(f"roofline: flops has a number for each of the {calls} prepared calls; got {len(flops)}.")
+    counts: Iterator[float | None] = iter(flops) if flops else itertools.repeat(None)
+    timings = tuple(k if isinstance(k, Timing) else measure(k, flops=next(counts), cold=False) for k in kernels)
     places = sorted({f"{t.engine} ({t.device})" for t in timings})
     if len(places) > 1:
         raise ArgumentError(f"roofline: one device has one roof; got timings of {', '.join(places)}.")

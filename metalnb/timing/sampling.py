@@ -13,16 +13,21 @@ import numpy as np
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.engine.base import Clocked, Engine
+from metalnb.free_memory import free_memory
 from metalnb.program import compile
 
-__all__ = ["CallJob", "DispatchJob", "Job", "Samples", "batches", "cold", "count_for", "empty_dispatch", "lasting"]
+__all__ = [
+    "OWN", "CallJob", "DispatchJob", "Job", "Samples", "batches", "cold", "count_for", "empty_dispatch", "lasting",
+]  # fmt: skip
 
 BATCH = 0.010  # seconds of a batch: a thousand times the cost of a launch
 TOTAL = 0.25  # seconds of all batches
 _LEAST, _MOST = 5, 50  # batches
 _LONGEST = 1000  # dispatches in a batch
 _SURE = 20 * BATCH  # longer than any other program holds the processor at a time
+_FLUSHED = 1 << 28  # bytes written at most to fill the caches
 _COLD = 5  # dispatches with cold caches
+OWN = "metalnb"  # the cell of the kernels that measure: what watches dispatches leaves them out
 _EMPTY = "kernel void metalnb_empty() {}\n"
 _TOUCH = "kernel void metalnb_touch(device uint* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }\n"
 
@@ -196,17 +201,22 @@ def empty_dispatch(engine: Engine) -> float:
 
 
 def _flusher(engine: Engine) -> Callable[[], Any]:
-    """Return a function that fills every cache: the device writes four times the size of the last-level cache."""
+    """Return a function that fills the caches: the device writes four times the size of the last-level cache.
+
+    At most 256 MiB, and a quarter of the memory that is free: a virtual machine may state the cache of a whole host.
+    """
     from .machine import last_cache
 
-    words = max(4 * (last_cache(engine) or 0), 1 << 27) // 4
+    wanted = min(max(4 * (last_cache(engine) or 0), 1 << 27), _FLUSHED)
+    free = free_memory()
+    words = max(wanted if free is None else min(wanted, free // 4), 1 << 20) // 4
     array = np.frombuffer(engine.alloc(4 * words), np.uint32)
     array[:] = 0
     return _kernel(engine, _TOUCH, "metalnb_touch").prepare(array).run
 
 
 def _kernel(engine: Engine, source: str, name: str) -> Kernel:
-    return compile(source, engine=engine.name)[name]
+    return compile(source, engine=engine.name, name=OWN)[name]
 
 
 def _given(dispatch: Dispatch) -> list[int]:

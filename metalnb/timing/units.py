@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["percent", "rate", "seconds", "threads", "trimmed"]
+__all__ = ["percent", "rate", "seconds", "threads", "times", "trimmed"]
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _RATES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -26,6 +26,16 @@ def percent(part: float) -> str:
     """Write a part in percent; below 10 with one decimal, so that little differs from nothing."""
     value = 100 * part
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+
+
+def times(ratio: float) -> str:
+    """Write how many times one is the other, in no more digits than can be measured: ``1.57 ×``, ``41,000 ×``."""
+    if not math.isfinite(ratio) or ratio < 9.995:
+        return f"{ratio:.2f} ×"
+    if ratio < 99.95:
+        return f"{ratio:.1f} ×"
+    unit = 10 ** (math.floor(math.log10(ratio)) - 1)
+    return f"{round(ratio / unit) * unit:,} ×"
 
 
 def threads(grid: tuple[int, ...]) -> str:

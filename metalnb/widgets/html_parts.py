@@ -125,8 +125,13 @@ def _said(timing: Timing) -> str:
     return found.sentence if found.bound != "unknown" else ""
 
 
+_FEW = 20  # times that make a histogram
+
+
 def distribution(timing: Timing) -> str:
-    """Render the distribution of a timing's times."""
+    """Render the distribution of a timing's times; nothing for so few that they have none."""
+    if len(timing.seconds) < _FEW:
+        return ""
     low, high, _ = bins(timing.seconds)
     ends = f"fastest {seconds(low)}", f"99 % below {seconds(high)}"
     plot = histogram(timing.seconds, timing.median, ends)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 
 from metalnb import engine as engines
 from metalnb.call.kernel import Dispatch
@@ -13,26 +14,38 @@ from metalnb.timing.limits import limits
 from metalnb.timing.records import Timing
 from metalnb.timing.units import trimmed
 
-__all__ = ["quick"]
+__all__ = ["Stopped", "quick"]
 
 _SECONDS = 0.08
 _BATCH = 0.004  # seconds of a batch, without a device clock
 _LEAST, _MOST = 3, 400  # dispatches
 
 
-def quick(dispatch: Dispatch, total: float = _SECONDS) -> Timing:
+class Stopped(Exception):
+    """A measurement was stopped."""
+
+
+def quick(dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], bool] = lambda: False) -> Timing:
     """Time a dispatch for about ``total`` seconds.
 
     With a device clock each dispatch is one value; with the wall clock each batch is. Arrays that the kernel writes are
     restored.
 
+    Parameters
+    ----------
+    dispatch : Dispatch
+    total : float
+    stopped : callable, optional
+        Asked between dispatches, or batches of short ones.
+
     Raises
     ------
     KernelFault
+    Stopped
     """
     job = sampling.DispatchJob(dispatch)
     with sampling.restored(job):
-        seconds, batch = _device(job, total) if job.clock == "device" else _wall(job, total)
+        seconds, batch = (_device if job.clock == "device" else _wall)(job, total, stopped)
     counted = traffic.of_dispatch(dispatch)
     engine = job.engine
     found = limits(engine=engine.name)
@@ -44,7 +57,9 @@ def quick(dispatch: Dispatch, total: float = _SECONDS) -> Timing:
     )  # fmt: skip
 
 
-def _device(job: sampling.DispatchJob, total: float) -> tuple[tuple[float, ...], int]:
+def _device(
+    job: sampling.DispatchJob, total: float, stopped: Callable[[], bool]
+) -> tuple[tuple[float, ...], int]:
     lasted = job.run(1)  # this also warms the caches
     if lasted < total:
         job.restore()
@@ -53,16 +68,26 @@ def _device(job: sampling.DispatchJob, total: float) -> tuple[tuple[float, ...],
     job.restore()
     d = job.dispatch
     clocked: Clocked = job.engine  # type: ignore[assignment]  # its clock says so
-    return tuple(clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, count)), 1
+    at_once = count if count > _LEAST else 1
+    seconds: list[float] = []
+    while len(seconds) < count:
+        if stopped():
+            raise Stopped
+        seconds += clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, at_once)
+    return tuple(seconds), 1
 
 
-def _wall(job: sampling.DispatchJob, total: float) -> tuple[tuple[float, ...], int]:
+def _wall(
+    job: sampling.DispatchJob, total: float, stopped: Callable[[], bool]
+) -> tuple[tuple[float, ...], int]:
     job.run(1)
     job.restore()
     count = max(1, min(_MOST, round(_BATCH / max(job.run(1), 1e-7))))
     seconds: list[float] = []
     end = time.perf_counter() + total
     while len(seconds) < _LEAST or time.perf_counter() < end:
+        if stopped():
+            raise Stopped
         job.restore()
         seconds.append(job.run(count))
     return tuple(seconds), count

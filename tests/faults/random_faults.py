@@ -42,7 +42,7 @@ def main() -> int:
         rng = random.Random(f"{options.seed} {number}")
         chosen = rng.sample(bodies(), 3)
         text = HEAD + "\n".join(f"{{ {body} }}" for body in chosen) + "\n}"
-        kernel = mnb.compile(text, engine="cpu").f
+        kernel = mnb.compile(text, engine="cpu", checked=True).f
         for _ in range(options.count // options.kernels):
             given, around = arguments()
             given["s"] = given["s"].view(kernel.program.dtype("Pair"))[:, 0]

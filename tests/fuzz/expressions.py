@@ -14,6 +14,9 @@ __all__ = ["ExpressionWriter"]
 _FORMS = {
     "var": "{name}", "component": "{name}.{part}", "swizzle": "{name}.{part}",
     "load": "{text}[{0} & 63]", "take": "{name}[{0} & 7]", "call": "{text}({all}, zero)",
+    # Pointers
+    "offset": "({name} + ({0} & 3))", "row": "{name}[{0} & 1]", "cell": "(&{name}[0][0])[{0} & 7]",
+    "through": "{name}[{0} & 3]",
     # Integers
     "add": "{type}({u}({0}) + {u}({1}))", "sub": "{type}({u}({0}) - {u}({1}))", "mul": "{type}({u}({0}) * {u}({1}))",
     "and": "{narrow}({0} & {1})", "or": "{narrow}({0} | {1})", "xor": "{narrow}({0} ^ {1})", "not": "{narrow}(~{0})",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from .tree import (
     FLOATS,
@@ -23,7 +25,7 @@ from .tree import (
     var,
 )
 
-__all__ = ["generate"]
+__all__ = ["Choice", "Generator", "Scope"]
 
 _BINARY = ("add", "sub", "mul", "and", "or", "xor", "shl", "shr", "min", "max", "div", "rem", "absdiff", "mulhi")
 _UNARY = ("not", "neg", "abs", "popcount", "clz", "ctz")
@@ -38,36 +40,38 @@ _FLOAT_EDGES = (
 
 
 @dataclass(slots=True)
-class _Scope:
+class Scope:
     """What may be named at a point of the program."""
 
     variables: list[tuple[str, str]] = field(default_factory=list)  # may be assigned to
     fixed: list[tuple[str, str]] = field(default_factory=list)  # positions, counters: may only be read
     arrays: list[tuple[str, str]] = field(default_factory=list)  # of eight elements
+    rows: list[tuple[str, str]] = field(default_factory=list)  # arrays of two rows of four
+    pointers: list[tuple[str, str]] = field(default_factory=list)  # to four elements at least
     inputs: bool = True
     loops: int = 0  # how deep
     breakable: bool = False
     uniform: bool = True  # all threads of a threadgroup are here
     result: str = ""  # of the function; "" in a kernel
 
-    def inner(self, *fixed: tuple[str, str], **changed: object) -> _Scope:
+    def inner(self, *fixed: tuple[str, str], **changed: object) -> Scope:
         """Return the scope of a block inside."""
-        scope = _Scope(
-            list(self.variables), [*self.fixed, *fixed], list(self.arrays), self.inputs, self.loops, self.breakable,
-            self.uniform, self.result,
+        scope = Scope(
+            list(self.variables), [*self.fixed, *fixed], list(self.arrays), list(self.rows), list(self.pointers),
+            self.inputs, self.loops, self.breakable, self.uniform, self.result,
         )  # fmt: skip
         for name, value in changed.items():
             setattr(scope, name, value)
         return scope
 
 
-def generate(seed: int) -> Program:
-    """Return the program of a seed: always the same one."""
-    return _Generator(seed).program()
+Choice = tuple[Callable[[Scope], Stmt], int]
 
 
-class _Generator:
-    """Throws the dice of one program."""
+class Generator:
+    """Throws the dice of one program: always the same one of a seed."""
+
+    given: ClassVar[tuple[str, ...]] = ("i", "n", "lid")  # numbers that a kernel may name
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -85,7 +89,7 @@ class _Generator:
         """Return the program."""
         if self.dice.random() < 0.5:
             self.helpers += [self._helper() for _ in range(self.dice.randint(1, 2))]
-        scope = _Scope(fixed=[("uint", "i"), ("uint", "n"), ("uint", "lid")])
+        scope = Scope(fixed=[("uint", name) for name in self.given])
         body = [self._declare(scope) for _ in range(self.dice.randint(2, 4))]
         while self.left > 0:
             body.append(self._statement(scope))
@@ -107,7 +111,7 @@ class _Generator:
     def _helper(self) -> Helper:
         result = self._kind()
         params = [(self._kind(), self._name("p"), self.dice.random() < 0.3) for _ in range(self.dice.randint(1, 3))]
-        scope = _Scope(
+        scope = Scope(
             variables=[(kind, name) for kind, name, _ in params], inputs=False, uniform=False, result=result,
         )  # fmt: skip
         body = [self._declare(scope)]
@@ -117,13 +121,15 @@ class _Generator:
 
     # Statements ----------------------------------------------------------------------------------
 
-    def _block(self, scope: _Scope) -> tuple[Stmt, ...]:
+    def _block(self, scope: Scope) -> tuple[Stmt, ...]:
         return tuple(self._statement(scope) for _ in range(self.dice.choice((1, 1, 2, 3))))
 
-    def _statement(self, scope: _Scope) -> Stmt:
+    def _statement(self, scope: Scope) -> Stmt:
         self.left -= 1
         dice, deep = self.dice, scope.loops < 3
-        choices = [(self._assign, 6), (self._declare, 2), (self._if, 3), (self._divide, 1), (self._lanewise, 1)]
+        choices: list[Choice] = [
+            (self._assign, 6), (self._declare, 2), (self._if, 3), (self._divide, 1), (self._lanewise, 1),
+        ]  # fmt: skip
         if deep:
             choices += [(self._for, 4), (self._while, 2)]
         if scope.loops < 2:
@@ -143,26 +149,31 @@ class _Generator:
                 choices.append((self._simd, 5))
             if self.barriers and scope.uniform:
                 choices.append((self._exchange, 4))
+        choices += self._more(scope)
         functions, weights = zip(*choices, strict=True)
         return dice.choices(functions, weights)[0](scope)
 
-    def _declare(self, scope: _Scope) -> Stmt:
+    def _more(self, scope: Scope) -> list[Choice]:
+        """Return further statements that may stand here, each with its weight."""
+        return []
+
+    def _declare(self, scope: Scope) -> Stmt:
         kind = self.dice.choice(VECTORS) if self.dice.random() < 0.2 else self._kind()
         made = Stmt("declare", (self._expr(kind, scope, 2),), text=self._name("v"), type=kind)
         scope.variables.append((kind, made.text))
         return made
 
-    def _array(self, scope: _Scope) -> Stmt:
+    def _array(self, scope: Scope) -> Stmt:
         kind = self.dice.choice(self.kinds)
         made = Stmt("array", (self._expr(kind, scope, 1),), text=self._name("w"), type=kind)
         scope.arrays.append((kind, made.text))
         return made
 
-    def _element(self, scope: _Scope) -> Stmt:
+    def _element(self, scope: Scope) -> Stmt:
         kind, name = self.dice.choice(scope.arrays)
         return Stmt("put", (self._expr("uint", scope, 1), self._expr(kind, scope, 2)), text=name, type=kind)
 
-    def _assign(self, scope: _Scope) -> Stmt:
+    def _assign(self, scope: Scope) -> Stmt:
         if not scope.variables:
             return self._declare(scope)
         kind, name = self.dice.choice(scope.variables)
@@ -175,7 +186,7 @@ class _Generator:
             return Stmt("assign", (self._expr(kind, scope, 1),), text=name, type=self.dice.choice(("+=", "-=")))
         return Stmt("assign", (value,), text=name, type="=")
 
-    def _lanewise(self, scope: _Scope) -> Stmt:
+    def _lanewise(self, scope: Scope) -> Stmt:
         """Assign to a component of a vector, or move an array's elements along."""
         vectors = [(k, n) for k, n in scope.variables if lanes(k) > 1]
         if vectors:
@@ -189,7 +200,7 @@ class _Generator:
             return Stmt("move", text=name, type=self.dice.choice(("up", "down")))
         return self._assign(scope)
 
-    def _if(self, scope: _Scope) -> Stmt:
+    def _if(self, scope: Scope) -> Stmt:
         uniform = scope.uniform and self.dice.random() < 0.2
         condition = self._uniform(scope) if uniform else self._condition(scope)
         inner = scope.inner(uniform=uniform)
@@ -198,11 +209,11 @@ class _Generator:
             bodies.append(self._block(scope.inner(uniform=uniform)))
         return Stmt("if", (condition,), tuple(bodies))
 
-    def _uniform(self, scope: _Scope) -> Expr:
+    def _uniform(self, scope: Scope) -> Expr:
         """Return a condition that is the same for all threads."""
         return Expr(self.dice.choice(_COMPARE), "bool", (var("uint", "n"), self._literal("uint")))
 
-    def _divide(self, scope: _Scope) -> Stmt:
+    def _divide(self, scope: Scope) -> Stmt:
         """Divide behind a guard, as in ``if (b > 0) v = 127 % b;``."""
         kind = self.dice.choice(self.kinds)
         by = self._leaf(kind, scope)
@@ -213,7 +224,7 @@ class _Generator:
         value = Expr(self.dice.choice(("rawdiv", "rawrem")), kind, (self._expr(kind, scope, 1), by))
         return Stmt("divide", (guard, value), text=self.dice.choice(names))
 
-    def _for(self, scope: _Scope) -> Stmt:
+    def _for(self, scope: Scope) -> Stmt:
         kind = self.dice.choice((*INTEGERS, "uint", "int", "uint"))
         name = self._name("k")
         uniform = scope.uniform and self.dice.random() < 0.5
@@ -223,7 +234,7 @@ class _Generator:
         inner = scope.inner((kind, name), loops=scope.loops + 1, breakable=not uniform, uniform=uniform)
         return Stmt("for", (bound, const(kind, str(step))), (self._block(inner),), text=name, type=f"{kind} {way}")
 
-    def _bound(self, kind: str, scope: _Scope) -> Expr:
+    def _bound(self, kind: str, scope: Scope) -> Expr:
         """Return a bound made from what the loop does not change: a position or a counter, cut to be small."""
         dice = self.dice
         if dice.random() < 0.25:
@@ -242,13 +253,13 @@ class _Generator:
             small = Expr("rawand", of, (value, const(of, str(dice.choice((1, 3, 7, 15, 5))))))
         return Expr("cast", kind, (small,)) if of != kind else small
 
-    def _while(self, scope: _Scope) -> Stmt:
+    def _while(self, scope: Scope) -> Stmt:
         kind = self.dice.choice(("while", "do"))
         inner = scope.inner(loops=scope.loops + 1, breakable=True, uniform=False)
         limit = const("uint", str(self.dice.choice((3, 7, 12, 20))))
         return Stmt(kind, (self._condition(scope), limit), (self._block(inner),), text=self._name("z"))
 
-    def _switch(self, scope: _Scope) -> Stmt:
+    def _switch(self, scope: Scope) -> Stmt:
         cases = self.dice.randint(2, 5)
         inner = scope.inner(uniform=False, breakable=False)
         bodies = tuple(self._block(inner.inner()) for _ in range(cases))
@@ -256,7 +267,7 @@ class _Generator:
         kind = self.dice.choice(("uint", "int", "uchar"))
         return Stmt("switch", (self._expr(kind, scope, 2),), bodies, text=fall, type=kind)
 
-    def _leave(self, scope: _Scope) -> Stmt:
+    def _leave(self, scope: Scope) -> Stmt:
         dice = self.dice
         ways = ["break", "continue"] if scope.breakable else []
         if scope.result:
@@ -274,7 +285,7 @@ class _Generator:
             left = (Stmt(way),)
         return Stmt("if", (self._condition(scope),), (left,))
 
-    def _call(self, scope: _Scope) -> Stmt:
+    def _call(self, scope: Scope) -> Stmt:
         helper = self.dice.choice(self.helpers)
         args = []
         for kind, _, reference in helper.params:
@@ -290,7 +301,7 @@ class _Generator:
             return Stmt("declare", (made,), text=name, type=helper.type)
         return Stmt("assign", (made,), text=self.dice.choice(names), type="=")
 
-    def _simd(self, scope: _Scope) -> Stmt:
+    def _simd(self, scope: Scope) -> Stmt:
         dice = self.dice
         kind = dice.choice(("int", "uint", "uint", "ushort"))
         if dice.random() < 0.25:
@@ -305,17 +316,19 @@ class _Generator:
         scope.variables.append((made.type, name))
         return Stmt("declare", (made,), text=name, type=made.type)
 
-    def _exchange(self, scope: _Scope) -> Stmt:
+    def _exchange(self, scope: Scope) -> Stmt:
         """Put a value into threadgroup memory, meet, and take another thread's."""
         name = self._name("v")
         made = Stmt("exchange", (self._expr("uint", scope, 2), self._expr("uint", scope, 1)), text=name, type="uint")
         scope.variables.append(("uint", name))
         return made
 
-    def _results(self, scope: _Scope) -> list[Stmt]:
+    def _results(self, scope: Scope) -> list[Stmt]:
         """Write what the variables hold to the thread's own words of the output."""
         found: list[Expr] = [var(kind, name) for kind, name in scope.variables]
         found += [Expr("take", kind, (const("uint", "3"),), name) for kind, name in scope.arrays]
+        found += [Expr("cell", kind, (const("uint", "6"),), name) for kind, name in scope.rows]
+        found += [Expr("through", kind, (const("uint", "2"),), name) for kind, name in scope.pointers]
         self.dice.shuffle(found)
         slots = []
         for slot in range(SLOTS):
@@ -326,7 +339,7 @@ class _Generator:
 
     # Expressions ---------------------------------------------------------------------------------
 
-    def _condition(self, scope: _Scope) -> Expr:
+    def _condition(self, scope: Scope) -> Expr:
         dice = self.dice
         if dice.random() < 0.2:
             return Expr(dice.choice(("both", "either")), "bool", (self._condition(scope), self._condition(scope)))
@@ -344,7 +357,7 @@ class _Generator:
         value = dice.choice((0, 1, 2, 3, 7, 31, 127, high, low + 1, high // 2, dice.randint(low, high)))
         return const(kind, str(value))
 
-    def _leaf(self, kind: str, scope: _Scope) -> Expr:
+    def _leaf(self, kind: str, scope: Scope) -> Expr:
         dice = self.dice
         known = [name for k, name in (*scope.variables, *scope.fixed) if k == kind]
         if known and dice.random() < 0.7:
@@ -360,18 +373,18 @@ class _Generator:
                 return Expr("cast", kind, (var(*dice.choice(others)),))
         return self._literal(kind)
 
-    def _any(self, kind: str, scope: _Scope) -> Expr:
+    def _any(self, kind: str, scope: Scope) -> Expr:
         known = [name for k, name in (*scope.variables, *scope.fixed) if k == kind]
         return var(kind, self.dice.choice(known)) if known else self._literal(kind)
 
-    def _expr(self, kind: str, scope: _Scope, depth: int) -> Expr:
+    def _expr(self, kind: str, scope: Scope, depth: int) -> Expr:
         if lanes(kind) > 1:
             return self._vector(kind, scope, depth)
         if depth == 0 or self.dice.random() < 0.15:
             return self._leaf(kind, scope)
         return self._real(kind, scope, depth - 1) if kind in FLOATS else self._whole(kind, scope, depth - 1)
 
-    def _whole(self, kind: str, scope: _Scope, depth: int) -> Expr:
+    def _whole(self, kind: str, scope: Scope, depth: int) -> Expr:
         dice = self.dice
 
         def of() -> Expr:
@@ -398,7 +411,7 @@ class _Generator:
             )
         return made
 
-    def _met(self, kind: str, scope: _Scope, depth: int) -> Expr:
+    def _met(self, kind: str, scope: Scope, depth: int) -> Expr:
         """Return one value met with what is made of it: x and ~x, x and -1 - x."""
         value = self._leaf(kind, scope)
         if self.dice.random() < 0.6:
@@ -407,7 +420,7 @@ class _Generator:
             other = Expr("sub", kind, (self._expr(kind, scope, depth), value))
         return Expr(self.dice.choice(("min", "max", "xor", "sub", "absdiff")), kind, (value, other))
 
-    def _component(self, kind: str, scope: _Scope) -> Expr | None:
+    def _component(self, kind: str, scope: Scope) -> Expr | None:
         """Return a component of a vector; None where there is no such vector."""
         vectors = [(k, n) for k, n in scope.variables if lanes(k) > 1 and element(k) == kind]
         if not vectors:
@@ -418,7 +431,7 @@ class _Generator:
     def _kind_of_integer(self) -> str:
         return self.dice.choice(self.kinds)
 
-    def _real(self, kind: str, scope: _Scope, depth: int) -> Expr:
+    def _real(self, kind: str, scope: Scope, depth: int) -> Expr:
         dice = self.dice
 
         def of() -> Expr:
@@ -437,7 +450,7 @@ class _Generator:
             return Expr("tofloat", kind, (self._expr(self._kind_of_integer(), scope, depth),))
         return Expr("tofloat", kind, (self._leaf("half", scope),))
 
-    def _vector(self, kind: str, scope: _Scope, depth: int) -> Expr:
+    def _vector(self, kind: str, scope: Scope, depth: int) -> Expr:
         dice, one, n = self.dice, element(kind), lanes(kind)
         known = [name for k, name in scope.variables if k == kind]
         if known and (depth == 0 or dice.random() < 0.4):

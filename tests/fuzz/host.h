@@ -100,14 +100,18 @@ REDUCTION(simd_and, all = some ? R(all & x) : R(x);)
 REDUCTION(simd_or, all = R(all | x);)
 REDUCTION(simd_xor, all = R(all ^ x);)
 REDUCTION(simd_broadcast_first, all = some ? all : R(x);)
+REDUCTION(simd_last, all = R(x);)
+REDUCTION(simd_product, all = some ? R(ulong(all) * ulong(x)) : R(x);)
 REDUCTION(simd_ballot, all = all | R(x ? 1u << lane : 0u);)
 REDUCTION(simd_any, all = all | R(x != 0);)
 REDUCTION(simd_all, all = some ? R(all & R(x != 0)) : R(x != 0);)
-template <class T> void simd_prefix_exclusive_sum(const T* given, const bool* on, T* out, uint size) {
-  for (uint first = 0; first < size; first += 32) {
-    T all = 0;
-    for (uint t = first; t < first + 32 && t < size; ++t) if (on[t]) {
-      out[t] = all; all = T(ulong(all) + ulong(given[t]));
-    }
+#define SCAN(name, start, step) \
+  template <class T> void name(const T* given, const bool* on, T* out, uint size) { \
+    for (uint first = 0; first < size; first += 32) { \
+      T all = start; \
+      for (uint t = first; t < first + 32 && t < size; ++t) if (on[t]) { step } \
+    } \
   }
-}
+SCAN(simd_prefix_exclusive_sum, 0, out[t] = all; all = T(ulong(all) + ulong(given[t]));)
+SCAN(simd_prefix_inclusive_sum, 0, all = T(ulong(all) + ulong(given[t])); out[t] = all;)
+SCAN(simd_prefix_exclusive_product, 1, out[t] = all; all = T(ulong(all) * ulong(given[t]));)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from .lockstep import LockstepWriter
 from .statements import Writer, inputs
-from .tree import LARGEST, Program
+from .tree import ATOMICS, CELLS, LARGEST, Program
 
 __all__ = ["HOST_PRELUDE", "host"]
 
 HOST_PRELUDE = "".join((Path(__file__).parent / name).read_text("utf-8") for name in ("host.h", "shared.h"))
-_ARRAYS = f"uint* out, {inputs('const')}, uint zero, uint n"
+_ARRAYS = f"uint* out, {inputs('const')}, uint zero, uint n, uint* cells"
 
 
 def host(program: Program, name: str) -> str:
@@ -31,15 +31,20 @@ def _one_by_one(program: Program, threadgroup: str) -> str:
         f"static void thread({_ARRAYS}, uint i, uint lid, uint size) {{\n"
         f"{Writer().block(program.body, '  ')}}}\n"
         f"{threadgroup} {{\n"
-        "  for (uint t = 0; t < size; ++t) thread(out, a, s, b, f, c, zero, n, first + t, t, size);\n}\n"
+        "  for (uint t = 0; t < size; ++t) thread(out, a, s, b, f, c, zero, n, cells, first + t, t, size);\n}\n"
     )
 
 
 def _together(program: Program, threadgroup: str) -> str:
     """Return a threadgroup in lockstep."""
+    flush = f"  for (uint k = 0; k < {CELLS}; ++k) cells[{CELLS} + k] += held[k];\n" if program.held else ""
+    starts = ", ".join(f"{start}u, {start}u" for start in ATOMICS.values())
     return (
         f"{threadgroup} {{\n"
-        f"  uint i[{LARGEST}], lid[{LARGEST}], width[{LARGEST}], shared[{LARGEST}]; bool gone[{LARGEST}] = {{}};\n"
+        f"  uint i[{LARGEST}], lid[{LARGEST}], width[{LARGEST}], shared[{LARGEST}], tile[{LARGEST}];\n"
+        f"  bool gone[{LARGEST}] = {{}};\n"
         "  for (uint t = 0; t < size; ++t) { i[t] = first + t; lid[t] = t; width[t] = min(32u, size - t / 32 * 32); }\n"
-        f"{LockstepWriter().block(program.body, '  ')}}}\n"
+        f"  uint held[{CELLS}] = {{{starts}}};\n"
+        f"{LockstepWriter().block(program.body, '  ')}"
+        f"{flush}}}\n"
     )

@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .statements import Writer, loop
+from .statements import Writer, loop, uneven
 from .tree import LARGEST, SLOTS, Stmt, unsigned
 
 __all__ = ["LockstepWriter"]
+
+
+_FROM = {  # the lane that a shuffle takes from
+    "simd_shuffle_xor": "t % 32 ^ {0}", "simd_shuffle_up": "t % 32 - {0}", "simd_shuffle_down": "t % 32 + {0}",
+    "simd_shuffle_rotate_down": "(t + {0}) % 32",
+}  # fmt: skip
 
 
 class LockstepWriter(Writer):
@@ -23,19 +29,23 @@ class LockstepWriter(Writer):
         self.active = "!gone[t]"
         self.leaving = ""  # the number of the loop that is around; "" where there is none
         self.special = {
-            "declare": self._declare, "array": self._array, "exchange": self._exchange, "store": self._store,
-            "break": self._leave, "continue": self._leave, "stop": self._stop, "if": self._if, "for": self._loop,
-            "while": self._loop, "do": self._loop, "switch": self._switch,
+            "declare": self._declare, "pointer": self._declare, "array": self._array, "rows": self._rows,
+            "exchange": self._exchange, "store": self._store, "break": self._leave, "continue": self._leave,
+            "stop": self._stop, "if": self._if, "for": self._loop, "while": self._loop, "do": self._loop,
+            "switch": self._switch, "uneven": self._loop, "meet": self._meet, "fill": self._for_all,
+            "read": self._read, "gather": self._gather, "atomic": self._for_all,
         }  # fmt: skip
 
     def name(self, name: str) -> str:
         """Return how a variable is written."""
-        return name if name in {"n", "zero"} else f"{name}[t]"
+        return name if name in {"n", "zero", "size"} else f"{name}[t]"
 
     def stmt(self, s: Stmt, pad: str) -> str:
         """Return the text of a statement, for all threads."""
         if s.kind in self.special:
             return self.special[s.kind](s, pad)
+        if s.kind == "tree":
+            return super().stmt(s, pad)
         name, dot, part = s.text.partition(".")
         return self._each(self.simple(replace(s, text=f"{name}[t]{dot}{part}")), pad)
 
@@ -61,6 +71,25 @@ class LockstepWriter(Writer):
         fill = self._each(f"for (uint j = 0; j < 8; ++j) {s.text}[t][j] = {value};", pad)
         return f"{pad}{s.type} {s.text}[{LARGEST}][8];\n{fill}"
 
+    def _rows(self, s: Stmt, pad: str) -> str:
+        value = f"{s.type}({unsigned(s.type)}({self.expr(s.exprs[0])}) + j)"
+        fill = self._each(f"for (uint j = 0; j < 8; ++j) {s.text}[t][j / 4][j & 3] = {value};", pad)
+        return f"{pad}{s.type} {s.text}[{LARGEST}][2][4];\n{fill}"
+
+    def _for_all(self, s: Stmt, pad: str) -> str:
+        return self._each(self.simple(s), pad)
+
+    def _meet(self, _: Stmt, __: str) -> str:
+        return ""
+
+    def _read(self, s: Stmt, pad: str) -> str:
+        return f"{pad}uint {s.text}[{LARGEST}];\n" + self._each(
+            f"{s.text}[t] = tile[{self.expr(s.exprs[0])} % size];", pad
+        )
+
+    def _gather(self, s: Stmt, pad: str) -> str:
+        return f"{pad}uint {s.text}[{LARGEST}];\n" + self._each(f"{s.text}[t] = held[{self.expr(s.exprs[0])}];", pad)
+
     def _exchange(self, s: Stmt, pad: str) -> str:
         given, other = map(self.expr, s.exprs)
         put = self._each(f"shared[t] = {given};", pad)
@@ -83,6 +112,9 @@ class LockstepWriter(Writer):
         kind = "uint" if e.args[0].type == "bool" else e.type
         text = f"{pad}{s.type} {s.text}[{LARGEST}]; {kind} given{n}[{LARGEST}]; bool on{n}[{LARGEST}] = {{}};\n"
         text += self._each(f"given{n}[t] = {a[0]}; on{n}[t] = true;", pad)
+        if e.op in _FROM:
+            there = f"uint there = {_FROM[e.op].format(a[1])}; bool in = there < width[t];"
+            return text + self._each(f"{there} {s.text}[t] = given{n}[in ? t / 32 * 32 + there : t];", pad)
         if e.op == "simd_shuffle":
             return text + self._each(f"{s.text}[t] = given{n}[t / 32 * 32 + {a[1]} % width[t]];", pad)
         return text + f"{pad}{e.op}(given{n}, on{n}, {s.text}, size);\n"
@@ -125,6 +157,9 @@ class LockstepWriter(Writer):
         if s.kind == "for":
             start, test, step = loop(s, x[0], counter)
             return s.type.split()[0], start, test, f"{step};"
+        if s.kind == "uneven":
+            start, test, step = uneven(s, counter)
+            return "uint", start, test, f"{step};"
         if s.kind == "while":
             return "uint", "0", f"({x[0]} && {counter}++ < {x[1]})", ""
         return "uint", "0", "true", f"in{n}[t] = ({x[0]} && ++{counter} < {x[1]});"

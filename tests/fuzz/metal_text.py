@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
-from .statements import Writer, inputs
-from .tree import LARGEST, Program, Stmt, element
+from .statements import Writer, inputs, place
+from .tree import ATOMICS, CELLS, LARGEST, Program, Stmt, element
 
 __all__ = ["METAL_PRELUDE", "metal"]
 
@@ -15,21 +14,44 @@ _FORMS = {
     "make": "{type}({all})",
     "simd_ballot": "uint(simd_vote::vote_t(simd_ballot({0})))",
     "simd_shuffle": "simd_shuffle({0}, ushort({1} % width))",
+    "simd_last": "simd_shuffle({type}({0}), ushort(31 - clz(uint(simd_vote::vote_t(simd_active_threads_mask())))))",
+    "simd_shuffle_xor": "{type}(from_xor({type}({0}), {1}, lid % 32, width))",
+    "simd_shuffle_up": "{type}(from_below({type}({0}), {1}, lid % 32, width))",
+    "simd_shuffle_down": "{type}(from_above({type}({0}), {1}, lid % 32, width))",
+    "simd_shuffle_rotate_down": "{type}(from_around({type}({0}), {1}, lid % 32, width))",
 }
+_FIRST = "".join(f"k / 2 == {i} ? {start}u : " for i, start in enumerate(ATOMICS.values()))
+_EACH = f"for (uint k = lid; k < {CELLS}; k += size)"
+_STARTS = (
+    f"  threadgroup atomic_uint held[{CELLS}];\n"
+    f"  {_EACH} atomic_store_explicit(&held[k], {_FIRST}0u, memory_order_relaxed);\n"
+    "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+)
+_FLUSH = (
+    "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+    f"  {_EACH} atomic_fetch_add_explicit(&cells[{CELLS} + k], atomic_load_explicit(&held[k], memory_order_relaxed), "
+    "memory_order_relaxed);\n"
+)
 _OF_SIGNED_VECTORS = {"vadd": "{type}(u{type}({0}) + u{type}({1}))", "vsub": "{type}(u{type}({0}) - u{type}({1}))"}
 
 
 def metal(program: Program, name: str) -> str:
     """Return a program as a kernel, without the prelude; its helpers stand in a namespace of its name."""
     writer = _MetalWriter()
-    shared = f"  threadgroup uint shared[{LARGEST}];\n" if _meets(program.body) else ""
+    shared = f"  threadgroup uint shared[{LARGEST}];\n" if program.holds("exchange") else ""
+    shared += f"  threadgroup uint tile[{LARGEST}];\n" if program.holds("tree") else ""
+    cells = ", device atomic_uint* cells" if program.cells else ""
+    starts = flush = ""
+    if program.held:
+        starts, flush = _STARTS, _FLUSH
     return (
         f"namespace ns_{name} {{\n{''.join(writer.helper(h) for h in program.helpers)}}}\n"
-        f"kernel void {name}(device uint* out, {inputs('device const')}, constant uint& zero, constant uint& n,\n"
+        f"kernel void {name}(device uint* out, {inputs('device const')}, constant uint& zero,\n"
+        f"    constant uint& n{cells},\n"
         "    uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]],\n"
         "    uint size [[threads_per_threadgroup]]) {\n"
         f"  using namespace ns_{name};\n{shared}  uint width = min(32u, size - lid / 32 * 32);\n"
-        f"{writer.block(program.body, '  ')}}}\n"
+        f"{starts}{writer.block(program.body, '  ')}{flush}}}\n"
     )
 
 
@@ -37,6 +59,12 @@ class _MetalWriter(Writer):
     """Writes MSL: vectors have constructors, their sums wrap in unsigned types, and SIMD functions are functions."""
 
     reference = "thread "
+
+    def atomic(self, s: Stmt) -> str:
+        """Return the text of an atomic operation."""
+        where, value = map(self.expr, s.exprs)
+        cell = f"&{s.type}[{place(s.text)} + ({where} & 1)]"
+        return f"atomic_fetch_{s.text}_explicit({cell}, uint({value}), memory_order_relaxed);"
 
     def form(self, op: str, kind: str) -> str:
         """Return how an operation on a type is written, its operands in braces."""
@@ -47,8 +75,3 @@ class _MetalWriter(Writer):
         if op in _OF_SIGNED_VECTORS and element(kind) in {"int", "long"}:
             return _OF_SIGNED_VECTORS[op]
         return super().form(op, kind)
-
-
-def _meets(body: Iterable[Stmt]) -> bool:
-    """Tell whether threads exchange anything."""
-    return any(s.kind == "exchange" or any(map(_meets, s.bodies)) for s in body)

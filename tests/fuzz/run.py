@@ -1,7 +1,9 @@
 """Run random kernels on an engine against the host: ``python tests/fuzz/run.py --count 1000 --first 0``.
 
 Each worker is a process of its own, so that one that dies is a finding too. Every finding is printed with its seed,
-which makes the same program again; ``--shrink SEED`` prints the smallest kernel that still shows it.
+which makes the same program again; ``--shrink SEED`` prints the smallest kernel that still shows it. ``--without CURE``
+leaves out one of the things that keep answers right, and stops at the first finding. What is compiled is kept in a
+folder that goes with the run, unless METALNB_CACHE names one.
 """
 
 from __future__ import annotations
@@ -10,27 +12,31 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
+import itertools
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
-from fuzz.generate import generate  # noqa: E402  (the path must be set first)
-from fuzz.metal_text import metal  # noqa: E402
+from fuzz.cures import CURES, leave_out  # noqa: E402  (the path must be set first)
+from fuzz.metal_text import METAL_PRELUDE, metal  # noqa: E402
+from fuzz.programs import generate  # noqa: E402
 from fuzz.shrink import shrink, size  # noqa: E402
 from fuzz.tree import Program  # noqa: E402
 from fuzz.trial import batch  # noqa: E402
 
 BATCH = 20
-LIMIT = 120.0  # seconds for a batch; a program that takes longer hangs
+LIMIT = 120.0  # seconds for a program; one that takes longer hangs
 
 
 def main() -> None:
@@ -39,42 +45,88 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=300, help="how many programs")
     parser.add_argument("--engine", default="cpu")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2, help="how many processes at a time")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing new after so long")
+    parser.add_argument("--findings", type=Path, help="write seeds, what was seen, and the kernels to this file")
+    parser.add_argument("--without", choices=CURES, metavar="CURE", help=f"leave one out: {', '.join(CURES)}")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="reduce the program of a seed that fails")
     parser.add_argument("--worker", nargs="*", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.without and (given.worker is not None or given.shrink is not None):
+        leave_out(given.without)
     if given.worker is not None:
         _work([generate(seed) for seed in given.worker], given.engine)
     elif given.shrink is not None:
         _reduce(given.shrink, given.engine)
     else:
-        sys.exit(_campaign(given.first, given.count, given.engine, given.jobs))
+        with _cache():
+            sys.exit(_campaign(given))
 
 
-def _campaign(first: int, count: int, engine: str, jobs: int) -> int:
+@contextlib.contextmanager
+def _cache() -> Iterator[None]:
+    """Give all workers one folder for what they compile; the headers are compiled once, before they are many."""
+    with tempfile.TemporaryDirectory(prefix="metalnb-fuzz-") as folder:
+        os.environ.setdefault("METALNB_CACHE", folder)
+        yield
+
+
+def _campaign(given: argparse.Namespace) -> int:
     """Run programs in batches; print each finding, and the sums. Return 1 when there was a finding."""
-    start, sums = time.monotonic(), collections.Counter[str]()
-    batches = [range(at, min(at + BATCH, first + count)) for at in range(first, first + count, BATCH)]
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for done, found in enumerate(pool.map(lambda b: judged(b, engine), batches), 1):
+    start, sums, seen = time.monotonic(), collections.Counter[str](), 0
+    end, stopped, first = given.first + given.count, threading.Event(), given.first
+    batches = [range(at, min(at + BATCH, end)) for at in range(first, end, BATCH)]
+
+    def judge(seeds: Sequence[int]) -> list[tuple[int, str, str]]:
+        late = stopped.is_set() or time.monotonic() - start > given.seconds
+        return [] if late else judged(seeds, given.engine, given.without)
+
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool, _written(given.findings) as write:
+        done = itertools.chain([judge(batches[0])], pool.map(judge, batches[1:])) if batches else iter(())
+        for found in done:
             for seed, kind, told in found:
                 sums[kind] += 1
-                if kind != "same":
-                    print(f"seed {seed}: {kind}: {told}", flush=True)
-            if done % 20 == 0:
-                print(f"# {sum(sums.values())} programs, {dict(sums)}, {time.monotonic() - start:.0f} s", flush=True)
-    print(f"{sum(sums.values())} programs from seed {first} on engine {engine}: {dict(sums)}")
+                seen += 1
+                if kind == "same":
+                    continue
+                print(f"seed {seed}: {kind}: {told}", flush=True)
+                write(f"// seed {seed}: {kind}: {told}\n{metal(generate(seed), f'k{seed}')}\n")
+                if given.without:
+                    print(f"without {given.without}: found in kernel {seen}")
+                    stopped.set()
+                    return 1
+            if found and seen % 400 == 0:
+                print(f"# {seen} programs, {dict(sums)}, {time.monotonic() - start:.0f} s", flush=True)
+    if given.without:
+        print(f"without {given.without}: not in {seen} kernels")
+    print(
+        f"{seen} kernels from seed {first} on engine {given.engine}: {sums['different']} differences, "
+        f"{sums['refused']} refusals, {sums['died']} deaths, {time.monotonic() - start:.0f} s"
+    )
     return int(set(sums) != {"same"})
 
 
-def judged(seeds: Sequence[int], engine: str) -> list[tuple[int, str, str]]:
+@contextlib.contextmanager
+def _written(path: Path | None) -> Iterator[Callable[[str], object]]:
+    """Yield what writes to a file as soon as it is told, behind what all kernels stand on; without one, to nowhere."""
+    if path is None:
+        yield lambda _: None
+        return
+    with path.open("w", encoding="utf-8", buffering=1) as file:
+        file.write(f"{METAL_PRELUDE}\n")
+        yield file.write
+
+
+def judged(seeds: Sequence[int], engine: str, without: str | None = None) -> list[tuple[int, str, str]]:
     """Return (seed, kind, what was seen) of programs, each batch run in a process of its own."""
-    command = [sys.executable, str(HERE / "run.py"), "--engine", engine, "--worker", *map(str, seeds)]
+    left_out = ("--without", without) if without else ()
+    limit = LIMIT if len(seeds) == 1 else 5 * LIMIT
+    command = [sys.executable, str(HERE / "run.py"), "--engine", engine, *left_out, "--worker", *map(str, seeds)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
         output, end = done.stdout, f"the process ended with status {done.returncode}: {done.stderr[-300:]}"
     except subprocess.TimeoutExpired as error:
-        output, end = (error.stdout or b"").decode(), f"no end in {LIMIT:.0f} s"
+        output, end = (error.stdout or b"").decode(), f"no end in {limit:.0f} s"
     found = {}
     for line in output.splitlines():
         seed, kind, told = line.split("\t", 2)
@@ -84,7 +136,7 @@ def judged(seeds: Sequence[int], engine: str) -> list[tuple[int, str, str]]:
         found[missing[0]] = (missing[0], "died", end)
     elif missing:
         for seed in missing:
-            found[seed] = judged([seed], engine)[0]
+            found[seed] = judged([seed], engine, without)[0]
     return [found[s] for s in seeds]
 
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from .tree import FLOATS, INTEGERS, Expr, Helper, Program, Stmt, const
+from .tree import FLOATS, INTEGERS, Expr, Helper, Program, Stmt, const, statements
 
 __all__ = ["shrink", "size"]
 
 _TRIED_TOGETHER = 8
+_NAMED = {"var", "take", "component", "swizzle", "offset", "row", "cell", "through"}  # expressions that name a variable
+_CHANGED = {"put", "assign", "divide", "component", "lane", "move", "through"}  # statements that change one
+_MADE = {"declare", "array", "rows", "pointer", "exchange", "gather", "tree"}  # statements that make one
 
 
 def shrink(program: Program, first_failing: Callable[[Sequence[Program]], Program | None]) -> Iterator[Program]:
@@ -47,7 +50,7 @@ def _count(body: Iterable[Stmt]) -> int:
 
 def variants(program: Program) -> Iterator[Program]:
     """Yield programs with one thing less, the largest cuts first."""
-    called = {e.text for s in _statements(program.body) for x in s.exprs for e in _parts(x) if e.op == "call"}
+    called = {e.text for s in statements(program.body) for x in s.exprs for e in _parts(x) if e.op == "call"}
     kept = tuple(h for h in program.helpers if h.name in called)
     if kept != program.helpers:
         yield replace(program, helpers=kept)
@@ -114,13 +117,6 @@ def _instead(e: Expr) -> Iterator[Expr]:
             yield const(e.type, "half(1)" if e.type == "half" else "1.0f")
 
 
-def _statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    for s in body:
-        yield s
-        for block in s.bodies:
-            yield from _statements(block)
-
-
 def _parts(e: Expr) -> Iterator[Expr]:
     yield e
     for part in e.args:
@@ -134,7 +130,7 @@ def well_formed(program: Program) -> bool:
         _known(h.body, {name for _, name, _ in h.params}, helpers) and h.body and h.body[-1].kind == "return"
         for h in program.helpers
     )
-    return whole and _known(program.body, {"i", "n", "lid"}, helpers)
+    return whole and _known(program.body, {"i", "n", "lid", "size"}, helpers)
 
 
 def _known(body: Iterable[Stmt], names: set[str], helpers: set[str], *, looping: bool = False) -> bool:
@@ -145,15 +141,15 @@ def _known(body: Iterable[Stmt], names: set[str], helpers: set[str], *, looping:
         for e in s.exprs:
             for part in _parts(e):
                 named = part.text.split(".")[0]
-                if part.op in {"var", "take", "component", "swizzle"} and named not in names:
+                if part.op in _NAMED and named not in names:
                     return False
                 if part.op == "call" and named not in helpers:
                     return False
-        if s.kind in {"put", "assign", "divide", "component", "lane", "move"} and s.text.split(".")[0] not in names:
+        if s.kind in _CHANGED and s.text.split(".")[0] not in names:
             return False
-        if s.kind in {"declare", "array", "exchange"}:
+        if s.kind in _MADE:
             names.add(s.text)
-        within = names | {s.text} if s.kind == "for" else names
+        within = names | {s.text} if s.kind == "for" else names | {f"{s.text}k"} if s.kind == "tree" else names
         inside = looping or s.kind in {"for", "while", "do"}
         if not all(_known(b, within, helpers, looping=inside) for b in s.bodies):
             return False

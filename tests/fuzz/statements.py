@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from .expressions import ExpressionWriter
-from .tree import INPUTS, SLOTS, WIDTH, Helper, Stmt, lanes, unsigned
+from .tree import ATOMICS, INPUTS, SLOTS, TREES, WIDTH, Helper, Stmt, lanes, unsigned
 
-__all__ = ["Writer", "inputs", "loop"]
+__all__ = ["Writer", "inputs", "loop", "place", "uneven"]
 
 _MEET = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 # Statements without blocks. In braces: an expression by its number; the statement's `text` and `type`, the unsigned
@@ -16,6 +16,9 @@ _MEET = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 _FORMS = {
     "declare": "{type} {text} = {0};",
     "array": "{type} {text}[8]; for (uint j = 0; j < 8; ++j) {text}[j] = {type}({u}({0}) + j);",
+    "rows": "{type} {text}[2][4]; for (uint j = 0; j < 8; ++j) {text}[j / 4][j & 3] = {type}({u}({0}) + j);",
+    "pointer": "{reference}{type} {text} = {0};",
+    "through": "{text}[{0} & 3] = {1};",
     "put": "{text}[{0} & 7] = {1};",
     "assign": "{text} {type} {0};",
     "component": "{text} = {0};",
@@ -23,6 +26,16 @@ _FORMS = {
     "divide": "if ({0}) {text} = {1};",
     "move up": "for (int j = 7; j > 0; j--) {text}[j] = {text}[j - 1];",
     "move down": "for (int j = 0; j < 7; j++) {text}[j] = {text}[j + 1];",
+    "meet": _MEET,
+    "fill 0": "tile[{lid}] = {0};",
+    "fill 1": "tile[size - 1 - {lid}] = {0};",
+    "fill 2": "tile[({lid} + 1) % size] = {0};",
+    "fold": "if ({lid} < {text} && {lid} + {text} < size) tile[{lid}] = tile[{lid}] {type} tile[{lid} + {text}];",
+    "read 0": "uint {text} = tile[{0} % size];",
+    "read 1": "const threadgroup uint* {text}p = tile + {0} % size;\nuint {text} = *{text}p;",
+    "read 2": "threadgroup uint (*{text}p)[8] = (threadgroup uint (*)[8])tile;\n"
+              "uint {text} = {text}p[{0} % size / 8][{0} % size % 8];",
+    "gather": f"{_MEET}\nuint {{text}} = atomic_load_explicit(&held[{{0}}], memory_order_relaxed);\n{_MEET}",
     "break": "break;",
     "continue": "continue;",
     "return": "return {0};",
@@ -30,12 +43,17 @@ _FORMS = {
     "store": f"out[i * {SLOTS} + {{0}}] = {{1}};",
     "exchange": f"shared[lid] = {{0}};\n{_MEET}\nuint {{text}} = shared[{{1}} % size];\n{_MEET}",
 }
+_OF_SEVERAL = {"move", "fill", "read"}  # forms: the type tells which
 # Statements with one block: what opens it, and what closes it.
 _BLOCKS = {
     "for": ("for ({kind} {text} = {start}; {test}; {step}) {{", "}}"),
+    "uneven": ("for (uint {text} = {start}; {test}; {step}) {{", "}}"),
     "while": ("uint {text} = 0;\nwhile ({0} && {text}++ < {1}) {{", "}}"),
     "do": ("uint {text} = 0;\ndo {{", "}} while ({0} && ++{text} < {1});"),
 }
+
+
+_SIGNS = {"add": "+", "or": "|", "xor": "^", "and": "&"}
 
 
 class Writer(ExpressionWriter):
@@ -53,17 +71,33 @@ class Writer(ExpressionWriter):
             return self._if(s, pad)
         if s.kind == "switch":
             return self._switch(s, pad)
+        if s.kind == "tree":
+            return self.block(_spelled_out(s), pad)
         if s.kind in _BLOCKS:
             return self._loop(s, pad)
         return _padded(self.simple(s), pad)
 
     def simple(self, s: Stmt) -> str:
         """Return the text of a statement that has no blocks."""
-        words: dict[str, object] = {"type": s.type, "text": s.text, "last": lanes(s.type) - 1 if s.type else 0}
+        words: dict[str, object] = {"type": s.type, "text": s.text, "lid": self.name("lid")}
+        if s.kind == "pointer":
+            words["reference"] = self.reference
+        if s.kind == "lane":
+            words["last"] = lanes(s.type) - 1
         if s.type in WIDTH:
             words["u"] = unsigned(s.type)
-        form = _FORMS[f"move {s.type}" if s.kind == "move" else s.kind]
+        if s.kind == "atomic":
+            return self.atomic(s)
+        form = _FORMS[f"{s.kind} {s.type}" if s.kind in _OF_SEVERAL else s.kind]
         return form.format(*map(self.expr, s.exprs), **words)
+
+    def atomic(self, s: Stmt) -> str:
+        """Return the text of an atomic operation, for the host as one of a single thread."""
+        cell = f"{s.type}[{place(s.text)} + ({self.expr(s.exprs[0])} & 1)]"
+        value = self.expr(s.exprs[1])
+        if s.text in {"min", "max"}:
+            return f"{cell} = {s.text}({cell}, uint({value}));"
+        return f"{cell} {_SIGNS[s.text]}= {value};"
 
     def helper(self, h: Helper) -> str:
         """Return the text of a function."""
@@ -82,6 +116,9 @@ class Writer(ExpressionWriter):
         if s.kind == "for":
             start, test, step = loop(s, x[0], s.text)
             words |= {"kind": s.type.split()[0], "start": start, "test": test, "step": step}
+        elif s.kind == "uneven":
+            start, test, step = uneven(s, s.text)
+            words |= {"start": start, "test": test, "step": step}
         opens, closes = (_padded(form.format(*x, **words), pad) for form in _BLOCKS[s.kind])
         return f"{opens}{self.block(s.bodies[0], f'{pad}  ')}{closes}"
 
@@ -101,6 +138,28 @@ def loop(s: Stmt, bound: str, name: str) -> tuple[str, str, str]:
         return bound, f"{name} >= {step}", f"{name} -= {step}"
     by = f"{name}++" if step == "1" else f"{name} += {step}"
     return "0", f"{name} {'<=' if way == 'le' else '<'} {bound}", by
+
+
+def uneven(s: Stmt, name: str) -> tuple[str, str, str]:
+    """Return the first value, the test and the step of a loop that folds."""
+    start, test, step = (part.format(k=name) for part in TREES[int(s.type)])
+    return start, test, step
+
+
+def _spelled_out(s: Stmt) -> tuple[Stmt, ...]:
+    """Return what filling, folding and reading threadgroup memory consists of."""
+    way, sign, when, form = s.type.split()
+    meet, fold = Stmt("meet"), Stmt("fold", text=f"{s.text}k", type=sign)
+    body = (meet, fold, *s.bodies[0]) if when == "early" else (*s.bodies[0], fold, meet)
+    return (
+        meet, Stmt("fill", s.exprs[:1], type=form), meet, Stmt("uneven", (), (body,), f"{s.text}k", way),
+        meet, Stmt("read", s.exprs[1:], text=s.text, type=form), meet,
+    )  # fmt: skip
+
+
+def place(atomic: str) -> int:
+    """Return the first of an atomic operation's two cells."""
+    return 2 * list(ATOMICS).index(atomic)
 
 
 def inputs(space: str) -> str:

@@ -7,11 +7,12 @@ product of floats goes through `K` so that no compiler may contract it into a su
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 __all__ = [
-    "FLOATS", "INPUTS", "INTEGERS", "LARGEST", "SCALARS", "SIGNED", "SLOTS", "VECTORS", "WIDTH", "Expr", "Helper",
-    "Program", "Stmt", "const", "element", "lanes", "unsigned", "var",
+    "ATOMICS", "CELLS", "FLOATS", "INPUTS", "INTEGERS", "LARGEST", "SCALARS", "SIGNED", "SLOTS", "TREES", "VECTORS",
+    "WIDTH", "Expr", "Helper", "Program", "Stmt", "const", "element", "lanes", "statements", "unsigned", "var",
 ]  # fmt: skip
 
 INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
@@ -23,6 +24,19 @@ VECTORS = tuple(f"{kind}{n}" for kind in ("int", "uint", "ushort", "uchar", "lon
 INPUTS = {"uint": "a", "int": "s", "long": "b", "float": "f", "uchar": "c"}  # the input array of each type
 LARGEST = 256  # threads in a threadgroup
 SLOTS = 4  # words of the output that belong to each thread
+# Atomic operations, each with what stands in its cells before. An operation has two cells that no other changes: the
+# order in which threads come does not matter.
+ATOMICS = {"add": 0, "or": 0, "xor": 0, "max": 0, "min": 2**32 - 1, "and": 2**32 - 1}
+CELLS = 2 * len(ATOMICS)
+# Loops in which threads meet, as (first value, test, step) of a counter {k}.
+TREES = (
+    ("size / 2", "{k} > 0", "{k} /= 2"), ("size / 2", "{k} != 0", "{k} >>= 1"), ("size", "{k} >= 1", "{k} /= 3"),
+    ("128", "{k} > 0", "{k} /= 2"), ("n % 64", "{k} > 0", "{k} = {k} / 2"), ("100", "{k} > 2", "{k} -= {k} / 3"),
+    ("1", "{k} < size", "{k} *= 2"), ("1", "{k} < 256", "{k} <<= 1"), ("1", "{k} <= size / 2", "{k} += {k}"),
+    ("1", "{k} < 100", "{k} = {k} * 2 + 1"), ("2", "{k} <= 64", "{k} *= 3"), ("1", "{k} < size", "{k} ^= {k} * 2"),
+    ("0", "{k} < 9", "{k} += 1 + ({k} & 1)"), ("size", "{k} > 0", "{k} = {k} > 5 ? {k} - 5 : 0"),
+    ("n % 5", "{k} < 20", "{k} += 1 + n % 3"), ("size % 7", "{k} < 7", "{k}++"),
+)  # fmt: skip
 
 
 def lanes(kind: str) -> int:
@@ -90,9 +104,31 @@ class Program:
     together: bool = False
     math: str = "fast"
 
+    @property
+    def held(self) -> bool:
+        """Whether threadgroups have cells of their own that their threads change."""
+        return self.holds("gather") or any(s.kind == "atomic" and s.type == "held" for s in statements(self.body))
+
+    @property
+    def cells(self) -> bool:
+        """Whether its threads change cells that all of them share."""
+        return self.holds("gather", "atomic")
+
+    def holds(self, *kinds: str) -> bool:
+        """Tell whether the kernel has statements of some kinds."""
+        return any(s.kind in kinds for s in statements(self.body))
+
     def with_body(self, body: tuple[Stmt, ...]) -> Program:
         """Return the program with another body."""
         return replace(self, body=body)
+
+
+def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Yield statements, and all that stand in them."""
+    for s in body:
+        yield s
+        for block in s.bodies:
+            yield from statements(block)
 
 
 def const(kind: str, text: str) -> Expr:

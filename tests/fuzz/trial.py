@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import metalnb as mnb
-from metalnb.engine.clang import clang
+from metalnb.engine.clang.driver import clang
 
 from .host_text import HOST_PRELUDE, host
 from .metal_text import METAL_PRELUDE, metal
-from .tree import SLOTS, Program
+from .tree import ATOMICS, CELLS, SLOTS, Program
 
 __all__ = ["Outcome", "batch"]
 
@@ -68,12 +68,14 @@ def _outcome(program: Program, kernel: Any, on_host: Any) -> Outcome:
     for grid, threadgroup in (LAUNCHES[i] for i in dice.permutation(len(LAUNCHES))[:4]):
         inputs, n = _inputs(dice), int(dice.choice([0, 1, 3, 8, 100, 2**32 - 1]))
         want, out = np.zeros((2, grid, SLOTS), np.uint32)
+        wanted, cells = _cells(), _cells()
         for first in range(0, grid, threadgroup):
             pointers = [ctypes.c_void_p(x.ctypes.data) for x in (want, *inputs)]
             numbers = [ctypes.c_uint(x) for x in (0, n, first, min(threadgroup, grid - first))]
-            on_host(*pointers, *numbers)
+            on_host(*pointers, *numbers[:2], ctypes.c_void_p(wanted.ctypes.data), *numbers[2:])
+        shared = [cells] if program.cells else []
         try:
-            kernel(out, *inputs, 0, n, grid=grid, threadgroup=threadgroup)
+            kernel(out, *inputs, 0, n, *shared, grid=grid, threadgroup=threadgroup)
         except mnb.MetalnbError as error:
             return Outcome(program.seed, "refused", str(error))
         wrong = np.argwhere(want != out)
@@ -82,7 +84,15 @@ def _outcome(program: Program, kernel: Any, on_host: Any) -> Outcome:
             launch = f"grid {grid}, threadgroup {threadgroup}, n {n}: {len(wrong)} of {want.size} words"
             first_wrong = f"first: thread {i}, word {slot}: {out[i, slot]}, not {want[i, slot]}"
             return Outcome(program.seed, "different", f"{launch}, {first_wrong}")
+        if not np.array_equal(wanted, cells):
+            launch = f"grid {grid}, threadgroup {threadgroup}, n {n}"
+            return Outcome(program.seed, "different", f"{launch}: cells {cells.tolist()}, not {wanted.tolist()}")
     return Outcome(program.seed, "same")
+
+
+def _cells() -> np.ndarray:
+    """Return the cells that atomic operations change, as they are before: two for each, and the threadgroups' sums."""
+    return np.concatenate([np.repeat(np.array([*ATOMICS.values()], np.uint32), 2), np.zeros(CELLS, np.uint32)])
 
 
 def _inputs(dice: np.random.Generator) -> list[np.ndarray]:

@@ -11,6 +11,7 @@ import datetime as dt
 import html
 import json
 import platform
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -29,6 +30,7 @@ from msl.specification import CHAPTERS, Chapter, Entry, uses  # noqa: E402
 import metalnb as mnb  # noqa: E402
 from metalnb.msl.language.attributes import ATTRIBUTES  # noqa: E402
 from metalnb.msl.language.unsupported import UNSUPPORTED  # noqa: E402
+from metalnb.msl.language.versions import LAMBDAS, SINCE, VERSIONS, spelled  # noqa: E402
 
 __all__ = ["DOCS", "Measured", "figures", "key", "page", "read"]
 
@@ -255,17 +257,35 @@ def refusals() -> tuple[tuple[str, str, str, str], ...]:
 
 
 def _refused() -> str:
-    rules = _table(["what", "message", "cure"], (
-        [_prose(name), f"`{message}`", _prose(hint)] for name, _, message, hint in refusals()
-    ))  # fmt: skip
-    groups = _table(["names", "section", "why"], [
-        *([_names(g.names), g.section, g.reason] for g in UNSUPPORTED if g.apple),
-        *([_names(names, "[[{}]]"), section, "attributes of other stages than kernels"]
+    last = spelled(max(v for v in VERSIONS if v < LAMBDAS))
+    rules = _table(["what", "since", "message", "cure"], [
+        *([_prose(name), _rule_since(message), f"`{message}`", _prose(hint)] for name, _, message, hint in refusals()),
+        ["a lambda", f"1.0, to {last}", f"`a lambda needs MSL {spelled(LAMBDAS)}`",
+         f"write a function, or ask for the version: `%%metal --msl {spelled(LAMBDAS)}`"],
+        *([f"`{word}`", f"1.0, to {spelled(max(v for v in VERSIONS if v < since))}",
+           f"`'{word}' needs MSL {spelled(since)}`", f"ask for the version: `%%metal --msl {spelled(since)}`"]
+          for word, since in SINCE.items()),
+    ])  # fmt: skip
+    groups = _table(["names", "section", "since", "why"], [
+        *([_names(g.names), g.section, g.since, g.reason] for g in UNSUPPORTED if g.apple),
+        *([_names(names, "[[{}]]"), section, "", "attributes of other stages than kernels"]
           for section, names in _attributes(of_kernels=False)),
     ])  # fmt: skip
     link = _link("tests/msl/test_refusals.py::test_refused")
     names = _link("tests/msl/test_outside.py::test_a_name_is_refused_with_its_reason")
-    return f"Each is shown by {link}: the message, its place and its cure.\n\n{rules}\nAnd by {names}:\n\n{groups}"
+    asked = _link("tests/test_accepted_idioms.py::test_a_word_is_refused_before_its_version")
+    return (
+        f"Each is shown by {link}: the message, its place and its cure. What ends with a version is refused where a "
+        f'cell asks for that version or an earlier one, as `msl="2.3"` does ({asked}).\n\n{rules}\n'
+        f"And by {names}:\n\n{groups}"
+    )
+
+
+def _rule_since(message: str) -> str:
+    """Return since when a rule can be broken: since the latest of MSL's words that its message names, else ever."""
+    named = (ATTRIBUTES[word].since for word in re.findall(r"\w+", message) if word in ATTRIBUTES)
+    later = (spelled(SINCE[word]) for word in re.findall(r"\w+", message) if word in SINCE)
+    return max((*named, *later), key=_version, default="1.0")
 
 
 def _outside() -> str:

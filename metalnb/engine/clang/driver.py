@@ -17,6 +17,7 @@ from pathlib import Path
 
 from metalnb import cache
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
+from metalnb.msl.language.versions import DEFAULT, Version
 from metalnb.msl.libclang.deep_stack import time_limit
 from metalnb.msl.libclang.flags import TARGET
 from metalnb.msl.libclang.hints import hint_for, reword
@@ -37,7 +38,7 @@ _PRECISE = ("-ffp-contract=on", "-D$FAST_MATH=0")
 _MATH = {"fast": _FAST, "precise": _PRECISE, "scalar": _PRECISE}
 _LANGUAGE = (
     "-x", "clcpp", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant", "-fdeclspec",
-    "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
+    "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL__=1",
     "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
 _ENTRY_POINT = Path(__file__).parent  # of entry_point.h
@@ -125,7 +126,7 @@ def compiled(
     Refused
         When the text is right, and clang's backend cannot write it with these flags, or would write it wrongly.
     """
-    flags = (*target.flags, *_LANGUAGE, *more, *_MATH[unit.math])
+    flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
     authored = [part for name, h in sorted(unit.headers.items()) for part in (name, h.edited.text)]
     key = cache.digest(text, *authored, _headers(target.prelude.parent), version(), *flags)
 
@@ -155,7 +156,7 @@ def compiled(
 
 def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
     """Compile a lowered text and return what clang prints with these flags; nothing is kept."""
-    flags = (*target.flags, *_LANGUAGE, *more, *_MATH[unit.math])
+    flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
     with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
         folder = Path(name)
         _write(folder, MAIN, text, unit.headers)
@@ -163,7 +164,7 @@ def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
         return _run([*clang(), *flags, *_paths(target), f"-I{folder}", *named], folder, unit)
 
 
-def expand(cell: Cell, headers: dict[str, Cell]) -> str:
+def expand(cell: Cell, headers: dict[str, Cell], asked: Version = DEFAULT) -> str:
     """Run the preprocessor alone over the author's own text; metalnb's headers are left out."""
     with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
         folder = Path(name)
@@ -173,11 +174,15 @@ def expand(cell: Cell, headers: dict[str, Cell]) -> str:
             path.write_text(other.bare, encoding="utf-8")
         (folder / MAIN).write_text(cell.bare, encoding="utf-8")
         command = [
-            *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", "-D__METAL_VERSION__=310", "-D__METAL__=1",
+            *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", _version(asked), "-D__METAL__=1",
             f"-I{folder}", MAIN,
         ]  # fmt: skip
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
         return done.stdout.decode(errors="replace")
+
+
+def _version(version: Version) -> str:
+    return f"-D__METAL_VERSION__={version[0] * 100 + version[1] * 10}"
 
 
 def _paths(target: Target) -> list[str]:
@@ -197,11 +202,12 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
     kept = cache.store()
     key = cache.digest(_headers(target.prelude.parent), version(), str(target.prelude), *flags)
     path = kept.path(key, "headers").with_suffix(".pch")
+    if kept.is_open:
+        return None
     if path.exists():
         return path
     try:
-        kept.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        kept.prepare(path)
         with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
             folder = Path(name)
             command = [
@@ -212,7 +218,7 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
             if done.returncode:
                 return None
             (folder / "out.pch").replace(path)
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):  # the cell's own compilation tells
         return None
     return path
 
@@ -227,12 +233,17 @@ def _run(command: list[str], folder: Path, unit: Unit) -> str:
     output = done.stderr.decode(errors="replace")
     if done.returncode and DUMP in output:  # the text was read, and optimised: what failed came after that
         *_, reason = ["it crashed", *_REASON.findall(output)]
-        raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}")])
+        lacking = _SELECTED.search(reason)
+        if lacking:
+            reason = f"it has no instruction for {lacking[1].removeprefix('G_').replace('_', ' ').lower()}"
+        hint = "the text is right: write that part in another way"
+        raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}", hint)])
     if done.returncode:
         raise CompileError(_diagnostics(output, unit))
     return output
 
 
+_SELECTED = re.compile(r"cannot select:.*= (G_\w+)")
 _REASON = re.compile(r"^(?:fatal )?error: (.*)$", re.MULTILINE)
 _LINE = re.compile(
     r"^(?:\./)?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?:fatal )?(?P<kind>error|note): (?P<text>.*)$",
@@ -258,9 +269,25 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
         hint = ""
         if "frontend command failed" in output:
             text = "the compiler broke down on this kernel"
-            hint = "an expression or a type is nested too deeply: split it"
+            hint = "clang itself failed, not the cell: write the kernel in another way, or name another clang"
+            if any(_depth(cell.edited.original) > _DEEP for cell in cells.values()):
+                hint = "an expression or a type is nested too deeply: split it"
         found.append(at_kernel(unit, text, hint))
     return found
+
+
+_DEEP = 256  # brackets in brackets; what people write by hand has some ten
+
+
+def _depth(text: str) -> int:
+    """Return how deep a text's brackets, template lists or operators are nested."""
+    deepest = depth = 0
+    for mark in re.findall(r"[(\[{}\])]", text):
+        depth = max(0, depth + (1 if mark in "([{" else -1))
+        deepest = max(deepest, depth)
+    lists = (chain.count("<") for chain in re.findall(r"(?:[\w:]+\s*<\s*)+", text))
+    operators = (len(re.findall(r"[-+*/%!~&|^?]", part)) for part in re.split(r"[;,{}]", text))
+    return int(max(deepest, *lists, *operators))
 
 
 def at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:

@@ -5,6 +5,7 @@
 template <int I, class F> struct $parameter;
 template <class R, class A, class... B> struct $parameter<0, R(A, B...)> { typedef A type; };
 template <int I, class R, class A, class... B> struct $parameter<I, R(A, B...)> : $parameter<I - 1, R(B...)> {};
+template <int I, class R, class... A> struct $parameter<I, R (&)(A...)> : $parameter<I, R(A...)> {};
 
 template <class T> struct $pointer;
 template <class T> struct $pointer<T*> { typedef T* type; };
@@ -33,9 +34,9 @@ template <bool wide> $always_inline unsigned $id(unsigned long i) {
 
 // A threadgroup dispatched with its own shape: OpenCL's ids are Metal's.
 template <bool wide> $always_inline $place $here() {
-  $uint3 size = $IDS(get_local_size);
-  return {$IDS(get_global_id), $IDS(get_local_id), $IDS(get_group_id), size, $IDS(get_enqueued_local_size),
-          $IDS(get_global_size), $IDS(get_num_groups), $id<wide>(get_local_linear_id()), size.x * size.y * size.z};
+  $uint3 size = $IDS($get_local_size);
+  return {$IDS($get_global_id), $IDS($get_local_id), $IDS($get_group_id), size, $IDS($get_enqueued_local_size),
+          $IDS($get_global_size), $IDS($get_num_groups), $id<wide>($get_local_linear_id()), size.x * size.y * size.z};
 }
 
 // A threadgroup dispatched as one row, so that its SIMD-groups are cut from it in order as Metal cuts them.
@@ -43,9 +44,9 @@ template <bool wide> $always_inline $place $here() {
 // the place is written so that the device's compiler sees: it is the same for all lanes, but for the lane along x.
 struct $region { $uint3 first, size, nominal, grid, groups; };
 template <bool wide, bool even> $always_inline $place $here(const __global $region* r) {
-  unsigned i = $id<wide>(get_local_id(0)), lane = even ? get_sub_group_local_id() : 0;
-  unsigned start = even ? get_sub_group_id() * 32 : i;
-  $uint3 n = r->size, t = r->nominal, group = $IDS(get_group_id);
+  unsigned i = $id<wide>($get_local_id(0)), lane = even ? $get_sub_group_local_id() : 0;
+  unsigned start = even ? $get_sub_group_id() * 32 : i;
+  $uint3 n = r->size, t = r->nominal, group = $IDS($get_group_id);
   $uint3 g = {group.x + r->first.x, group.y + r->first.y, group.z + r->first.z};
   $uint3 l = {start % n.x + lane, start / n.x % n.y, start / (n.x * n.y)};
   return {{g.x * t.x + l.x, g.y * t.y + l.y, g.z * t.z + l.z}, l, g, n, t, r->grid, r->groups, i, n.x * n.y * n.z};

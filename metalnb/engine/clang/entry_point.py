@@ -6,12 +6,15 @@ the type that the kernel asks for, computes the kernel's inputs, and calls it.
 
 from __future__ import annotations
 
-from metalnb.msl.signature import Input, Signature
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from metalnb.msl.signature import Signature
 from metalnb.msl.text.scanned_cell import MAIN
 
 from ..unit import Unit, literal
 
-__all__ = ["ENTRY", "opencl"]
+__all__ = ["ENTRY", "around", "call", "opencl"]
 
 ENTRY = "metalnb_entry"
 
@@ -21,7 +24,9 @@ _INTERNAL = (
 )
 
 
-def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False) -> str:
+def opencl(
+    unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False, lanes: bool = True,
+) -> str:  # fmt: skip
     """Write the text for a target that speaks C++ for OpenCL.
 
     Parameters
@@ -34,18 +39,65 @@ def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = F
         True when such a row's lines are of whole SIMD-groups.
     wide : bool
         True when a thread's position may be 2^31 or more.
+    lanes : bool
+        False when each thread is run by itself, and not 32 side by side.
     """
-    text = unit.cell.edited.text
+    signature = unit.signature
+    formals = [f"{_SPACE[param.space]} void* b{i}" for i, param in enumerate(signature.params)]
+    if flat:
+        formals.append("const __global $region* region")
+    # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
+    # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
+    # sums of floats reassociated in precise math). And it cuts SIMD-groups before `if (i < 5) return;`, not after it.
+    meet = "  $simd_barrier(0);\n" if lanes and unit.math != "scalar" else ""
+    size = "__attribute__((intel_reqd_sub_group_size(32))) " if lanes else ""
+    here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
+    return around(
+        unit,
+        f"{size}__kernel void {ENTRY}({', '.join(formals)}) {{\n"
+        f"{meet}"
+        f"  $place here = {here};\n"
+        f"  {call(signature)};\n"
+        "}",
+    )
+
+
+def around(unit: Unit, entry: str, cell: str = "") -> str:
+    """Return a unit's text, with an entry point behind the cell: the same for every target.
+
+    A target that changes the cell hands in its text, with every line where it was.
+    """
     return "\n".join([
         *_constants(unit),
         _INTERNAL,
         f'#line 1 "{MAIN}"',
-        text,
+        cell or unit.cell.edited.text,
         "#pragma clang attribute pop",
         '#line 1 "entry point"',
-        _entry(unit.signature, flat=flat, even=even, wide=wide, scalar=unit.math == "scalar"),
+        entry,
         "",
     ])  # fmt: skip
+
+
+def call(signature: Signature, inputs: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Write the call of a kernel: its buffers are the untyped pointers b0, b1, …, and ``here`` is a ``$place``.
+
+    Parameters
+    ----------
+    signature : Signature
+    inputs : mapping of str to str
+        By attribute, the expressions that a target has for inputs of its own.
+    """
+    function = signature.callee
+    arguments = [""] * signature.arity
+    for i, param in enumerate(signature.params):
+        kind = f"$parameter<{param.position}, decltype({function})>::type"
+        arguments[param.position] = f"*($pointer<{kind}>::type)b{i}" if param.reference else f"({kind})b{i}"
+    for given in signature.inputs:
+        expression = inputs.get(given.attribute) or _INPUT[given.attribute]
+        kind = f"$parameter<{given.position}, decltype({function})>::type"
+        arguments[given.position] = f"$input<{kind}>::from({expression})"
+    return f"{function}({', '.join(arguments)})"
 
 
 def _constants(unit: Unit) -> list[str]:
@@ -58,6 +110,7 @@ def _constants(unit: Unit) -> list[str]:
     return lines
 
 
+_SPACE = {"device": "__global", "constant": "__global", "threadgroup": "__local"}
 _PLACE = {
     "thread_position_in_grid": "position_in_grid",
     "thread_position_in_threadgroup": "position_in_threadgroup",
@@ -73,8 +126,8 @@ _NOMINAL = " * ".join(f"here.dispatch_threads_per_threadgroup.{axis}" for axis i
 _INPUT = {
     **{name: f"here.{member}" for name, member in _PLACE.items()},
     "grid_origin": "$uint3{0, 0, 0}",
-    "thread_index_in_simdgroup": "get_sub_group_local_id()",
-    "simdgroup_index_in_threadgroup": "get_sub_group_id()",
+    "thread_index_in_simdgroup": "$get_sub_group_local_id()",
+    "simdgroup_index_in_threadgroup": "$get_sub_group_id()",
     "threads_per_simdgroup": "32u",
     "thread_execution_width": "32u",
     "simdgroups_per_threadgroup": "(here.threads + 31) / 32",
@@ -86,37 +139,5 @@ _INPUT = {
 }
 
 
-def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool, scalar: bool) -> str:
-    function = signature.function
-    arguments = [""] * signature.arity
-    formals = []
-    for i, param in enumerate(signature.params):
-        space = "__local" if param.space == "threadgroup" else "__global"
-        formals.append(f"{space} void* b{i}")
-        kind = f"$parameter<{param.position}, decltype({function})>::type"
-        arguments[param.position] = f"*($pointer<{kind}>::type)b{i}" if param.reference else f"({kind})b{i}"
-    for given in signature.inputs:
-        arguments[given.position] = _input(given, function)
-    if flat:
-        formals.append("const __global $region* region")
-    # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
-    # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
-    # sums of floats reassociated in precise math). And it cuts SIMD-groups before `if (i < 5) return;`, not after it.
-    meet = "" if scalar else "  $simd_barrier(0);\n"
-    here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
-    return (
-        f"__attribute__((intel_reqd_sub_group_size(32))) __kernel void {ENTRY}({', '.join(formals)}) {{\n"
-        f"{meet}"
-        f"  $place here = {here};\n"
-        f"  {function}({', '.join(arguments)});\n"
-        "}"
-    )
-
-
 def _truth(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _input(given: Input, function: str) -> str:
-    kind = f"$parameter<{given.position}, decltype({function})>::type"
-    return f"$input<{kind}>::from({_INPUT[given.attribute]})"

@@ -8,30 +8,33 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
-import math
 import os
 import struct
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from metalnb.errors import CompileError, Diagnostic, EngineUnavailable, KernelFault
-from metalnb.msl.language.versions import words
+from metalnb.errors import EngineUnavailable, KernelFault
 
 from ..base import Caps, Grid, SharedMemory, refuse_device
-from ..clang.driver import Refused, clang
-from ..clang.entry_point import ENTRY, opencl
+from ..clang.driver import clang
+from ..clang.entry_point import opencl
 from ..grid_split import equal_boxes
 from ..observation import Observable
+from ..time_limits import refuse_call_limit
 from ..unit import Unit
-from .opencl import INSTALL, Device, open_device, runtime
-from .robust.entries import CheckedForm, Entries
-from .robust.launches import Watch, facts_of, hopeful_facts, table_of
-from .robust.waiting import done, end_wait, number_of
-from .spirv.barrier_loops import has_barrier
-from .spirv.pass_table import rewritten
-from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
+from .compiler_process import CompilerProcess
+from .form_ladder import Built, Guarded, built
+from .loader import runtime
+from .opencl import INSTALL, Device, LeftBehind, open_device
+from .robust.waiting import running
+from .stack import Stack, check_stack
+from .tickets import CpuTicket, WatchedTicket
+
+if TYPE_CHECKING:  # a program that checks nothing does without
+    from .robust.entries import Entries
+    from .robust.launches import Watch
 
 __all__ = ["CpuEngine", "open_engine"]
 
@@ -76,93 +79,15 @@ class Variant(NamedTuple):
 
 @dataclass(slots=True)
 class CpuBinary:
-    """A compiled kernel: its usual variant, and the others once they are wanted."""
+    """A compiled kernel: its usual variant, and the others once they are wanted; of a checked one also its forms."""
 
     unit: Unit
     kernel: Any
     threadgroup_bytes: int
+    stack: Stack | None = None
     others: dict[Variant, Any] = field(default_factory=dict)
     entries: dict[Variant, Entries] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-_STATUS, _BEGAN, _ENDED = 0x11D3, 0x1282, 0x1283  # of cl.h; pyopencl's names for them cost more than the answers
-
-
-class Elapsed(tuple[Any, ...]):
-    """The events of a dispatch: what tells how long it took. It keeps none of the dispatch's memory alive."""
-
-    __slots__ = ()
-
-    def __call__(self) -> float | None:
-        """Return the seconds that the device took; None while it runs, NaN when it failed."""
-        nanoseconds = 0
-        for event in self:
-            status = event.get_info(_STATUS)
-            if status:  # 0 is complete, what is less an error
-                return None if status > 0 else math.nan
-            nanoseconds += event.get_profiling_info(_ENDED) - event.get_profiling_info(_BEGAN)
-        return 1e-9 * nanoseconds
-
-
-class CpuTicket:
-    """A dispatch under way on the CPU.
-
-    Destroying a ticket blocks until the dispatch is done: the device may be writing to the memory that it holds.
-
-    Attributes
-    ----------
-    elapsed : Elapsed
-        For those who ask: asking costs more than some kernels take.
-    """
-
-    __slots__ = ("_held", "_number", "_watches", "elapsed")
-
-    def __init__(self, events: Iterable[Any], held: Any, watches: list[Watch] | None = None) -> None:
-        self.elapsed = Elapsed(events)
-        self._held = held
-        self._watches = watches or []
-        self._number = number_of(self._watches)
-
-    def __del__(self) -> None:
-        if self._held is not None:
-            try:  # noqa: SIM105  (contextlib may be gone before this is, when Python ends)
-                self.wait()
-            except Exception:  # noqa: BLE001, S110  (told to those who ask)
-                pass
-
-    def wait(self) -> None:
-        """Wait, with the GIL released.
-
-        Raises
-        ------
-        KernelFault
-            When it left its memory, was stopped, or failed.
-        KeyboardInterrupt
-            When it was interrupted; it has ended all the same.
-        """
-        import pyopencl as cl
-
-        failed = None
-        for event in self.elapsed:
-            try:
-                end_wait(event, self._number, self._watches)
-            except cl.Error as error:  # those after it are waited for all the same
-                failed = failed or error
-        self._held = None
-        done(self._watches)
-        if failed is not None:
-            message = f"the kernel failed on the device: {failed}"
-            raise KernelFault(message) from failed
-        for watch in self._watches:
-            fault = watch.fault()
-            if fault is not None:
-                raise fault
-
-    def seconds(self) -> float:
-        """Wait; return the seconds that the device took."""
-        self.wait()
-        return self.elapsed() or 0.0
 
 
 class CpuEngine(Observable, SharedMemory):
@@ -172,6 +97,26 @@ class CpuEngine(Observable, SharedMemory):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._compiler = CompilerProcess()
+        self._opening = False
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """In a fork: the runtime's threads stay with the other process, and nothing would ever run."""
+        self._lock = threading.Lock()
+        if self._opening:
+            self.__dict__["_device"] = LeftBehind(self.__dict__.get("_device"))
+
+    def expect(self) -> None:
+        """Start the device's compiler and load the OpenCL runtime, beside whatever reads the cell."""
+        self._compiler.start()
+        if "_device" not in self.__dict__:
+            with contextlib.suppress(RuntimeError):  # no thread more can be started: later, then
+                threading.Thread(target=self._connect_early, name="metalnb-connect").start()
+
+    def _connect_early(self) -> None:
+        with contextlib.suppress(EngineUnavailable):  # told to whoever needs the device
+            self.connect()
 
     def connect(self) -> Device:
         """Reach for the device: loads the OpenCL runtime, once.
@@ -185,7 +130,8 @@ class CpuEngine(Observable, SharedMemory):
 
     @functools.cached_property
     def _device(self) -> Device:
-        return open_device()
+        self._opening = True
+        return open_device(self._compiler)
 
     @property
     def caps(self) -> Caps:
@@ -199,14 +145,22 @@ class CpuEngine(Observable, SharedMemory):
     def compile(self, unit: Unit) -> CpuBinary:
         """Compile one kernel: text to SPIR-V to the device's code, each kept on disk."""
         device = self.connect()
-        entries = {Variant(): self._entries(unit, Variant())} if unit.checked else {}
-        kernel = entries[Variant()].first.kernel if entries else self._kernel(unit, Variant())
-        declared = kernel.get_work_group_info(device.cl.kernel_work_group_info.LOCAL_MEM_SIZE, device.device)
-        return CpuBinary(unit, kernel, declared, entries=entries)
+        entries = {_USUAL: self._entries(unit, _USUAL)} if unit.checked else {}
+        kernel, stack = entries[_USUAL].first.built if entries else self._built(unit, _USUAL)
+        info = device.cl.kernel_work_group_info
+        return CpuBinary(
+            unit,
+            kernel,
+            kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device.device),
+            stack,
+            entries=entries,
+        )
 
     def _entries(self, unit: Unit, variant: Variant) -> Entries:
-        count = len(unit.signature.params) + variant.flat
-        return Entries(lambda form: self._kernel(unit, variant, form), hopeful_facts(count))
+        from .robust.entries import Entries
+        from .robust.launches import hopeful_facts
+
+        return Entries(lambda form: self._built(unit, variant, form.guarded), hopeful_facts(len(unit.signature.params)))
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned: the device shares all memory of the process."""
@@ -239,14 +193,17 @@ class CpuEngine(Observable, SharedMemory):
                 tickets.append(self._enqueue(queue, binary, arguments, grid, threadgroup))  # noqa: PERF401  (see above)
         finally:
             gate.set_status(cl.command_execution_status.COMPLETE)
-            if tickets:  # the others have ended when the last one has; what went wrong is told below
-                with contextlib.suppress(cl.Error, KernelFault):
+            with contextlib.suppress(cl.Error, KernelFault):  # told below
+                if running and tickets:  # those before it have ended when the last one has
                     tickets[-1].wait()
+                queue.finish()
         return [ticket.seconds() for ticket in tickets]
 
     def _enqueue(
         self, queue: Any, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
     ) -> CpuTicket:  # fmt: skip
+        if binary.stack is not None:
+            check_stack(binary.unit.signature.name, binary.stack, grid, threadgroup)
         device = self._device
         cl = device.cl
         bound = [
@@ -257,30 +214,34 @@ class CpuEngine(Observable, SharedMemory):
         with binary.lock:
             if flat:
                 return self._launch_rows(queue, binary, variant, bound, grid, threadgroup, arguments)
-            kernel, watches = self._entered(binary, variant), []
-            if binary.unit.checked:
-                kernel, watch = self._watched(binary, variant, arguments, grid, threadgroup)
-                if watch:
-                    bound.append(cl.SVM(watch.table))
-                    watches.append(watch)
+            watches: list[Watch] = []
+            if binary.entries:
+                kernel, watches = self._watched(binary, variant, arguments, grid, threadgroup)
+                bound += [cl.SVM(watch.table) for watch in watches]
+            else:
+                kernel = self._entered(binary, variant)
             kernel.set_args(*bound)
             if grid[1] == grid[2] == threadgroup[1] == threadgroup[2] == 1:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid[:1], threadgroup[:1])
             else:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid, threadgroup)
-        return CpuTicket((event,), arguments, watches)
+        if watches or running:
+            return WatchedTicket((event,), arguments, watches)
+        return CpuTicket((event,), arguments)
 
     def _watched(
         self, binary: CpuBinary, variant: Variant, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
-    ) -> tuple[Any, Watch | None]:  # fmt: skip
+    ) -> tuple[Any, list[Watch]]:  # fmt: skip
         """Return the kernel with the checks that a dispatch needs, and what is to be watched, if anything is."""
+        from .robust.launches import Watch, facts_of, table_of
+
         if variant not in binary.entries:
             binary.entries[variant] = self._entries(binary.unit, variant)
         facts = facts_of(arguments, grid, threadgroup)
         form = binary.entries[variant].form_for(facts)
         if not form.watched:
-            return form.kernel, None
-        return form.kernel, Watch(binary.unit, form, table_of(form, facts, arguments), facts, threadgroup)
+            return form.built.kernel, []
+        return form.built.kernel, [Watch(binary.unit, form, table_of(form, facts, arguments), facts, threadgroup)]
 
     def _launch_rows(
         self, queue: Any, binary: CpuBinary, variant: Variant, bound: list[Any], grid: Grid, threadgroup: Grid,
@@ -288,6 +249,8 @@ class CpuEngine(Observable, SharedMemory):
     ) -> CpuTicket:  # fmt: skip
         """Start a dispatch whose threadgroups are rows, one launch for each size of threadgroup."""
         cl = self._device.cl
+        if binary.entries:
+            refuse_call_limit(binary.unit)
         groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
         prepared = []  # all that can fail comes before anything runs
         for first, count, size in equal_boxes(grid, threadgroup):
@@ -301,7 +264,7 @@ class CpuEngine(Observable, SharedMemory):
                 kernel.set_args(*bound, cl.SVM(region))
                 events.append(cl.enqueue_nd_range_kernel(queue, kernel, whole, rows))
         finally:
-            ticket = CpuTicket(events, (held, prepared))
+            ticket = (WatchedTicket if running else CpuTicket)(events, (held, prepared))
         return ticket
 
     def _entered(self, binary: CpuBinary, variant: Variant) -> Any:
@@ -309,38 +272,11 @@ class CpuEngine(Observable, SharedMemory):
         if variant == _USUAL:
             return binary.kernel
         if variant not in binary.others:
-            binary.others[variant] = self._kernel(binary.unit, variant)
+            binary.others[variant] = self._built(binary.unit, variant).kernel
         return binary.others[variant]
 
-    def _kernel(self, unit: Unit, variant: Variant, checked: CheckedForm | None = None) -> Any:
-        """Compile a kernel in the first form that clang can write and the device takes."""
-        device = self.connect()
-        text = opencl(unit, flat=variant.flat, even=variant.even, wide=variant.wide)
-        refused: list[CompileError] = []
-        for form in _forms(unit, text):
-            try:
-                code = rewritten(spirv(unit, text, form), wide=variant.wide)
-                if checked is not None:
-                    code = checked.guarded(code, text, form)
-                return device.cl.Kernel(device.build(code), ENTRY)
-            except Refused as error:
-                refused.append(error)
-            except device.cl.Error as error:
-                refused.append(CompileError([_refused(unit, error)]))
-        raise refused[0]
-
-
-def _forms(unit: Unit, text: str) -> tuple[Form, ...]:
-    """Return the forms to try in turn: see `metalnb.engine.cpu.spirv_forms`."""
-    if unit.math == "scalar":
-        return (OPTIMISED,)
-    cells = (unit.cell, *unit.headers.values())
-    if not any("barrier" in word for cell in cells for word in words(cell)):
-        return FORMS
-    try:  # the cell has a barrier: has this kernel one?
-        return MEETING if has_barrier(spirv(unit, text, FORMS[0])) else FORMS
-    except Refused:
-        return MEETING
+    def _built(self, unit: Unit, variant: Variant, guarded: Guarded | None = None) -> Built:
+        return built(self.connect(), unit, **variant._asdict(), guarded=guarded)
 
 
 _SIMD = 32
@@ -351,13 +287,3 @@ _WIDE = 2**31
 
 def _is_wide(arguments: Sequence[Any], grid: Grid) -> bool:
     return max(grid) >= _WIDE or any(getattr(a, "nbytes", 0) >= _WIDE for a in arguments)
-
-
-def _refused(unit: Unit, error: Exception) -> Diagnostic:
-    text = str(error)
-    message = "the device's compiler refused the kernel: " + text.strip().splitlines()[-1]
-    hint = ""
-    if "Undefined" in text or "undefined" in text or "unresolved" in text.lower():
-        hint = "a function is declared but never defined"
-    line = unit.signature.line
-    return Diagnostic(line, 1, f"{unit.signature.name}: {message}", unit.cell.edited.line(line), unit.cell.name, hint)

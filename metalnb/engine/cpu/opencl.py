@@ -9,72 +9,23 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import os
-import shutil
-import sys
-import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from metalnb import cache
-from metalnb.errors import EngineUnavailable
+from metalnb.errors import EngineUnavailable, MetalnbWarning
 
 from ..base import Caps
+from .compiler_process import BuildFailed, CompilerProcess, NoCompilerProcess
+from .loader import vendors
 
-__all__ = ["INSTALL", "Device", "open_device", "runtime"]
+__all__ = ["INSTALL", "Device", "LeftBehind", "open_device"]
 
 INSTALL = "pip install pyopencl intel-opencl-rt intel-cmplr-lib-rt"
 
 
-def runtime() -> Path | None:
-    """Return the folder that names Intel's runtime to OpenCL's loader; None when the runtime is not installed.
-
-    The wheel's own .icd file names a path that does not exist. Without a cache that can be written, the folder lasts as
-    long as the process.
-    """
-    vendors = cache.folder() / "vendors" / cache.digest(sys.prefix)[:12]
-    entry = vendors / "intel.icd"
-    try:
-        if not (entry.exists() and Path(entry.read_text(encoding="utf-8").strip()).exists()):
-            library = _intel_library()
-            if library is None:
-                return None
-            cache.folder().mkdir(mode=0o700, parents=True, exist_ok=True)  # by itself: parents get the usual mode
-            vendors.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh = vendors / f".intel.{os.getpid()}.{threading.get_ident()}"
-            fresh.write_text(f"{library}\n", encoding="utf-8")
-            fresh.replace(entry)
-    except OSError:
-        return _passing_folder()
-    return vendors
-
-
-@functools.cache
-def _passing_folder() -> Path | None:
-    library = _intel_library()
-    if library is None:
-        return None
-    folder = Path(tempfile.mkdtemp(prefix="metalnb-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    (folder / "intel.icd").write_text(f"{library}\n", encoding="utf-8")
-    return folder
-
-
-def _intel_library() -> Path | None:
-    import importlib.metadata
-
-    try:
-        files = importlib.metadata.files("intel-opencl-rt") or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    library = next((Path(str(f.locate())).resolve() for f in files if f.name == "libintelocl.so"), None)
-    return library if library is not None and library.exists() else None
-
-
-def open_device() -> Device:
+def open_device(compiler: CompilerProcess) -> Device:
     """Find the device and open it.
 
     Raises
@@ -84,7 +35,7 @@ def open_device() -> Device:
     """
     import pyopencl as cl
 
-    with _vendors():
+    with vendors():
         try:
             platforms = cl.get_platforms()
         except cl.Error:
@@ -93,21 +44,7 @@ def open_device() -> Device:
     if not devices:
         message = f"engine 'cpu' found no OpenCL CPU device that takes SPIR-V and shares memory: {INSTALL} (x86-64)"
         raise EngineUnavailable(message)
-    return Device(devices[0])
-
-
-@contextlib.contextmanager
-def _vendors() -> Iterator[None]:
-    """Name Intel's runtime while OpenCL's loader looks for platforms, which it does once in a process."""
-    folder = None if "OCL_ICD_VENDORS" in os.environ else runtime()
-    if folder is None:
-        yield
-        return
-    os.environ["OCL_ICD_VENDORS"] = str(folder)
-    try:
-        yield
-    finally:
-        del os.environ["OCL_ICD_VENDORS"]
+    return Device(devices[0], compiler)
 
 
 def _takes_spirv(device: Any) -> bool:
@@ -121,11 +58,12 @@ def _takes_spirv(device: Any) -> bool:
 
 
 class Device:
-    """The OpenCL device, its context and its queue."""
+    """The OpenCL device, its context, its queue, and the process that compiles for it."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: Any, compiler: CompilerProcess) -> None:
         import pyopencl as cl
 
+        self.compiler = compiler
         self.cl = cl
         self.device = device
         self.context = cl.Context([device])
@@ -138,6 +76,7 @@ class Device:
             versions={"OpenCL": device.version, "driver": device.driver_version, "pyopencl": cl.VERSION_TEXT},
             clock="device",
             serial=True,
+            stops=True,
         )
 
     @functools.cached_property
@@ -150,22 +89,82 @@ class Device:
         with contextlib.suppress(self.cl.Error):  # told to whoever waits for the dispatch that failed
             self.queue.finish()
 
-    def build(self, code: bytes) -> Any:
-        """Build a module, from the cache if its device code is there."""
-        cl, kept = self.cl, cache.store()
-        key = cache.digest(code, self.identity)
+    def build(self, code: bytes, *, vectorised: bool = True) -> Any:
+        """Build a module, from the cache if its device code is there. Nothing is compiled in this process.
+
+        Parameters
+        ----------
+        code : bytes
+            SPIR-V.
+        vectorised : bool
+            False: each thread by itself, many times slower. The module must not have SIMD functions.
+
+        Raises
+        ------
+        BuildFailed
+            A module that crashed the compiler is remembered, and not tried again.
+        """
+        kept = cache.store()
+        key = cache.digest(code, self.identity, *(() if vectorised else ("not vectorised",)))
         binary = kept.get(key, "device")
         if binary is not None:
-            with contextlib.suppress(cl.Error):  # from another build of the runtime: made again
+            with contextlib.suppress(self.cl.Error):  # from another build of the runtime: made again
                 return self._load(binary)
-        binary = _build(cl.Program(self.context, code)).get_info(cl.program_info.BINARIES)[0]
+        crash = kept.get(key, "crashes")
+        if crash is not None:
+            raise BuildFailed(crash.decode(errors="replace"), "crashed")
+        try:
+            binary = self._compiled(code, vectorised)
+        except BuildFailed as failed:
+            if failed.kind == "crashed":
+                kept.put(key, "crashes", failed.reason.encode())
+            raise
         kept.put(key, "device", binary)
-        return self._load(binary)  # in 2 ms: the program that was compiled holds 3 MB more, for as long as it lives
+        return self._load(binary)
+
+    def _compiled(self, code: bytes, vectorised: bool) -> bytes:
+        try:
+            if vectorised:
+                return self.compiler.build(code)
+            with contextlib.closing(CompilerProcess(_ONE_LANE)) as slow:
+                return slow.build(code)
+        except NoCompilerProcess as error:
+            message = (
+                f"the device's compiler cannot run in a process of its own ({error}): it runs in this one, which a "
+                "kernel that crashes the compiler would end"
+            )
+            warnings.warn(message, MetalnbWarning, stacklevel=2)
+        try:
+            return bytes(_build(self.cl.Program(self.context, code)).get_info(self.cl.program_info.BINARIES)[0])
+        except self.cl.Error as error:
+            raise BuildFailed(str(error), "refused") from None
 
     def _load(self, binary: bytes) -> Any:
+        if _UNREACHABLE in binary:
+            message = "it was not vectorised, and its SIMD-group operations need that"
+            raise BuildFailed(message, "refused")
         return _build(self.cl.Program(self.context, [self.device], [binary]))
 
 
+class LeftBehind:
+    """What stands in a fork for the device of the process that was forked: whoever asks it for anything is refused."""
+
+    def __init__(self, device: Device | None) -> None:
+        self._held = device  # to destroy its queue would be to wait for threads that are not here
+        if device is not None:
+            atexit.unregister(device.finish)
+
+    def __getattr__(self, _name: str) -> NoReturn:
+        message = (
+            "engine 'cpu': this process was forked from one that had used the engine, and cannot use it itself. "
+            "Start it anew: multiprocessing.get_context('spawn'), or fork before the first kernel."
+        )
+        raise EngineUnavailable(message)
+
+
+# What a kernel prints before it ends the process, when the compiler gave up vectorising it: only such a binary has it.
+_UNREACHABLE = b" execution breaks subgroup semantics"
+_ONE_LANE = {"CL_CONFIG_CPU_VECTORIZER_MODE": "1"}
 _quiet = threading.Lock()
 
 

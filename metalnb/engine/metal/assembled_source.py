@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from metalnb.errors import Diagnostic
 from metalnb.msl.libclang.hints import hint_for
 from metalnb.msl.text.bracket_tree import outline
+from metalnb.msl.text.includes import header_cell
 from metalnb.msl.text.scanned_cell import Cell
 
 __all__ = ["AssembledSource", "Assembly"]
@@ -58,6 +60,7 @@ class Assembly:
         self.lines: list[str] = []
         self.origins: list[tuple[Cell, int] | None] = []
         self._once: set[str] = set()
+        self._imported: set[str] = set()
 
     def ours(self, text: str) -> None:
         """Add lines of metalnb's own."""
@@ -68,13 +71,17 @@ class Assembly:
     def add(self, cell: Cell) -> None:
         """Add a cell, and in it the header cells that it includes."""
         text = outline(cell.edited.original)
-        included = {
-            cell.edited.place(d.start)[0]: name
-            for d in text.directives
-            if d.name == "include" and (name := "".join(t.text for t in d.tokens).rstrip(";")[1:-1]) in self.headers
-        }
+        folder = posixpath.dirname(cell.name) if cell.name in self.headers else ""
+        included = {}
+        for d in text.directives:
+            written = "".join(t.text for t in d.tokens).rstrip(";")[1:-1]
+            name = header_cell(written, frozenset(self.headers), folder)
+            if d.name in {"include", "import"} and name in self.headers:
+                included[cell.edited.place(d.start)[0]] = name
+                if d.name == "import":
+                    self._imported.add(name)
         once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in text.directives)
-        if once and cell.name in self._once:
+        if cell.name in self._once and (once or cell.name in self._imported):
             return
         self._once.add(cell.name)
         for number, line in enumerate(cell.edited.text.split("\n"), 1):

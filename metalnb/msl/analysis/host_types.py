@@ -71,7 +71,7 @@ class HostTypes:
             member_type = member.type.get_canonical()
             read = Type("pointer", 8, 8) if member_type.kind.name == "POINTER" else self.read(member_type, member)
             if read is not None:
-                fields.append(Field(member.spelling, read, member.get_field_offsetof() // 8))
+                fields.append(Field(member.spelling.removeprefix("$"), read, member.get_field_offsetof() // 8))
         self.structs[name] = Struct(name, tuple(fields), size, kind.get_align())
         return self.structs[name]
 

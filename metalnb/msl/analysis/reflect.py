@@ -11,13 +11,15 @@ from metalnb.dtypes import spell
 from metalnb.errors import CompileError, Diagnostic
 
 from ..language.simdgroup_names import names_simdgroups
+from ..language.versions import DEFAULT, Version
 from ..libclang.author_warnings import cautions
 from ..libclang.parse import Parsed, parse
-from ..signature import Constant, Input, Param, Reflection, Signature
+from ..signature import Constant, Input, Param, Reflection, Signature, selected
 from . import rules
 from .buffer_use import uses
 from .certain_access import always_indexed, threadgroup_arrays
 from .host_types import HostTypes
+from .kernel_names import apart, attributes_of, own_name, qualified, specialization, template_of, type_among
 from .rules.syntax_walk import CellSyntax, integer_value, walk
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["comment", "reflect"]
 
 
-def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, ...] | None = None) -> Reflection:
+def reflect(
+    cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, ...] | None = None, version: Version = DEFAULT,
+) -> Reflection:  # fmt: skip
     """Reflect a scanned cell.
 
     Parameters
@@ -36,6 +40,8 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
         The header cells, scanned.
     made : tuple of Instantiation, optional
         The instantiations; by default those that the scan saw.
+    version : tuple of int
+        Of the language.
 
     Raises
     ------
@@ -43,8 +49,8 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
         When the cell does not parse, breaks a rule of the language, or holds no kernel.
     """
     made = cell.instantiations if made is None else made
-    tail = "".join(f"typedef decltype({m.function}) $kernel_{i};\n" for i, m in enumerate(made))
-    parsed = parse(cell, headers, tail)
+    tail = "".join(f"typedef decltype({selected(m.function, m.type)}) $kernel_{i};\n" for i, m in enumerate(made))
+    parsed = parse(cell, headers, tail, version)
     reader = _Reader(parsed)
     kernels = reader.kernels(made)
     problems = [*reader.problems, *rules.check(parsed, kernels, reader.seen)]
@@ -58,6 +64,7 @@ def reflect(cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, 
         raise CompileError(sorted(first.values(), key=lambda d: (d.file != cell.name, d.line, d.column)))
     optional = frozenset[str]().union(cell.optional, *(h.optional for h in headers.values()))
     constants = tuple(reader.constants(optional))
+    doubts += [note for c in (cell, *headers.values()) for note in c.notes]
     return Reflection(tuple(kernels), tuple(reader.types.structs.values()), constants, cautions(parsed, doubts))
 
 
@@ -83,6 +90,7 @@ class _Reader:
     def __init__(self, parsed: Parsed) -> None:
         self.parsed = parsed
         self.problems: list[Diagnostic] = []
+        self._bodies: dict[Any, tuple[Any, Any, Any]] = {}
         self.types = HostTypes(self.problem)
         self.decls = list(_declarations(parsed, parsed.unit.cursor))
         self.seen: CellSyntax = walk(parsed, self.decls)
@@ -100,17 +108,20 @@ class _Reader:
             kind = cursor.kind.name
             if kind == "TYPEDEF_DECL" and cursor.spelling.startswith("$kernel_"):
                 tails[cursor.spelling] = cursor
-            if kind not in {"FUNCTION_DECL", "FUNCTION_TEMPLATE"} or "kernel" not in _annotations(cursor):
+            if kind not in {"FUNCTION_DECL", "FUNCTION_TEMPLATE"} or "kernel" not in attributes_of(cursor):
                 continue
             if kind == "FUNCTION_TEMPLATE":
                 templates.setdefault(cursor.spelling, cursor)
             elif cursor.is_definition():
-                name = _host_name(cursor) or cursor.spelling
-                found.append(self.signature(cursor, name, _qualified(cursor), cursor.type))
+                name = _host_name(cursor) or own_name(cursor.spelling)
+                kind_of = type_among(cursor, self.decls)
+                found.append(self.signature(cursor, name, qualified(cursor), cursor.type, kind=kind_of))
         for i, instance in enumerate(made):
             base = re.sub(r"<.*", "", instance.function, flags=re.DOTALL).split("::")[-1].strip()
-            template = templates.get(base)
             tail = tails.get(f"$kernel_{i}")
+            template = templates.get(base)
+            if template is not None and tail is not None:
+                template = template_of(tail) or template
             if template is None or tail is None:
                 line = self.parsed.cell.edited.line(instance.line)
                 self.problems.append(Diagnostic(
@@ -119,13 +130,14 @@ class _Reader:
                 ))  # fmt: skip
                 continue
             proto = tail.underlying_typedef_type.get_canonical()
-            signature = self.signature(template, instance.name, instance.function, proto, _specialization(tail))
-            found.append(signature)
-        return found
+            proto = proto.get_pointee() if instance.type else proto
+            made_of = specialization(tail)
+            found.append(self.signature(template, instance.name, instance.function, proto, made_of, instance.type))
+        return apart(found)
 
     def uninstantiated(self) -> list[Diagnostic]:
         """Find the cell's own kernel templates: for a cell that instantiates none, and so has no kernel."""
-        own = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in _annotations(c))
+        own = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in attributes_of(c))
         return [rules.uninstantiated(self.parsed, c) for c in own if self.parsed.owner(c.location) is self.parsed.cell]
 
     def uses_simdgroups(self, cursor: Any, inputs: list[Input]) -> bool:
@@ -134,38 +146,50 @@ class _Reader:
             return True  # a kernel in a header: not examined
         return any(names_simdgroups(i.attribute) for i in inputs) or not self.simd.isdisjoint({None, cursor.hash})
 
-    def signature(self, cursor: Any, name: str, function: str, proto: Any, made: Any = None) -> Signature:
+    def signature(
+        self, cursor: Any, name: str, function: str, proto: Any, made: Any = None, kind: str = "",
+    ) -> Signature:  # fmt: skip
         """Read one kernel; ``proto`` has its parameters' types, ``made`` is what a template was instantiated to."""
-        notes = _annotations(made or cursor)
+        notes = attributes_of(made or cursor)
         declared = [c for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
         types = list(proto.get_canonical().argument_types())
         params: list[Param] = []
         inputs: list[Input] = []
-        for position, (param, kind) in enumerate(zip(declared, types, strict=False)):
-            marks = _annotations(param)
+        for position, (param, given) in enumerate(zip(declared, types, strict=False)):
+            marks = attributes_of(param)
             attribute = next((a for a in marks if rules.is_input(a)), None)
             if attribute is not None:
-                self.problems += rules.input_type(self.parsed, param, attribute, kind)
-                inputs.append(Input(param.spelling, attribute, spell(kind.get_canonical().spelling), position))
+                self.problems += rules.input_type(self.parsed, param, attribute, given)
+                inputs.append(Input(param.spelling, attribute, spell(given.get_canonical().spelling), position))
                 continue
             if any(rules.is_graphics(a) for a in marks):
                 continue
-            read = self.param(param, kind.get_canonical(), marks, position)
+            read = self.param(param, given.get_canonical(), marks, position)
             if read is not None:
                 params.append(read)
         mark = notes.get("max_total_threads_per_threadgroup")
         limit = self.integer(mark) if mark is not None else None
         if limit is not None:
             self.problems += rules.thread_limit(self.parsed, mark, limit)
-        own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
-        every = always_indexed(cursor, own) if own else frozenset()
-        used = uses(cursor, frozenset(p.name for p in params))
-        params = [replace(p, every=p.name in every and not p.reference, use=used[p.name]) for p in params]
+        every, used, places = self.body(cursor, inputs, frozenset(p.name for p in params))
+        params = [
+            replace(p, name=own_name(p.name), every=p.name in every and not p.reference, use=used[p.name])
+            for p in params
+        ]
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),
             self.parsed.diagnostic(cursor.location, "").line,
-            limit or 0, self.uses_simdgroups(cursor, inputs), _places(cursor, inputs),
+            limit or 0, self.uses_simdgroups(cursor, inputs), places, kind,
         )  # fmt: skip
+
+    def body(self, cursor: Any, inputs: list[Input], names: frozenset[str]) -> tuple[Any, Any, Any]:
+        """Return what a kernel's body does with its parameters; a template's is read once for all instantiations."""
+        key = cursor.hash, tuple((i.name, i.attribute, i.width) for i in inputs), names
+        if key not in self._bodies:
+            own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
+            every = always_indexed(cursor, own) if own else frozenset[str]()
+            self._bodies[key] = every, uses(cursor, names), _places(cursor, inputs)
+        return self._bodies[key]
 
     def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
         """Read one bound parameter; None, with a problem noted, when MSL has no such parameter."""
@@ -215,7 +239,7 @@ class _Reader:
     def constant_problems(self) -> Iterator[Diagnostic]:
         """Check the types of the function constants."""
         for cursor in self.decls:
-            if cursor.kind.name == "VAR_DECL" and "function_constant" in _annotations(cursor):
+            if cursor.kind.name == "VAR_DECL" and "function_constant" in attributes_of(cursor):
                 yield from rules.constant_type(self.parsed, cursor)
 
     def constants(self, optional: frozenset[str]) -> Iterator[Constant]:
@@ -223,7 +247,7 @@ class _Reader:
         for cursor in self.decls:
             if cursor.kind.name != "VAR_DECL":
                 continue
-            mark = _annotations(cursor).get("function_constant")
+            mark = attributes_of(cursor).get("function_constant")
             if mark is not None:
                 index = self.integer(mark)
                 named = spell(cursor.type.get_canonical().spelling)
@@ -255,25 +279,17 @@ def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
 def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
     """Return the hashes of the cell's kernels that name SIMD-groups; with None where something else does."""
     own = {
-        f.cursor.hash if parsed.owner(f.cursor.location) is parsed.cell and "kernel" in _annotations(f.cursor) else None
+        f.cursor.hash
+        if parsed.owner(f.cursor.location) is parsed.cell and "kernel" in attributes_of(f.cursor)
+        else None
         for f in seen.functions
         if f.simdgroups
     }
     return frozenset(own | {None}) if seen.simdgroups else frozenset(own)
 
 
-def _annotations(cursor: Any) -> dict[str, Any]:
-    return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
-
-
-def _specialization(tail: Any) -> Any:
-    """Find the function that ``decltype(f<T>)`` refers to: there the attributes' arguments have values."""
-    found = (c.referenced for c in tail.walk_preorder() if c.kind.name == "DECL_REF_EXPR")
-    return next((c for c in found if c is not None and c.kind.name == "FUNCTION_DECL"), None)
-
-
 def _host_name(cursor: Any) -> str | None:
-    mark = _annotations(cursor).get("host_name")
+    mark = attributes_of(cursor).get("host_name")
     return None if mark is None else _string(mark)
 
 
@@ -283,15 +299,6 @@ def _string(mark: Any) -> str:
         if child.kind.name == "STRING_LITERAL":
             return str(child.spelling).strip('"')
     return ""
-
-
-def _qualified(cursor: Any) -> str:
-    names = [cursor.spelling]
-    parent = cursor.semantic_parent
-    while parent is not None and parent.kind.name == "NAMESPACE":
-        names.insert(0, parent.spelling)
-        parent = parent.semantic_parent
-    return "::" + "::".join(n for n in names if n)
 
 
 def comment(cursor: Any) -> str:

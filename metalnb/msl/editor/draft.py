@@ -122,12 +122,14 @@ def _scanned(text: str, name: str, headers: frozenset[str]) -> Cell:
 
 
 def _mended(before: str) -> str:
-    """Close parentheses and strings left open in finished statements: the parser would skip everything after them."""
+    """Close what finished statements left open, and end those without a semicolon: the parser would skip the rest."""
     edits: list[Edit] = []
     open_marks: list[Token] = []
     previous: Token | None = None
     for token in tokenize(before).program:
         text = token.text
+        if previous is not None and _begins_statement(token, previous, open_marks, before):
+            edits.append(Edit(previous.end, previous.end, ";"))
         if text in {"(", "[", "{"}:
             # A `for` has semicolons of its own, which `previous` tells.
             is_for = text == "(" and previous is not None and previous.text == "for"
@@ -143,7 +145,26 @@ def _mended(before: str) -> str:
         elif text.startswith('"') and _is_open(text) and token.end < len(before):
             edits.append(Edit(token.end, token.end, '";'))
         previous = token
+    cursor = Token("word", "", len(before), len(before))
+    if previous is not None and _begins_statement(cursor, previous, open_marks, before):
+        edits.append(Edit(previous.end, previous.end, ";"))
     return EditedText(before, edits).text
+
+
+# After these a line's end ends no statement: something is still to come.
+_UNFINISHED = frozenset(
+    {"case", "const", "constant", "constexpr", "device", "do", "else", "enum", "goto", "inline", "kernel", "namespace",
+     "private", "public", "return", "signed", "static", "struct", "template", "thread", "threadgroup", "typedef",
+     "typename", "union", "unsigned", "using", "volatile"}
+)  # fmt: skip
+
+
+def _begins_statement(token: Token, previous: Token, open_marks: list[Token], before: str) -> bool:
+    """Return whether a word begins a line in a block where the line before ended an expression without a semicolon."""
+    ended = previous.kind in {"word", "number", "string"} or previous.text in {")", "]"}
+    apart = token.kind == "word" and "\n" in before[previous.end : token.start]
+    inside = bool(open_marks) and open_marks[-1].text == "{"
+    return ended and apart and inside and previous.text not in _UNFINISHED
 
 
 def _unwind(open_marks: list[Token], opening: str) -> None:

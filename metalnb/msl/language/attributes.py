@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ATTRIBUTES", "INPUTS", "MEANT", "STANDARD", "Attribute"]
+__all__ = ["ATTRIBUTES", "INPUTS", "MEANT", "PASSED_OVER", "STANDARD", "Attribute"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,9 @@ INPUTS = {a.name: a for a in _TABLE if a.use == "input"}
 STANDARD = frozenset({
     "deprecated", "fallthrough", "likely", "unlikely", "maybe_unused", "nodiscard", "noreturn", "no_unique_address",
 })  # fmt: skip
+
+# Apple's compiler takes these beside [[buffer(n)]], with an argument; the specification has them for textures alone.
+PASSED_OVER = frozenset({"access"})
 
 # What authors call these before they know Metal's words; spelling alone would lead to others.
 MEANT = {

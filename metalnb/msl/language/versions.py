@@ -11,9 +11,13 @@ from ..text.bracket_tree import Outline, outline
 from ..text.scanned_cell import Cell
 from ..text.tokens import Token
 
-__all__ = ["SINCE", "newer", "words"]
+__all__ = ["DEFAULT", "LAMBDAS", "SINCE", "VERSIONS", "Version", "newer", "read", "spelled", "words"]
 
 Version = tuple[int, int]
+
+VERSIONS: tuple[Version, ...] = ((2, 3), (2, 4), (3, 0), (3, 1), (3, 2))  # that a cell can ask for
+DEFAULT: Version = (3, 2)
+LAMBDAS: Version = (3, 2)  # since when C++'s lambdas are allowed (MSL 1.5.4)
 
 # Words of compute kernels that came after MSL 2.3.
 _WORDS: dict[Version, str] = {
@@ -27,6 +31,26 @@ _WORDS: dict[Version, str] = {
             "thread_scope_threadgroup thread_scope_device",
 }  # fmt: skip
 SINCE = {word: version for version, line in _WORDS.items() for word in line.split()}
+
+
+def read(text: str) -> Version:
+    """Read a version as its author writes it: "2.3".
+
+    Raises
+    ------
+    ValueError
+        When there is none such; it says which there are.
+    """
+    for version in VERSIONS:
+        if spelled(version) == text:
+            return version
+    message = f"msl is one of {', '.join(map(spelled, VERSIONS))}; got {text!r}"
+    raise ValueError(message)
+
+
+def spelled(version: Version) -> str:
+    """Write a version: "2.3"."""
+    return ".".join(map(str, version))
 
 
 def words(cell: Cell) -> list[str]:

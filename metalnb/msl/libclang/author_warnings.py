@@ -50,7 +50,7 @@ def warn(found: Iterable[Diagnostic]) -> None:
     for each in found:
         frame = _outside()
         # `warnings.warn` would say the same of the same line once, whatever has become of the cell around it.
-        warnings.warn_explicit(each.report(), MetalnbWarning, frame.f_code.co_filename, frame.f_lineno)
+        warnings.warn_explicit(MetalnbWarning(each), MetalnbWarning, frame.f_code.co_filename, frame.f_lineno)
 
 
 def _outside() -> FrameType:

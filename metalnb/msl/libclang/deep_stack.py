@@ -16,9 +16,19 @@ _LOCK = threading.Lock()
 _STACK = 1 << 28  # bytes, of address space
 
 
-def time_limit() -> float:
-    """Return the seconds that a compiler may take: ``METALNB_COMPILE_TIMEOUT``, else 120."""
-    return float(os.environ.get("METALNB_COMPILE_TIMEOUT", "120"))
+def time_limit(characters: int | None = None) -> float:
+    """Return the seconds that a compiler may take: ``METALNB_COMPILE_TIMEOUT``, else 120.
+
+    Parameters
+    ----------
+    characters : int, optional
+        The length of a text that is only parsed. That takes a second for some ten thousand characters; a short text
+        that takes very much longer would not end in two minutes either, as templates that make two of each other.
+    """
+    asked = os.environ.get("METALNB_COMPILE_TIMEOUT")
+    if asked or characters is None:
+        return float(asked or 120)
+    return min(120.0, 20 + characters / 500)
 
 
 def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:

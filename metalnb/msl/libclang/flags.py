@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
 
 __all__ = ["FOLDER", "TARGET", "flags"]
@@ -15,13 +16,15 @@ FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only i
 _ASKED = ("-Wuninitialized", "-Wno-static-float-init")
 
 
-def flags(version: int = 310) -> list[str]:
+def flags(version: Version = DEFAULT) -> list[str]:
     """Return libclang's flags: C++ for OpenCL 2021 with the vendor's extensions that MSL needs."""
     return [
         "-x", "cl", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant",
         "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-fspell-checking", "-ferror-limit=64",
         "-ftemplate-depth=512", "-fno-elide-type",
-        *_ASKED, f"-D__METAL_VERSION__={version}", "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
+        *_ASKED, f"-D__METAL_VERSION__={version[0] * 100 + version[1] * 10}",
+        "-D__METAL__=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
         f"-I{INCLUDE}", f"-I{FOLDER}", f"-I{TARGET.parent}",
         "-include", str(TARGET / "words.h"), "-include", str(TARGET / "opencl.h"),
+        "-include", str(INCLUDE / "metal_types"),  # vector types are the compiler's own, with no #include
     ]  # fmt: skip

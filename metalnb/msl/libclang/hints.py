@@ -95,6 +95,7 @@ _METAL_NAMES = frozenset("""
     sin cos tan exp exp2 log log2 log10 pow sqrt rsqrt abs fabs min max clamp mix step smoothstep dot cross length
     normalize distance floor ceil round trunc fract fma select any all sign saturate as_type simd_sum simd_max simd_min
     threadgroup_barrier simdgroup_barrier mem_flags atomic_uint atomic_int atomic_float memory_order_relaxed
+    float2x2 float3x3 float4x4 half4x4
     atomic_fetch_add_explicit atomic_load_explicit atomic_store_explicit popcount clz ctz float2 float3 float4 half2
     half4 uint2 uint3 uint4 int2 int3 int4 vec numeric_limits
 """.split())  # noqa: SIM905  (a page of names)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from metalnb.errors import CompileError, Diagnostic
 
 from ..language.unsupported import declarator, is_refusal, refusal
+from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
 from ..text.scanned_cell import MAIN, Cell
 from .deep_stack import on_a_deep_stack, time_limit
@@ -34,9 +35,14 @@ class Parsed:
     unit : clang.cindex.TranslationUnit
     cell : Cell
     headers : mapping of str to Cell
+    version : tuple of int
+        Of the language.
     """
 
-    def __init__(self, unit: cindex.TranslationUnit, cell: Cell, headers: Mapping[str, Cell]) -> None:
+    def __init__(
+        self, unit: cindex.TranslationUnit, cell: Cell, headers: Mapping[str, Cell], version: Version = DEFAULT,
+    ) -> None:  # fmt: skip
+        self.version = version
         self.unit = unit
         self.cell = cell
         self.headers = headers
@@ -63,7 +69,7 @@ class Parsed:
             if refused is not None:
                 yield refused
                 continue
-            yield self._outside(found) or self.finding(found)
+            yield self._outside(found) or self._unended(found) or self.finding(found)
 
     def finding(self, found: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
         """Return a parser diagnostic at its place in the author's text, with the macro that contains it."""
@@ -99,6 +105,19 @@ class Parsed:
         lines = before[: named.start()].split("\n")
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(named[0]))
 
+    def _unended(self, found: cindex.Diagnostic) -> Diagnostic | None:
+        """Report a ``using namespace`` without its semicolon there, not at the kernel that the parser ran into."""
+        cell = self.owner(found.location)
+        if cell is None or found.spelling != "expected ';' after attribute list":
+            return None
+        before = cell.edited.text.encode()[: found.location.offset].decode(errors="replace")
+        named = re.search(r"\busing\s+namespace\s+\w+(?=[^;{}]*\Z)", before)
+        if named is None:
+            return None
+        lines = before[: named.end()].split("\n")
+        message = "expected ';' after namespace name"
+        return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, message, hint_for(message))
+
     def _is_ours(self, location: cindex.SourceLocation) -> bool:
         """Return whether a location is past the cell's own text, where our declarations repeat its errors."""
         return self.owner(location) is self.cell and location.line > self.cell.edited.text.count("\n") + 1
@@ -121,6 +140,9 @@ class Parsed:
         )
 
 
+_LONG = re.compile(r"[\w$]{512}")
+
+
 @functools.cache
 def _cindex() -> Any:
     from clang import cindex
@@ -128,7 +150,7 @@ def _cindex() -> Any:
     return cindex
 
 
-def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
+def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "", version: Version = DEFAULT) -> Parsed:
     """Parse a scanned cell.
 
     Parameters
@@ -138,6 +160,8 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
         The header cells it may include, scanned.
     tail : str
         Our own declarations, appended to the cell's text.
+    version : tuple of int
+        Of the language.
 
     Raises
     ------
@@ -150,22 +174,26 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "") -> Parsed:
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:
         files[-1] = (main, files[-1][1] + tail)
-    found = _parsed(cell, headers, files, library=begins_with_library(text))
+    found = _parsed(cell, headers, files, version, library=begins_with_library(text))
     errors = list(found.errors())
     if errors and begins_with_library(text):  # the precompiled library may be damaged, and some errors need its text
-        found = _parsed(cell, headers, files, library=False)
+        found = _parsed(cell, headers, files, version, library=False)
         errors = list(found.errors())
     if errors:
         raise CompileError(_first(errors, found))
     return found
 
 
-def _parsed(cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], *, library: bool) -> Parsed:
+def _parsed(
+    cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], version: Version, *, library: bool,
+) -> Parsed:  # fmt: skip
     """Parse the files, of which the cell is the last; with the precompiled library, or from its text."""
     cindex = _cindex()
 
     def work() -> Any:
-        plain = flags()
+        plain = flags(version)
+        if any(_LONG.search(text) for _, text in files):  # to look for a name like it would take minutes
+            plain[plain.index("-fspell-checking")] = "-fno-spell-checking"
         kept = precompiled(cindex, tuple(plain)) if library else None
         if kept is not None:
             quick = [*plain[: plain.index("-include")], "-include-pch", str(kept)]
@@ -173,13 +201,14 @@ def _parsed(cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]
                 return cindex.Index.create().parse(files[-1][0], args=quick, unsaved_files=files)
         return cindex.Index.create().parse(files[-1][0], args=plain, unsaved_files=files)
 
+    seconds = time_limit(sum(len(text) for _, text in files))
     try:
-        unit = on_a_deep_stack(work, time_limit())
+        unit = on_a_deep_stack(work, seconds)
     except TimeoutError:
-        message = f"the parser did not finish within {time_limit():.0f} s"
-        hint = "make the cell smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+        message = f"the parser did not finish within {seconds:.0f} s"
+        hint = "let templates make fewer others, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([Diagnostic(1, 1, message, cell.edited.line(1), cell.name, hint)]) from None
-    parsed = Parsed(unit, cell, headers)
+    parsed = Parsed(unit, cell, headers, version)
     if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
         raise CompileError([Diagnostic(1, 1, "the cell includes a file: a cell reads no files", file=cell.name)])
     return parsed

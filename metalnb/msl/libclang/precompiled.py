@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from .flags import TARGET
 __all__ = ["begins_with_library", "parser_version", "precompiled"]
 
 _AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # says nothing that needs the library
-_BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*include[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
+_BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*(?:include|import)[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
 _WHOLE = "/metalnb-library/library.h"  # exists only in memory
+_ROOM = 256 << 20  # bytes: many times what is written
 _INCOMPLETE = 0x02  # CXTranslationUnit_Incomplete: a header, not a program
 _FOR_SERIALIZATION = 0x10  # CXTranslationUnit_ForSerialization
 
@@ -50,12 +52,15 @@ def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
     kept = cache.store()
     key = cache.digest(_state(), *flags)
     path = kept.path(key, "library").with_suffix(".pch")
+    if kept.is_open:
+        return None
     try:
         if path.exists() and (path in _checked or kept.get(key, "library") == _digest(path)):
             _checked.add(path)
             return path
-        kept.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        kept.prepare(path)
+        if shutil.disk_usage(kept.root).free < _ROOM:  # libclang ends the process when the disk is full
+            return None
         with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
             files = [(_WHOLE, "#include <metal_stdlib>\n")]
             options = _INCOMPLETE | _FOR_SERIALIZATION

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from ..language.attributes import ATTRIBUTES, MEANT, STANDARD
+from ..language.attributes import ATTRIBUTES, MEANT, PASSED_OVER, STANDARD
 from ..text.bracket_tree import Outline, Tree
 from ..text.edits import Edit, Refusal
 from ..text.instantiations import explicit_instantiations
@@ -53,6 +53,9 @@ def _attribute(
     name = word.text
     has_argument = last is not word
     inner = text.source[tree.tokens[places[0] + 1].end : last.start].strip() if has_argument else ""
+    if name in PASSED_OVER and inner:
+        yield Edit(word.start, last.end, f'$attribute("{name}")')
+        return
     known = ATTRIBUTES.get(name)
     if known is None or known.argument != bool(inner) or known.argument != has_argument:
         yield Refusal(word.start, last.end, word.start, *_misuse(name), '$attribute("refused", {})')

@@ -4,6 +4,9 @@ To clang a vector is a class, and C++ has no common type for a class in two addr
 ``i < n ? x[i] : float4(0)`` would not compile. So each operand is read by ``$either()->*``, which binds tighter than
 anything an operand can hold but its own postfix and unary operators: it turns a vector into a value, and leaves
 anything else as it is (``target/words.h``).
+
+A bfloat is a class too. As an operand it is one of its own, which has one meaning beside every number; ``$settled``
+makes the whole of ``?:`` a bfloat again, in a cell that has the word.
 """
 
 from __future__ import annotations
@@ -20,16 +23,20 @@ _LITERALS = frozenset({"nullptr", "NULL", "true", "false", "INFINITY", "NAN"})
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _ENDS = frozenset({":", ";", ",", ")", "]", "}", ""})
 _VALUES = frozenset({"return", "="})
+_OPENS = frozenset({",", ";", "return", "case", "else", "do"})  # what an expression begins behind
 
 
 def conditional_operands(text: Outline) -> Iterator[Edit]:
     """Edit the operands of each ``?:`` whose value is used."""
     # A macro that an `#if` names is evaluated by the preprocessor, which knows no operator of ours.
     asked = {t.text for d in text.directives if d.name in {"if", "elif"} for t in d.tokens if t.kind == "word"}
+    brain = any("bfloat" in word.lower() for word in text.words)
     for tree in text.trees:
         if tree.macro and tree.text(0) in asked | {""}:
             continue
         for question, colon in _pairs(tree):
+            if brain:
+                yield from _settled(tree, question, colon)
             places = (tree.tokens[at].end for at in (question, colon) if not _is_literal(tree, at + 1))
             yield from (Edit(place, place, _READ) for place in places)
 
@@ -60,6 +67,52 @@ def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
             question, _, wanted = waiting.pop()
             if wanted and question + 1 < i:  # GNU's `a ?: b` has no operand between
                 yield question, i
+
+
+def _settled(tree: Tree, question: int, colon: int) -> list[Edit]:
+    """Put the whole of ``a ? b : c`` into a call, if tokens tell where it begins and ends."""
+    start, stop = _start(tree, question), _stop(tree, colon + 1)
+    if start < 0 or stop < 0:
+        return []
+    first, last = tree.tokens[start].start, tree.tokens[stop - 1].end
+    return [Edit(first, first, "$settled("), Edit(last, last, ")")]
+
+
+def _start(tree: Tree, question: int) -> int:
+    """Find where the condition begins; -1 in an operand of another ``?:``, in a template's list, or if unclear."""
+    i = question - 1
+    while i >= tree.first:
+        text = tree.texts[i]
+        if text in {"?", ":"} or (text == "<" and tree.close(i) > question):
+            return -1
+        if text in {")", "]", "}"}:
+            i = tree.open(i)
+            if i < 0 or (text == "}" and tree.text(i - 1) in {")", ";", "{", "}", ""}):
+                return -1
+        elif text in _CLOSING.values() or text in _OPENS or (text == "=" and not _compares(tree, i)):
+            return i + 1
+        i -= 1
+    return tree.first
+
+
+def _compares(tree: Tree, i: int) -> bool:
+    """Return whether a ``=`` is half of a comparison; a token is one character."""
+    touching = [tree.texts[k] for k in (i - 1, i - 2) if k >= 0 and tree.tokens[k].end == tree.tokens[k + 1].start]
+    doubled = tree.text(i + 1) == "=" and tree.tokens[i + 1].start == tree.tokens[i].end
+    return doubled or (touching[:1] in (["="], ["!"], ["<"], [">"]) and touching[:1] != touching[1:2])
+
+
+def _stop(tree: Tree, i: int) -> int:
+    """Find the token behind the last operand; -1 where it is unclear."""
+    while i < len(tree.texts):
+        text = tree.texts[i]
+        if text in _ENDS:
+            return i
+        listed = tree.close(i) if text == "<" and tree.tokens[i - 1].kind == "word" else -1
+        if text in _CLOSING.values() and tree.close(i) < 0:
+            return -1
+        i = listed + 1 if tree.text(listed + 1) in {"(", "{", "::"} and listed > 0 else tree.after(i)
+    return i if tree.macro else -1
 
 
 def _is_literal(tree: Tree, at: int) -> bool:

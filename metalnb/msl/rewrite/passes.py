@@ -6,17 +6,20 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..text.bracket_tree import Outline
-from ..text.edits import Edit, Refusal
+from ..text.edits import Edit, Omission, Refusal
 from .attribute_annotations import attribute_annotations
 from .compound_assignments import compound_assignments
 from .conditional_operands import conditional_operands
-from .constructor_spaces import constructor_spaces
+from .constexpr_tables import constexpr_tables
 from .double_type import double_type
 from .float_literals import float_literals
-from .function_pointers import function_pointers
-from .member_spaces import member_spaces
+from .function_heads.array_deduction import array_deduction
+from .function_heads.constructor_spaces import constructor_spaces
+from .function_heads.function_pointers import function_pointers
+from .function_heads.member_spaces import member_spaces
+from .function_heads.render_functions import render_functions
+from .function_heads.thread_deduction import thread_deduction
 from .string_literals import string_literals
-from .thread_deduction import thread_deduction
 from .threadgroup_storage import threadgroup_storage
 
 __all__ = ["PASSES", "Pass"]
@@ -36,7 +39,7 @@ class Pass(NamedTuple):
     """
 
     section: str
-    edits: Callable[[Outline], Iterable[Edit | Refusal]]
+    edits: Callable[[Outline], Iterable[Edit | Refusal | Omission]]
     cell: str
     edited: str
 
@@ -46,6 +49,9 @@ PASSES = (
          "constant int N [[function_constant(0)]]; void k(device float* a [[buffer(0)]]);",
          'constant int N [[$attribute("function_constant", 0)]] $initial(N); '
          'void k(device float* a [[$attribute("buffer", 0)]]);'),
+    Pass("5.1", render_functions,
+         "vertex float4 v() { return 0; } kernel void k() {}",
+         " kernel void k() {}"),
     Pass("2.1", double_type, "double x;", "$refused x;"),
     Pass("2.1", float_literals, "a = 1.0; b = 1.0h; c = 1.0bf;", "a = 1.0f; b = 1.0h; c = bfloat(1.0f);"),
     Pass("3.1", conditional_operands,
@@ -63,6 +69,13 @@ PASSES = (
     Pass("4", thread_deduction,
          "template <class T> void f(thread T& a, T b);",
          "template <class T> void f(thread typename $thread_type<T>::type& a, T b);"),
+    Pass("4.3", array_deduction,
+         "template <int N> float f(thread const float (&a)[N]);",
+         "template <int N, class $E_0, typename $thread_element<$E_0, float>::type = 0> "
+         "float f(thread const $E_0 (&a)[N]);"),
+    Pass("4.2", constexpr_tables,
+         "constexpr constant float table[2] = {1, 2}; void f() { x = table[i]; }",
+         "constexpr constant float table[2] = {1, 2}; void f() { x = (*&table)[i]; }"),
     Pass("4.2", string_literals, 'print("text");', 'print("text"_metalnb_text);'),
     Pass("4.4", threadgroup_storage,
          "threadgroup T tile[N];",

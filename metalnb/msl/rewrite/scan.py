@@ -5,6 +5,8 @@ Every edit is recorded, so that diagnostics lead back to the author's text. `PAS
 
 from __future__ import annotations
 
+import dataclasses
+import posixpath
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +17,9 @@ from metalnb.errors import CompileError, Diagnostic
 
 from ..language.simdgroup_names import names_simdgroups
 from ..text.bracket_tree import Outline, Tree, outline
-from ..text.edits import Edit, EditedText, Refusal
+from ..text.edits import Edit, EditedText, Omission, Refusal
 from ..text.includes import read_includes
-from ..text.instantiations import explicit_instantiations, template_id, written
+from ..text.instantiations import explicit_instantiations, restated_head, template_id, written
 from ..text.scanned_cell import Cell, Instantiation
 from ..text.tokens import Directive
 from .passes import PASSES
@@ -48,9 +50,15 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     text = outline(source)
     for tree in text.trees:
         _check_nesting(text, tree, name)
-    included = read_includes(text.directives, headers)
+    included = read_includes(text.directives, headers, posixpath.dirname(name) if name in headers else "")
     edited = [each for made in PASSES for each in made.edits(text)]
-    edits, refused = _refusals(EditedText(source, []), name, [*included.edits, *edited])
+    places = EditedText(source, [])
+    edits, refused = _refusals(places, name, [*included.edits, *edited])
+    notes = tuple(
+        _diagnostic(places, name, each.at, each.message, each.hint, "warning")
+        for each in edited
+        if isinstance(each, Omission)
+    )
     found = tuple(_instantiations(text, text.program, name))
     return Cell(
         name,
@@ -62,6 +70,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         any(names_simdgroups(word) for word in text.words),
         EditedText(source, included.bare).text,
         refused,
+        notes,
     )
 
 
@@ -80,12 +89,12 @@ def instantiations(expanded: str) -> tuple[Instantiation, ...]:
         for start, number in marks:
             if start <= offset:
                 line = number + expanded.count("\n", start, offset) - 1
-        found.append(Instantiation(made.name, made.function, line))
+        found.append(dataclasses.replace(made, line=line))
     return tuple(found)
 
 
 def _refusals(
-    text: EditedText, name: str, found: Iterable[Edit | Refusal]
+    text: EditedText, name: str, found: Iterable[Edit | Refusal | Omission]
 ) -> tuple[list[Edit], dict[str, Diagnostic]]:
     """Turn refusals into diagnostics, and into edits that put an undeclared name in the text for each."""
     edits: list[Edit] = []
@@ -95,14 +104,18 @@ def _refusals(
             mark = f"$refused_{zlib.crc32(name.encode()):08x}_{len(refused)}"
             refused[mark] = _diagnostic(text, name, each.at, each.message, each.hint)
             edits.append(Edit(each.start, each.end, each.form.format(mark)))
+        elif isinstance(each, Omission):
+            edits.append(Edit(each.start, each.end, each.form))
         else:
             edits.append(each)
     return edits, refused
 
 
-def _diagnostic(text: EditedText, name: str, at: int, message: str, hint: str = "") -> Diagnostic:
+def _diagnostic(
+    text: EditedText, name: str, at: int, message: str, hint: str = "", severity: str = "error",
+) -> Diagnostic:  # fmt: skip
     line, column = text.place(at)
-    return Diagnostic(line, column, message, text.line(line), name, hint)
+    return Diagnostic(line, column, message, text.line(line), name, hint, severity)
 
 
 def _refuse(text: Outline, name: str, at: int, message: str, hint: str) -> NoReturn:
@@ -138,11 +151,24 @@ def _instantiations(text: Outline, tree: Tree, name: str) -> Iterator[tuple[int,
             continue
         at = tree.tokens[made.start].start
         found = template_id(tree, made.start + 1, made.stop)
-        if found is None:
+        restated = restated_head(tree, made)
+        function = written(text, tree, found) if found is not None else ""
+        kind = ""
+        if restated and (not function or _overloaded(tree, function)):
+            function, kind = function or restated[0], restated[1]
+        if not function:
             _refuse(text, name, at, f'host_name "{made.name}": cannot tell which template is instantiated',
                     f'write: template [[host_name("{made.name}")]] [[kernel]] decltype(f<T>) f<T>;')  # fmt: skip
-        function = _namespace(tree, made.start) + written(text, tree, found)
-        yield at, Instantiation(made.name, function, places.place(at)[0])
+        function = f"::{_namespace(tree, made.start)}{function}"
+        yield at, Instantiation(made.name, function, places.place(at)[0], kind)
+
+
+def _overloaded(tree: Tree, function: str) -> bool:
+    """Return whether the name of ``a::f<T>`` stands for several function templates."""
+    name = function.partition("<")[0].split("::")[-1].strip()
+    heads = (f for f in tree.functions if tree.texts[f.name] == name and tree.texts[f.end] == "{")
+    starts = [tree.statement(f.name) for f in heads]
+    return sum(tree.texts[start : start + 2] == ["template", "<"] for start in starts) > 1
 
 
 def _namespace(tree: Tree, i: int) -> str:

@@ -1,10 +1,14 @@
 """Threadgroup variables become references to storage: ``threadgroup T a[N];`` (MSL 4.4).
 
 ``threadgroup T (&a)[N] = $threadgroup_storage<…>();``: what the storage is, each target says.
+
+A variable that is declared with zeros, ``threadgroup T a[N] = {0};``, has them: all threads write them, and meet. So it
+has to stand where every thread comes by, in the kernel's own block and before any ``return``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from ..text.bracket_tree import Outline, Tree
@@ -12,6 +16,7 @@ from ..text.edits import Edit
 
 __all__ = ["threadgroup_storage"]
 
+_ZERO = re.compile(r"0+(\.0*)?[fhFHuU]?|\.0+[fhFH]?|false")
 _BUILTIN_TYPES = frozenset({"unsigned", "signed", "long", "short", "int", "char"})
 _SPECIFIERS = frozenset({"const", "volatile", "struct", "class", "union", "enum", "typename", "static"})
 
@@ -40,6 +45,7 @@ def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
     """Edit the declaration in which one of the words stands; in a macro it may end with the text."""
     i = _declarators(tree, at, words)
     edits: list[Edit] = []
+    zeroed = ""
     while i is not None and i < len(tree.texts) and tree.tokens[i].kind == "word":
         name = tree.tokens[i]
         i += 1
@@ -49,20 +55,47 @@ def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
                 return []
             i = end + 1
         last = tree.tokens[i - 1].end
+        zeros = _zeros(tree, i) if tree.text(i) in {"=", "{"} and _meets(tree, at) else i
+        if zeros > i:
+            edits.append(Edit(tree.tokens[i].start, tree.tokens[zeros - 1].end, ""))
+            zeroed += f" $threadgroup_zeros({name.text});"
+            i = zeros
         stop = tree.text(i) or (";" if tree.macro else "")
         if stop not in {",", ";"}:
             return []  # an initialiser, or no declaration at all: the compiler's parser will say
         edits.append(Edit(name.start, name.end, f"(&{name.text})"))
         edits.append(Edit(last, last, " = $threadgroup_storage<__COUNTER__>()"))
         if stop == ";":
+            if zeroed:
+                edits.append(Edit(tree.tokens[i].end, tree.tokens[i].end, zeroed))
             return edits
         i += 1
     return []
 
 
+def _zeros(tree: Tree, i: int) -> int:
+    """Return the place behind an initializer of zeros; the place itself if it is none."""
+    end = tree.find(i, frozenset({",", ";"}))
+    inside = tree.texts[i:end]
+    return end if all(t in {"=", "{", "}", ","} or _ZERO.fullmatch(t) for t in inside) else i
+
+
+def _meets(tree: Tree, at: int) -> bool:
+    """Return whether all threads come by a place: it is in a kernel's own block, and none has returned before."""
+    brace = tree.around(at, "{")
+    for function in tree.functions:
+        if function.end == brace and brace >= 0:
+            head = tree.texts[tree.statement(function.name) : function.name]
+            return "kernel" in head and "return" not in tree.texts[brace:at]
+    return False
+
+
 def _declarators(tree: Tree, at: int, words: Mapping[str, bool]) -> int | None:
     """Find the first name in a declaration."""
-    before = tree.text(at - 1) if at > tree.first else ""
+    ahead = at
+    while ahead > tree.first and tree.texts[ahead - 1] in _SPECIFIERS:
+        ahead -= 1
+    before = tree.text(ahead - 1) if ahead > tree.first else ""
     if before in {"", ";", "{", "}", ")", ":"}:
         if not words[tree.texts[at]]:
             return _skip_type(tree, at + 1)

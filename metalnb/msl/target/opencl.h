@@ -31,14 +31,17 @@ inline long $mul_high(long x, long y) { return __spirv_ocl_s_mul_hi(x, y); }
 inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) { return __spirv_ocl_u_mul_hi(x, y); }
 
 // ---- Where a thread stands.
-#define $INDEX(name) metal::size_t name(metal::uint) $pure;
-$INDEX(get_global_id) $INDEX(get_local_id) $INDEX(get_group_id) $INDEX(get_global_size) $INDEX(get_local_size)
-$INDEX(get_enqueued_local_size) $INDEX(get_num_groups)
+// Under names of ours: a cell may well have a get_global_id of its own.
+#define $INDEX(name, mangled) metal::size_t $##name(metal::uint) __asm__(mangled) __attribute__((const));
+$INDEX(get_global_id, "_Z13get_global_idj") $INDEX(get_local_id, "_Z12get_local_idj")
+$INDEX(get_group_id, "_Z12get_group_idj") $INDEX(get_global_size, "_Z15get_global_sizej")
+$INDEX(get_local_size, "_Z14get_local_sizej") $INDEX(get_enqueued_local_size, "_Z23get_enqueued_local_sizej")
+$INDEX(get_num_groups, "_Z14get_num_groupsj")
 #undef $INDEX
-metal::size_t get_local_linear_id() $pure;
-metal::uint get_sub_group_local_id() $pure;
-metal::uint get_sub_group_id() $pure;
-inline metal::uint $simd_lane() { return get_sub_group_local_id(); }
+metal::size_t $get_local_linear_id() __asm__("_Z19get_local_linear_idv") __attribute__((const));
+metal::uint $get_sub_group_local_id() __asm__("_Z22get_sub_group_local_idv") __attribute__((const));
+metal::uint $get_sub_group_id() __asm__("_Z16get_sub_group_idv") __attribute__((const));
+inline metal::uint $simd_lane() { return $get_sub_group_local_id(); }
 
 // ---- Threadgroup memory. C++ for OpenCL lets a `__local` variable stand only in a kernel, or in a lambda at namespace
 // scope: so every threadgroup variable of a cell is a reference to storage of its own, by number.

@@ -22,6 +22,12 @@ template <class T> struct $thread_type { typedef T type; };
 template <class T> struct $thread_type<__private T> { typedef T type; };
 template <class T> struct $thread_type<__generic T> { typedef T type; };
 
+// The element of an array in thread memory, as deduced (rewrite/array_deduction.py): it is to be a T.
+template <class E, class T> struct $thread_element {};
+template <class T> struct $thread_element<T, T> { typedef int type; };
+template <class T> struct $thread_element<__private T, T> { typedef int type; };
+template <class T> struct $thread_element<__generic T, T> { typedef int type; };
+
 // A string that is an argument, in the constant address space (rewrite/string_literals.py).
 template <class T, T... characters> struct $text { static const __global T all[sizeof...(characters) + 1]; };
 template <class T, T... characters>
@@ -29,6 +35,16 @@ const __global T $text<T, characters...>::all[sizeof...(characters) + 1] = {char
 template <class T, T... characters> constexpr const __global T (&operator""_metalnb_text())[sizeof...(characters) + 1] {
     return $text<T, characters...>::all;
 }
+
+// What a member function for device, or for constant, objects returns (rewrite/member_spaces.py).
+template <class T> constexpr device T& $reference_device(__global T& x) { return (device T&)x; }
+template <class T> constexpr device T* $pointer_device(__global T* x) { return (device T*)x; }
+template <class T> constexpr device T& $reference_device(device T& x) { return x; }
+template <class T> constexpr device T* $pointer_device(device T* x) { return x; }
+template <class T> constexpr const __global T& $reference_constant(const __global T& x) { return x; }
+template <class T> constexpr const __global T* $pointer_constant(const __global T* x) { return x; }
+template <class T> const __global T* $pointer_constant(__constant T* x) { return (const __global T*)(__UINTPTR_TYPE__)x; }
+template <class T> const __global T& $reference_constant(__constant T& x) { return *$pointer_constant(&x); }
 
 // `a += b` in a template (rewrite/compound_assignments.py).
 template <class T> struct $is_pointer { enum { value = false }; };
@@ -65,6 +81,10 @@ struct $either {
     template <class T> static constexpr typename $chosen<T>::type $type(long);
     template <class T> constexpr decltype($type<T>(0)) operator->*(T&& x) const { return static_cast<T&&>(x); }
 };
+// The whole of a ?: in a cell with bfloats: what an operand stood for.
+template <class T> constexpr T& $settled(T& x) { return x; }
+template <class T> struct $original { typedef T type; };
+template <class T> constexpr typename $original<T>::type $settled(T&& x) { return static_cast<T&&>(x); }
 
 // MSL 5.1, 5.2, 5.8
 #if $REFLECT

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["Edit", "EditedText", "Refusal"]
+__all__ = ["Edit", "EditedText", "Omission", "Refusal"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,6 +43,29 @@ class Refusal:
     message: str
     hint: str = ""
     form: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """An edit that leaves out what is right in Metal and of no use here; the author is told.
+
+    Attributes
+    ----------
+    start, end : int
+        What is left out.
+    at : int
+        The place of the note.
+    message, hint : str
+    form : str
+        What is written there.
+    """
+
+    start: int
+    end: int
+    at: int
+    message: str
+    hint: str = ""
+    form: str = ""
 
 
 class EditedText:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from .bracket_tree import Tree
 from .edits import Edit, Refusal
 from .tokens import Directive, Token
 
-__all__ = ["INCLUDE", "Includes", "is_header", "read_includes"]
+__all__ = ["INCLUDE", "Includes", "header_cell", "is_header", "read_includes"]
 
 INCLUDE = Path(__file__).parent.parent / "include"
 
@@ -20,6 +21,7 @@ _PATH = re.compile(r"\w[\w.]*(?:/\w[\w.]*)*")
 
 # Directives that read a file, clang's own among them.
 _READERS = frozenset({"include", "include_next", "import", "embed", "__include_macros"})
+_INCLUDES = frozenset({"include", "import"})
 _PROBES = frozenset({"__has_include", "__has_include_next", "__has_embed"})
 _ALLOWED = "MSL's own headers and your header cells (%%metal --header NAME) can be included"
 
@@ -47,7 +49,7 @@ def is_header(name: str) -> bool:
     return bool(_PATH.fullmatch(name)) and (INCLUDE / name).is_file()
 
 
-def read_includes(directives: Sequence[Directive], headers: frozenset[str]) -> Includes:
+def read_includes(directives: Sequence[Directive], headers: frozenset[str], folder: str = "") -> Includes:
     """Check what each directive includes.
 
     Parameters
@@ -55,6 +57,9 @@ def read_includes(directives: Sequence[Directive], headers: frozenset[str]) -> I
     directives : sequence of Directive
     headers : frozenset of str
         The names of the author's header cells.
+    folder : str
+        Of the text, if it is a header cell whose name has one: what it includes may be named from there, as in
+        ``#include "../common/types.h"``.
     """
     result = Includes()
     for directive in directives:
@@ -63,15 +68,18 @@ def read_includes(directives: Sequence[Directive], headers: frozenset[str]) -> I
             continue
         words = directive.tokens
         stray = words[-1] if words and words[-1].text == ";" else None  # as public code has it
-        name = _name(words[:-1] if stray else words)
-        allowed = directive.name == "include" and (name in headers or is_header(name))
+        written = _name(words[:-1] if stray else words)
+        name = header_cell(written, headers, folder)
+        allowed = directive.name in _INCLUDES and (name in headers or is_header(name))
         if allowed and name in headers:
             result.cells.append(name)
         else:
             result.bare.append(Edit(directive.start, directive.end, ""))
         if not allowed:
-            result.edits.append(_refused(directive, name, headers))
-        elif stray:
+            result.edits.append(_refused(directive, written, headers))
+        if allowed and name != written:
+            result.edits.append(Edit(words[0].start, words[0].end, f'"{name}"'))
+        if allowed and stray:
             result.edits.append(Edit(stray.start, stray.end, ""))
     return result
 
@@ -89,6 +97,17 @@ def _name(words: list[Token]) -> str:
     if len(words) == 1 and words[0].kind == "string" and words[0].text[:1] + words[0].text[-1:] in {"<>", '""'}:
         return words[0].text[1:-1]
     return ""
+
+
+def header_cell(name: str, headers: frozenset[str], folder: str) -> str:
+    """Return the header cell that a name with ``..`` or ``.`` in it stands for; the name itself for any other."""
+    if name in headers or "./" not in name:
+        return name
+    near = posixpath.normpath(posixpath.join(folder, name))
+    far = posixpath.normpath(name)
+    while far.startswith("../"):  # above the folder that the cell stands for: the header cells are all there is
+        far = far[3:]
+    return next((n for n in (near, far) if n in headers), name)
 
 
 def _probes(tokens: list[Token], headers: frozenset[str]) -> Iterator[Edit]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .bracket_tree import Outline, Tree
 
-__all__ = ["ExplicitInstantiation", "explicit_instantiations", "template_id", "written"]
+__all__ = ["ExplicitInstantiation", "explicit_instantiations", "restated_head", "template_id", "written"]
 
 _LITERAL = frozenset({"[", "]", "(", ")", ",", "host_name", "kernel"})
 
@@ -71,6 +71,18 @@ def template_id(tree: Tree, start: int, stop: int) -> tuple[int, int] | None:
             found = first, end
         i = end + 1 if end >= 0 else tree.after(i)
     return found
+
+
+def restated_head(tree: Tree, made: ExplicitInstantiation) -> tuple[str, str] | None:
+    """Find the name and the type in ``template … void f(device float* a);``; None if it repeats no head."""
+    opening = tree.open(made.stop - 1)
+    before = tree.texts[made.start : opening] if opening > 0 else []
+    if "void" not in before or "decltype" in before:
+        return None
+    name = before[len(before) - before[::-1].index("void") :]
+    attributes = {i for a, b in tree.attribute_lists(opening, made.stop) for i in range(a, b + 1)}
+    parameters = (tree.texts[i] for i in range(opening + 1, made.stop - 1) if i not in attributes)
+    return " ".join(name), f"void ({' '.join(parameters)})"
 
 
 def written(text: Outline, tree: Tree, found: tuple[int, int]) -> str:

@@ -17,11 +17,16 @@ MAIN = "cell"
 
 @dataclass(frozen=True, slots=True)
 class Instantiation:
-    """``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;``: ``f<T>`` is bound as ``x``."""
+    """``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;``: ``f<T>`` is bound as ``x``.
+
+    Where ``f`` stands for several templates, or its arguments are left to be deduced, ``type`` is the type that the
+    statement repeats, ``void (device float*, uint)``; else it is empty.
+    """
 
     name: str
     function: str
     line: int
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Cell:
     refused : mapping of str to Diagnostic
         What must not be compiled, by its placeholder in the edited text: only the preprocessor knows whether that
         text is skipped.
+    notes : tuple of Diagnostic
+        Warnings: what was left out.
     """
 
     name: str
@@ -58,6 +65,7 @@ class Cell:
     simd: bool = False
     bare: str = ""
     refused: Mapping[str, Diagnostic] = field(default_factory=dict)
+    notes: tuple[Diagnostic, ...] = ()
 
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""

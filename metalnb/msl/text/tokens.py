@@ -107,7 +107,7 @@ def _whole(text: str, at: int, line: list[Token]) -> re.Match[str] | None:
     """Match what the preprocessor reads whole in a directive: an #error's text, a header's name in angle brackets."""
     if [t.text for t in line] in (["error"], ["warning"], ["pragma", "mark"]):
         return _REST.match(text, at)
-    if line and (line[-1].text == "(" or line[0].text in {"include", "pragma"}):
+    if line and (line[-1].text == "(" or line[0].text in {"include", "import", "pragma"}):
         return _HEADER.match(text, at)
     return None
 

@@ -2,13 +2,16 @@
 using namespace metal;
 
 kernel void transposed(device const float* a, device float* out, constant uint& rows, constant uint& columns,
-                       uint2 p [[thread_position_in_grid]],
                        uint2 t [[thread_position_in_threadgroup]],
                        uint2 group [[threadgroup_position_in_grid]]) {
-    threadgroup float tile[8][9];
-    if (p.x < columns && p.y < rows) tile[t.y][t.x] = a[p.y * columns + p.x];
+    threadgroup float tile[32][33];
+    for (uint r = t.y; r < 32; r += 8) {
+        uint x = group.x * 32 + t.x, y = group.y * 32 + r;
+        if (x < columns && y < rows) tile[r][t.x] = a[y * columns + x];
+    }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    uint x = group.y * 8 + t.x;
-    uint y = group.x * 8 + t.y;
-    if (x < rows && y < columns) out[y * rows + x] = tile[t.x][t.y];
+    for (uint r = t.y; r < 32; r += 8) {
+        uint x = group.y * 32 + t.x, y = group.x * 32 + r;
+        if (x < rows && y < columns) out[y * rows + x] = tile[t.x][r];
+    }
 }

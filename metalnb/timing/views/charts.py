@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,11 @@ from ..records import Timing
 from ..roofline import Roofline
 from ..units import rate, seconds
 
-__all__ = ["plot_timing", "roofline_figure", "roofline_png", "svg"]
+__all__ = ["plot_timing", "roofline_figure", "roofline_names", "roofline_png", "svg"]
 
 _INK = "#565758"  # stands for the page's text colour: replaced by it in an SVG, a suitable grey in a PNG
 _ROOF, _POINT = "#3b82c4", "#d9822b"
+_DOT = "metalnb-dot-"  # the gid of a kernel's point, before its number
 _MARGIN = 4.0  # factor by which the axes extend beyond what is drawn
 
 
@@ -54,7 +57,8 @@ def roofline_figure(found: Roofline) -> Any:
         ax.plot(across, np.minimum(slope * across, peak), "--", color=_INK, alpha=0.6, label=label)
     for number, t in points.items():
         place = (t.intensity or 0.0, t.throughput or 0.0)
-        ax.plot(*([v] for v in place), "o", color=_POINT, markersize=13, label=f"{number} {t.kernel}")
+        (dot,) = ax.plot(*([v] for v in place), "o", color=_POINT, markersize=13, label=f"{number} {t.kernel}")
+        dot.set_gid(f"{_DOT}{number}")
         ax.annotate(str(number), place, color="white", ha="center", va="center_baseline", size=9, weight="bold")
     _dress(ax, x, y)
     return figure
@@ -84,7 +88,8 @@ def _dress(ax: Any, x: Pair, y: Pair) -> None:
     for side, spine in ax.spines.items():
         spine.set_color(_INK)
         spine.set_visible(side in {"left", "bottom"})
-    ax.legend(frameon=False, labelcolor=_INK, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=0.6)
+    ax.legend(frameon=False, labelcolor=_INK, fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2,
+              markerscale=0.6)  # fmt: skip
 
 
 def roofline_png(found: Roofline) -> bytes:
@@ -94,12 +99,22 @@ def roofline_png(found: Roofline) -> bytes:
     return file.getvalue()
 
 
-def svg(figure: Any) -> str:
-    """Return a figure as an SVG element in the colours of the page around it."""
+def svg(figure: Any, names: Mapping[str, str] | None = None) -> str:
+    """Return a figure as an SVG element in the colours of the page around it.
+
+    ``names`` has a text for parts of it, by their ``gid``, which a browser shows on hover.
+    """
     import matplotlib as mpl
 
     file = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "metalnb"}):
         figure.savefig(file, format="svg", metadata={"Date": None})
     text = file.getvalue()
+    for part, name in (names or {}).items():
+        text = text.replace(f'<g id="{part}">', f'<g id="{part}"><title>{escape(name)}</title>')
     return text[text.index("<svg") :].replace(_INK, "currentColor")
+
+
+def roofline_names(found: Roofline) -> dict[str, str]:
+    """Return what each point of a roofline is, by its ``gid``."""
+    return {f"{_DOT}{n}": sentence for n, sentence in enumerate(found.sentences, 1)}

@@ -12,7 +12,7 @@ from ..limits import Limits
 from ..records import Timing
 from ..roofline import Roofline
 from ..units import percent, seconds
-from .charts import roofline_figure, svg
+from .charts import roofline_figure, roofline_names, svg
 from .plain_text import against, certainty, figures, limits_rows, limits_warnings, medians, outcome, rows
 
 __all__ = ["bar", "comparison_html", "limits_html", "roofline_html", "timing_html"]
@@ -27,7 +27,7 @@ _CSS = (
     f".metalnb .metalnb-against{{padding:2px 12px 6px;color:{mix(85)}}}"
     f".metalnb .metalnb-verdict{{padding:5px 12px;border-top:1px solid {mix(8)};font-weight:600}}"
     ".metalnb .metalnb-warning{border-left:3px solid #d08a2a;padding-left:8px;margin:3px 0}"
-    ".metalnb .metalnb-drawing{padding:6px 12px}.metalnb .metalnb-drawing svg{max-width:100%;height:auto}"
+    ".metalnb .metalnb-drawing{padding:6px 12px}.metalnb .metalnb-drawing svg{width:100%;height:auto;display:block}"
     ".metalnb.metalnb td.metalnb-number{text-align:right!important;font-variant-numeric:tabular-nums}"
 )
 
@@ -67,7 +67,7 @@ def limits_html(limits: Limits) -> str:
     body = "".join(_row(limits, name, measured, nominal, top) for name, measured, nominal in limits_rows(limits))
     columns = "<tr><th>limit</th><th>measured</th><th></th><th>nominal</th></tr>"
     table = f"<table><thead>{columns}</thead><tbody>{body}</tbody></table>"
-    when = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}"
+    when = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}"
     warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in limits_warnings(limits))
     return framed(f'{head}{table}<div class="metalnb-notes">{warned}{note("measured", escape(when))}</div>', _CSS)
 
@@ -116,5 +116,5 @@ def roofline_html(found: Roofline) -> str:
     head = f'<div class="metalnb-head"><b>roofline</b> {device}</div>'
     said = "".join(f"<div>{escape(sentence)}</div>" for sentence in found.sentences)
     when = note("limits measured", escape(found.limits.date[:16].replace("T", " ")))
-    shown = f'<div class="metalnb-drawing">{svg(roofline_figure(found))}</div>'
+    shown = f'<div class="metalnb-drawing">{svg(roofline_figure(found), roofline_names(found))}</div>'
     return framed(f'{head}{shown}<div class="metalnb-notes">{said}{when}</div>', _CSS)

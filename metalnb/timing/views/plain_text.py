@@ -10,7 +10,7 @@ from ..limits import Limits
 from ..other_processes import BUSY
 from ..records import Timing
 from ..roofline import Roofline
-from ..units import percent, rate, seconds, threads
+from ..units import percent, rate, seconds, threads, times
 
 __all__ = [
     "against", "certainty", "comparison_text", "figures", "limits_rows", "limits_text", "limits_warnings",
@@ -87,16 +87,19 @@ def limits_text(limits: Limits) -> str:
     lines = [f"limits of engine {limits.engine}: {limits.device}"]
     for name, measured, nominal in limits_rows(limits):
         lines.append(f"  {name:<7}{measured:>13}" + (f"   nominal {nominal}" if nominal else ""))
-    lines.append(f"  measured {limits.date[:16].replace('T', ' ')} on {limits.machine}")
+    lines.append(f"  measured {limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}")
     return "\n".join([*lines, *(f"  note: {said}" for said in limits_warnings(limits))])
 
 
 def limits_warnings(limits: Limits) -> list[str]:
     """Return what a reader of the limits should know."""
-    if limits.others < BUSY:
+    if limits.state == "quiet":
         return []
-    used = percent(limits.others)
-    return [f"other programs used {used} of the processors meanwhile: measure again with mnb.limits(again=True)"]
+    why = {
+        "unsteady": f"their rates lay {percent(limits.spread)} apart from round to round",
+    }.get(limits.state, f"other programs used {percent(limits.others)} of the processors meanwhile")
+    kept = "" if limits.sure else " (not kept)"
+    return [f"{why}: measure again with mnb.limits(again=True){kept}"]
 
 
 def roofline_text(found: Roofline) -> str:
@@ -118,8 +121,8 @@ def outcome(found: Comparison) -> str:
     if place is None:
         return f"{found.names[0]} and {found.names[1]}: no difference beyond noise"
     low, high = found.interval if place == 0 else (1 / found.interval[1], 1 / found.interval[0])
-    times = found.ratio if place == 0 else 1 / found.ratio
-    return f"{found.names[place]} is {times:.2f} × as fast as {found.names[1 - place]} ({low:.2f} to {high:.2f})"
+    ratio, between = (found.ratio if place == 0 else 1 / found.ratio), f"{times(low)[:-2]} to {times(high)[:-2]}"
+    return f"{found.names[place]} is {times(ratio)} as fast as {found.names[1 - place]} ({between})"
 
 
 def medians(found: Comparison) -> list[tuple[str, str]]:
@@ -131,8 +134,10 @@ def medians(found: Comparison) -> list[tuple[str, str]]:
 def certainty(found: Comparison) -> str:
     """Return what the outcome is based on, in words."""
     low, high = found.interval
+    near = f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}"
+    said = near if found.place is None else f"the interval holds with {percent(found.confidence)}"
     busy = f"; other programs used {percent(found.others)} of the processors" if found.others > BUSY else ""
     return (
-        f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}, {len(found.first)} "
-        f"alternating rounds, {found.clock} clock; a winner is named beyond {percent(found.margin)}{busy}"
+        f"{said}, {len(found.first)} alternating rounds, {found.clock} clock; a winner is named beyond "
+        f"{percent(found.margin)}{busy}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
@@ -38,7 +38,10 @@ class Setting:
     knobs: Mapping[Knob, Any] = field(default_factory=dict)
 
 
-def dashboard(kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = None, **launch: Any) -> Dashboard:
+def dashboard(
+    kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = None,
+    sizes: Callable[[Fraction], Mapping[str, Any]] | None = None, **launch: Any,
+) -> Dashboard:  # fmt: skip
     """Show what a kernel costs, with sliders for its size, its threadgroup and every scalar.
 
     Each move of a slider measures the kernel again, in about a tenth of a second and in the background. It runs on
@@ -55,6 +58,9 @@ def dashboard(kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = Non
         The range of a scalar's slider, by the scalar's name (``"a"``, ``"c.x"``, ``"params.scale"``); None for no
         slider. The default is from 0 to twice its value; a whole number that is the length of an array has no slider.
         A scalar that the kernel uses as an index needs a range within the array.
+    sizes : callable, optional
+        What a call of another size is, in place of the guess above: it takes a factor (a `Fraction`, 1 for the size
+        that was passed) and returns the arguments of the call by name, ``grid`` among them where it is needed.
 
     Returns
     -------
@@ -68,9 +74,11 @@ def dashboard(kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = Non
     Examples
     --------
     >>> mnb.dashboard(saxpy, x, y, a=2.0)   # doctest: +SKIP
+    >>> mnb.dashboard(sums, x, n=x.size, grid=8192,
+    ...               sizes=lambda f: {"x": x[: int(f * x.size)], "n": int(f * x.size), "grid": 8192})  # doctest: +SKIP
     """
     call = bound_call("dashboard", kernel, args, launch)
-    return Dashboard(call, ranged("dashboard", free(call), ranges))
+    return Dashboard(call, ranged("dashboard", free(call), ranges), sizes)
 
 
 class Dashboard(Live):
@@ -86,10 +94,12 @@ class Dashboard(Live):
         Why the last run failed; empty when it did not.
     """
 
-    def __init__(self, call: BoundCall, knobs: list[Knob]) -> None:
+    def __init__(
+        self, call: BoundCall, knobs: list[Knob], sizes: Callable[[Fraction], Mapping[str, Any]] | None = None
+    ) -> None:
         super().__init__()
         self._call = call
-        self._sizes = Sizes(call)
+        self._sizes = Sizes(call, sizes)
         self._knobs = knobs
         self.timings: list[Timing] = []
         self.labels: list[str] = []

@@ -2,6 +2,7 @@
 
 What grows with the grid is recognised by its length: an axis or a whole number that equals an extent of the grid or the
 product of its extents, is a small multiple of it, or is longer by a border. Nothing else changes.
+Where that is wrong, the caller says what a call of another size is.
 
 The arrays of a smaller problem keep as much memory as the original ones. So a kernel that gets a length in a way that
 is not seen here (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.
@@ -10,6 +11,7 @@ is not seen here (in a bit field, say) still reads its own memory. Larger sizes 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +19,7 @@ import numpy as np
 
 from metalnb.engine.base import Grid
 
-from ..bound_call import BoundArgument, BoundCall
+from ..bound_call import BoundArgument, BoundCall, bound_call
 from ..scalars import Knob, knobs, turned
 
 __all__ = ["Sizes"]
@@ -40,17 +42,23 @@ class Sizes:
         The whole numbers that follow the grid.
     """
 
-    def __init__(self, call: BoundCall) -> None:
+    def __init__(self, call: BoundCall, given: Callable[[Fraction], Mapping[str, Any]] | None = None) -> None:
         self.call = call
+        self._given = given
+        self._made: tuple[Fraction, list[Any]] | None = None
+        if given is not None:
+            self.tied: list[Knob] = []
+            self.factors = _factors(call.grid)
+            self._grids = {f: call.grid if f == 1 else call.kernel.prepare(**given(f)).grid for f in self.factors}
+            return
         ties = _ties(call.grid, Fraction(2))
         self.tied = [k for k in knobs(call) if k.dtype.kind in "iu" and _scaled(k.value, ties) is not None]
         self.factors = [f for f in _factors(call.grid) if f <= 1 or self._can_grow(f)]
-        self._made: tuple[Fraction, list[Any]] | None = None
+        self._grids = {f: (_times(x, f), _times(y, f), _times(z, f)) for x, y, z in [call.grid] for f in self.factors}
 
     def grid(self, factor: Fraction) -> Grid:
         """Return the grid of a size."""
-        x, y, z = (_times(n, factor) for n in self.call.grid)
-        return x, y, z
+        return self._grids[factor]
 
     def values(self, factor: Fraction) -> list[Any]:
         """Return the arguments of a size, in buffer order; those of the latest size are kept.
@@ -61,6 +69,10 @@ class Sizes:
         """
         if self._made is None or self._made[0] != factor:
             self._made = None  # free it first
+            if self._given is not None:
+                whole = self.call if factor == 1 else bound_call("dashboard", self.call.kernel, (), self._given(factor))
+                self._made = factor, [p.value for p in whole.parts]
+                return self._made[1]
             ties = _ties(self.call.grid, factor)
             parts = self.call.parts
             values = [self._array(p, ties) if p.is_array else p.value for p in parts]
@@ -74,12 +86,16 @@ class Sizes:
             return part.value
         full = shape + part.inner
         nbytes = math.prod(full) * part.value.itemsize
-        memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
-        array = memory[:nbytes].view(part.value.dtype).reshape(full)
         before = part.shape if len(shape) == len(part.shape) else (math.prod(part.shape),)
         given = part.value.reshape(before + part.inner)
+        if shape[0] <= before[0] and shape[1:] == before[1:]:
+            return given[: shape[0]]  # its memory goes on, as the original's does
+        memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
+        array = memory[:nbytes].view(part.value.dtype).reshape(full)
         for axis, (new, old) in enumerate(zip(shape, before, strict=True)):
-            if new != old:
+            if new < old:
+                given = given[(slice(None),) * axis + (slice(new),)]
+            elif new > old:
                 given = np.take(given, np.arange(new) % old, axis)
         array[...] = given
         return array

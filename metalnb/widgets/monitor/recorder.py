@@ -16,6 +16,7 @@ from metalnb.engine.observation import observe
 from metalnb.engine.unit import Unit
 from metalnb.timing import traffic
 from metalnb.timing.limits import Limits
+from metalnb.timing.sampling import OWN
 from metalnb.timing.units import trimmed
 
 from ..background import spawn
@@ -162,6 +163,8 @@ class DispatchRecorder:
         seconds = elapsed()
         if seconds is None:
             self._running.append(launch)
+            return
+        if binary.unit.cell.name == OWN:
             return
         self.total += 1
         if math.isnan(seconds):

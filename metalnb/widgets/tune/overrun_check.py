@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class GuardedArguments:
     """
 
     def __init__(self, call: BoundCall) -> None:
+        self.call = call
         threads = math.prod(call.grid)
         self._written = [(i, p) for i, p in enumerate(call.parts) if p.is_array and p.param.writable]
         self.values: list[Any] = [p.value for p in call.parts]
@@ -58,10 +60,18 @@ class GuardedArguments:
         """Return copies of what the kernel has written."""
         return {part.param.name: self.values[i].copy() for i, part in self._written}
 
-    def differing(self, expected: dict[str, Any]) -> str:
-        """Return the name of an array with unexpected contents; empty if there is none."""
-        names = (p.param.name for i, p in self._written if differing(self.values[i], expected[p.param.name]))
-        return next(names, "")
+    def differing(self, expected: Mapping[str, Any], *, shaped: bool = True) -> str:
+        """Return the name of an array with unexpected contents; empty if there is none.
+
+        Only what ``expected`` names is compared. Without ``shaped`` an array of another shape than expected is not.
+        """
+        for i, part in self._written:
+            found, want = self.values[i], expected.get(part.param.name)
+            if want is None or (not shaped and np.shape(want) != found.shape):
+                continue
+            if np.size(want) != found.size or differing(found, np.asarray(want, found.dtype).reshape(found.shape)):
+                return part.param.name
+        return ""
 
 
 def differing(found: Any, expected: Any) -> bool:

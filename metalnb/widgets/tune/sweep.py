@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+import numpy as np
 
 from metalnb.call.kernel import Kernel
-from metalnb.errors import LaunchError
+from metalnb.errors import ArgumentError, LaunchError
+from metalnb.timing.compare import median_interval
+from metalnb.timing.records import Timing
 from metalnb.timing.units import trimmed
 
 from ..background import spawn
 from ..bound_call import BoundCall
-from ..quick_timing import quick
+from ..quick_timing import Stopped, quick
 from .overrun_check import GuardedArguments
 from .trials import Trial
 
 __all__ = ["EVEN", "Sweep"]
 
+T = TypeVar("T")
+
 EVEN = 1.02  # a gain below this is noise
 _FINALISTS = 3  # measured again at the end, alternating with the baseline
 _NEAR = 1.5  # times the best: slower ones are not measured again
 _ROUNDS = 2
+_SECONDS = 0.08  # of a measurement
+_DUEL, _TURN = 1.5, 0.02  # seconds of all turns between the best and the kernel as it is, and of one
+_LEAST, _TURNS = 6, 15  # turns; six are the least that have an interval
 
 
 class Sweep:
@@ -35,17 +46,26 @@ class Sweep:
         How many have been tried.
     baseline : Trial
         The kernel as it is: with its own constants and its default threadgroup.
+    ratios : tuple of float
+        The time of the kernel as it is over the best one's, of runs right after each other; see `interval`.
     error : str
         Why the sweep in its thread ended early, such as a lack of memory for copies; empty when it did not.
     """
 
-    def __init__(self, call: BoundCall, trials: list[Trial], *, check: bool) -> None:
+    def __init__(
+        self, call: BoundCall, trials: list[Trial], *, check: bool, reference: Any = None,
+        rebound: Callable[[Trial], BoundCall] | None = None,
+    ) -> None:  # fmt: skip
         self.call = call
+        self._rebound = rebound
+        self._reference = _by_name(reference, call)
+        self.ratios: tuple[float, ...] = ()
         self.trials = trials
         self.done = 0
         self.check = check
         self.baseline = Trial(trimmed(call.dispatch().threadgroup))
         self.error = ""
+        self._own: tuple[Any, GuardedArguments] | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._running = threading.Lock()
@@ -77,7 +97,7 @@ class Sweep:
         return self
 
     def stop(self) -> Self:
-        """Stop after the configuration that is running; its results stay, and `start` continues."""
+        """Stop after the dispatch that is running; what was found stays, and `start` continues."""
         self._stopping.set()
         return self
 
@@ -116,14 +136,18 @@ class Sweep:
                     self._changed()
                 if self.done == len(self.trials):
                     self._settle(guarded)
+        except Stopped:
+            pass
         finally:
             self._changed()
             self._ended()
 
-    def _measure_baseline(self, guarded: GuardedArguments) -> dict[str, Any] | None:
+    def _measure_baseline(self, guarded: GuardedArguments) -> Mapping[str, Any] | None:
         """Run the kernel as it is; return its results, or None when there is nothing to compare others with."""
         tried = self._tried(replace(self.baseline, timing=None, error=""), guarded, None)
         self.baseline = tried
+        if self._reference and self.check:
+            return self._reference
         if tried.error or not self.check:
             return None
         guarded.reset()
@@ -132,20 +156,42 @@ class Sweep:
         guarded.overrun()
         return expected
 
-    def _tried(self, trial: Trial, guarded: GuardedArguments, expected: dict[str, Any] | None) -> Trial:
+    def _tried(self, trial: Trial, guarded: GuardedArguments, expected: Mapping[str, Any] | None) -> Trial:
         try:
-            guarded.reset()
-            self._dispatch(trial, guarded).run()
-            beyond = guarded.overrun()
+            guarded = self._guarded(trial, guarded)
+            self._go_on(guarded.reset)
+            self._go_on(self._dispatch(trial, guarded).run)
+            beyond = self._go_on(guarded.overrun)
             if beyond:
                 return replace(trial, error=f"writes past the end of '{beyond}'")
-            other = guarded.differing(expected) if expected is not None else ""
+            shaped = expected is self._reference or not trial.launch
+            other = self._go_on(lambda: guarded.differing(expected, shaped=shaped)) if expected is not None else ""
             if other:
                 return replace(trial, error=f"writes different results to '{other}' (check=False accepts them)")
-            guarded.reset()
-            return replace(trial, timing=quick(self._dispatch(trial, guarded)))
+            self._go_on(guarded.reset)
+            return replace(trial, timing=self._quick(trial, guarded))
+        except Stopped:
+            raise
         except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep continues)
             return replace(trial, error=f"{type(error).__name__}: {error}")
+
+    def _go_on(self, step: Callable[[], T]) -> T:
+        """Take a step of a configuration, unless the sweep is to stop: it begins again with that configuration."""
+        if self._stopping.is_set():
+            raise Stopped
+        return step()
+
+    def _quick(self, trial: Trial, guarded: GuardedArguments, total: float = _SECONDS) -> Timing:
+        return quick(self._dispatch(trial, self._guarded(trial, guarded)), total, self._stopping.is_set)
+
+    def _guarded(self, trial: Trial, guarded: GuardedArguments) -> GuardedArguments:
+        """Return the copies for a configuration: others only where its launch depends on its constants."""
+        if self._rebound is None or trial is self.baseline or not trial.launch:
+            return guarded
+        if self._own is None or self._own[0] != (trial.threadgroup, dict(trial.constants)):
+            self._own = None  # free them first
+            self._own = (trial.threadgroup, dict(trial.constants)), GuardedArguments(self._rebound(trial))
+        return self._own[1]
 
     def changes_nothing(self, trial: Trial) -> bool:
         """Return whether a configuration is the kernel as it is: it is measured once, and gains nothing."""
@@ -165,8 +211,8 @@ class Sweep:
         for _ in range(_ROUNDS):
             for place in (-1, *places):
                 trial = self.baseline if place < 0 else self.trials[place]
-                if trial.timing and not self._stopping.is_set():
-                    again.setdefault(place, []).extend(quick(self._dispatch(trial, guarded)).seconds)
+                if trial.timing:
+                    again.setdefault(place, []).extend(self._quick(trial, guarded).seconds)
         for place, seconds in again.items():
             trial = self.baseline if place < 0 else self.trials[place]
             settled = replace(trial, timing=replace(trial.timing, seconds=tuple(seconds)))  # type: ignore[type-var]
@@ -175,10 +221,23 @@ class Sweep:
             else:
                 self.trials[place] = settled
         self.trials[:] = [self._as_it_is(t) if self.changes_nothing(t) else t for t in self.trials]
+        self._duel(guarded)
+
+    def _duel(self, guarded: GuardedArguments) -> None:
+        """Let the best and the kernel as it is alternate, for an interval of what is gained."""
+        best, base = self.best, self.baseline
+        if best is None or best is base or base.timing is None:
+            return
+        ratios: list[float] = []
+        end = time.perf_counter() + _DUEL
+        while len(ratios) < _TURNS and (len(ratios) < _LEAST or time.perf_counter() < end):
+            pair = (best, base) if len(ratios) % 2 else (base, best)
+            took = {id(t): self._quick(t, guarded, _TURN).median for t in pair}
+            ratios.append(took[id(base)] / took[id(best)])
+        self.ratios = tuple(ratios)
 
     def _dispatch(self, trial: Trial, guarded: GuardedArguments) -> Any:
-        kernel = self.kernel(trial)
-        return self.call.dispatch(guarded.values, threadgroup=trial.threadgroup, kernel=kernel)
+        return guarded.call.dispatch(guarded.values, threadgroup=trial.threadgroup, kernel=self.kernel(trial))
 
     def kernel(self, trial: Trial) -> Kernel:
         """Return the kernel compiled with a trial's constants."""
@@ -204,7 +263,14 @@ class Sweep:
     def gain(self) -> float | None:
         """The speedup of the best over the kernel as it is."""
         best, base = self.best, self.baseline.seconds
-        return None if best is None or best.seconds is None or base is None else base / best.seconds
+        if best is None or best.seconds is None or base is None:
+            return None
+        return float(np.median(self.ratios)) if self.ratios and best is not self.baseline else base / best.seconds
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of `gain` (see `metalnb.compare`); None before the best is known."""
+        return median_interval(self.ratios) if self.ratios else None
 
     def apply(self) -> Kernel:
         """Make the best threadgroup the kernel's default.
@@ -231,6 +297,21 @@ class Sweep:
         x, y, z = (*best.threadgroup, 1, 1)[:3]
         kernel.keep_threadgroup(self.call.grid, (x, y, z))
         return kernel
+
+
+def _by_name(reference: Any, call: BoundCall) -> Mapping[str, Any]:
+    """Return the right results by the names of the arrays that a kernel writes."""
+    names = [p.param.name for p in call.parts if p.is_array and p.param.writable]
+    if reference is None:
+        return {}
+    given: Mapping[str, Any] = {names[0] if len(names) == 1 else "": reference}
+    if isinstance(reference, Mapping):
+        given = reference
+    if any(name not in names for name in given):
+        written = ", ".join(names) or "none"
+        kernel = call.kernel.signature.name
+        raise ArgumentError(f"tune: {kernel}: reference has a result for each of the arrays it writes: {written}.")
+    return given
 
 
 def _seconds(trial: Trial) -> float:

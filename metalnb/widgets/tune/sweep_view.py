@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from metalnb.timing.units import seconds, threads, trimmed
+from metalnb.timing.units import seconds, threads, times, trimmed
 
 from .. import html_parts
 from .sweep import EVEN, Sweep
@@ -15,6 +15,7 @@ from .trials import Trial
 __all__ = ["label", "sweep_html", "sweep_text"]
 
 _LISTED = 12
+_ACROSS = 12  # columns; more are laid the other way round
 _PLANE = "y \\ x"
 
 
@@ -74,7 +75,8 @@ def _against(sweep: Sweep) -> str:
     if sweep.gain is None:
         return f"{took}; the kernel as it is failed: {_brief(base.error)}" if base.error else took
     as_it_is = f"{seconds(base.seconds or 0)} as it is, in {threads(base.threadgroup)}"
-    gain = f"{sweep.gain:.{2 if sweep.gain < 9.95 else 0}f} × as fast as" if sweep.gain >= EVEN else "no faster than"
+    between = f" ({' to '.join(times(v)[:-2] for v in sweep.interval)})" if sweep.interval else ""
+    gain = f"{times(sweep.gain)} as fast{between} as" if sweep.gain >= EVEN else "no faster than"
     return f"{took}, {gain} the {as_it_is}"
 
 
@@ -84,6 +86,9 @@ def _heat(sweep: Sweep) -> str:
     rows, columns = ([*dict.fromkeys(names)] for names in zip(*at, strict=True))
     if corner == _PLANE:
         rows, columns = sorted(rows, key=int), sorted(columns, key=int)
+    if len(columns) > _ACROSS and len(columns) > len(rows):
+        rows, columns, at = columns, rows, {(c, r): t for (r, c), t in at.items()}
+        corner = "x \\ y" if corner == _PLANE else ""
     top = "".join(f"<th>{escape(c)}</th>" for c in columns)
     lines = []
     for row in rows:

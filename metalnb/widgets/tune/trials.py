@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from metalnb.call.grids import check_threadgroup
+from metalnb.call.kernel import Kernel
 from metalnb.call.packing import check_constant
 from metalnb.errors import ArgumentError
 from metalnb.timing.records import Timing
@@ -15,7 +17,7 @@ from metalnb.timing.records import Timing
 from ..bound_call import BoundCall
 from ..threadgroup_choices import all_groups
 
-__all__ = ["Trial", "trials"]
+__all__ = ["Trial", "resolved", "trials"]
 
 _MOST = 4096  # configurations
 
@@ -33,12 +35,15 @@ class Trial:
         None when it has not run, or failed.
     error : str
         Why it failed.
+    launch : mapping of str to value
+        What of the launch depends on the constants: ``grid``, ``shapes``, ``threadgroup_memory``.
     """
 
     threadgroup: tuple[int, ...]
     constants: Mapping[str, Any] = field(default_factory=dict)
     timing: Timing | None = None
     error: str = ""
+    launch: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float | None:
@@ -52,8 +57,8 @@ def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[T
     Parameters
     ----------
     call : BoundCall
-    groups : sequence or None
-        Threadgroups; None for those that fit the grid.
+    groups : sequence, callable or None
+        Threadgroups, or a function of the constants that returns one; None for those that fit the grid.
     constants : mapping of str to sequence
 
     Raises
@@ -71,14 +76,32 @@ def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[T
             raise ArgumentError(f"tune: constants[{name!r}] is a list of values to try; got {values!r}.")
         for value in values:
             check_constant(known[name], value)
+    combinations = list(_combinations(constants))
+    if callable(groups):
+        pairs = [(chosen, _group(resolved(call.kernel, chosen, groups))) for chosen in combinations]
+        return [_checked(Trial(group, chosen), call) for chosen, group in pairs]
     if groups is None:
         groups = all_groups(signature, call.grid)
     elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
         raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
-    pairs = list(itertools.product(_combinations(constants), (_group(g) for g in groups)))
+    pairs = list(itertools.product(combinations, (_group(g) for g in groups)))
     if len(pairs) > _MOST:
         raise ArgumentError(f"tune: {len(pairs):,} configurations are too many; the limit is {_MOST:,}.")
     return [_checked(Trial(group, chosen), call) for chosen, group in pairs]
+
+
+def resolved(kernel: Kernel, chosen: Mapping[str, Any], value: Any) -> Any:
+    """Return what of a launch is a function of the constants: it is called with those that it has parameters for."""
+    if not callable(value):
+        return value
+    known = {**kernel.program.constants, **chosen}
+    names = inspect.signature(value).parameters
+    missing = [name for name in names if name not in known]
+    if missing:
+        have = ", ".join(known) or "none"
+        asked = f"a function of the launch asks for {missing[0]!r}"
+        raise ArgumentError(f"tune: {kernel.signature.name}: {asked}; the constants are: {have}.")
+    return value(**{name: known[name] for name in names})
 
 
 def _combinations(constants: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

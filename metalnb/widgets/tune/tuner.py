@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..bound_call import BoundCall, bound_call
 from ..live import Live
 from .sweep import Sweep
 from .sweep_view import sweep_html, sweep_text
-from .trials import Trial, trials
+from .trials import Trial, resolved, trials
 
 __all__ = ["Tuner", "tune"]
 
@@ -18,9 +19,10 @@ def tune(
     kernel: Any,
     /,
     *args: Any,
-    threadgroup: Sequence[Any] | None = None,
+    threadgroup: Sequence[Any] | Callable[..., Any] | None = None,
     constants: Mapping[str, Sequence[Any]] | None = None,
     check: bool = True,
+    reference: Any = None,
     run: bool = True,
     **launch: Any,
 ) -> Tuner:
@@ -35,13 +37,19 @@ def tune(
     ----------
     kernel : Kernel
     *args, **launch
-        As for a call of the kernel.
-    threadgroup : sequence of int or tuple of int, optional
-        By default powers of two, from a SIMD-group up to the kernel's limit.
+        As for a call of the kernel. ``grid``, ``shapes`` and ``threadgroup_memory`` may be functions of the constants:
+        ``grid=lambda TILE: (n // TILE, n)``. Such a function has a parameter for each constant that it uses.
+    threadgroup : sequence of int or tuple of int, or callable, optional
+        By default powers of two, from a SIMD-group up to the kernel's limit. A function of the constants gives the
+        threadgroup of each combination.
     constants : mapping of str to sequence, optional
         The values to try for each function constant. The others keep their values.
     check : bool, optional
         False accepts configurations with other results too: constants may be meant to change them.
+    reference : array or mapping of str to array, optional
+        The right results, by the names of the arrays that the kernel writes; one array if it writes one. By default
+        the results of the kernel as it is, which must then be right. For results whose shape depends on the constants
+        this is the only check.
     run : bool, optional
         True starts at once, in a background thread. False leaves it to `Tuner.run`, which returns when it is done.
 
@@ -60,17 +68,36 @@ def tune(
     --------
     >>> tuner = mnb.tune(blur, image, threadgroup=[(8, 8), (16, 16), (32, 8)])   # doctest: +SKIP
     >>> blur = tuner.wait().apply()                                              # doctest: +SKIP
+    >>> mnb.tune(product, a, b, n, constants={"ROWS": [1, 2, 4]}, threadgroup=[(32, 8)],
+    ...          grid=lambda ROWS: (n, n // ROWS), reference=a @ b)              # doctest: +SKIP
     """
-    call = bound_call("tune", kernel, args, launch)
-    tuner = Tuner(call, trials(call, threadgroup, constants or {}), check=check)
+    changing = {name: value for name, value in launch.items() if callable(value)}
+    fixed = {name: resolved(kernel, {}, value) for name, value in launch.items()}
+    if callable(threadgroup):
+        fixed["threadgroup"] = resolved(kernel, {}, threadgroup)
+    call = bound_call("tune", kernel, args, fixed)
+
+    def launched(trial: Trial) -> Trial:
+        return replace(trial, launch={name: resolved(kernel, trial.constants, v) for name, v in changing.items()})
+
+    found = [launched(trial) for trial in trials(call, threadgroup, constants or {})]
+
+    def rebound(trial: Trial) -> BoundCall:
+        own = {**fixed, **trial.launch, "threadgroup": trial.threadgroup}
+        return bound_call("tune", kernel.specialize(**trial.constants), args, own)
+
+    tuner = Tuner(call, found, check=check, reference=reference, rebound=rebound if changing else None)
     return tuner.start() if run else tuner
 
 
 class Tuner(Sweep, Live):
     """A `Sweep` as a widget: a progress bar, a heat map of the configurations, and a button that applies the best."""
 
-    def __init__(self, call: BoundCall, trials: list[Trial], *, check: bool) -> None:
-        Sweep.__init__(self, call, trials, check=check)
+    def __init__(
+        self, call: BoundCall, trials: list[Trial], *, check: bool, reference: Any = None,
+        rebound: Callable[[Trial], BoundCall] | None = None,
+    ) -> None:  # fmt: skip
+        Sweep.__init__(self, call, trials, check=check, reference=reference, rebound=rebound)
         Live.__init__(self)
 
     def text(self) -> str:

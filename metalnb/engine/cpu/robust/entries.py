@@ -14,7 +14,7 @@ from ..spirv.module import parsed
 from ..spirv_forms import FORMS
 from ..spirv_forms import Form as SpirvForm
 from .module_analysis import Analysis
-from .ranges import Facts
+from .ranges import LaunchFacts
 
 __all__ = ["CheckedForm", "Entries"]
 
@@ -33,8 +33,8 @@ class CheckedForm:
         The heads of the loops that can be stopped.
     analysis : Analysis or None
         None for a module that is not understood: nothing of it is checked.
-    kernel : object
-        OpenCL's.
+    built : Built
+        OpenCL's kernel, and its stack.
     text : str
     shape : metalnb.engine.cpu.spirv_forms.Form
         What the module was compiled from, and in which form.
@@ -42,15 +42,15 @@ class CheckedForm:
         clang's intermediate code with lines, once a fault has been explained.
     """
 
-    __slots__ = ("_addresses", "_facts", "analysis", "kernel", "printed", "shape", "stops", "text", "wrong")
+    __slots__ = ("_addresses", "_facts", "analysis", "built", "printed", "shape", "stops", "text", "wrong")
 
-    def __init__(self, facts: Facts | None) -> None:
+    def __init__(self, facts: LaunchFacts | None) -> None:
         self._facts = facts
         self._addresses = False
         self.analysis: Analysis | None = None
         self.wrong: frozenset[int] = frozenset()
         self.stops: frozenset[int] = frozenset()
-        self.kernel: Any = None
+        self.built: Any = None
         self.text = self.printed = ""
         self.shape: SpirvForm = FORMS[0]
 
@@ -83,24 +83,24 @@ class Entries:
     Parameters
     ----------
     build : callable
-        Compiles a form: returns OpenCL's kernel, after a call of the form's ``guarded``.
-    hopeful : Facts
+        Compiles a form: returns it as `Built`, after a call of the form's ``guarded``.
+    hopeful : LaunchFacts
         Of a dispatch that leaves nothing to be desired.
     """
 
-    def __init__(self, build: Callable[[CheckedForm], Any], hopeful: Facts) -> None:
+    def __init__(self, build: Callable[[CheckedForm], Any], hopeful: LaunchFacts) -> None:
         self._build = build
         self._forms: list[CheckedForm] = []
         self._known: dict[tuple[Any, ...], list[tuple[dict[tuple[int, int, int], bytes], CheckedForm]]] = {}
         self.first = self._made(hopeful)
 
-    def _made(self, facts: Facts | None) -> CheckedForm:
+    def _made(self, facts: LaunchFacts | None) -> CheckedForm:
         form = CheckedForm(facts)
-        form.kernel = self._build(form)
+        form.built = self._build(form)
         self._forms.append(form)
         return form
 
-    def form_for(self, facts: Facts) -> CheckedForm:
+    def form_for(self, facts: LaunchFacts) -> CheckedForm:
         """Return the form with the fewest checks that is right for a dispatch."""
         key = facts.grid, facts.threadgroup, facts.sizes
         known = self._known.get(key)
@@ -117,7 +117,7 @@ class Entries:
             cases.append((read, form))
         return form
 
-    def _chosen(self, facts: Facts) -> tuple[CheckedForm, set[tuple[int, int, int]]]:
+    def _chosen(self, facts: LaunchFacts) -> tuple[CheckedForm, set[tuple[int, int, int]]]:
         depends: set[tuple[int, int, int]] = set()
         fitting = []
         for form in self._forms:

@@ -16,7 +16,7 @@ from .checks import unit_of
 from .lines import SourcePlace, loop_places, places
 from .module_analysis import Analysis
 from .pointers import Access
-from .ranges import Facts
+from .ranges import LaunchFacts
 from .watch_table import ELEMENTS, THREADS
 
 __all__ = ["Recorded", "explained", "stopped"]
@@ -42,7 +42,7 @@ class Recorded(NamedTuple):
 
 
 def explained(
-    unit: Unit, analysis: Analysis, fault: Recorded, addresses: list[int], facts: Facts, threadgroup: Grid,
+    unit: Unit, analysis: Analysis, fault: Recorded, addresses: list[int], facts: LaunchFacts, threadgroup: Grid,
     printed: Callable[[], str],
 ) -> KernelFault:  # fmt: skip
     """Return a fault in words.
@@ -114,7 +114,7 @@ def _at(unit: Unit, found: SourcePlace | None) -> tuple[str, int, int, str]:
     return told.file, told.line, told.column, told.text
 
 
-def _thread(number: int, facts: Facts, threadgroup: Grid) -> tuple[Grid | None, Grid | None]:
+def _thread(number: int, facts: LaunchFacts, threadgroup: Grid) -> tuple[Grid | None, Grid | None]:
     """Return a thread's position in the grid and its threadgroup's, from its number; None where that is too large."""
     width, height, depth = facts.grid
     if width * height * depth > THREADS:
@@ -133,7 +133,7 @@ def _thread(number: int, facts: Facts, threadgroup: Grid) -> tuple[Grid | None, 
 
 
 def _memory(
-    unit: Unit, analysis: Analysis, access: Access, element: int, addresses: list[int], facts: Facts, text: str,
+    unit: Unit, analysis: Analysis, access: Access, element: int, addresses: list[int], facts: LaunchFacts, text: str,
 ) -> _Memory:  # fmt: skip
     place = analysis.roots.place(access.pointer)
     number = analysis.argument(place.root)

@@ -18,13 +18,13 @@ from ..spirv_forms import printed
 from .checks import first_slot
 from .entries import CheckedForm
 from .explanation import Recorded, explained, stopped
-from .ranges import Facts
+from .ranges import LaunchFacts
 from .watch_table import GRID, SIZES, STOP
 
 __all__ = ["Watch", "facts_of", "hopeful_facts", "table_of"]
 
 
-def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Facts:
+def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchFacts:
     """Return what is known of a dispatch.
 
     The scalars are those that the call has packed into memory of its own, which nobody changes.
@@ -33,15 +33,15 @@ def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Facts:
     sizes = tuple(
         a if type(a) is int else 0 if a is None else len(a) if type(a) is bytearray else a.nbytes for a in arguments
     )  # fmt: skip
-    return Facts(grid, threadgroup, sizes, scalars)
+    return LaunchFacts(grid, threadgroup, sizes, scalars)
 
 
-def hopeful_facts(count: int) -> Facts:
+def hopeful_facts(count: int) -> LaunchFacts:
     """Return the facts of a dispatch in which only what no launch could make right is wrong."""
-    return Facts((1, 1, 1), (1, 1, 1), (1 << 24,) * count, dict.fromkeys(range(count)))
+    return LaunchFacts((1, 1, 1), (1, 1, 1), (1 << 24,) * count, dict.fromkeys(range(count)))
 
 
-def table_of(form: CheckedForm, facts: Facts, arguments: Sequence[Any]) -> bytearray:
+def table_of(form: CheckedForm, facts: LaunchFacts, arguments: Sequence[Any]) -> bytearray:
     """Return the table of a dispatch."""
     table = bytearray(8 * (first_slot(len(facts.sizes)) + len(form.wrong)))
     struct.pack_into("2Q", table, 8 * GRID, *facts.grid[:2])
@@ -74,7 +74,7 @@ class Watch:
     __slots__ = ("_facts", "_reason", "_threadgroup", "form", "limit", "number", "table", "unit")
 
     def __init__(
-        self, unit: Unit, form: CheckedForm, table: bytearray, facts: Facts, threadgroup: Grid,
+        self, unit: Unit, form: CheckedForm, table: bytearray, facts: LaunchFacts, threadgroup: Grid,
     ) -> None:  # fmt: skip
         self.unit, self.form, self.table = unit, form, table
         self.number, self.limit = 0, current_limit()

@@ -12,10 +12,10 @@ from ..spirv.opcodes import Spv
 from .checks import check, take_table
 from .flow import Flow
 from .intervals import Interval
+from .loop_turns import endless
 from .pointers import Access, Roots, TypeSizes, accesses
-from .ranges import Facts, Ranges
+from .ranges import LaunchFacts, Ranges
 from .stops import stop, way_out
-from .turns import endless
 
 __all__ = ["Analysis", "Proof"]
 
@@ -66,7 +66,7 @@ class Analysis:
     def _flows(self) -> dict[int, Flow]:
         return {f.name: Flow(self.module, f) for f in self.module.functions if f.blocks}
 
-    def proof(self, facts: Facts) -> Proof:
+    def proof(self, facts: LaunchFacts) -> Proof:
         """Find the accesses that are right whatever the kernel reads."""
         ranges = self._ranges(facts)
         threads = math.prod(facts.grid)
@@ -78,10 +78,10 @@ class Analysis:
         wrong = frozenset(a.number for a in self.accesses if not self._right(a, again, facts))
         return Proof(wrong, frozenset().union(*stops.values()), tuple(sorted(ranges.read | again.read)))
 
-    def _ranges(self, facts: Facts) -> Ranges:
+    def _ranges(self, facts: LaunchFacts) -> Ranges:
         return Ranges(self.module, self._layout, self.roots, self._params, facts, self._flows)
 
-    def _right(self, access: Access, ranges: Ranges, facts: Facts) -> bool:
+    def _right(self, access: Access, ranges: Ranges, facts: LaunchFacts) -> bool:
         place = self.roots.place(access.pointer)
         size = self.size(place.root, facts)
         flow = self._flows[access.function.name]
@@ -106,7 +106,7 @@ class Analysis:
             for i in block.instructions
         }  # fmt: skip
 
-    def size(self, root: int, facts: Facts) -> int | None:
+    def size(self, root: int, facts: LaunchFacts) -> int | None:
         """Return the bytes of what a pointer comes from; None for a built-in variable, or when it may be several."""
         made = self.module.definitions[root]
         if made.op == Spv.VARIABLE:

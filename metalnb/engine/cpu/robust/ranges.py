@@ -20,7 +20,7 @@ from .intervals import Interval, whole
 from .operations import ARITHMETIC, CLAMPS, COMPARED, EXTREMA, OPPOSITE, TURNED, bounded
 from .pointers import PointerPlace, Roots, TypeSizes
 
-__all__ = ["Facts", "Ranges"]
+__all__ = ["LaunchFacts", "Ranges"]
 
 _UNDONE = {Spv.I_ADD, Spv.I_SUB, Spv.U_CONVERT, Spv.S_CONVERT}
 View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
@@ -31,7 +31,7 @@ _TELLING = 1 << 24  # a range of fewer integers is not narrowed further
 _MOST = 20000  # evaluations; a kernel that needs more is checked instead
 
 
-class Facts(NamedTuple):
+class LaunchFacts(NamedTuple):
     """What the host knows of a dispatch.
 
     Attributes
@@ -78,7 +78,7 @@ class Ranges:
     """
 
     def __init__(
-        self, module: Module, layout: TypeSizes, roots: Roots, params: Mapping[int, int], facts: Facts,
+        self, module: Module, layout: TypeSizes, roots: Roots, params: Mapping[int, int], facts: LaunchFacts,
         flows: Mapping[int, Flow],
     ) -> None:  # fmt: skip
         self._module, self._layout, self._roots = module, layout, roots

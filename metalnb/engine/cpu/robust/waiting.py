@@ -12,29 +12,31 @@ import itertools
 import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from .launches import Watch
+if TYPE_CHECKING:
+    from .launches import Watch
 
-__all__ = ["done", "end_wait", "number_of"]
+__all__ = ["done", "end_wait", "number_of", "running"]
 
 _STATUS, _QUEUE = 0x11D3, 0x11D0  # of cl.h
 _FIRST, _LONGEST = 20e-6, 0.01  # seconds between two looks
 _SHOWN = 5.0  # seconds after which a notebook is told
 
-_running: dict[int, Watch] = {}
+running: dict[int, Watch] = {}  # those that can be stopped
 _numbers = itertools.count(1)
 _lock = threading.Lock()
 _at_exit: list[bool] = []
 
 
-def number_of(watches: list[Watch]) -> int:
+def number_of(watches: Sequence[Watch]) -> int:
     """Return the number of a dispatch in the order in which they were started, and note those that can be stopped."""
     number = next(_numbers)
     for watch in watches:
         if watch.form.stops:
             with _lock:
-                _running[id(watch)] = watch
+                running[id(watch)] = watch
                 watch.number = number
                 if not _at_exit:  # behind the device's own, and so before it
                     _at_exit.append(True)
@@ -42,21 +44,21 @@ def number_of(watches: list[Watch]) -> int:
     return number
 
 
-def done(watches: list[Watch]) -> None:
+def done(watches: Sequence[Watch]) -> None:
     """Forget dispatches that have ended."""
     for watch in watches:
-        _running.pop(id(watch), None)
+        running.pop(id(watch), None)
 
 
 def _stop(number: int, reason: str) -> None:
     """Stop what was started up to a number."""
     with _lock:
-        for watch in _running.values():
+        for watch in running.values():
             if watch.number <= number:
                 watch.stop(reason)
 
 
-def end_wait(event: Any, number: int, watches: list[Watch]) -> None:
+def end_wait(event: Any, number: int, watches: Sequence[Watch]) -> None:
     """Wait for an event.
 
     Raises
@@ -64,7 +66,7 @@ def end_wait(event: Any, number: int, watches: list[Watch]) -> None:
     KeyboardInterrupt
         When the wait was interrupted; the dispatch has ended by then.
     """
-    if not _running:
+    if not running:
         event.wait()
         return
     with contextlib.suppress(Exception):
@@ -91,7 +93,7 @@ def end_wait(event: Any, number: int, watches: list[Watch]) -> None:
         raise interrupt
 
 
-def _tell(watches: list[Watch]) -> None:
+def _tell(watches: Sequence[Watch]) -> None:
     """Tell a notebook's reader that it is not the notebook that hangs."""
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
         name = watches[0].unit.signature.name if watches else "a dispatch"

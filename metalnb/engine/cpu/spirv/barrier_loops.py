@@ -52,7 +52,7 @@ def _demote(module: Module, function: Body, blocks: dict[int, BasicBlock], head:
     pointer = module.declare(Spv.TYPE_POINTER, _FUNCTION, phi.type)
     variable = Instruction(Spv.VARIABLE, [0, pointer, module.fresh(), _FUNCTION])
     module.definitions[variable.result] = variable
-    function.blocks[0].instructions.insert(1, variable)
+    function.add_variable(variable)
     for value, label in zip(phi.words[3::2], phi.words[4::2], strict=True):
         block = blocks[label].instructions
         block.insert(len(block) - 1, Instruction(Spv.STORE, [0, variable.result, value, _VOLATILE]))

@@ -96,6 +96,19 @@ class Body:
         """The function's id."""
         return self.head[0].words[2]
 
+    def add_variable(self, variable: Instruction) -> None:
+        """Put a variable before all else in the entry block: nothing else may stand between variables."""
+        self.blocks[0].instructions.insert(1, variable)
+        if self.start.op == Spv.LABEL:
+            self.start = variable
+
+    def behind_phis(self, made: Instruction) -> Instruction:
+        """Return an instruction, or for a phi the last phi of its block: behind it something may be inserted."""
+        if made.op != Spv.PHI:
+            return made
+        block = next(b for b in self.blocks if made in b.instructions)
+        return [i for i in block.instructions if i.op == Spv.PHI][-1]
+
     def __iter__(self) -> Iterator[Instruction]:
         """Yield the instructions of all blocks."""
         for block in self.blocks:

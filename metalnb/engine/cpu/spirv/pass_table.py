@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .barrier_loops import counters_in_memory
+from .complements import opaque_complements
 from .extrema import plain_extrema
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
 from .module import Module, parsed
-from .narrow_products import narrow_products
 from .negations import plain_negations
+from .operand_types import equal_spaces, equal_widths
 from .selected_indices import opaque_selected_indices
-from .storage import declared_storage
+from .storage import byte_offsets, declared_storage
 from .stubs import without_stubs
-from .widths import equal_widths
 
 __all__ = ["PASSES", "ModulePass", "rewritten"]
 
@@ -34,6 +34,10 @@ PASSES = (
         "clang emits every kernel twice, and the device would compile both",
     ),
     ModulePass(
+        "byte_offsets", byte_offsets,
+        "clang takes bytes for elements at a constant place in a threadgroup array that is used twice",
+    ),
+    ModulePass(
         "declared_storage", declared_storage,
         "clang guesses the size of threadgroup arrays that are only pointed to",
     ),
@@ -42,8 +46,8 @@ PASSES = (
         "clang drops truncations, and the device refuses operands of two widths",
     ),
     ModulePass(
-        "narrow_products", narrow_products,
-        "the runtime has no function for the whole product of two integers of 8 or 16 bits",
+        "equal_spaces", equal_spaces,
+        "clang drops casts between address spaces, and the device cannot read what it makes of that",
     ),
     ModulePass(
         "counters_in_memory", counters_in_memory,
@@ -62,6 +66,10 @@ PASSES = (
         "the runtime keeps one SIMD-group's negation across a barrier for all",
     ),
     ModulePass(
+        "opaque_complements", opaque_complements,
+        "the runtime drops a SIMD-group's first position from a complement that is part of a sum",
+    ),
+    ModulePass(
         "opaque_selected_indices", opaque_selected_indices,
         "the runtime misses a store to one of two known elements",
     ),
@@ -72,19 +80,24 @@ PASSES = (
 )
 
 
-def rewritten(code: bytes, *, wide: bool) -> bytes:
+_FOR_SPEED = (plain_extrema, signed_indices)
+
+
+def rewritten(code: bytes, *, wide: bool, fast: bool = True) -> bytes:
     """Return a SPIR-V module after all passes; one that is not understood is returned as it is.
 
     Parameters
     ----------
     wide : bool
         Indices may be 2^31 or more: they keep their unsigned arithmetic.
+    fast : bool
+        False leaves out the passes that only make a kernel faster.
     """
     module = parsed(code)
     if module is None:
         return code
     for each in PASSES:
-        if not (wide and each.run is signed_indices):
+        if (fast or each.run not in _FOR_SPEED) and not (wide and each.run is signed_indices):
             each.run(module)
             module.settle()
     return module.written()

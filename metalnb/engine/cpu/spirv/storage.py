@@ -1,4 +1,4 @@
-"""Declare threadgroup variables with the size that the kernel gave them.
+"""Declare threadgroup variables with the size that the kernel gave them, and take constant places in them for bytes.
 
 clang's SPIR-V backend guesses what a pointer points to from how it is used. A variable that a kernel only assigns to
 pointers, as the second of two arrays that are swapped, becomes one float: the device's compiler crashes, or what
@@ -6,7 +6,11 @@ threads write behind it is another variable's. Its size stands in its name, sinc
 (``msl/target/opencl.h``): it is made an array of as many bytes again, and a pointer of the guessed type is made of
 that.
 
-Source: SPIR-V specification 1.4, 2.4 (logical layout), 3.37.8 (OpVariable), 3.37.11 (OpBitcast).
+A constant place in such a variable, ``&tile[8]``, is a number of bytes to clang: its optimiser makes them all so. The
+backend guesses a type here too, and where the place is used more than once it may keep the number and step in elements:
+an atomic operation on ``tile[8]`` then went to ``tile[32]``. The step is made in bytes.
+
+Source: SPIR-V specification 1.4, 2.4 (logical layout), 3.37.8 (OpVariable, OpPtrAccessChain), 3.37.11 (OpBitcast).
 """
 
 from __future__ import annotations
@@ -14,12 +18,13 @@ from __future__ import annotations
 import array
 import re
 
-from .module import Module
+from .module import Instruction, Module
 from .opcodes import Spv
 
-__all__ = ["declared_storage"]
+__all__ = ["byte_offsets", "declared_storage"]
 
 _WORKGROUP = 4
+_STEPS = {Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN}
 _SIZED = re.compile(rb"\$storageILi\d+ELm(\d+)E")
 
 
@@ -48,6 +53,27 @@ def declared_storage(module: Module) -> None:
                     function.start = module.behind(function.start, Spv.BITCAST, wrong[variable], variable)
                     made[variable] = function.start.result
                 i.words[place] = made[variable]
+
+
+def byte_offsets(module: Module) -> None:
+    """Step in bytes to each constant place in a threadgroup variable."""
+    variables = {i.result for i in module.preamble if i.op == Spv.VARIABLE and i.words[3] == _WORKGROUP}
+    for function in module.functions if variables else ():
+        for i in function:
+            if i.op in _STEPS and len(i.words) == 5 and _is_guessed(module, i, variables):
+                byte = module.declare(Spv.TYPE_POINTER, _WORKGROUP, module.integer(8))
+                start = module.before(i, Spv.BITCAST, byte, i.words[3])
+                there = module.before(i, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, byte, start, i.words[4])
+                i.op, i.words = Spv.BITCAST, [0, i.type, i.result, there]
+
+
+def _is_guessed(module: Module, i: Instruction, variables: set[int]) -> bool:
+    """Say whether a step is a constant one from where a variable begins, in elements of more than a byte."""
+    start = module.definitions[i.words[3]]
+    variable = start.words[3] if start.op == Spv.BITCAST else start.result
+    constant = module.definitions[i.words[4]].op == Spv.CONSTANT
+    element = module.key(module.key(module.type_of(i.words[3]))[2])
+    return constant and variable in variables and element[:2] != (Spv.TYPE_INT, 8)
 
 
 def _sizes(module: Module) -> dict[int, int]:

@@ -23,9 +23,14 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     for function in found.functions:
         for call in function.calls:
             callee = call.referenced
-            if callee is not None and parsed.owner(callee.location) is not None:
+            if callee is not None and parsed.owner(callee.location) is not None and not _is_made(callee):
                 yield from _arguments(parsed, call, callee)
     yield from _pointers(parsed, found)
+
+
+def _is_made(member: Any) -> bool:
+    """Return whether a member is the compiler's own, which serves every space: it stands where its class does."""
+    return bool(member.kind.name == "CXX_METHOD" and member.location == member.semantic_parent.location)
 
 
 def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
@@ -36,6 +41,12 @@ def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
         is_object = argument.kind.name == "MEMBER_REF_EXPR"
         given = next(iter(argument.get_children()), None) if is_object else argument
         moved = _moved(given)
+        own = is_object or callee.spelling.startswith("operator")  # an object, which its members take as they are
+        if not own and given is not None and given.type.kind.name != "POINTER" and _is_made_constant(given):
+            yield parsed.diagnostic(
+                argument.location, f"a device value is passed to '{call.spelling}', which takes a constant reference",
+                f"copy it to a variable first, or overload '{call.spelling}' for device references (MSL 4.2)",
+            )  # fmt: skip
         if not moved or given is None or given.type.kind.name == "POINTER":
             continue
         if is_object:
@@ -54,6 +65,13 @@ def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     """Refuse a pointer to another space where one to thread memory is wanted."""
     for cast, parent in found.casts:
         moved = _moved(cast)
+        taker = parent.referenced if parent.kind.name == "CALL_EXPR" else None
+        ours = taker is not None and parsed.owner(taker.location) is None
+        if not ours and parent.kind.name != "MEMBER_REF_EXPR" and _is_made_constant(cast):
+            yield parsed.diagnostic(
+                cast.location, "a device pointer is used as a constant pointer",
+                "a pointer keeps its address space: write device const before its type, not constant (MSL 4.2)",
+            )  # fmt: skip
         if not moved:
             continue
         called = parent.referenced if parent.kind.name in {"CALL_EXPR", "MEMBER_REF_EXPR"} else None
@@ -69,6 +87,18 @@ def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
                 cast.location, f"a {moved} pointer is used as a thread pointer",
                 f"a pointer keeps its address space: write {moved} before its type, not thread (MSL 4)",
             )  # fmt: skip
+
+
+def _is_made_constant(cast: Any) -> bool:
+    """Return whether a silent conversion takes a pointer or value in device memory for one in the constant space."""
+    inner = [c for c in cast.get_children() if c.kind.is_expression()]
+    if cast.kind.name != "UNEXPOSED_EXPR" or len(inner) != 1 or inner[0].kind.name == "CALL_EXPR":
+        return False  # what a member for device objects returns of a constant one may well be meant as constant
+    into, source = cast.type, inner[0].type
+    if into.kind.name == "POINTER" == source.kind.name:
+        into, source = into.get_pointee(), source.get_pointee()
+    known = source.kind.name != "INVALID" and into.is_const_qualified()
+    return bool(known and space(into) == "constant" and space(source) == "device")
 
 
 def _moved(cast: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from metalnb.errors import Diagnostic
 
+from ...language.versions import LAMBDAS, spelled
 from ...libclang.parse import Parsed
 from .syntax_walk import CellSyntax
 
@@ -40,6 +41,13 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     for statement in found.statements:
         message, hint = _STATEMENTS[statement.kind.name]
         yield parsed.diagnostic(statement.extent.start, message, hint)
+    if parsed.version < LAMBDAS:
+        for written in found.lambdas:
+            yield parsed.diagnostic(
+                written.location, f"a lambda needs MSL 3.2; the cell is read as MSL {spelled(parsed.version)}",
+                "write a function, or a struct with an operator(); or ask for the version: --msl 3.2, msl='3.2' "
+                "(MSL 1.5.4)",
+            )  # fmt: skip
     for function in found.functions:
         if function.cursor.is_virtual_method():
             yield parsed.diagnostic(

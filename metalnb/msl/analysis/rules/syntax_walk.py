@@ -24,11 +24,12 @@ _EXPRESSION, _CALL, _FLOATING, _C_CAST = 100, 103, 107, 117
 _BINARY, _COMPOUND = 114, 115
 _SHIFTS = frozenset({8, 9, 28, 29})  # CXBinaryOperatorKind: <<, >>, <<=, >>=
 _CASTS = frozenset({_EXPRESSION, _C_CAST, 124, 126, 127, 128})  # implicit, C's, static, reinterpret, const, functional
+_LAMBDA = 144
 _GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM = 210, 211, 215, 229
 _STATEMENTS = frozenset({_GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM})
 _VARIABLES = frozenset({_FIELD, _VAR, _PARM})
 _OPERATIONS = frozenset({_FLOATING, _BINARY, _COMPOUND})
-_KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | _OPERATIONS | {_CALL}
+_KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | _OPERATIONS | {_CALL, _LAMBDA}
 _NAMES = frozenset({43, 45, 49, 101})  # references to types, templates, overloaded functions; and expressions that are
 _OVERLOADED = 49
 _RECURSE, _CONTINUE = 2, 1  # CXChildVisitResult
@@ -36,6 +37,7 @@ _RECURSE, _CONTINUE = 2, 1  # CXChildVisitResult
 # clang's numbers of OpenCL's address spaces, which stand for Metal's (target/words.h).
 _SPACES = {1: "constant", 2: "threadgroup", 3: "constant", 4: "thread", 5: "thread", 6: "device"}
 _THREAD = frozenset({4, 5})
+_CONSTANT = 1
 
 
 @dataclass(slots=True)
@@ -73,11 +75,12 @@ class CellSyntax:
     program : list
         Variables that live as long as the program: at namespace scope and static members.
     casts : list of (cast, parent)
-        Every conversion to a pointer into thread memory.
+        Every conversion to a pointer into thread memory, and every silent one to a pointer into the constant space.
     vectors : list
         Where a vector is constructed.
     literals, statements : list
         Literals of long double; goto and asm statements.
+    lambdas : list
     shifts : list
         Operators that shift a scalar.
     simdgroups : bool
@@ -91,6 +94,7 @@ class CellSyntax:
     vectors: list[Any] = field(default_factory=list)
     literals: list[Any] = field(default_factory=list)
     statements: list[Any] = field(default_factory=list)
+    lambdas: list[Any] = field(default_factory=list)
     shifts: list[Any] = field(default_factory=list)
     simdgroups: bool = False
 
@@ -137,12 +141,14 @@ class _Walker:
         cursor._tu = self.unit  # noqa: SLF001  (a cursor that outlives the callback must hold its unit)
         found = self.found
         if kind in _CASTS:
-            if self.is_thread_pointer(cursor):
+            if self.is_moved(cursor, kind):
                 parent._tu = self.unit  # noqa: SLF001
                 found.casts.append((cursor, parent))
         elif kind == _CALL:
             if self.function is not None:
                 self.function.calls.append(cursor)
+        elif kind == _LAMBDA:
+            found.lambdas.append(cursor)
         elif kind in _VARIABLES:
             found.declared.append(cursor)
             if kind == _VAR:
@@ -178,11 +184,12 @@ class _Walker:
         self.lib.clang_visitChildren(cursor, self.callback, None)
         self.function = outer
 
-    def is_thread_pointer(self, cursor: Any) -> bool:
+    def is_moved(self, cursor: Any, of: int) -> bool:
         kind = self.lib.clang_getCursorType(cursor)
         if kind._kind_id != self.pointer:  # noqa: SLF001
             return False
-        return self.lib.clang_getAddressSpace(self.lib.clang_getPointeeType(kind)) in _THREAD
+        into = self.lib.clang_getAddressSpace(self.lib.clang_getPointeeType(kind))
+        return into in _THREAD or (into == _CONSTANT and of == _EXPRESSION)
 
 
 def space(kind: Any) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..text.bracket_tree import Outline, Tree
-from ..text.edits import Edit
+from ...text.bracket_tree import Outline, Tree
+from ...text.edits import Edit
 
 __all__ = ["function_pointers"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..text.bracket_tree import FunctionHead, Outline, Tree
-from ..text.edits import Edit
+from ...text.bracket_tree import FunctionHead, Outline, Tree
+from ...text.edits import Edit
 
 __all__ = ["constructor_spaces", "qualified_constructors"]
 

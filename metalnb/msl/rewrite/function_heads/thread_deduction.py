@@ -16,11 +16,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from ..text.bracket_tree import FunctionHead, Outline, Template, Tree
-from ..text.edits import Edit
-from ..text.tokens import Token
+from ...text.bracket_tree import FunctionHead, Outline, Template, Tree
+from ...text.edits import Edit
+from ...text.tokens import Token
 
-__all__ = ["thread_deduction"]
+__all__ = ["template_function", "thread_deduction"]
 
 _QUALIFIERS = frozenset({"const", "volatile", "thread"})
 _NOT_FUNCTIONS = frozenset({"class", "struct", "union", "using", "template", "typedef"})
@@ -36,7 +36,7 @@ def thread_deduction(text: Outline) -> Iterator[Edit]:
 
 def _template(tree: Tree, template: Template) -> Iterator[Edit]:
     types = [i for i in range(template.opening + 1, template.closing) if _declares(tree, i)]
-    function = _function(tree, template) if types else None
+    function = template_function(tree, template) if types else None
     if function is None:
         return
     params = [tree.tokens[a:b] for a, b in tree.parts(function.opening)]
@@ -48,7 +48,7 @@ def _template(tree: Tree, template: Template) -> Iterator[Edit]:
             yield from _renamed(tree, template, function, references[0])
 
 
-def _function(tree: Tree, template: Template) -> FunctionHead | None:
+def template_function(tree: Tree, template: Template) -> FunctionHead | None:
     """Find the function that a template declares; None if it declares something else."""
     if tree.text(template.closing + 1) in _NOT_FUNCTIONS:
         return None

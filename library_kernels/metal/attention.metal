@@ -1,0 +1,77 @@
+// Attention: softmax(q k^T) v, without the matrix of all scores ever being in memory.
+// Idea: a SIMD-group takes 32 queries, one a lane, and goes once through the keys, eight at a time. A key and its value are
+// the same for all lanes, so each is loaded once for 32 queries. The sum of values is kept relative to the largest score
+// so far, and scaled down when a larger one comes.
+// Source: T. Dao et al., "FlashAttention", 2022; M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax",
+// 2018.
+#include <metal_stdlib>
+#include <metalnb/storage.h>
+using namespace metal;
+
+constant constexpr uint LANES = 32;
+constant constexpr uint KEYS = 8;  // that are looked at together
+
+struct Attention {
+    uint queries;       // rows of q for each head
+    uint keys;          // rows of k and v
+    uint share;         // heads of q that share one of k and v
+    uint causal;        // whether a query sees no key after its own place
+    uint blocks;        // of 32 queries in a head
+    ulong mask_pitch;   // from one head's mask to the next; 0 when they share one
+    float scale;        // of the scores
+};
+
+// E numbers to a query and a key, V to a value. MASKED: mask[query, key] is added to the score.
+template <typename T, uint E, uint V, bool MASKED>
+kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, device const memory_of<T>* v,
+                   device const float* mask, device memory_of<T>* out, constant Attention& a,
+                   uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+    threadgroup float queries[E * LANES];  // each lane touches only its own column of both
+    threadgroup float sums[V * LANES];
+    const uint head = group / a.blocks, first = group % a.blocks * LANES, row = first + lane;
+    const uint known = min(row, a.queries - 1);  // lanes beyond the last query do its work again
+    q += (head * ulong(a.queries) + known) * E;
+    k += head / a.share * ulong(a.keys) * E;
+    v += head / a.share * ulong(a.keys) * V;
+    if (MASKED) mask += head * a.mask_pitch + known * ulong(a.keys);
+    for (uint e = 0; e < E; ++e) queries[e * LANES + lane] = storage<T>::load(q[e]) * a.scale;
+    for (uint e = 0; e < V; ++e) sums[e * LANES + lane] = 0;
+
+    float most = -INFINITY, total = 0;
+    const uint end = a.causal ? min(a.keys, first + LANES) : a.keys;
+    for (uint key = 0; key < end; key += KEYS) {
+        float s[KEYS];
+        uint at[KEYS];
+        for (uint j = 0; j < KEYS; ++j) {
+            s[j] = 0;
+            at[j] = min(key + j, a.keys - 1);
+        }
+        for (uint e = 0; e < E; ++e) {
+            const float x = queries[e * LANES + lane];
+            for (uint j = 0; j < KEYS; ++j) s[j] = fma(x, storage<T>::load(k[at[j] * ulong(E) + e]), s[j]);
+        }
+        float top = most;
+        for (uint j = 0; j < KEYS; ++j) {
+            if (MASKED) s[j] += mask[at[j]];
+            s[j] = key + j < end && !(a.causal && key + j > row) ? s[j] : -INFINITY;
+            top = max(top, s[j]);
+        }
+        const float base = top == -INFINITY ? 0.0f : top;
+        const float kept = exp(most - base);
+        total *= kept;
+        for (uint j = 0; j < KEYS; ++j) {
+            s[j] = exp(s[j] - base);
+            total += s[j];
+        }
+        for (uint e = 0; e < V; ++e) {
+            float sum = sums[e * LANES + lane] * kept;
+            for (uint j = 0; j < KEYS; ++j) sum = fma(s[j], storage<T>::load(v[at[j] * ulong(V) + e]), sum);
+            sums[e * LANES + lane] = sum;
+        }
+        most = top;
+    }
+    out += (head * ulong(a.queries) + known) * V;
+    const float share = total == 0.0f ? 0.0f : 1.0f / total;  // a query that sees no key gives zeros
+    if (row < a.queries)
+        for (uint e = 0; e < V; ++e) out[e] = storage<T>::store(sums[e * LANES + lane] * share);
+}

@@ -1,0 +1,52 @@
+// Counting: how often each number occurs, or how many numbers fall between each two edges.
+// Idea: each thread counts its own stretch into a row of its own, so that no counter is shared and none is atomic; the rows
+// are added up afterwards. Where a thread is a core that is as fast as memory gives the numbers.
+// Source: the privatised histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
+#include <metal_stdlib>
+using namespace metal;
+
+struct Counting {
+    ulong n;        // numbers
+    ulong stretch;  // … that a thread takes
+    uint bins;
+    uint uniform;   // whether the edges are as far apart as `scale` says
+    float scale;    // bins to a unit
+};
+
+// Numbers from 0 up to, not including, `bins`; checked before.
+kernel void count_numbers(device const long* x, device uint* rows, constant Counting& c,
+                          uint thread_number [[thread_position_in_grid]]) {
+    device uint* own = rows + ulong(thread_number) * c.bins;
+    for (uint bin = 0; bin < c.bins; ++bin) own[bin] = 0;
+    const ulong first = thread_number * c.stretch, end = min(first + c.stretch, c.n);
+    for (ulong i = first; i < end; ++i) ++own[x[i]];
+}
+
+// Numbers between edges[b] and edges[b + 1]; the last bin has its upper edge too. NaN is in none.
+kernel void count_between(device const float* x, device const float* edges, device uint* rows, constant Counting& c,
+                          uint thread_number [[thread_position_in_grid]]) {
+    device uint* own = rows + ulong(thread_number) * c.bins;
+    for (uint bin = 0; bin < c.bins; ++bin) own[bin] = 0;
+    const ulong first = thread_number * c.stretch, end = min(first + c.stretch, c.n);
+    const float low = edges[0], high = edges[c.bins];
+    for (ulong i = first; i < end; ++i) {
+        const float value = x[i];
+        if (!(value >= low && value <= high)) continue;
+        uint bin;
+        if (c.uniform) {  // a guess, which rounding may have put one too far
+            bin = min(uint((value - low) * c.scale), c.bins - 1);
+            bin -= value < edges[bin] ? 1 : 0;
+            bin += bin + 1 < c.bins && value >= edges[bin + 1] ? 1 : 0;
+        } else {
+            uint from = 0, length = c.bins;
+            while (length > 1) {
+                const uint half_length = length / 2;
+                const bool after = edges[from + half_length] <= value;
+                from = after ? from + half_length : from;
+                length = after ? length - half_length : half_length;
+            }
+            bin = from;
+        }
+        ++own[bin];
+    }
+}

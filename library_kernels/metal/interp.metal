@@ -1,0 +1,28 @@
+// Piecewise linear interpolation: each thread finds the two points that its x lies between by halving, and interpolates.
+// Source: NumPy's interp.
+#include <metal_stdlib>
+using namespace metal;
+
+struct Ends {
+    float left;   // below the first point
+    float right;  // beyond the last
+    uint n;       // points
+};
+
+kernel void interpolate(device const float* x, device const float* xp, device const float* fp, device float* out,
+                        constant Ends& ends, uint i [[thread_position_in_grid]]) {
+    const float value = x[i];
+    uint low = 0, length = ends.n;
+    while (length > 1) {  // the last point that is not beyond the value
+        const uint half_length = length / 2;
+        const bool after = xp[low + half_length] <= value;
+        low = after ? low + half_length : low;
+        length = after ? length - half_length : half_length;
+    }
+    const uint next = min(low + 1, ends.n - 1);
+    const float a = fp[low], b = fp[next], width = xp[next] - xp[low];
+    const float part = (value - xp[low]) / width;
+    const float between = width > 0.0f && value != xp[low] ? fma(part, b - a, a) : a;
+    const float within = value < xp[0] ? ends.left : value > xp[ends.n - 1] ? ends.right : between;
+    out[i] = value != value ? value : within;
+}

@@ -1,0 +1,255 @@
+"""Attention in one pass over the keys, and rotary position embedding."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.convert import asarray, on
+from ...arrays.promotion import common, is_float
+from ...program import Program
+from ..elementwise import unary
+from ..elementwise.binary import BY_NAME
+from ..elementwise.elementwise_op import Elementwise
+from ..launching.copying import as_array, contiguous, converted, copied, fill_with
+from ..launching.launcher import dispatch
+from ..launching.programs import instantiated
+from ..launching.reduction_launch import tag
+from ..op import FLOATS, LeastTraffic, Op, OpRow, op
+from ..ops.array_views import broadcast_to
+from ..ops.linear_algebra import matmul
+from ..ops.normalization import softmax
+from ..planning.elementwise_plan import broadcast
+
+__all__ = ["rope", "scaled_dot_product_attention"]
+
+_FLOAT = np.dtype(np.float32)
+_ISNAN = next(row for row in unary.ROWS if row.name == "isnan")
+_LANES = 32
+_MOST = 256  # numbers of a query and of a value together: what 32 KiB of threadgroup memory hold for 32 queries
+
+
+class _Attention(Op):
+    """An op whose work is two products."""
+
+    masks = frozenset(("attn_mask",))  # may be bool whatever the others are
+
+    def __metal_traffic__(self, query: Any, key: Any, value: Any, **options: Any) -> LeastTraffic:
+        """Return the least that a call must move and compute."""
+        moved = super().__metal_traffic__(query, key, value, **options)
+        scores = math.prod(query.shape[:-1]) * key.shape[-2]
+        return LeastTraffic(moved.bytes, 2 * scores * (key.shape[-1] + value.shape[-1]))
+
+
+def _reference(q: Any, k: Any, v: Any, attn_mask: Any = None, *, is_causal: bool = False, scale: float | None = None,
+               enable_gqa: bool = False) -> Any:  # fmt: skip
+    if enable_gqa:
+        k, v = (np.repeat(a, q.shape[-3] // a.shape[-3], -3) for a in (k, v))
+    s = q @ np.swapaxes(k, -1, -2) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if is_causal:
+        s = np.where(np.tri(s.shape[-2], s.shape[-1], dtype=bool), s, -np.inf)
+    if attn_mask is not None:
+        s = np.where(attn_mask, s, -np.inf) if attn_mask.dtype == bool else s + attn_mask
+    top = np.max(s, -1, keepdims=True, initial=-np.inf)
+    e = np.exp(s - np.where(np.isinf(top), 0, top))
+    total = e.sum(-1, keepdims=True)
+    return np.where(total == 0, 0, e / np.where(total == 0, 1, total)) @ v
+
+
+def _size(*given: Any) -> Any:
+    """Size of an error: that of the values."""
+    return np.maximum(np.abs(given[-1]), np.abs(given[2]).max(initial=1.0))
+
+
+def _row(**row: Any) -> Callable[[Callable[..., Any]], Op]:
+    return lambda function: _Attention(function, OpRow("linear", **row))
+
+
+@_row(reference=_reference, dtypes=FLOATS, kernels=("attention.metal",), size=_size,
+      tolerance={"float32": 16.0, "float16": 0.6, "bfloat16": 0.55},
+      cite="T. Dao et al., 2022; PyTorch, ``scaled_dot_product_attention``")  # fmt: skip
+def scaled_dot_product_attention(
+    query: Array, key: Array, value: Array, /, attn_mask: Array | None = None, *, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Array:  # fmt: skip
+    """Means of values, weighed by how alike queries and keys are: softmax(query keyᵀ scale + mask) value.
+
+    Parameters
+    ----------
+    query : Array (…, L, E)
+    key : Array (…, S, E)
+    value : Array (…, S, V)
+        Of floats. The leading axes broadcast.
+    attn_mask : Array, optional
+        Broadcast to (…, L, S): bool, where a query sees a key; or floats, added to the scores.
+    is_causal : bool
+        A query sees the keys up to its own place only.
+    scale : float, optional
+        By default 1 / √E.
+    enable_gqa : bool
+        Whether several heads of the query, the last but two of its axes, share one of key and value.
+
+    Returns
+    -------
+    Array (…, L, V)
+        Of the dtype that they promote to; scores and sums are float32, and never in memory together while E + V is at
+        most 256: beyond, it is two products and a softmax. A query that sees no key gives zeros.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit.
+    """
+    who = "scaled_dot_product_attention"
+    q, k, v = (as_array(who, x) for x in (query, key, value))
+    on(q.engine, who, k, v)
+    dtype = common(common(q.dtype, k.dtype, who), v.dtype, who)
+    if not is_float(dtype):
+        raise TypeError(f"{who}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
+    if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"{who}: needs (…, L, E), (…, S, E) and (…, S, V); got {q.shape}, {k.shape} and {v.shape}.")
+    if enable_gqa and (min(q.ndim, k.ndim, v.ndim) < 3 or k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3]):
+        raise ValueError(f"{who}: {q.shape} cannot share the heads of {k.shape} and {v.shape}: the third axis from the "
+                         "end must be a multiple.")  # fmt: skip
+    share = q.shape[-3] // k.shape[-3] if enable_gqa else 1
+    lead = broadcast(who, [q.shape[:-2], _repeated(k.shape[:-2], share), _repeated(v.shape[:-2], share)])
+    own = _repeated(lead, -share)
+    q, k, v = (_laid(converted(x, dtype), a) for x, a in ((q, lead), (k, own), (v, own)))
+    mask = None if attn_mask is None else _additive(who, attn_mask, lead, (q.shape[-2], k.shape[-2]), q)
+    by = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    out = empty((*q.shape[:-1], v.shape[-1]), dtype, q.engine)
+    if not out.size:
+        return out
+    if not k.size:
+        return fill_with(out, 0)
+    if q.shape[-1] + v.shape[-1] > _MOST:
+        return _composed(q, k, v, mask, share, by, causal=is_causal)
+    blocks = -(-q.shape[-2] // _LANES)
+    settings = {
+        "queries": q.shape[-2], "keys": k.shape[-2], "share": share, "causal": int(is_causal), "blocks": blocks,
+        "mask_pitch": q.shape[-2] * k.shape[-2] if mask is not None and mask.ndim > 2 else 0, "scale": by,
+    }  # fmt: skip
+    kernel = _program(tag(dtype), q.shape[-1], v.shape[-1], q.device)["masked" if mask is not None else "plain"]
+    shown = empty((1,), _FLOAT, q.engine) if mask is None else mask
+    dispatch(kernel, q, k, v, shown, out, settings, grid=_LANES * blocks * math.prod(lead), threadgroup=_LANES)
+    return out
+
+
+def _repeated(lead: tuple[int, ...], share: int) -> tuple[int, ...]:
+    """Return leading axes with the heads multiplied, or divided by a negative number."""
+    if share in {1, -1}:
+        return lead
+    return (*lead[:-1], lead[-1] * share if share > 0 else lead[-1] // -share)
+
+
+def _laid(x: Array, lead: tuple[int, ...]) -> Array:
+    return contiguous(x) if x.shape[:-2] == lead else copied(x, (*lead, *x.shape[-2:]))
+
+
+def _additive(who: str, given: Any, lead: tuple[int, ...], last: tuple[int, int], q: Array) -> Array:
+    """Return a mask as numbers to add, float32: (L, S), or one for each of all heads."""
+    mask = as_array(who, given)
+    on(q.engine, who, mask)
+    if mask.dtype == np.bool_:
+        mask = BY_NAME["where"](mask, asarray(np.float32(0), device=q.device), -math.inf)
+    elif not is_float(mask.dtype):
+        raise TypeError(f"{who}: attn_mask is bool or floats; got {mask.dtype}.")
+    mask = converted(mask, _FLOAT)
+    if mask.ndim <= 2:
+        return copied(broadcast_to(mask, last))
+    return copied(broadcast_to(mask, (*lead, *last)))
+
+
+def _composed(q: Array, k: Array, v: Array, mask: Array | None, share: int, scale: float, *, causal: bool) -> Array:
+    dtype = q.dtype
+    q, k, v = (converted(x, _FLOAT) for x in (q, k, v))
+    if share > 1:
+        wide = [broadcast_to(x[..., None, :, :], (*x.shape[:-2], share, *x.shape[-2:])) for x in (k, v)]
+        k, v = (x.reshape((*q.shape[:-2], *x.shape[-2:])) for x in wide)
+    scores = matmul(q, k.mT) * scale
+    if causal:
+        seen = asarray(np.tri(*scores.shape[-2:], dtype=np.bool_), device=q.device)
+        scores = BY_NAME["where"](seen, scores, -math.inf)
+    shares = softmax(scores if mask is None else scores + mask)
+    shares = BY_NAME["where"](_ISNAN(shares), 0.0, shares) if mask is not None else shares
+    return converted(matmul(shares, v), dtype)
+
+
+@functools.cache
+def _program(element: str, own: int, wide: int, engine: str) -> Program:
+    of = f"attend<{element}, {own}, {wide}"
+    return instantiated("attention.metal", {"plain": f"{of}, false>", "masked": f"{of}, true>"}, engine)
+
+
+# ---- Rotary position embedding ---------------------------------------------------------------------------------------
+
+_TURN = Elementwise("rope", "fma(x, c, -(y * s))", lambda x, y, c, s: x * c - y * s, "", operands=("x", "y", "c", "s"))
+
+
+def _roped(x: Any, *, base: float = 10000.0, offset: int = 0, interleaved: bool = False) -> Any:
+    half = x.shape[-1] // 2
+    angles = (np.arange(x.shape[-2]) + offset)[:, None] * base ** (-np.arange(half) / max(half, 1))
+    c, s = np.cos(angles), np.sin(angles)
+    out = np.empty_like(x)
+    one, two = _halves(interleaved, half)
+    out[..., one] = x[..., one] * c - x[..., two] * s
+    out[..., two] = x[..., two] * c + x[..., one] * s
+    return out
+
+
+def _halves(interleaved: bool, half: int) -> tuple[slice, slice]:
+    return (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(None, half), slice(half, None))
+
+
+@functools.lru_cache(64)
+def _angles(length: int, half: int, base: float, offset: int, dtype: str, device: str) -> tuple[Array, Array, Array]:
+    """Return cosines, sines and negative sines of the angles, which are computed in float64."""
+    angles = (np.arange(length) + offset)[:, None] * base ** (-np.arange(half) / max(half, 1))
+    c, s = (asarray(f(angles).astype(np.float32), device=device).astype(dtype) for f in (np.cos, np.sin))
+    return c, s, -s
+
+
+@op("elementwise", reference=_roped, dtypes=FLOATS, parts=(_TURN,), flops=3, cite="J. Su et al., RoFormer, 2021",
+    tolerance={"float32": 2.0, "float16": 1.6, "bfloat16": 1.6},
+    size=lambda x, want: np.maximum(np.abs(want), np.abs(x).max(initial=0.0)))  # fmt: skip
+def rope(x: Array, /, *, base: float = 10000.0, offset: int = 0, interleaved: bool = False) -> Array:
+    """Turn pairs of numbers by angles that grow with their row: rotary position embedding.
+
+    Parameters
+    ----------
+    x : Array (…, L, E)
+        Of floats; E is even. Row i is at position i + offset.
+    base : float
+        Pair j of E/2 turns by base^(-2j/E) for each row.
+    offset : int
+        The position of the first row.
+    interleaved : bool
+        Whether pairs are neighbours; else a number of the first half belongs to one of the second.
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype. The angles are computed in float64, and kept for the next call; cosines and sines are of
+        x's dtype.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two axes, or E is odd.
+    """
+    x = as_array("rope", x)
+    if x.ndim < 2 or x.shape[-1] % 2 or not is_float(x.dtype):
+        raise ValueError(f"rope: needs floats (…, L, E) with an even E; got {x.dtype} of shape {x.shape}.")
+    half = x.shape[-1] // 2
+    out = empty(x.shape, x.dtype, x.engine)
+    if out.size:
+        c, s, back = _angles(x.shape[-2], half, float(base), int(offset), x.dtype.name, x.device)
+        one, two = _halves(interleaved, half)
+        _TURN(x[..., one], x[..., two], c, s, out=out[..., one])
+        _TURN(x[..., two], x[..., one], c, back, out=out[..., two])
+    return out

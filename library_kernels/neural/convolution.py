@@ -1,0 +1,237 @@
+"""Convolutions: products of matrices over a view of the windows, which one copy lays out.
+
+A window's elements are read through strides alone (a view with an axis for the window's rows and columns), so that the
+one copy before the product is all that moves; a convolution of 1 × 1 without stride needs none.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.convert import on
+from ...arrays.promotion import common, is_float
+from ..elementwise.binary import BY_NAME
+from ..launching.copying import as_array, contiguous, converted, copied, copy_into, fill_with
+from ..op import FLOATS, LeastTraffic, Op, OpRow
+from ..ops.linear_algebra import matmul
+
+__all__ = ["conv1d", "conv2d", "padded", "tuple_of", "windows"]
+
+Shape = tuple[int, ...]
+
+_MOST = 1 << 28  # bytes of windows that are laid out at once
+
+
+class _Convolution(Op):
+    """An op that sums a window's products for each element of the result."""
+
+    def __metal_traffic__(self, x: Any, weight: Any, *rest: Any, **options: Any) -> LeastTraffic:
+        """Return the least that a call must move and compute."""
+        moved = super().__metal_traffic__(x, weight, *rest, **options)
+        made = self(x, weight, *rest, **options)
+        return LeastTraffic(moved.bytes, 2 * made.size * math.prod(weight.shape[1:]))
+
+
+class _Windows(NamedTuple):
+    """How windows lie over axes."""
+
+    size: Shape
+    stride: Shape
+    dilation: Shape
+
+
+def tuple_of(who: str, name: str, given: Any, count: int, *, least: int) -> Shape:
+    """Read one integer, or one for each axis."""
+    values = tuple(given) if isinstance(given, Iterable) else (given,) * count
+    if len(values) == 1:
+        values *= count
+    found = tuple(operator.index(v) for v in values)
+    if len(found) != count or any(v < least for v in found):
+        raise ValueError(f"{who}: {name} must be {count} integers, {least} or more; got {given}.")
+    return found
+
+
+def padded(x: Array, padding: list[tuple[int, int]], value: float) -> Array:
+    """Return the array with a number around its last axes."""
+    if not any(map(any, padding)):
+        return x
+    lead = x.ndim - len(padding)
+    shape = (*x.shape[:lead], *(n + a + b for n, (a, b) in zip(x.shape[lead:], padding, strict=True)))
+    out = fill_with(empty(shape, x.dtype, x.engine), value)
+    inner = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape[lead:], padding, strict=True))
+    copy_into(out[(..., *inner)], x)
+    return out
+
+
+def windows(x: Array, size: Shape, stride: Shape, dilation: Shape) -> Array:
+    """View (…, *axes) as (…, *size, *places): the elements of each window, for each place of it."""
+    count = len(size)
+    shape, strides = x.shape[-count:], x.strides[-count:]
+    places = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(shape, size, stride, dilation, strict=True))
+    within = tuple(t * d for t, d in zip(strides, dilation, strict=True))
+    between = tuple(t * s for t, s in zip(strides, stride, strict=True))
+    lead = x.ndim - count
+    return Array(x.block, x.dtype, (*x.shape[:lead], *size, *places), (*x.strides[:lead], *within, *between), x.offset)
+
+
+def _edges(who: str, padding: Any, over: _Windows) -> list[tuple[int, int]]:
+    """Return how much is put before and after each axis."""
+    count = len(over.size)
+    if padding == "valid":
+        return [(0, 0)] * count
+    if padding == "same":
+        if any(s != 1 for s in over.stride):
+            raise ValueError(f"{who}: padding='same' needs stride=1; got {over.stride}.")
+        whole = [d * (k - 1) for k, d in zip(over.size, over.dilation, strict=True)]
+        return [(w // 2, w - w // 2) for w in whole]
+    return [(p, p) for p in tuple_of(who, "padding", padding, count, least=0)]
+
+
+def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
+    who: str, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Array:
+    given = [as_array(who, a) for a in (x, weight, *(() if bias is None else (bias,)))]
+    on(given[0].engine, who, *given)
+    dtype = given[0].dtype
+    for a in given[1:]:
+        dtype = common(dtype, a.dtype, who)
+    if not is_float(dtype):
+        raise TypeError(f"{who}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
+    x, weight, *rest = (converted(a, dtype) for a in given)
+    alone = x.ndim == axes + 1
+    x = x[None] if alone else x
+    groups = operator.index(groups)
+    if x.ndim != axes + 2 or weight.ndim != axes + 2:
+        raise ValueError(f"{who}: needs x (N, C, …) and weight (O, C / groups, …) with {axes} more axes each; got "
+                         f"{given[0].shape} and {weight.shape}.")  # fmt: skip
+    outputs, own = weight.shape[:2]
+    if groups < 1 or own * groups != x.shape[1] or outputs % groups:
+        raise ValueError(f"{who}: {x.shape[1]} channels in {groups} groups do not fit weight {weight.shape}.")
+    if rest and rest[0].shape != (outputs,):
+        raise ValueError(f"{who}: bias must have shape ({outputs},); got {rest[0].shape}.")
+    over = _Windows(
+        weight.shape[2:], tuple_of(who, "stride", stride, axes, least=1),
+        tuple_of(who, "dilation", dilation, axes, least=1),
+    )  # fmt: skip
+    made = _product(who, padded(x, _edges(who, padding, over), 0.0), weight, over, groups)
+    if rest:
+        made = BY_NAME["add"](made, rest[0].reshape((-1, *(1,) * axes)), out=made)
+    return made[0] if alone else made
+
+
+def _product(who: str, x: Array, weight: Array, over: _Windows, groups: int) -> Array:
+    """Multiply the weights with the windows, some of the batch at a time where their copy would be large."""
+    count = len(over.size)
+    reach = tuple(d * (k - 1) + 1 for k, d in zip(over.size, over.dilation, strict=True))
+    if any(n < r for n, r in zip(x.shape[2:], reach, strict=True)):
+        raise ValueError(f"{who}: a window of {reach} does not fit into {x.shape[2:]}, which is padded already.")
+    batch, outputs, own = x.shape[0], *weight.shape[:2]
+    split = x if x.contiguous else copied(x)
+    split = split.reshape((batch, groups, own, *x.shape[2:]))
+    seen = windows(split, *over)
+    places = seen.shape[-count:]
+    terms, across = own * math.prod(over.size), math.prod(places)
+    rows = contiguous(weight).reshape((groups, outputs // groups, terms))
+    out = empty((batch, outputs, *places), x.dtype, x.engine)
+    if not out.size:
+        return out
+    if not terms:
+        return fill_with(out, 0)
+    if math.prod(over.size) == 1 and places == x.shape[2:]:
+        return matmul(rows, split.reshape((batch, groups, own, across))).reshape(out.shape)  # type: ignore[no-any-return]
+    step = max(1, _MOST // max(groups * terms * across * x.itemsize, 1))
+    for first in range(0, batch, step):
+        part = seen[first : first + step]
+        columns = copied(part).reshape((part.shape[0], groups, terms, across))
+        made = matmul(rows, columns).reshape((part.shape[0], outputs, *places))
+        if step >= batch:
+            return made  # type: ignore[no-any-return]
+        copy_into(out[first : first + step], made)
+    return out
+
+
+# ---- The ops ---------------------------------------------------------------------------------------------------------
+
+
+def _reference(x: Any, weight: Any, bias: Any = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+               groups: int = 1) -> Any:  # fmt: skip
+    """Add up the products of each place of the window."""
+    axes = weight.ndim - 2
+    if x.ndim == axes + 1:
+        return _reference(x[None], weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)[0]
+    step, wide = (np.broadcast_to(v, axes) for v in (stride, dilation))
+    if padding == "same":
+        pads = [(d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for k, d in zip(weight.shape[2:], wide, strict=True)]
+    else:
+        pads = [(p, p) for p in np.broadcast_to(0 if padding == "valid" else padding, axes)]
+    x = np.pad(x, [(0, 0), (0, 0), *pads])
+    each_axis = zip(x.shape[2:], weight.shape[2:], step, wide, strict=True)
+    places = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in each_axis]
+    own, each = weight.shape[1], weight.shape[0] // groups
+    out = np.zeros((x.shape[0], weight.shape[0], *places))
+    for at in np.ndindex(*weight.shape[2:]):
+        cut = tuple(slice(i * d, i * d + s * (n - 1) + 1, s) for i, d, s, n in zip(at, wide, step, places, strict=True))
+        part = x[(slice(None), slice(None), *cut)]
+        for g in range(groups):
+            inputs = part[:, g * own : (g + 1) * own]
+            rows = weight[(slice(g * each, (g + 1) * each), slice(None), *at)]
+            out[:, g * each : (g + 1) * each] += np.einsum("oc,nc...->no...", rows, inputs)
+    return out + (0 if bias is None else bias.reshape((-1, *(1,) * axes)))
+
+
+def _size(x: Any, weight: Any, *rest: Any) -> Any:
+    largest = np.abs(x).max(initial=0.0) * np.abs(weight).max(initial=0.0)
+    return np.maximum(np.abs(rest[-1]), largest * math.sqrt(max(math.prod(weight.shape[1:]), 1)))
+
+
+def _row(name: str) -> Callable[[Callable[..., Any]], Op]:
+    row = OpRow("neural", reference=_reference, dtypes=FLOATS, kernels=("copy.metal", "matmul.metal"), size=_size,
+                tolerance={"float32": 24.0, "float16": 1.0, "bfloat16": 1.0}, cite=f"PyTorch, ``{name}``")  # fmt: skip
+    return lambda function: _Convolution(function, row)
+
+
+@_row("conv2d")
+def conv2d(
+    x: Array, weight: Array, /, bias: Array | None = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Array:  # fmt: skip
+    """Sums of products of windows of images with weights: a convolution, as neural networks call it.
+
+    Parameters
+    ----------
+    x : Array (N, C, H, W) or (C, H, W)
+    weight : Array (O, C / groups, h, w)
+    bias : Array (O,), optional
+    stride, dilation : int or pair of int
+        From one window to the next, and from one element of a window to the next.
+    padding : int, pair of int, "same" or "valid"
+        Zeros around each image; ``same``: as many as keep its size, for a stride of 1.
+    groups : int
+        Into which the channels are divided; each output sees its own group.
+
+    Returns
+    -------
+    Array (N, O, H', W')
+        Of the dtype that all promote to; summed in float32. H' = (H + 2 padding - dilation (h - 1) - 1) // stride + 1.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, and where a window is larger than the padded image.
+    """
+    return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+
+
+@_row("conv1d")
+def conv1d(
+    x: Array, weight: Array, /, bias: Array | None = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Array:  # fmt: skip
+    """As `conv2d`, over one axis: x (N, C, L) or (C, L), weight (O, C / groups, l)."""
+    return _convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)

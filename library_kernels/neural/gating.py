@@ -1,0 +1,97 @@
+"""Gated and parametrised activations of two operands or halves: glu, prelu; and celu, hardtanh and the shrinkages."""
+
+# ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ..elementwise.elementwise_op import Elementwise
+from ..launching.copying import as_array
+from ..op import ALL, FLOATS, op
+from ..planning.axes import axis_of
+
+__all__ = ["ROWS", "glu", "prelu"]
+
+_act = functools.partial(Elementwise, family="activation")
+
+ROWS = (
+    _act("celu", "x > 0.0f ? x : alpha * expm1_of(x / alpha)", lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x / alpha)), "x where it is positive, else alpha * (exp(x / alpha) - 1).", parameters={"alpha": 1.0}, ulp=2, flops=17, cite="J. Barron, 2017"),
+    _act("hardtanh", "clip_of(x, low, high)", lambda x, low=-1.0, high=1.0: np.clip(x, low, high), "x moved into [low, high].", parameters={"low": -1.0, "high": 1.0}, ulp=0, flops=2, cite="PyTorch, ``hardtanh``"),
+    _act("hardshrink", "abs(x) <= lambd ? 0.0f : x", lambda x, lambd=0.5: np.where(np.abs(x) <= lambd, 0, x), "x, but 0 within lambd of 0.", parameters={"lambd": 0.5}, ulp=0, flops=2, cite="PyTorch, ``hardshrink``"),
+    _act("softshrink", "x > lambd ? x - lambd : x < -lambd ? x + lambd : x == x ? 0.0f : x", lambda x, lambd=0.5: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, np.where(np.isnan(x), x, 0))), "x moved towards 0 by lambd, and 0 within it.", parameters={"lambd": 0.5}, ulp=0.5, flops=2, cite="PyTorch, ``softshrink``"),
+    _act("threshold", "x > level ? x : x == x ? value : x", lambda x, level=0.0, value=0.0: np.where(x > level, x, np.where(np.isnan(x), x, value)), "x above a level, else a value.", parameters={"level": 0.0, "value": 0.0}, ulp=0, cite="PyTorch, ``threshold``"),
+)
+
+_GATED = Elementwise("glu", "y == -INFINITY ? x * 0.0f : x * sigmoid_of(y)", lambda x, y: x / (1 + np.exp(-y)), "", operands=2)
+_SLOPED = Elementwise("prelu", "x > 0.0f ? x : x * y", lambda x, y: np.where(x > 0, x, x * y), "", operands=2, ulp=0.5)
+
+
+def _glu(x: Any, axis: int = -1) -> Any:
+    a, b = np.split(x, 2, axis)
+    return a / (1 + np.exp(-b))
+
+
+@op("activation", reference=_glu, dtypes=FLOATS, parts=(_GATED,), flops=16, cite="Y. Dauphin et al., 2017",
+    tolerance={"float32": 5.0, "float16": 0.6, "bfloat16": 0.55})  # fmt: skip
+def glu(x: Array, /, axis: int = -1) -> Array:
+    """Return the first half of an axis times the sigmoid of the second.
+
+    Parameters
+    ----------
+    x : Array
+        Of floats.
+    axis : int
+        Its length is even.
+
+    Returns
+    -------
+    Array
+        Of x's dtype, with the axis half as long.
+
+    Raises
+    ------
+    ValueError
+        For an odd length.
+    """
+    x = as_array("glu", x)
+    at = axis_of("glu", axis, x.ndim)
+    half, odd = divmod(x.shape[at], 2)
+    if odd:
+        raise ValueError(f"glu: axis {axis} must have an even length; got {x.shape[at]}.")
+    lead = (slice(None),) * at
+    made: Array = _GATED(x[(*lead, slice(None, half), ...)], x[(*lead, slice(half, None), ...)])
+    return made
+
+
+def _prelu(x: Any, weight: Any) -> Any:
+    wide = weight.reshape((-1, *(1,) * (x.ndim - 2))) if weight.size > 1 and x.ndim > 1 else weight.reshape(-1)
+    return np.where(x > 0, x, x * wide)
+
+
+@op("activation", reference=_prelu, dtypes=ALL, parts=(_SLOPED,), flops=2, cite="K. He et al., 2015; PyTorch, ``prelu``",
+    tolerance={"float32": 0.5})  # fmt: skip
+def prelu(x: Array, weight: Array, /) -> Array:
+    """Return x where it is positive, else x times a weight: one, or one for each channel (x's second axis).
+
+    Parameters
+    ----------
+    x : Array (N, C, …)
+    weight : Array (1,) or (C,)
+
+    Raises
+    ------
+    ValueError
+        For another number of weights.
+    """
+    x, weight = as_array("prelu", x), as_array("prelu", weight)
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if weight.size not in {1, channels}:
+        raise ValueError(f"prelu: needs 1 weight or {channels}, one for each channel; got {weight.size}.")
+    wide = (-1, *(1,) * max(x.ndim - 2, 0)) if weight.size > 1 else ()
+    made: Array = _SLOPED(x, weight.reshape(wide))
+    return made

@@ -1,0 +1,295 @@
+"""Losses: how far an array is from what it should be, for each element, their mean or their sum."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.convert import asarray, on
+from ...arrays.promotion import floating, is_integer
+from ..elementwise.binary import BY_NAME
+from ..elementwise.elementwise_op import Elementwise
+from ..launching.copying import as_array, converted
+from ..op import FLOATS, Op, op
+from ..ops import reductions, statistics
+from ..ops.indexed import take, take_along_axis
+from ..ops.normalization import log_softmax
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss",
+    "mse_loss", "nll_loss", "smooth_l1_loss",
+]  # fmt: skip
+
+_WHERE = BY_NAME["where"]
+_FLOAT = np.dtype(np.float32)
+_TOLERANCE = {"float32": 16.0, "float16": 1.0, "bfloat16": 1.0}
+_two = functools.partial(Elementwise, operands=2, family="neural")
+
+
+def _smooth(x: Any, y: Any, beta: float = 1.0) -> Any:
+    d = np.abs(x - y)
+    return d if beta == 0 else np.where(d < beta, d * d / 2 / beta, d - beta / 2)
+
+
+def _huber(x: Any, y: Any, delta: float = 1.0) -> Any:
+    d = np.abs(x - y)
+    return np.where(d <= delta, d * d / 2, delta * (d - delta / 2))
+
+
+def _binary(x: Any, y: Any) -> Any:
+    return -(y * np.maximum(np.log(x), -100) + (1 - y) * np.maximum(np.log1p(-x), -100))
+
+
+def _logits(x: Any, y: Any) -> Any:
+    return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
+
+
+def _divergence(x: Any, y: Any) -> Any:
+    return np.where(y > 0, y * (np.log(np.where(y > 0, y, 1)) - x), 0)
+
+
+_SQUARES = _two("mse_loss", "(x - y) * (x - y)", lambda x, y: (x - y) ** 2, "")
+_DISTANCES = _two("l1_loss", "abs(x - y)", lambda x, y: np.abs(x - y), "")
+_SMOOTH = _two("smooth_l1_loss", "abs(x - y) < beta ? 0.5f * (x - y) * (x - y) / beta : abs(x - y) - 0.5f * beta",
+               _smooth, "", parameters={"beta": 1.0})  # fmt: skip
+_HUBER = _two("huber_loss", "abs(x - y) <= delta ? 0.5f * (x - y) * (x - y) : delta * (abs(x - y) - 0.5f * delta)",
+              _huber, "", parameters={"delta": 1.0})  # fmt: skip
+# Logarithms stop at -100, as PyTorch's do: of 0 they would be infinite, and 0 times that NaN.
+_BINARY = _two(
+    "binary_cross_entropy", "-(y * maximum_of(log(x), -100.0f) + (1.0f - y) * maximum_of(log1p_of(-x), -100.0f))",
+    _binary, "",
+)  # fmt: skip
+_LOGITS = _two("binary_cross_entropy_with_logits", "maximum_of(x, 0.0f) - x * y + log1p_unit(exp(-abs(x)))",
+               _logits, "")  # fmt: skip
+_DIVERGENCE = _two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : NAN", _divergence, "")
+
+
+def _reduced(who: str, loss: Array, reduction: str) -> Array:
+    if reduction not in {"mean", "sum", "none"}:
+        raise ValueError(f"{who}: reduction is 'mean', 'sum' or 'none'; got {reduction!r}.")
+    made: Array = loss if reduction == "none" else {"mean": statistics.mean, "sum": reductions.sum}[reduction](loss)
+    return made
+
+
+def _host(loss: Any, reduction: str) -> Any:
+    return loss if reduction == "none" else np.asarray(loss.mean() if reduction == "mean" else loss.sum())
+
+
+def _elementwise(who: str, row: Elementwise, x: Any, target: Any, reduction: str, **options: Any) -> Array:
+    x = as_array(who, x)
+    target = as_array(who, target)
+    if x.shape != target.shape:
+        raise ValueError(f"{who}: input and target must have one shape; got {x.shape} and {target.shape}.")
+    return _reduced(who, row(x, target, **options), reduction)
+
+
+def _size(x: Any, target: Any, *rest: Any) -> Any:
+    """Size of the error of a loss: of its own, and of the largest term."""
+    del target
+    return np.maximum(np.abs(rest[-1]), 1.0 + np.max(np.abs(x), initial=0.0) ** 2)
+
+
+def _row(reference: Callable[..., Any], name: str, row: Elementwise) -> Callable[[Callable[..., Any]], Op]:
+    def wide(x: Any, target: Any, reduction: str = "mean", **options: Any) -> Any:
+        return _host(reference(x, target, **options), reduction)
+
+    return op("neural", reference=wide, dtypes=FLOATS, parts=(row,), kernels=("reduce.metal",), flops=4, size=_size,
+              tolerance=_TOLERANCE, cite=f"PyTorch, ``{name}``")  # fmt: skip
+
+
+@_row(lambda x, y: (x - y) ** 2, "mse_loss", _SQUARES)
+def mse_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
+    """Squares of the differences.
+
+    Parameters
+    ----------
+    x, target : Array
+        Of one shape.
+    reduction : {"mean", "sum", "none"}
+        Of the elements; ``none``: one loss for each.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ValueError
+        For two shapes, and for another reduction.
+    """
+    return _elementwise("mse_loss", _SQUARES, x, target, reduction)
+
+
+@_row(lambda x, y: np.abs(x - y), "l1_loss", _DISTANCES)
+def l1_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
+    """Absolute differences; parameters and errors as for `mse_loss`."""
+    return _elementwise("l1_loss", _DISTANCES, x, target, reduction)
+
+
+@_row(_smooth, "smooth_l1_loss", _SMOOTH)
+def smooth_l1_loss(x: Array, target: Array, /, *, reduction: str = "mean", beta: float = 1.0) -> Array:
+    """Squares of differences d below beta, d² / 2 beta, and d - beta / 2 beyond; otherwise as `mse_loss`."""
+    if beta == 0:
+        return _elementwise("smooth_l1_loss", _DISTANCES, x, target, reduction)
+    return _elementwise("smooth_l1_loss", _SMOOTH, x, target, reduction, beta=beta)
+
+
+@_row(_huber, "huber_loss", _HUBER)
+def huber_loss(x: Array, target: Array, /, *, reduction: str = "mean", delta: float = 1.0) -> Array:
+    """Half the squares of differences d up to delta, and delta (d - delta / 2) beyond; otherwise as `mse_loss`."""
+    return _elementwise("huber_loss", _HUBER, x, target, reduction, delta=delta)
+
+
+@_row(_binary, "binary_cross_entropy", _BINARY)
+def binary_cross_entropy(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
+    """-(target log x + (1 - target) log(1 - x)), of probabilities; logarithms stop at -100. As `mse_loss` otherwise."""
+    return _elementwise("binary_cross_entropy", _BINARY, x, target, reduction)
+
+
+@_row(_logits, "binary_cross_entropy_with_logits", _LOGITS)
+def binary_cross_entropy_with_logits(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
+    """`binary_cross_entropy` of sigmoid(x), without its overflow; as `mse_loss` otherwise."""
+    return _elementwise("binary_cross_entropy_with_logits", _LOGITS, x, target, reduction)
+
+
+@_row(_divergence, "kl_div", _DIVERGENCE)
+def kl_div(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
+    """Distance of probabilities from others whose logarithms x are: target (log target - x). As `mse_loss`."""
+    return _elementwise("kl_div", _DIVERGENCE, x, target, reduction)
+
+
+# ---- Classes ---------------------------------------------------------------------------------------------------------
+
+
+def _picked(
+    who: str, logs: Array, target: Any, weight: Any, ignore_index: int, smoothing: float, reduction: str
+) -> Array:
+    """Add up the negative logarithms at the targets' places, each with its class's weight."""
+    places = as_array(who, target)
+    if not is_integer(places.dtype) or logs.ndim < 1:
+        raise TypeError(f"{who}: targets are the numbers of classes; got {places.dtype}.")
+    axis = 0 if logs.ndim == 1 else 1
+    if places.shape != logs.shape[:axis] + logs.shape[axis + 1 :]:
+        wanted = logs.shape[:axis] + logs.shape[axis + 1 :]
+        raise ValueError(f"{who}: target must have shape {wanted}; got {places.shape}.")
+    places = converted(places, np.dtype(np.int64))
+    counted = places != ignore_index
+    safe = _WHERE(counted, places, 0)
+    wide = safe.reshape((*safe.shape[:axis], 1, *safe.shape[axis:]))
+    own = take_along_axis(logs, wide, axis=axis).reshape(safe.shape)
+    weights = None if weight is None else converted(as_array(who, weight), logs.dtype)
+    if weights is not None:
+        on(logs.engine, who, weights)
+        if weights.shape != (logs.shape[axis],):
+            raise ValueError(f"{who}: weight must have shape ({logs.shape[axis]},); got {weights.shape}.")
+    each = asarray(np.float32(1), device=logs.device) if weights is None else take(weights, safe)
+    loss = -own * each
+    if smoothing:
+        lines = logs if weights is None else logs * weights.reshape((-1, *(1,) * (logs.ndim - axis - 1)))
+        spread = -reductions.sum(lines, axis=axis) / logs.shape[axis]
+        loss = loss * (1 - smoothing) + spread * smoothing
+    loss = _WHERE(counted, loss, 0.0)
+    if reduction != "mean":
+        return _reduced(who, loss, reduction)
+    share = reductions.sum(_WHERE(counted, each, 0.0))
+    return reductions.sum(loss) / share  # type: ignore[no-any-return]
+
+
+def _classes(x: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean",
+             label_smoothing: float = 0.0, log: bool = True) -> Any:  # fmt: skip
+    axis = 0 if x.ndim == 1 else 1
+    if log:
+        x = x - x.max(axis, keepdims=True)
+        x = x - np.log(np.exp(x).sum(axis, keepdims=True))
+    if target.shape == x.shape:
+        lines = target * (1 - label_smoothing) + label_smoothing / x.shape[axis]
+        w = 1 if weight is None else weight.reshape((-1, *(1,) * (x.ndim - axis - 1)))
+        loss = -(lines * x * w).sum(axis)
+        return _host(loss, reduction)
+    target = target.astype(np.int64)
+    counted = target != ignore_index
+    safe = np.where(counted, target, 0)
+    own = np.take_along_axis(x, np.expand_dims(safe, axis), axis).squeeze(axis)
+    w = np.ones(x.shape[axis]) if weight is None else weight
+    spread = -(x * w.reshape((-1, *(1,) * (x.ndim - axis - 1)))).sum(axis) / x.shape[axis]
+    loss = np.where(counted, (1 - label_smoothing) * -own * w[safe] + label_smoothing * spread, 0)
+    if reduction == "mean":
+        return np.asarray(loss.sum() / np.where(counted, w[safe], 0).sum())
+    return _host(loss, reduction)
+
+
+_class_row = functools.partial(
+    op, "neural", dtypes=FLOATS, kernels=("softmax.metal", "gather.metal"), flops=6, size=_size,
+    tolerance={"float32": 32.0, "float16": 0.6, "bfloat16": 0.6},
+)  # fmt: skip
+
+
+@_class_row(reference=functools.partial(_classes, log=False), cite="PyTorch, ``nll_loss``")
+def nll_loss(
+    x: Array, target: Array, /, weight: Array | None = None, *, ignore_index: int = -100, reduction: str = "mean"
+) -> Array:
+    """Negative logarithms of the probabilities of the right classes.
+
+    Parameters
+    ----------
+    x : Array (N, C, …) or (C,)
+        Logarithms of probabilities, of floats.
+    target : Array of integers (N, …) or ()
+        The right classes.
+    weight : Array (C,), optional
+        Of each class; a mean is divided by the sum of those counted.
+    ignore_index : int
+        Targets of this number count for nothing.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Array
+        Of x's dtype, computed in float32. NaN for the mean of none.
+
+    Raises
+    ------
+    IndexError
+        For a target that is no class.
+    ValueError
+        For shapes that do not fit.
+    """
+    logs = as_array("nll_loss", x)
+    made = _picked("nll_loss", converted(logs, _FLOAT), target, weight, ignore_index, 0.0, reduction)
+    return converted(made, floating(logs.dtype))
+
+
+@_class_row(reference=_classes, cite="PyTorch, ``cross_entropy``")
+def cross_entropy(
+    x: Array, target: Array, /, weight: Array | None = None, *, ignore_index: int = -100, reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Array:  # fmt: skip
+    """`nll_loss` of `log_softmax` along the classes, whose parameters it has.
+
+    `target` may also be probabilities, floats of x's shape. `label_smoothing` of the weight goes to all classes alike.
+    """
+    logits = as_array("cross_entropy", x)
+    if not logits.ndim:
+        raise ValueError("cross_entropy: needs (N, C, …) or (C,); got shape ().")
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"cross_entropy: label_smoothing must lie between 0 and 1; got {label_smoothing}.")
+    axis = 0 if logits.ndim == 1 else 1
+    logs = log_softmax(converted(logits, _FLOAT), axis=axis)
+    own = floating(logits.dtype)
+    wanted = as_array("cross_entropy", target)
+    if is_integer(wanted.dtype):
+        made = _picked("cross_entropy", logs, wanted, weight, ignore_index, label_smoothing, reduction)
+        return converted(made, own)
+    if wanted.shape != logits.shape:
+        raise ValueError(f"cross_entropy: probabilities must have x's shape {logits.shape}; got {wanted.shape}.")
+    wanted = converted(wanted, _FLOAT)
+    if label_smoothing:
+        wanted = wanted * (1 - label_smoothing) + label_smoothing / logits.shape[axis]
+    lines = wanted * logs
+    if weight is not None:
+        lines = lines * as_array("cross_entropy", weight).reshape((-1, *(1,) * (logits.ndim - axis - 1)))
+    return converted(_reduced("cross_entropy", -reductions.sum(lines, axis=axis), reduction), own)

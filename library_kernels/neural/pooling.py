@@ -1,0 +1,198 @@
+"""Pooling: the largest element or the mean of each window, by one kernel; and means of adaptive windows."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.promotion import is_float
+from ...program import Program
+from ..launching.copying import as_array, contiguous
+from ..launching.launcher import dispatch
+from ..launching.programs import instantiated
+from ..launching.reduction_launch import tag
+from ..op import FLOATS, Op, op
+from .convolution import tuple_of
+
+__all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]
+
+
+def _pooled(  # noqa: PLR0913
+    who: str, axes: int, x: Any, size: Any, stride: Any, padding: Any, dilation: Any, *, most: bool,
+    counted: bool = True, ceil: bool = False, divisor: float | None = None,
+) -> Array:  # fmt: skip
+    x = as_array(who, x)
+    if not is_float(x.dtype):
+        raise TypeError(f"{who}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
+    if x.ndim not in {axes + 1, axes + 2}:
+        raise ValueError(f"{who}: needs (N, C, …) or (C, …) with {axes} more axes; got shape {x.shape}.")
+    k = tuple_of(who, "kernel_size", size, axes, least=1)
+    s = k if stride is None else tuple_of(who, "stride", stride, axes, least=1)
+    p, d = tuple_of(who, "padding", padding, axes, least=0), tuple_of(who, "dilation", dilation, axes, least=1)
+    if any(2 * a > b for a, b in zip(p, k, strict=True)):
+        raise ValueError(f"{who}: padding may be half a window at most: got padding {p} of windows {k}.")
+    images = x.shape[-axes:]
+    places = tuple(map(_places, images, k, s, p, d, (ceil,) * axes))
+    if any(n < 1 for n in places):
+        raise ValueError(f"{who}: a window of {k} does not fit into {images} with padding {p}.")
+    out = empty((*x.shape[:-axes], *places), x.dtype, x.engine)
+    if out.size:
+        def pair(values: tuple[int, ...], spare: int) -> tuple[int, ...]:
+            return tuple(reversed((spare,) * (2 - axes) + tuple(values)))
+
+        settings = {
+            "image": pair(images, 1), "size": pair(k, 1), "stride": pair(s, 1), "padding": pair(p, 0),
+            "dilation": pair(d, 1), "counted": int(counted), "divisor": float(divisor or 0),
+        }  # fmt: skip
+        kernel = _program(tag(x.dtype), x.device)["max" if most else "mean"]
+        dispatch(kernel, contiguous(x), out, settings, grid=(*pair(places, 1), math.prod(x.shape[:-axes])))
+    return out
+
+
+def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
+    """Count the places of a window along an axis; rounded up, the last one still begins in the image or before it."""
+    room = n + 2 * p - d * (k - 1) - 1
+    count = (-(-room // s) if ceil else room // s) + 1
+    return count - int(ceil and (count - 1) * s >= n + p)
+
+
+@functools.cache
+def _program(element: str, engine: str) -> Program:
+    return instantiated("pool.metal", {"max": f"pool<{element}, true>", "mean": f"pool<{element}, false>"}, engine)
+
+
+def _reference(axes: int, *, most: bool) -> Any:
+    def reference(
+        x: Any, size: Any, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: float | None = None,
+    ) -> Any:  # fmt: skip
+        k, p, d = (np.broadcast_to(v, axes) for v in (size, padding, dilation))
+        s = np.broadcast_to(size if stride is None else stride, axes)
+        images = x.shape[-axes:]
+        places = [_places(*map(int, v), ceil_mode) for v in zip(images, k, s, p, d, strict=True)]  # type: ignore[call-arg, arg-type]
+        out = np.empty((*x.shape[:-axes], *places))
+        for at in np.ndindex(*places):
+            first = [i * a - b for i, a, b in zip(at, s, p, strict=True)]
+            cuts = [[f + j * c for j in range(n)] for f, n, c in zip(first, k, d, strict=True)]
+            kept = [[j for j in cut if 0 <= j < n] for cut, n in zip(cuts, images, strict=True)]
+            part = x[(..., *np.ix_(*kept))]
+            if most:
+                value = part.max(tuple(range(-axes, 0)), initial=-np.inf)
+            else:
+                ends = [n + b for n, b in zip(images, p, strict=True)] if count_include_pad else images
+                starts = first if count_include_pad else [max(f, 0) for f in first]
+                count = math.prod(min(f + n, e) - b for f, n, e, b in zip(first, k, ends, starts, strict=True))
+                value = part.sum(tuple(range(-axes, 0))) / (divisor_override or count)
+            out[(..., *at)] = value
+        return out
+
+    return reference
+
+
+def _size(x: Any, *rest: Any) -> Any:
+    return np.maximum(np.abs(rest[-1]), np.abs(x).max(initial=0.0))
+
+
+def _row(name: str, axes: int, *, most: bool) -> Callable[[Callable[..., Any]], Op]:
+    bounds = {} if most else {"float32": 6.0, "float16": 0.52, "bfloat16": 0.51}
+    return op("neural", reference=_reference(axes, most=most), dtypes=FLOATS, kernels=("pool.metal",), flops=9,
+              tolerance=bounds, cite=f"PyTorch, ``{name}``", size=None if most else _size)  # fmt: skip
+
+
+@_row("max_pool2d", 2, most=True)
+def max_pool2d(
+    x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False
+) -> Array:
+    """Largest element of each window of images; NaN where there is one.
+
+    Parameters
+    ----------
+    x : Array (N, C, H, W) or (C, H, W)
+    kernel_size : int or pair of int
+        Rows and columns of a window.
+    stride : int or pair of int, optional
+        From one window to the next; by default its size.
+    padding : int or pair of int
+        Places around the image that windows may reach to, at most half a window; they count for nothing.
+    dilation : int or pair of int
+        From one element of a window to the next.
+    ceil_mode : bool
+        Whether a last window may be cut short.
+
+    Returns
+    -------
+    Array
+        Of x's dtype.
+
+    Raises
+    ------
+    ValueError
+        When no window fits.
+    """
+    return _pooled("max_pool2d", 2, x, kernel_size, stride, padding, dilation, most=True, ceil=ceil_mode)
+
+
+@_row("avg_pool2d", 2, most=False)
+def avg_pool2d(
+    x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: float | None = None,
+) -> Array:  # fmt: skip
+    """Mean of each window of images; parameters as for `max_pool2d`.
+
+    `count_include_pad` counts the padding as zeros, and `divisor_override` is divided by in place of the count.
+    """
+    return _pooled("avg_pool2d", 2, x, kernel_size, stride, padding, 1, most=False, ceil=ceil_mode,
+                   counted=count_include_pad, divisor=divisor_override)  # fmt: skip
+
+
+@_row("max_pool1d", 1, most=True)
+def max_pool1d(
+    x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False
+) -> Array:
+    """As `max_pool2d`, over one axis: x (N, C, L) or (C, L)."""
+    return _pooled("max_pool1d", 1, x, kernel_size, stride, padding, dilation, most=True, ceil=ceil_mode)
+
+
+@_row("avg_pool1d", 1, most=False)
+def avg_pool1d(
+    x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Array:  # fmt: skip
+    """As `avg_pool2d`, over one axis: x (N, C, L) or (C, L)."""
+    return _pooled("avg_pool1d", 1, x, kernel_size, stride, padding, 1, most=False, ceil=ceil_mode,
+                   counted=count_include_pad)  # fmt: skip
+
+
+def _adaptive(x: Any, size: Any) -> Any:
+    rows, columns = np.broadcast_to(size, 2)
+    out = np.empty((*x.shape[:-2], rows, columns))
+    for i, j in np.ndindex(rows, columns):
+        along = zip((i, j), x.shape[-2:], (rows, columns), strict=True)
+        cuts = [slice(a * n // m, -(-(a + 1) * n // m)) for a, n, m in along]
+        out[..., i, j] = x[(..., *cuts)].mean((-2, -1))
+    return out
+
+
+@op("neural", reference=_adaptive, dtypes=FLOATS, kernels=("pool.metal",), flops=2,
+    cite="PyTorch, ``adaptive_avg_pool2d``",
+    tolerance={"float32": 6.0, "float16": 0.52, "bfloat16": 0.51},
+    size=_size)  # fmt: skip
+def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
+    """Means of windows that make images of a given size: x (N, C, H, W) or (C, H, W).
+
+    Raises
+    ------
+    ValueError
+        When an axis is no multiple of its new length: windows would be of several sizes.
+    """
+    x = as_array("adaptive_avg_pool2d", x)
+    size = tuple_of("adaptive_avg_pool2d", "output_size", output_size, 2, least=1)
+    if x.ndim < 3 or any(n % m for n, m in zip(x.shape[-2:], size, strict=True)):
+        raise ValueError(f"adaptive_avg_pool2d: {x.shape} has no windows of one size for {size}. Use avg_pool2d.")
+    whole = tuple(n // m for n, m in zip(x.shape[-2:], size, strict=True))
+    return _pooled("adaptive_avg_pool2d", 2, x, whole, whole, 0, 1, most=False)

@@ -1,0 +1,246 @@
+"""What the functions of neural networks are tested and timed with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...arrays.promotion import as_dtype
+from .op_sample import Bench, Sample, Samples
+
+__all__ = ["BENCH", "SAMPLES"]
+
+
+def _normal(rng: np.random.Generator, dtype: str, *shape: int) -> Any:
+    return rng.standard_normal(shape).astype(as_dtype(dtype))
+
+
+def _attended(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    def of(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> tuple[Any, ...]:
+        return tuple(_normal(rng, dtype, *s) for s in (q, k, v))
+
+    yield Sample(of((1, 4), (1, 4), (1, 4)))
+    yield Sample(of((2, 3, 37, 16), (2, 3, 41, 16), (2, 3, 41, 24)))
+    yield Sample(of((2, 40, 16), (2, 40, 16), (2, 40, 16)), {"is_causal": True})
+    yield Sample(of((0, 16), (5, 16), (5, 16)))
+    yield Sample(of((3, 16), (0, 16), (0, 16)))
+    if dtype != "float32":
+        return
+    yield Sample(of((33, 16), (9, 16), (9, 16)), {"is_causal": True, "scale": 0.5})
+    yield Sample(of((2, 1, 7, 16), (3, 9, 16), (1, 9, 16)))
+    yield Sample(of((2, 6, 7, 16), (2, 2, 9, 16), (2, 2, 9, 16)), {"enable_gqa": True})
+    seen = rng.random((7, 9)) < 0.6
+    seen[3] = False
+    yield Sample((*of((2, 6, 7, 16), (2, 6, 9, 16), (2, 6, 9, 16)), seen))
+    yield Sample((*of((2, 6, 7, 16), (2, 2, 9, 16), (2, 2, 9, 16)), _normal(rng, dtype, 6, 7, 9)), {"enable_gqa": True})
+    for options in ({}, {"is_causal": True}):  # too wide for one kernel
+        yield Sample(of((2, 4, 20, 160), (2, 4, 20, 160), (2, 4, 20, 100)), options)
+    own = seen[:1, :1] | np.eye(20, dtype=bool)
+    yield Sample((*of((4, 20, 160), (2, 20, 160), (2, 20, 100)), own), {"enable_gqa": True})
+
+
+def _turned(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape in ((1, 2), (33, 16), (2, 3, 70, 8), (0, 4)):
+        x = _normal(rng, dtype, *shape)
+        for options in ({}, {"interleaved": True}, {"offset": 100, "base": 500.0}):
+            yield Sample((x,), options)
+
+
+def _filtered(axes: int) -> Samples:
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        def of(x: tuple[int, ...], w: tuple[int, ...], *, bias: bool = False, **options: Any) -> Sample:
+            given = [_normal(rng, dtype, *s[: len(s) - 2 + axes]) for s in (x, w)]
+            if bias:
+                given.append(_normal(rng, dtype, w[0]))
+            return Sample(tuple(given), options)
+
+        yield of((2, 3, 9, 11), (4, 3, 3, 3), bias=True)
+        yield of((2, 4, 12, 9), (6, 2, 3, 2), groups=2, stride=2, padding=1)
+        if dtype != "float32":
+            return
+        yield of((1, 1, 5, 5), (1, 1, 1, 1))
+        yield of((2, 5, 7, 6), (3, 5, 1, 1), bias=True)
+        yield of((2, 3, 12, 13), (4, 3, 3, 2), dilation=2, padding="same")
+        yield of((2, 4, 12, 9), (4, 1, 3, 2), groups=4, padding="valid")
+        yield of((0, 3, 9, 9), (4, 3, 3, 3))
+        yield Sample((_normal(rng, dtype, 3, *(9, 11)[:axes]), _normal(rng, dtype, 4, 3, *(3, 3)[:axes])))
+        if axes == 2:
+            yield of((2, 3, 12, 13), (4, 3, 5, 3), stride=(3, 1), padding=(2, 0), dilation=(1, 3))
+
+    return samples
+
+
+def _pools(axes: int, *, most: bool) -> Samples:
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        x = _normal(rng, dtype, 2, 3, *(13, 17)[:axes])
+        cases: list[tuple[Any, ...]] = [(2, {}), (3, {"stride": 2, "padding": 1}), (5, {"stride": 1})]
+        if dtype == "float32":
+            cases += [(3, {"stride": 2, "ceil_mode": True}), (4, {"stride": 3, "padding": 2, "ceil_mode": True})]
+            cases += [(3, {"dilation": 2}), (2, {"dilation": 3, "stride": 1, "padding": 1})] if most else []
+            cases += [] if most else [(3, {"padding": 1, "count_include_pad": False, "stride": 2, "ceil_mode": True})]
+            cases += [((3, 2), {"stride": (2, 3), "padding": (1, 0)})] if axes == 2 else []
+        for size, options in cases:
+            yield Sample((x, size), options)
+        yield Sample((x[0], 3))
+        if most and dtype == "float32":
+            odd = x.copy()
+            odd[0, 0, 3], odd[1, 1, 2] = np.nan, -np.inf
+            yield Sample((odd, 3), {"stride": 1})
+
+    return samples
+
+
+# ---- Norms of channels, tables.
+_LAYERS = ((2, 6, 9), (3, 4, 5, 7), (5, 6))
+
+
+def _batches(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape in _LAYERS:
+        c = shape[1]
+        x = _normal(rng, dtype, *shape)
+        mean, weight, bias = (_normal(rng, dtype, c) for _ in range(3))
+        var = (rng.random(c) + 0.5).astype(as_dtype(dtype))
+        yield Sample((x, mean, var))
+        yield Sample((x, mean, var, weight, bias), {"eps": 1e-3})
+        yield Sample((x, mean, var, None, bias))
+        yield Sample((x, None, None, weight, bias), {"training": True})
+
+
+def _groups(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape in (*_LAYERS, (0, 4, 3)):
+        x, weight, bias = _normal(rng, dtype, *shape), _normal(rng, dtype, shape[1]), _normal(rng, dtype, shape[1])
+        if math.prod(shape[2:]) > 1:
+            yield Sample((x, shape[1]), {"eps": 1e-3})
+        yield Sample((x, 2, weight, bias))
+        yield Sample((x, 1, None, bias))
+
+
+def _instances(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape in _LAYERS[:2]:
+        yield Sample((_normal(rng, dtype, *shape),))
+        yield Sample((_normal(rng, dtype, *shape), _normal(rng, dtype, shape[1]), _normal(rng, dtype, shape[1])))
+
+
+def _rows_of_a_table(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    table = rng.standard_normal((40, 7)).astype(np.float32)
+    for shape in ((5,), (3, 70), (0,)):
+        yield Sample((rng.integers(0, 40, shape).astype(dtype), table))
+
+
+def _classes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = rng.integers(0, 9, (5, 33)).astype(dtype)
+    yield Sample((x,))
+    yield Sample((x, 12))
+    yield Sample((x[:0], 3))
+
+
+# ---- Losses.
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def _losses(low: float = -2.0, high: float = 2.0, **more: float) -> Samples:
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        for reduction in _REDUCTIONS:
+            for shape in ((40,), (3, 33)):
+                x, y = ((rng.random(shape) * (high - low) + low).astype(as_dtype(dtype)) for _ in range(2))
+                yield Sample((x, y), {"reduction": reduction})
+                for name, value in more.items():
+                    yield Sample((x, y), {"reduction": reduction, name: value})
+
+    return samples
+
+
+def _logs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = rng.random((40, 7)) + 0.05
+    x, y = (np.log(x / x.sum(1, keepdims=True)).astype(as_dtype(dtype)), (x[::-1] / 3).astype(as_dtype(dtype)))
+    y[0, :3] = 0
+    for reduction in _REDUCTIONS:
+        yield Sample((x, y), {"reduction": reduction})
+
+
+def _targets(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape in ((40, 9), (3, 5, 6, 2), (4, 3, 7)):
+        x = _normal(rng, dtype, *shape)
+        y = rng.integers(0, shape[1], (shape[0], *shape[2:]))
+        weight = (rng.random(shape[1]) + 0.5).astype(as_dtype(dtype))
+        for reduction in _REDUCTIONS:
+            yield Sample((x, y), {"reduction": reduction})
+            y = y.copy()
+            y.reshape(-1)[1] = -100
+            yield Sample((x, y, weight), {"reduction": reduction})
+        yield Sample((x, np.abs(y) % shape[1]), {"ignore_index": 2})
+
+
+def _smoothed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    yield from _targets(rng, dtype)
+    x = _normal(rng, dtype, 20, 9)
+    y, weight = rng.integers(0, 9, 20), (rng.random(9) + 0.5).astype(as_dtype(dtype))
+    for reduction in _REDUCTIONS:
+        yield Sample((x, y, weight), {"reduction": reduction, "label_smoothing": 0.2})
+        likely = (rng.random((20, 9)) / 4).astype(as_dtype(dtype))
+        yield Sample((x, likely), {"reduction": reduction, "label_smoothing": 0.1})
+
+
+def _halved(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, axis in (((6, 34), -1), ((6, 33), 0), ((2, 4, 3), 1), ((0, 4), -1)):
+        yield Sample((_normal(rng, dtype, *shape) * as_dtype(dtype).type(3), axis))
+
+
+def _sloped(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = rng.standard_normal((3, 5, 7)) * 3
+    x = np.abs(x).astype(as_dtype(dtype)) if dtype.startswith("u") else x.astype(as_dtype(dtype))
+    for weights in (1, 5):
+        yield Sample((x, rng.random(weights).astype(np.float32)))
+    yield Sample((x[0, 0], np.array([0.25], np.float32)))
+
+
+def _same(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    x = rng.integers(0, 2, (4, 9)).astype(as_dtype(dtype))
+    yield Sample((x,), {"training": False})
+    yield Sample((x, 0.0))
+
+
+def _heads(rng: np.random.Generator, n: int) -> Sample:
+    return Sample(tuple(rng.standard_normal((max(n // 65536, 1), 1024, 64), np.float32) for _ in range(3)))
+
+
+SAMPLES: dict[str, Samples] = {
+    "scaled_dot_product_attention": _attended,
+    "rope": _turned,
+    "batch_norm": _batches,
+    "group_norm": _groups,
+    "instance_norm": _instances,
+    "embedding": _rows_of_a_table,
+    "one_hot": _classes,
+    "dropout": _same,
+    "mse_loss": _losses(),
+    "l1_loss": _losses(),
+    "smooth_l1_loss": _losses(beta=0.5),
+    "huber_loss": _losses(delta=0.5),
+    "binary_cross_entropy": _losses(0.0, 1.0),
+    "binary_cross_entropy_with_logits": _losses(),
+    "kl_div": _logs,
+    "nll_loss": _targets,
+    "cross_entropy": _smoothed,
+    "glu": _halved,
+    "prelu": _sloped,
+    "conv1d": _filtered(1),
+    "conv2d": _filtered(2),
+    "max_pool1d": _pools(1, most=True),
+    "max_pool2d": _pools(2, most=True),
+    "avg_pool1d": _pools(1, most=False),
+    "avg_pool2d": _pools(2, most=False),
+    "adaptive_avg_pool2d": lambda rng, dtype: (Sample((_normal(rng, dtype, 2, 3, 12, 8), s)) for s in (1, 4, (3, 2))),
+}
+BENCH: dict[str, Bench] = {
+    "conv2d": lambda rng, n: Sample(
+        tuple(rng.standard_normal(s, np.float32) for s in ((max(n // 200704, 1), 64, 56, 56), (64, 64, 3, 3))),
+        {"padding": 1},
+    ),
+    "max_pool2d": lambda rng, n: Sample((rng.standard_normal((max(n // 200704, 1), 64, 56, 56), np.float32), 2)),
+    "scaled_dot_product_attention": _heads,
+    "rope": lambda rng, n: Sample((rng.standard_normal((max(n // 65536, 1), 1024, 64), np.float32),)),
+}

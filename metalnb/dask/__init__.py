@@ -1,0 +1,22 @@
+"""Kernels over arrays that are larger than memory, or spread over workers: ``mnb.dask.map_blocks(kernel, x)``.
+
+Dask cuts arrays into blocks and runs functions on them, in threads, in processes or on other machines; here a kernel
+becomes such a function. Comes in: kernels or ops of ours, and Dask's arrays. Goes out: Dask's arrays, computed by
+nobody yet. A kernel travels as its text and options, and each worker compiles it once, from the cache on disk where
+workers share one. Dask is an extra (``pip install "metalnb[dask]"``), imported here and nowhere else.
+"""
+
+from __future__ import annotations
+
+try:
+    import dask.array  # noqa: F401
+except ImportError as error:
+    raise ImportError('mnb.dask needs Dask: pip install "metalnb[dask]"') from error
+
+from . import dispatch
+from .block_maps import map_blocks, map_overlap
+from .trees import reduce
+
+__all__ = ["map_blocks", "map_overlap", "reduce"]
+
+dispatch.register()

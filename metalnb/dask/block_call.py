@@ -1,0 +1,98 @@
+"""A kernel's call on one block: what Dask hands to its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from metalnb.call.kernel import Kernel
+from metalnb.call.packing import type_dtype
+from metalnb.errors import ArgumentError
+from metalnb.msl.signature import Param
+
+__all__ = ["BlockCall", "named_arguments", "output_of"]
+
+
+class BlockCall:
+    """A kernel with all of a call but its arrays. Pickled, it is the kernel's text: a worker compiles it once.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    names : sequence of str
+        The parameters that the blocks are, in their order.
+    values : mapping of str to value or callable
+        The other arguments; a callable is given the first block, and returns the argument.
+    options : mapping of str to value or callable
+        ``grid``, ``threadgroup``, ``shapes``, ``threadgroup_memory``; callables likewise.
+    """
+
+    def __init__(
+        self, kernel: Kernel, names: tuple[str, ...], values: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> None:
+        self.kernel = kernel
+        self.names = names
+        self.values = dict(values)
+        self.options = dict(options)
+
+    @property
+    def __name__(self) -> str:
+        """What Dask calls the layer in its graph and on its dashboard."""
+        return self.kernel.signature.name
+
+    def __call__(self, *blocks: Any) -> Any:
+        """Run the kernel on blocks; return its output."""
+        whole = [_contiguous(block) for block in blocks]
+        first = whole[0]
+        chosen = {k: v(first) if callable(v) else v for k, v in {**self.values, **self.options}.items()}
+        return self.kernel(**dict(zip(self.names, whole, strict=True)), **chosen)
+
+
+def _contiguous(block: Any) -> Any:
+    """Return a block as a kernel takes it: Dask cuts views."""
+    if isinstance(block, np.ndarray):
+        return np.ascontiguousarray(block)
+    return block if block.contiguous else block.copy()
+
+
+def _present(kernel: Kernel) -> list[Param]:
+    return [p for p in kernel.signature.buffers if not kernel.unit.absent(p)]
+
+
+def named_arguments(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call's arguments by the names of the parameters that they are for.
+
+    Raises
+    ------
+    ArgumentError
+        For too many arguments, a name that the kernel does not have, or one given twice.
+    """
+    names = [p.name for p in _present(kernel)]
+    if len(args) > len(names):
+        raise ArgumentError(f"{kernel.__name__}: {len(args)} arguments for {len(names)} buffers: {', '.join(names)}")
+    given = dict(zip(names, args, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            raise ArgumentError(f"{kernel.__name__}: no parameter {name!r}; there are: {', '.join(names)}")
+        if name in given:
+            raise ArgumentError(f"{kernel.__name__}: {name!r} is given twice, by position and by name")
+        given[name] = value
+    return given
+
+
+def output_of(kernel: Kernel, given: Mapping[str, Any]) -> np.dtype[Any]:
+    """Return the dtype of the one buffer that a call leaves out.
+
+    Raises
+    ------
+    ArgumentError
+        When it leaves out none, or several: a block of Dask's is one array.
+    """
+    left_out = [p for p in _present(kernel) if p.name not in given and p.writable]
+    if len(left_out) != 1:
+        told = ", ".join(p.name for p in left_out) or "none"
+        cure = "Leave out the one buffer that the kernel writes, and pass all others"
+        raise ArgumentError(f"{kernel.__name__}: a block has one output; left out: {told}. {cure}.")
+    return type_dtype(left_out[0].type, kernel.reflection)[0]

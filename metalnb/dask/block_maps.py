@@ -1,0 +1,107 @@
+"""`map_blocks` and `map_overlap`: a kernel on each block of Dask's arrays, by itself or with its neighbours' edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from metalnb.call.kernel import Kernel
+from metalnb.errors import ArgumentError
+
+from .block_call import BlockCall, named_arguments, output_of
+
+__all__ = ["map_blocks", "map_overlap"]
+
+_OPTIONS = ("grid", "threadgroup", "shapes", "threadgroup_memory")
+
+
+def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **named: Any) -> da.Array:
+    """Run a kernel on each block of Dask's arrays.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    *args, **named
+        As for a call of the kernel, by position or by name, where Dask's arrays stand for their blocks. Leave out the
+        one buffer that the kernel writes: it becomes the result. A scalar, or an option of the call (``grid``,
+        ``threadgroup``, ``shapes``, ``threadgroup_memory``), may be a function: it is given the first array's block,
+        and returns the value for it.
+    chunks : tuple, optional
+        The result's blocks, as for `dask.array.map_blocks`, where they are not the first array's.
+
+    Returns
+    -------
+    dask.array.Array
+        Of the output's dtype. Nothing is computed yet.
+
+    Raises
+    ------
+    ArgumentError
+        Before anything runs: no array of Dask's, or not one output.
+
+    Examples
+    --------
+    >>> import dask.array as da, metalnb as mnb, numpy as np
+    >>> scale = mnb.compile('''
+    ... kernel void scale(device const float* x, device float* y, constant float& a,
+    ...                   uint i [[thread_position_in_grid]]) { y[i] = a * x[i]; }''').scale
+    >>> x = da.arange(6, chunks=3, dtype=np.float32)
+    >>> mnb.dask.map_blocks(scale, x, a=2.0).compute()
+    array([ 0.,  2.,  4.,  6.,  8., 10.], dtype=float32)
+    """
+    call, arrays, dtype = _prepared(kernel, args, named)
+    options = {} if chunks is None else {"chunks": chunks}
+    return da.map_blocks(call, *arrays, dtype=dtype, meta=_meta(arrays, dtype), name=call.__name__, **options)
+
+
+def map_overlap(
+    kernel: Kernel, *args: Any, depth: Any = 1, boundary: Any = "nearest", **named: Any,
+) -> da.Array:  # fmt: skip
+    """Run a kernel on each block together with its neighbours' edges: stencils and filters.
+
+    The kernel sees blocks that are ``depth`` larger on each side, and computes all of them; what it makes of the edges
+    is cut off. So its own treatment of an array's border never shows, but at the border of the whole, where
+    ``boundary`` says what stands beyond it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    *args, **named
+        As for `map_blocks`. A scalar such as the width of a row is a function: ``width=lambda block: block.shape[1]``.
+    depth : int, tuple of int or dict
+        Elements on each side, for all axes or for each.
+    boundary : {"nearest", "reflect", "periodic", "none"}, number or dict
+        As for `dask.array.map_overlap`.
+
+    Returns
+    -------
+    dask.array.Array
+
+    Raises
+    ------
+    ArgumentError
+    """
+    call, arrays, dtype = _prepared(kernel, args, named)
+    return da.map_overlap(
+        call, *arrays, depth=depth, boundary=boundary, dtype=dtype, meta=_meta(arrays, dtype), name=call.__name__,
+    )  # fmt: skip
+
+
+def _prepared(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[BlockCall, list[da.Array], Any]:
+    options = {name: named.pop(name) for name in _OPTIONS if name in named}
+    given = named_arguments(kernel, args, named)
+    arrays = {name: value for name, value in given.items() if isinstance(value, da.Array)}
+    if not arrays:
+        message = f"{kernel.__name__}: none of the arguments is an array of Dask's; call the kernel itself."
+        raise ArgumentError(message)
+    dtype = output_of(kernel, given)
+    values = {name: value for name, value in given.items() if name not in arrays}
+    return BlockCall(kernel, tuple(arrays), values, options), [*arrays.values()], dtype
+
+
+def _meta(arrays: list[da.Array], dtype: Any) -> Any:
+    """Return an empty array of the result's kind: NumPy's blocks stay NumPy's, and ours ours."""
+    first = arrays[0]
+    return first._meta.astype(dtype) if not isinstance(first._meta, np.ndarray) else np.empty((0,) * first.ndim, dtype)  # noqa: SLF001

@@ -1,0 +1,57 @@
+"""`reduce`: a reduction of ours over Dask's arrays, as a tree: blocks first, then what they gave."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from metalnb.arrays.array import Array
+from metalnb.arrays.convert import asarray
+
+__all__ = ["reduce"]
+
+
+def reduce(
+    op: Callable[..., Any], x: da.Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False,
+    combine: Callable[..., Any] | None = None, dtype: Any = None, split_every: int | None = None,
+) -> da.Array:  # fmt: skip
+    """Reduce an array of Dask's by an op of ours: each block by a kernel, then their results, a few at a time.
+
+    Parameters
+    ----------
+    op : callable
+        `mnb.sum`, `mnb.max`, …, or one that `mnb.reduction` made: what may be done in any grouping. A mean is the
+        quotient of two such.
+    x : dask.array.Array
+    axis : int or tuple of int, optional
+        By default all.
+    keepdims : bool, optional
+    combine : callable, optional
+        What combines the blocks' results, where that is another op: for a sum of squares, `mnb.sum`. By default ``op``.
+    dtype : dtype, optional
+        Of the result; by default what the op makes of an element.
+    split_every : int, optional
+        How many results are taken together at each step of the tree; Dask's default is 4.
+
+    Returns
+    -------
+    dask.array.Array
+        Its blocks are NumPy's when those of ``x`` are.
+    """
+    host = isinstance(x._meta, np.ndarray)  # noqa: SLF001
+    step, later = (functools.partial(_step, each, host) for each in (op, combine or op))
+    if dtype is None:
+        dtype = np.dtype(str(op(asarray(np.ones(1, x.dtype))).dtype))
+    return da.reduction(
+        x, step, later, combine=later, axis=axis, keepdims=keepdims, dtype=dtype, split_every=split_every,
+        concatenate=True, meta=x._meta.astype(dtype), name=getattr(op, "__name__", "reduce"),  # noqa: SLF001
+    )  # fmt: skip
+
+
+def _step(op: Callable[..., Any], host: bool, block: Any, axis: Any, keepdims: bool) -> Any:
+    result = op(block if isinstance(block, Array) else asarray(block), axis=axis, keepdims=keepdims)
+    return result.numpy() if host else result

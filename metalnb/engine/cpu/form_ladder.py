@@ -1,0 +1,113 @@
+"""The ladder: a kernel is compiled in the first form that clang can write and the device's compiler takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from metalnb.errors import CompileError
+from metalnb.msl.language.versions import words
+
+from ..clang.driver import Refused, at_kernel
+from ..clang.entry_point import ENTRY, opencl
+from ..unit import Unit
+from .compiler_process import BuildFailed
+from .opencl import Device
+from .spirv.barrier_loops import has_barrier
+from .spirv.pass_table import rewritten
+from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
+from .stack import Stack, stack_of
+
+__all__ = ["Built", "Guarded", "built"]
+
+# Is given the module, text and form of an attempt; returns the module with checks.
+Guarded = Callable[[bytes, str, Form], bytes]
+
+
+class Built(NamedTuple):
+    """A kernel of the device's, and what it needs of a core's stack if that is much."""
+
+    kernel: Any
+    stack: Stack | None
+
+
+class _Rung(NamedTuple):
+    """One attempt."""
+
+    form: Form
+    fast: bool = True  # with the passes that only make it faster
+    vectorised: bool = True
+
+
+def built(
+    device: Device, unit: Unit, *, flat: bool, even: bool, wide: bool,
+    guarded: Guarded | None = None,
+) -> Built:  # fmt: skip
+    """Compile a kernel for one way to enter it (see `Variant` of the engine).
+
+    Parameters
+    ----------
+    device, unit
+    flat, even, wide : bool
+    guarded : callable, optional
+        Puts checks into the module of each attempt.
+
+    Raises
+    ------
+    CompileError
+        At the kernel, when no form is taken, with all that was said about the first.
+    """
+    failures: list[CompileError] = []
+    for rung in _rungs(unit, opencl(unit, flat=flat, even=even, wide=wide)):
+        text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised)
+        try:
+            code = rewritten(spirv(unit, text, rung.form), wide=wide, fast=rung.fast)
+            if guarded is not None:
+                code = guarded(code, text, rung.form)
+            kernel = device.cl.Kernel(device.build(code, vectorised=rung.vectorised), ENTRY)
+            return Built(kernel, stack_of(kernel, device.device, waits=has_barrier(code)))
+        except Refused as error:
+            failures.append(error)
+        except BuildFailed as failed:
+            failures.append(_error(unit, failed))
+            if failed.kind in {"hung", "killed"}:  # the next form would take as long, or as much
+                break
+        except device.cl.Error as error:  # a binary that the device does not load
+            failures.append(_error(unit, BuildFailed(str(error), "refused")))
+    raise failures[0]
+
+
+def _rungs(unit: Unit, text: str) -> Iterator[_Rung]:
+    forms = _forms(unit, text)
+    for form in forms:
+        yield _Rung(form)
+    yield _Rung(forms[0], fast=False)
+    if not unit.signature.simd:  # SIMD functions need lanes beside each other
+        yield _Rung(OPTIMISED, vectorised=False)
+
+
+def _forms(unit: Unit, text: str) -> tuple[Form, ...]:
+    """Return the forms to try in turn: see `metalnb.engine.cpu.spirv_forms`."""
+    if unit.math == "scalar":
+        return (OPTIMISED,)
+    cells = (unit.cell, *unit.headers.values())
+    if not any("barrier" in word for cell in cells for word in words(cell)):
+        return FORMS
+    try:  # the cell has a barrier: has this kernel one?
+        return MEETING if has_barrier(spirv(unit, text, FORMS[0])) else FORMS
+    except Refused:
+        return MEETING
+
+
+def _error(unit: Unit, failed: BuildFailed) -> CompileError:
+    reason, hint = failed.reason.strip(), ""
+    if failed.kind == "refused":
+        if any(word in reason.lower() for word in ("undefined", "unresolved")):
+            hint = "a function is declared but never defined"
+        reason = f"the device's compiler refused the kernel: {reason}"
+    elif failed.kind == "hung":
+        hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+    else:
+        hint = "the kernel may be right: write what it does in another way, or split it"
+        reason = f"the device's compiler gave no code: {reason}"
+    return CompileError([at_kernel(unit, reason, hint)])

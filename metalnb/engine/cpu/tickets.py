@@ -1,0 +1,121 @@
+"""Dispatches under way on the CPU, for those who wait: as they are, and watched, with what checks find."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from metalnb.errors import KernelFault
+
+from .robust.waiting import done, end_wait, number_of, running
+
+if TYPE_CHECKING:  # a program that checks nothing does without
+    from .robust.launches import Watch
+
+__all__ = ["CpuTicket", "Elapsed", "WatchedTicket"]
+
+_STATUS, _BEGAN, _ENDED = 0x11D3, 0x1282, 0x1283  # of cl.h; pyopencl's names for them cost more than the answers
+
+
+class Elapsed(tuple[Any, ...]):
+    """The events of a dispatch: what tells how long it took. It keeps none of the dispatch's memory alive."""
+
+    __slots__ = ()
+
+    def __call__(self) -> float | None:
+        """Return the seconds that the device took; None while it runs, NaN when it failed."""
+        nanoseconds = 0
+        for event in self:
+            status = event.get_info(_STATUS)
+            if status:  # 0 is complete, what is less an error
+                return None if status > 0 else math.nan
+            nanoseconds += event.get_profiling_info(_ENDED) - event.get_profiling_info(_BEGAN)
+        return 1e-9 * nanoseconds
+
+
+class CpuTicket:
+    """A dispatch under way on the CPU.
+
+    Destroying a ticket blocks until the dispatch is done: the device may be writing to the memory that it holds.
+
+    Attributes
+    ----------
+    elapsed : Elapsed
+        For those who ask: asking costs more than some kernels take.
+    """
+
+    __slots__ = ("_held", "elapsed")
+
+    def __init__(self, events: Iterable[Any], held: Any) -> None:
+        self.elapsed = Elapsed(events)
+        self._held = held
+
+    def __del__(self) -> None:
+        if self._held is not None:
+            try:  # noqa: SIM105  (contextlib may be gone before this is, when Python ends)
+                self.wait()
+            except Exception:  # noqa: BLE001, S110  (told to those who ask)
+                pass
+
+    def wait(self) -> None:
+        """Wait, with the GIL released."""
+        import pyopencl as cl
+
+        failed = None
+        for event in self.elapsed:
+            try:
+                if running:  # OpenCL lets who waits take part in what runs: it might not come back
+                    end_wait(event, 0, ())
+                else:
+                    event.wait()
+            except cl.Error as error:  # those after it are waited for all the same
+                failed = failed or error
+        self._held = None
+        if failed is not None:
+            message = f"the kernel failed on the device: {failed}"
+            raise KernelFault(message) from failed
+
+    def seconds(self) -> float:
+        """Wait; return the seconds that the device took."""
+        self.wait()
+        return self.elapsed() or 0.0
+
+
+class WatchedTicket(CpuTicket):
+    """A dispatch that is checked, or that stands behind one that can be stopped."""
+
+    __slots__ = ("_number", "_watches")
+
+    def __init__(self, events: Iterable[Any], held: Any, watches: Sequence[Watch] = ()) -> None:
+        super().__init__(events, held)
+        self._watches = watches
+        self._number = number_of(watches)
+
+    def wait(self) -> None:
+        """Wait, with the GIL released.
+
+        Raises
+        ------
+        KernelFault
+            When it left its memory, was stopped, or failed.
+        KeyboardInterrupt
+            When it was interrupted; what can be stopped of it and of those before it has ended all the same.
+        """
+        import pyopencl as cl
+
+        failed = None
+        for event in self.elapsed:
+            try:
+                end_wait(event, self._number, self._watches)
+            except cl.Error as error:  # those after it are waited for all the same
+                failed = failed or error
+        self._held = None
+        done(self._watches)
+        if failed is not None:
+            message = f"the kernel failed on the device: {failed}"
+            raise KernelFault(message) from failed
+        for watch in self._watches:
+            fault = watch.fault()
+            if fault is not None:
+                raise fault

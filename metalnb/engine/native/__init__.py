@@ -1,0 +1,13 @@
+"""The engine ``native``: kernels compiled for this machine by clang, on NumPy's own memory.
+
+Units and launches come in, as ``engine/base.py`` has them. A kernel whose threads never meet is a loop over the threads
+of a threadgroup, which clang vectorises; one with barriers or SIMD functions is run by fibers, one for each thread.
+``entry_texts`` writes either form, ``host.h`` is what the MSL headers stand on here, ``toolchain`` compiles, links and
+loads, and ``runtime`` is C: ``loops.c`` or ``fibers.c`` goes into each kernel's library, ``pool.c`` into the process.
+"""
+
+from __future__ import annotations
+
+from .native_engine import NativeEngine, open_engine
+
+__all__ = ["NativeEngine", "open_engine"]

@@ -1,0 +1,220 @@
+"""The engine ``native``: kernels compiled for this machine, run on NumPy's own memory by a small runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.metadata
+import os
+import platform
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metalnb.errors import KernelFault
+from metalnb.msl.language.versions import words
+
+from ..base import Caps, Grid, SharedMemory, refuse_device
+from ..clang import driver
+from ..clang.driver import DUMP, Refused
+from ..observation import Observable, Stopwatch
+from ..unit import Unit
+from . import toolchain
+from .entry_texts import fiber_text, loop_text
+
+__all__ = ["NativeEngine", "dispatch", "open_engine"]
+
+
+def open_engine(device: int = 0) -> NativeEngine:
+    """Open the engine.
+
+    Raises
+    ------
+    EngineUnavailable
+        When this machine is of a kind that it does not know, or for any device but the first.
+    """
+    if device:
+        refuse_device("native", device, 1)
+    toolchain.target_triple()
+    driver.clang()
+    return NativeEngine()
+
+
+@dataclass(slots=True)
+class NativeBinary:
+    """A kernel in this process.
+
+    Attributes
+    ----------
+    unit : Unit
+    run : int
+        The address of what runs threadgroups of it.
+    fibers : bool
+        Whether its threads meet, so that each is a fiber.
+    threadgroup_bytes : int
+    library : ctypes.CDLL
+        What holds the code.
+    """
+
+    unit: Unit
+    run: int
+    fibers: bool
+    threadgroup_bytes: int
+    library: Any
+
+
+class NativeTicket:
+    """A dispatch that has ended: `launch` returns when it is done."""
+
+    __slots__ = ("elapsed",)
+
+    def __init__(self, elapsed: Stopwatch) -> None:
+        self.elapsed = elapsed
+
+    def wait(self) -> None:
+        """Return at once."""
+
+
+_MOST_THREADS = 1024
+
+
+class NativeEngine(Observable, SharedMemory):
+    """Runs kernels on this machine's own cores."""
+
+    name = "native"
+
+    def __init__(self) -> None:
+        named = os.environ.get("METALNB_CLANG")
+        self.caps = Caps(_device(), {"clang": named} if named else {"ziglang": importlib.metadata.version("ziglang")})
+
+    def text(self, unit: Unit) -> str:
+        """Return the cell with its entry point behind it: one thread of a threadgroup."""
+        return fiber_text(unit)
+
+    def compile(self, unit: Unit) -> NativeBinary:
+        """Compile one kernel: as a loop over threads, or as fibers when its threads meet."""
+        code, fibers = _object(unit)
+        loaded, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", unit.cell.edited.text)
+        loaded.metalnb_prepare.restype = ctypes.c_uint32
+        run = ctypes.cast(loaded.metalnb_groups, ctypes.c_void_p).value or 0
+        return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded)
+
+    def alloc(self, nbytes: int) -> Any:
+        """Return plain memory, cache-line aligned."""
+        whole = np.empty(nbytes + _LINE, np.uint8)
+        first = -whole.ctypes.data % _LINE
+        return whole[first : first + nbytes]
+
+    def start(self, binary: NativeBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> NativeTicket:
+        """Run a dispatch, with the GIL released."""
+        threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
+        if threads > _MOST_THREADS:
+            name = binary.unit.signature.name
+            message = f"{name}: a threadgroup of {threads} threads; engine 'native' has {_MOST_THREADS}"
+            raise KernelFault(message)
+        written = dispatch(arguments, grid, threadgroup, binary.threadgroup_bytes)
+        elapsed = Stopwatch()
+        done = toolchain.pool().metalnb_run(binary.run, written, binary.fibers)
+        elapsed.stop(failed=not done)
+        if not done:
+            name = binary.unit.signature.name
+            message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
+            raise KernelFault(message)
+        return NativeTicket(elapsed)
+
+
+_LINE = 64  # bytes of a cache line
+_HEAD = struct.Struct("12I")
+_IN_THREADGROUP = 1 << 63
+
+
+def dispatch(arguments: Sequence[Any], grid: Grid, threadgroup: Grid, static: int) -> bytes:
+    """Write a dispatch as the runtime reads it (runtime/dispatch.h); ``static``: the kernel's own memory."""
+    memory = 0
+    words = []
+    for argument in arguments:
+        if argument is None:
+            words.append(0)
+        elif isinstance(argument, int):
+            words.append(_IN_THREADGROUP | memory)
+            memory += -(-argument // 16) * 16
+        else:
+            words.append(_address(argument))
+    x, y, z = grid
+    a, b, c = threadgroup
+    return _HEAD.pack(
+        x, y, z, a, b, c, -(-x // a), -(-y // b), -(-z // c), len(words), memory, static,
+    ) + _words(len(words)).pack(*words)  # fmt: skip
+
+
+_words = functools.cache(lambda count: struct.Struct(f"{count}Q"))
+_start_of = (ctypes.c_char * 0).from_buffer
+
+
+def _address(memory: Any) -> int:
+    try:
+        return ctypes.addressof(_start_of(memory))  # a quarter of the time that NumPy takes
+    except TypeError:  # it is read-only
+        return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
+
+
+def _device() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return found[0] if found else platform.processor() or platform.machine()
+
+
+# What a fiber calls, and a loop does not have.
+_MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage")
+_HINTS = ("barrier", "simd", "quad", "threadgroup")
+# No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
+_APART = ("-fno-convergent-functions",)
+_PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
+
+
+def _object(unit: Unit) -> tuple[bytes, bool]:
+    """Compile a unit's object file, in the form that it needs; True for fibers."""
+    if any(p.space == "threadgroup" for p in unit.signature.params):
+        return _fibers(unit), True
+    cells = (unit.cell, *unit.headers.values())
+    if any(hint in word for cell in cells for word in words(cell) for hint in _HINTS):
+        code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
+        if any(name in code for name in _MEETING):
+            return code, True
+    code = _loop(unit)
+    return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
+
+
+_FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)
+
+
+def _fibers(unit: Unit) -> bytes:
+    large = f"-Wframe-larger-than={_FRAME}"
+    return driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *toolchain.ORDERED, large, check=_stack)
+
+
+def _stack(printed: str) -> str:
+    found = re.search(r"stack frame size \((\d+)\)", printed)
+    return f"a thread's own variables take {found[1]} bytes; engine 'native' has {_FRAME} for them" if found else ""
+
+
+def _loop(unit: Unit) -> bytes:
+    try:
+        text = loop_text(unit, independent=True)
+        return driver.compiled(unit, text, toolchain.TARGET(), *_APART, *_PRINTED, check=_own_memory)
+    except Refused:
+        return driver.compiled(unit, loop_text(unit, independent=False), toolchain.TARGET(), *_APART)
+
+
+def _own_memory(printed: str) -> str:
+    """Say whether a thread's own array is left in memory: one place for all threads, which then are not independent."""
+    _, _, code = printed.partition(DUMP)
+    return "an array of a thread's own is in memory" if " alloca " in code else ""

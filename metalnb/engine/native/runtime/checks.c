@@ -1,0 +1,314 @@
+// The checked build: fibers, of whose every access clang's thread sanitizer tells us, and its other sanitizers of indexes
+// and conversions. One threadgroup runs after the other, on one core.
+//
+// Of each unit of memory that is watched the last writer is kept, and three readers: the first one, the last one and the
+// one before it. Two threads meet there wrongly when one of them writes, not both are atomic, and nothing orders them: a
+// barrier of their threadgroup, or of their SIMD-group, between the two. Nothing orders two threadgroups.
+#define CHECKED
+#define AT_BARRIER(w) barrier_of(w)
+#define AT_START(w, i) group_of(w, i)
+#define GAP 4096  // between threadgroup variables
+#include "dispatch.h"
+static void barrier_of(void* worker);
+static void group_of(void* worker, u64 index);
+#include "fibers.c"
+
+enum { VALID = 1, ATOMIC = 2 };
+enum kind { BEYOND, RACE, UNWRITTEN, BARRIER, WILD, INDEX, CONVERSION, KINDS };
+
+typedef struct {
+    u32 thread, group, place;  // place: of the code, from the start of its image
+    unsigned short epoch, turn;
+    u32 flags;
+} mark;
+typedef struct { mark writer, first, last, previous; } unit;
+
+typedef struct {  // a buffer or a threadgroup variable
+    u64 start, size;   // in memory, in bytes
+    u64 before, after; // around it, bytes in which an access goes wrong without harm
+    u32 shift;         // of a unit's size
+    u32 shared;        // 1: each threadgroup has its own
+    unit* units;
+} watched;
+
+typedef struct {
+    u32 kind, written, size, count;
+    u32 thread, group, place, region;
+    long long offset;  // from the region's start, in bytes; of an index, the index
+    u32 other, other_group, other_place, other_written;
+} finding;
+
+#define FINDINGS 256
+static struct {
+    watched* regions;
+    u32 count, found, most;
+    finding* findings;
+    u64 accesses;
+} state;
+static u32 group_number, epoch, threads_before, killed;
+static unsigned short turns[SIMDGROUPS * LANES];
+
+extern const char image_end[] __asm("_end") HIDDEN;
+void* mmap(void*, u64 bytes, int protection, int flags, int file, long offset);
+
+__attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
+    u32 n = 0;
+    for (; slots + n != slots_end; ++n) {
+        into[4 * n] = offsets[n];
+        into[4 * n + 1] = slots[n].size;
+        into[4 * n + 2] = slots[n].alignment;
+        into[4 * n + 3] = slots[n].id;
+    }
+    return n;
+}
+__attribute__((visibility("default"))) u64 metalnb_image(void) { return (u64)image; }
+__attribute__((visibility("default"))) u64 metalnb_arena_of(u64 worker) { return worker + ARENA; }
+__attribute__((visibility("default"))) void metalnb_watch(watched* regions, u32 count, finding* findings) {
+    state.regions = regions;
+    state.count = count;
+    state.findings = findings;
+    state.found = 0;
+    state.accesses = 0;
+}
+__attribute__((visibility("default"))) u32 metalnb_found(u64* accesses) {
+    *accesses = state.accesses;
+    return state.found;
+}
+
+static void group_of(void* worker_, u64 index) {
+    worker* w = worker_;
+    group_number = (u32)index;
+    epoch = killed = 0;
+    for (u32 i = 0; i < w->simdgroups * LANES; ++i) turns[i] = 0;
+}
+
+static u32 index_in_group(const worker* w) { return (u32)(w->here - w->all) * LANES + w->lane; }
+
+static u32 in_grid(const worker* w, u32 i) {
+    const region* r = &w->group;
+    const u32 x = i % r->size.x, y = i / r->size.x % r->size.y, z = i / (r->size.x * r->size.y);
+    return ((r->first.z * r->nominal.z + z) * r->grid.y + r->first.y * r->nominal.y + y) * r->grid.x +
+           r->first.x * r->nominal.x + x;
+}
+
+static finding* noted(u32 kind, u32 place, u32 other_place, u32 region_number) {
+    for (u32 i = 0; i < state.found; ++i) {
+        finding* f = &state.findings[i];
+        if (f->kind == kind && f->place == place && f->other_place == other_place && f->region == region_number) {
+            ++f->count;
+            return 0;
+        }
+    }
+    if (state.found == FINDINGS) return 0;
+    finding* f = &state.findings[state.found++];
+    *f = (finding){.kind = kind, .place = place, .other_place = other_place, .region = region_number, .count = 1};
+    worker* w = self();
+    f->thread = in_grid(w, index_in_group(w));
+    f->group = group_number;
+    return f;
+}
+
+static int ordered(const mark* m, u32 thread, unsigned short turn) {
+    if (m->group != group_number) return 0;
+    if (m->epoch != (unsigned short)epoch) return 1;
+    // of one SIMD-group, and a barrier of it between
+    return m->thread / LANES == thread / LANES && m->turn != turn;
+}
+
+static void met(u32 written, const mark* other, u32 other_written, u32 place, u32 number, u64 offset, u32 size) {
+    finding* f = noted(RACE, place, other->place, number);
+    if (!f) return;
+    f->written = written;
+    f->offset = (long long)offset;
+    f->size = size;
+    f->other_group = other->group;
+    f->other_written = other_written;
+    f->other = other->thread;
+}
+
+/// An access of `size` bytes. Threads in marks are numbered in their threadgroup, but in findings in the grid.
+static void accessed(u64 at, u32 size, u32 written, u32 atomic, address from) {
+    worker* w = self();
+    const u32 place = (u32)(from - (address)image);
+    for (u32 number = 0; number < state.count; ++number) {
+        watched* r = &state.regions[number];
+        const u64 offset = at - r->start;
+        if (offset + size > r->size || offset > r->size) continue;
+        ++state.accesses;
+        const u32 thread = index_in_group(w);
+        const unsigned short turn = turns[thread];
+        const mark mine = {thread, group_number, place, (unsigned short)epoch, turn, VALID | (atomic ? ATOMIC : 0)};
+        const u64 last = (offset + size - 1) >> r->shift;
+        for (u64 i = offset >> r->shift; i <= last; ++i) {
+            unit* u = &r->units[i];
+            const u64 byte = i << r->shift;
+            mark* writer = &u->writer;
+            if (r->shared && (writer->flags & VALID) && writer->group != group_number) writer->flags = 0;
+            if (r->shared && (u->first.flags & VALID) && u->first.group != group_number) {
+                u->first.flags = u->last.flags = u->previous.flags = 0;
+            }
+            const int other_writer = (writer->flags & VALID) &&
+                (writer->thread != thread || writer->group != group_number) && !ordered(writer, thread, turn) &&
+                !(atomic && writer->flags & ATOMIC);
+            if (other_writer) met(written, writer, 1, place, number, byte, size);
+            if (!written) {
+                if (r->shared && !(writer->flags & VALID)) {
+                    finding* f = noted(UNWRITTEN, place, 0, number);
+                    if (f) f->offset = (long long)byte, f->size = size;
+                }
+                if (!(u->first.flags & VALID)) u->first = mine;
+                if (u->last.thread != thread || u->last.group != group_number) u->previous = u->last;
+                u->last = mine;
+                continue;
+            }
+            const mark* readers[3] = {&u->last, &u->previous, &u->first};
+            for (int k = 0; k < 3 && !other_writer; ++k) {
+                const mark* m = readers[k];
+                if ((m->flags & VALID) && (m->thread != thread || m->group != group_number) &&
+                    !ordered(m, thread, turn) && !(atomic && m->flags & ATOMIC)) {
+                    met(1, m, 0, place, number, byte, size);
+                    break;
+                }
+            }
+            *writer = mine;
+        }
+        return;
+    }
+    const u64 own = (u64)w;
+    const int in_arena = at >= w->arena && at < w->arena + (64 << 20);
+    if (!in_arena && at >= own && at < own + REGION) return;  // its own stack
+    if (at >= (u64)image && at < (u64)image_end) return;      // a constant of the program
+    ++state.accesses;
+    u32 nearest = ~0u;
+    u64 least_distance = ~0ull;
+    for (u32 number = 0; number < state.count; ++number) {
+        const watched* r = &state.regions[number];
+        const u64 distance = at < r->start ? r->start - at : at - r->start < r->size ? 0 : at - r->start - r->size;
+        const int reach = at < r->start ? distance <= r->before : distance <= r->after;
+        if (reach && distance < least_distance) nearest = number, least_distance = distance;
+    }
+    finding* f = noted(nearest == ~0u ? WILD : BEYOND, place, 0, nearest);
+    if (f) {
+        f->written = written;
+        f->size = size;
+        f->offset = nearest == ~0u ? (long long)at : (long long)(at - state.regions[nearest].start);
+    }
+    if (nearest == ~0u) {
+        ++killed;
+        end(w);
+    }
+}
+
+/// All threads that are left are at barriers, or none is left.
+static void barrier_of(void* worker_) {
+    worker* w = worker_;
+    const u32 threads = w->group.size.x * w->group.size.y * w->group.size.z;
+    u32 waiting = 0, missing = ~0u, at = 0;
+    address site = 0, other = 0;
+    for (u32 i = 0; i < threads; ++i) {
+        const simdgroup* g = &w->all[i / LANES];
+        if (!(g->waiting >> (i % LANES) & 1)) {
+            if (missing == ~0u) missing = i;
+            continue;
+        }
+        ++waiting;
+        if (!site) site = g->site[i % LANES], at = i;
+        else if (g->site[i % LANES] != site) other = g->site[i % LANES];
+    }
+    if (waiting && waiting + killed < threads) {
+        finding* f = noted(BARRIER, (u32)(site - (address)image), 0, ~0u);
+        if (f) f->thread = in_grid(w, missing), f->other = in_grid(w, at);
+    } else if (other) {
+        finding* f = noted(BARRIER, (u32)(site - (address)image), (u32)(other - (address)image), ~0u);
+        if (f) f->thread = in_grid(w, at);
+    }
+    ++epoch;
+}
+
+HIDDEN void metalnb_ordered(void) { ++turns[index_in_group(self())]; }
+
+// ---- What clang's thread sanitizer calls.
+
+#define FROM ((address)__builtin_return_address(0))
+HIDDEN void __tsan_init(void) {}
+HIDDEN void __tsan_func_entry(void* p) {}
+HIDDEN void __tsan_func_exit(void) {}
+#define ACCESS(n) \
+    HIDDEN void __tsan_read##n(void* p) { accessed((u64)p, n, 0, 0, FROM); } \
+    HIDDEN void __tsan_write##n(void* p) { accessed((u64)p, n, 1, 0, FROM); } \
+    HIDDEN void __tsan_unaligned_read##n(void* p) { accessed((u64)p, n, 0, 0, FROM); } \
+    HIDDEN void __tsan_unaligned_write##n(void* p) { accessed((u64)p, n, 1, 0, FROM); } \
+    HIDDEN void __tsan_volatile_read##n(void* p) { accessed((u64)p, n, 0, 0, FROM); } \
+    HIDDEN void __tsan_volatile_write##n(void* p) { accessed((u64)p, n, 1, 0, FROM); } \
+    HIDDEN void __tsan_unaligned_volatile_read##n(void* p) { accessed((u64)p, n, 0, 0, FROM); } \
+    HIDDEN void __tsan_unaligned_volatile_write##n(void* p) { accessed((u64)p, n, 1, 0, FROM); } \
+    HIDDEN void __tsan_read_write##n(void* p) { \
+        accessed((u64)p, n, 0, 0, FROM); \
+        accessed((u64)p, n, 1, 0, FROM); \
+    } \
+    HIDDEN void __tsan_unaligned_read_write##n(void* p) { \
+        accessed((u64)p, n, 0, 0, FROM); \
+        accessed((u64)p, n, 1, 0, FROM); \
+    }
+ACCESS(1) ACCESS(2) ACCESS(4) ACCESS(8) ACCESS(16)
+HIDDEN void __tsan_read_range(void* p, u64 n) { accessed((u64)p, (u32)n, 0, 0, FROM); }
+HIDDEN void __tsan_write_range(void* p, u64 n) { accessed((u64)p, (u32)n, 1, 0, FROM); }
+
+HIDDEN void* __tsan_memcpy(char* to, const char* from, u64 n) {
+    if (n) accessed((u64)from, (u32)n, 0, 0, FROM), accessed((u64)to, (u32)n, 1, 0, FROM);
+    for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = from[i];
+    return to;
+}
+HIDDEN void* __tsan_memmove(char* to, const char* from, u64 n) {
+    if (n) accessed((u64)from, (u32)n, 0, 0, FROM), accessed((u64)to, (u32)n, 1, 0, FROM);
+    if (to < from) for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = from[i];
+    else for (u64 i = n; i-- > 0;) ((volatile char*)to)[i] = from[i];
+    return to;
+}
+HIDDEN void* __tsan_memset(char* to, int value, u64 n) {
+    if (n) accessed((u64)to, (u32)n, 1, 0, FROM);
+    for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = (char)value;
+    return to;
+}
+
+#define MODIFY(bits, T, name) \
+    HIDDEN T __tsan_atomic##bits##_##name(volatile T* p, T v, int order) { \
+        accessed((u64)p, bits / 8, 1, 1, FROM); \
+        return __atomic_##name(p, v, __ATOMIC_SEQ_CST); \
+    }
+#define ATOMICS(bits, T) \
+    HIDDEN T __tsan_atomic##bits##_load(const volatile T* p, int order) { \
+        accessed((u64)p, bits / 8, 0, 1, FROM); \
+        return __atomic_load_n(p, __ATOMIC_SEQ_CST); \
+    } \
+    HIDDEN void __tsan_atomic##bits##_store(volatile T* p, T v, int order) { \
+        accessed((u64)p, bits / 8, 1, 1, FROM); \
+        __atomic_store_n(p, v, __ATOMIC_SEQ_CST); \
+    } \
+    HIDDEN T __tsan_atomic##bits##_exchange(volatile T* p, T v, int order) { \
+        accessed((u64)p, bits / 8, 1, 1, FROM); \
+        return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); \
+    } \
+    HIDDEN T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T v, int order, int failure) { \
+        accessed((u64)p, bits / 8, 1, 1, FROM); \
+        __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+        return expected; \
+    } \
+    MODIFY(bits, T, fetch_add) MODIFY(bits, T, fetch_sub) MODIFY(bits, T, fetch_and) MODIFY(bits, T, fetch_or) \
+    MODIFY(bits, T, fetch_xor) MODIFY(bits, T, fetch_nand)
+ATOMICS(8, u8) ATOMICS(16, __UINT16_TYPE__) ATOMICS(32, u32) ATOMICS(64, u64)
+HIDDEN void __tsan_atomic_thread_fence(int order) {}
+HIDDEN void __tsan_atomic_signal_fence(int order) {}
+
+// ---- What its other sanitizers call, each with a record of the source that we do not need.
+
+static void told(u32 kind, address from, u64 value) {
+    finding* f = noted(kind, (u32)(from - (address)image), 0, ~0u);
+    if (f) f->offset = (long long)value;
+}
+HIDDEN void __ubsan_handle_out_of_bounds(void* source, u64 index) {
+    told(INDEX, FROM, index);
+    ++killed;
+    end(self());  // it is about to touch what is not its own
+}
+HIDDEN void __ubsan_handle_float_cast_overflow(void* source, u64 value) { told(CONVERSION, FROM, value); }

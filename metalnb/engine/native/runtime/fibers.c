@@ -1,0 +1,247 @@
+// Kernels whose threads meet: each thread of a threadgroup is a fiber, with a stack of its own. All fibers of a
+// threadgroup run on one core, one at a time, until they meet or end.
+//
+// Who takes part in a SIMD function: a SIMD-group's lanes run one after the other, each up to a SIMD function, a barrier
+// or its end. Then, of the calls at which lanes wait, the first in the program's order (places.py) is done, for the lanes
+// that wait at it: these are the active threads. So the lanes of a branch meet before those that went past it, and those
+// in a loop before those that have left it. A barrier is passed when every thread of the threadgroup is at one, or has
+// ended.
+#include "dispatch.h"
+
+#define LANES 32
+#define SIMDGROUPS 32
+#define STACK (256 * 1024 + 9 * 64)  // not a multiple of a page, so that the tops of the stacks share no cache set
+#define REGION (512ull << 20)        // of a worker: its record, the stacks, threadgroup memory; aligned to its size
+#define ARENA (LANES * SIMDGROUPS * (u64)STACK + (1 << 20))
+
+typedef void resolve(const u64* given, const u64* more, u64* results, u32 active);
+
+typedef struct {
+    u32 ready, meeting, waiting;  // lanes: able to run, at a SIMD function, at a barrier
+    u64 given[LANES], more[LANES], results[LANES];
+    address site[LANES];
+    resolve* how[LANES];
+    void* stack[LANES];  // where each lane goes on
+} simdgroup;
+
+typedef struct {
+    simdgroup* here;  // of the lane that runs
+    u32 lane, simdgroups;
+    void* home;
+    u64 arguments[64];
+    region group;
+    address arena;
+    simdgroup all[SIMDGROUPS];
+} worker;
+
+// What the checked build looks at (checks.c).
+#ifndef CHECKED
+#define AT_BARRIER(worker)
+#define AT_START(worker, index)
+#define GAP 0
+#endif
+
+HIDDEN void metalnb_thread(const u64* arguments, const region* r, u32 index);
+
+// ---- Switching.
+
+#if __x86_64__
+__attribute__((naked, noinline, sysv_abi)) static void swap(void** from, void* to) {
+    __asm__("pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
+            "movq %rsp, (%rdi)\n movq %rsi, %rsp\n"
+            "popq %r15\n popq %r14\n popq %r13\n popq %r12\n popq %rbx\n popq %rbp\n"
+            "popq %rcx\n jmpq *%rcx");  // not `ret`, whose target the processor would expect to be its caller
+}
+static void* prepared(address top, void (*start)(void)) {
+    void** stack = (void**)((top & ~(address)15) - 16);
+    stack[0] = (void*)start;  // at its start the stack is as after a call
+    for (int i = 1; i <= 6; ++i) stack[-i] = 0;
+    return stack - 6;
+}
+#elif __aarch64__
+__attribute__((naked, noinline)) static void swap(void** from, void* to) {
+    __asm__("sub sp, sp, #160\n stp x19, x20, [sp]\n stp x21, x22, [sp, #16]\n stp x23, x24, [sp, #32]\n"
+            "stp x25, x26, [sp, #48]\n stp x27, x28, [sp, #64]\n stp x29, x30, [sp, #80]\n stp d8, d9, [sp, #96]\n"
+            "stp d10, d11, [sp, #112]\n stp d12, d13, [sp, #128]\n stp d14, d15, [sp, #144]\n"
+            "mov x2, sp\n str x2, [x0]\n mov sp, x1\n"
+            "ldp x19, x20, [sp]\n ldp x21, x22, [sp, #16]\n ldp x23, x24, [sp, #32]\n ldp x25, x26, [sp, #48]\n"
+            "ldp x27, x28, [sp, #64]\n ldp x29, x30, [sp, #80]\n ldp d8, d9, [sp, #96]\n ldp d10, d11, [sp, #112]\n"
+            "ldp d12, d13, [sp, #128]\n ldp d14, d15, [sp, #144]\n add sp, sp, #160\n br x30");
+}
+static void* prepared(address top, void (*start)(void)) {
+    void** stack = (void**)((top & ~(address)15) - 160);
+    for (int i = 0; i < 20; ++i) stack[i] = 0;
+    stack[11] = (void*)start;  // x30
+    return stack;
+}
+#else
+#error "fibers are written for x86-64 and aarch64"
+#endif
+
+/// The ranks of the calls of `metalnb_meet`, by the address that they return to, from the image's start on (places.py).
+/// Without them the addresses themselves have to do, which are nearly in that order.
+static const u32* ranks;
+#if __APPLE__
+extern const char image[] __asm("__mh_dylib_header") HIDDEN;
+#else
+extern const char image[] __asm("__ehdr_start") HIDDEN;
+#endif
+__attribute__((visibility("default"))) void metalnb_places(const u32* given) { ranks = given; }
+
+/// Whose stack this runs on says who it is.
+static inline worker* self(void) { return (worker*)((address)__builtin_frame_address(0) & ~(address)(REGION - 1)); }
+
+/// Do the first SIMD function at which lanes wait.
+static void meet_first(simdgroup* g) {
+    address first = ~(address)0;
+    u32 active = 0, lane = 0;
+    for (u32 left = g->meeting; left; left &= left - 1) {
+        const u32 i = (u32)__builtin_ctz(left);
+        if (g->site[i] < first) {
+            first = g->site[i];
+            lane = i;
+            active = 0;
+        }
+        if (g->site[i] == first && g->how[i] == g->how[lane]) active |= 1u << i;
+    }
+    g->how[lane](g->given, g->more, g->results, active);
+    g->meeting &= ~active;
+    g->ready |= active;
+}
+
+/// Choose the lane that runs next; false when all have ended.
+static int chosen(worker* w) {
+    for (;;) {
+        simdgroup* g = w->here;
+        if (g->ready) {
+            w->lane = (u32)__builtin_ctz(g->ready);
+            return 1;
+        }
+        if (g->meeting) {
+            meet_first(g);
+            continue;
+        }
+        u32 i = 0;
+        while (i < w->simdgroups && !w->all[i].ready) ++i;
+        if (i == w->simdgroups) {  // every thread is at a barrier, or has ended
+            AT_BARRIER(w);
+            for (i = w->simdgroups; i-- > 0;) {
+                simdgroup* other = &w->all[i];
+                other->ready = other->waiting;
+                other->waiting = 0;
+                if (other->ready) w->here = other;
+            }
+            if (!w->here->ready) return 0;
+            continue;
+        }
+        w->here = &w->all[i];
+    }
+}
+
+/// Let another lane run, until this one is chosen again.
+static void pass(worker* w, simdgroup* g, u32 lane) {
+    void* to = chosen(w) ? w->here->stack[w->lane] : w->home;
+    if (w->here != g || w->lane != lane || to == w->home) swap(&g->stack[lane], to);
+}
+
+/// End the thread that runs, whatever it was about to do.
+static __attribute__((noreturn)) void end(worker* w) {
+    w->here->ready &= ~(1u << w->lane);
+    pass(w, w->here, w->lane);
+    __builtin_unreachable();
+}
+
+static void started(void) {
+    worker* w = self();
+    metalnb_thread(w->arguments, &w->group, (u32)(w->here - w->all) * LANES + w->lane);
+    end(w);
+}
+
+// ---- What kernels call.
+
+HIDDEN u32 metalnb_lane(void) { return self()->lane; }
+
+HIDDEN __attribute__((noinline)) u64 metalnb_meet(u64 given, u64 more, resolve* how) {
+    worker* w = self();
+    simdgroup* g = w->here;
+    const u32 lane = w->lane;
+    g->given[lane] = given;
+    g->more[lane] = more;
+    g->how[lane] = how;
+    const address site = (address)__builtin_return_address(0) - (address)image;
+    g->site[lane] = ranks ? ranks[site] : site;
+    g->ready &= ~(1u << lane);
+    g->meeting |= 1u << lane;
+    pass(w, g, lane);
+    return g->results[lane];
+}
+
+HIDDEN __attribute__((noinline)) void metalnb_barrier(void) {
+    worker* w = self();
+    simdgroup* g = w->here;
+    const u32 lane = w->lane;
+    g->site[lane] = (address)__builtin_return_address(0);
+    g->ready &= ~(1u << lane);
+    g->waiting |= 1u << lane;
+    pass(w, g, lane);
+}
+
+// ---- Threadgroup memory: each variable has a slot (host.h), which is given its place when the kernel is loaded.
+
+typedef struct { u32 size, alignment, id; } slot;
+#if __APPLE__
+extern const slot slots[] __asm("section$start$__DATA$metalnb"), slots_end[] __asm("section$end$__DATA$metalnb");
+#else
+extern const slot slots[] __asm("__start_metalnb") __attribute__((weak)) HIDDEN;
+extern const slot slots_end[] __asm("__stop_metalnb") __attribute__((weak)) HIDDEN;
+#endif
+#define VARIABLES 4096
+static u32 offsets[VARIABLES];
+
+HIDDEN address metalnb_storage(const slot* variable) { return self()->arena + offsets[variable - slots]; }
+
+/// Place the kernel's threadgroup variables. Called once, before anything runs. Returns the bytes that they take.
+__attribute__((visibility("default"))) u32 metalnb_prepare(void) {
+    u32 end = 0;
+    for (u32 i = 0; i < VARIABLES && slots + i != slots_end; ++i) {
+        offsets[i] = (end + slots[i].alignment - 1) / slots[i].alignment * slots[i].alignment;
+        end = offsets[i] + slots[i].size + GAP;
+    }
+    return end;
+}
+
+// ---- Running.
+
+static void begun(worker* w) {
+    const u32 threads = w->group.size.x * w->group.size.y * w->group.size.z;
+    w->simdgroups = (threads + LANES - 1) / LANES;
+    w->here = &w->all[0];
+    w->lane = 0;
+    const address stacks = (address)w + (1 << 20);
+    for (u32 i = 0; i < threads; ++i) {
+        w->all[i / LANES].stack[i % LANES] = prepared(stacks + (i + 1) * (address)STACK, started);
+    }
+    for (u32 i = 0; i < w->simdgroups; ++i) {
+        simdgroup* g = &w->all[i];
+        const u32 lanes = least(LANES, threads - i * LANES);
+        g->ready = lanes == LANES ? ~0u : (1u << lanes) - 1;
+        g->meeting = g->waiting = 0;
+    }
+}
+
+/// Run `count` threadgroups from the `first` one on, in a worker's region.
+__attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, void* scratch, u64 first, u64 count) {
+    worker* w = scratch;
+    w->arena = (address)w + ARENA;
+    const address given = w->arena + ((d->static_memory + 15) & ~15u);
+    for (u32 i = 0; i < d->count; ++i) {
+        const u64 a = d->arguments[i];
+        w->arguments[i] = a & IN_THREADGROUP ? given + (a & ~IN_THREADGROUP) : a;
+    }
+    for (u64 i = first; i < first + count; ++i) {
+        w->group = threadgroup(d, i);
+        begun(w);
+        AT_START(w, i);
+        swap(&w->home, w->here->stack[0]);
+    }
+}

@@ -1,0 +1,13 @@
+// The entry points' tools on the host: where thread (x, y, z) of a threadgroup stands. `first` is the threadgroup's own
+// position here, and all that a kernel does not ask for falls away.
+#pragma once
+
+$always_inline $place $stand(const $region& r, unsigned x, unsigned y, unsigned z) {
+  const $uint3 g = r.first, t = r.nominal, n = r.size;
+  return {{g.x * t.x + x, g.y * t.y + y, g.z * t.z + z}, {x, y, z}, g, n, t, r.grid, r.groups,
+          (z * n.y + y) * n.x + x, n.x * n.y * n.z};
+}
+$always_inline $place $stand(const $region& r, unsigned i) {
+  if (r.size.y == 1 && r.size.z == 1) return $stand(r, i, 0, 0);
+  return $stand(r, i % r.size.x, i / r.size.x % r.size.y, i / (r.size.x * r.size.y));
+}

@@ -1,0 +1,246 @@
+"""From a unit to code in this process: clang for this machine, a linker, and the runtime, each result kept on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from metalnb import cache
+from metalnb.errors import EngineUnavailable
+from metalnb.msl.libclang.deep_stack import time_limit
+
+from ..clang import driver
+from ..clang.driver import Target
+from .places import meeting_places
+from .turns import with_turns
+
+__all__ = [
+    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "linked", "pool", "runtime_object", "target_triple",
+]  # fmt: skip
+
+_ROOM = Path(__file__).parent
+_RUNTIME = _ROOM / "runtime"
+PRELUDE = _ROOM / "prelude.h"
+_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_SYSTEMS = {"linux": "linux-gnu", "darwin": "macos11"}
+
+
+def target_triple() -> str:
+    """Return clang's name for this machine.
+
+    Raises
+    ------
+    EngineUnavailable
+    """
+    machine = _ARCHITECTURES.get(platform.machine().lower())
+    system = _SYSTEMS.get(sys.platform)
+    if machine is None or system is None:
+        message = (
+            f"engine 'native' is for x86-64 and aarch64 under Linux and macOS; "
+            f"this is {platform.machine()} under {sys.platform}"
+        )
+        raise EngineUnavailable(message)
+    return f"{machine}-{system}"
+
+
+def processor() -> str:
+    """Return a name for what this machine's processor can do, since code for it runs on no lesser one."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        flags = [line for line in lines if line.lower().startswith(("flags", "features", "cpu part", "model name"))]
+        return cache.digest(*sorted(set(flags)))[:12]
+    return cache.digest(platform.machine(), platform.processor())[:12]
+
+
+@functools.cache
+def vector_mathematics() -> bool:
+    """Load glibc's vector mathematics, libmvec; return whether it is here (glibc 2.35 or later, on x86-64)."""
+    if sys.platform != "linux" or platform.machine().lower() not in {"x86_64", "amd64"}:
+        return False
+    try:
+        found = ctypes.CDLL("libmvec.so.1", mode=ctypes.RTLD_GLOBAL)
+    except OSError:
+        return False
+    return hasattr(found, "_ZGVbN4v_tanhf")
+
+
+@functools.cache
+def flags() -> tuple[str, ...]:
+    """Return clang's flags for code of this machine."""
+    return (*flags_for(target_triple()), "-march=native", f"-DMETALNB_PROCESSOR={processor()}")
+
+
+def flags_for(triple: str) -> tuple[str, ...]:
+    """Return clang's flags for any machine of a kind."""
+    # Elsewhere than on x86 clang does not allow itself all of OpenCL: tables at program scope, say.
+    more = () if triple.startswith("x86_64") else ("-Xclang", "-cl-ext=+all")
+    return (f"--target={triple}", *more, *_PLAIN)
+
+
+# Nothing unwinds, and pointers may be cast as the author likes: on a GPU no compiler minds. Memory is aligned as NumPy
+# aligns it, not for vectors. No division by an estimated reciprocal: of 1/0 it makes NaN.
+_PLAIN = (
+    "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-exceptions",
+    "-fno-strict-aliasing", "-fmax-type-align=8", "-mrecip=none", "-mprefer-vector-width=512", "-O3",
+)  # fmt: skip
+
+
+# For fibers: what says where in the program each call stands, and no call that is a jump.
+ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls")
+
+
+@functools.cache
+def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
+    """Return this machine as a target of clang's."""
+    # The names of AMD's library: runtime/vectors.c leads them to glibc's.
+    mathematics = ("-fveclib=AMDLIBM",) if vector_mathematics() else ()
+    return Target("native", PRELUDE, (*flags(), *mathematics))
+
+
+def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, bytes]:
+    """Link a kernel's object file with the runtime and load it.
+
+    Parameters
+    ----------
+    code : bytes
+    way : {"loops", "fibers", "checks"}
+    cell : str
+        The cell's text, for all but loops.
+
+    Returns
+    -------
+    library, file
+        What was loaded, and its bytes.
+    """
+    parts = [code, runtime_object(way)]
+    if vector_mathematics():
+        parts.append(runtime_object("vectors"))
+    file = linked(*parts)
+    loaded = library(file)
+    if way != "loops" and sys.platform == "linux":
+        loaded.metalnb_places.restype = None
+        key = cache.digest("places", file, cell)
+        ends = with_turns(cell).ends
+        ranks = cache.store().make(key, "native-places", lambda: meeting_places(code, file, ends))
+        loaded.metalnb_places(ctypes.c_char_p(ranks))
+        setattr(loaded, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
+    return loaded, file
+
+
+def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
+    """Compile a part of the runtime, ``"fibers"``, or return it as kept; by default with this machine's flags."""
+    wanted = given or flags()
+    source = _RUNTIME / f"{name}.c"
+    every = sorted(_RUNTIME.glob("*.[ch]"))
+    key = cache.digest(name, *(s.read_bytes() for s in every), driver.version(), *wanted)
+
+    def build() -> bytes:
+        with tempfile.TemporaryDirectory(prefix="metalnb-") as folder:
+            out = Path(folder) / "out.o"
+            _run([*driver.clang(), *wanted, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
+            return out.read_bytes()
+
+    return cache.store().make(key, "native-runtime", build)
+
+
+def linked(*objects: bytes, how: tuple[str, ...] = ()) -> bytes:
+    """Link object files, by default to a shared library of this machine, kept on disk by content.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is no linker.
+    """
+
+    def build() -> bytes:
+        with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
+            folder = Path(name)
+            names = []
+            for i, part in enumerate(objects):
+                names.append(str(folder / f"{i}.o"))
+                Path(names[-1]).write_bytes(part)
+            out = folder / "out.so"
+            _run([*linker(), *(how or _shared()), "-o", str(out), *names])
+            return out.read_bytes()
+
+    return cache.store().make(cache.digest("linked", driver.version(), *how, *objects), "native-library", build)
+
+
+def linker() -> list[str]:
+    """Return the command that starts the linker.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is none.
+    """
+    beside = Path(driver.clang()[0])
+    zig = [str(beside)] if beside.stem == "zig" else []
+    if sys.platform == "darwin":  # zig has no linker of LLVM's for this; Apple's own is faster where it is installed
+        own = shutil.which("cc")
+        if own or zig:
+            return [own] if own else [*zig, "cc"]
+    elif zig:
+        return [*zig, "ld.lld"]
+    found = shutil.which("ld.lld", path=f"{beside.parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        message = "engine 'native' needs LLVM's linker ld.lld beside the clang of METALNB_CLANG"
+        raise EngineUnavailable(message)
+    return [found]
+
+
+def _shared() -> tuple[str, ...]:
+    if sys.platform == "darwin":
+        return ("-dynamiclib", "-undefined", "dynamic_lookup")
+    return ("-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack")
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, check=False, timeout=time_limit())
+    if done.returncode:
+        told = done.stderr.decode(errors="replace").strip()[-1000:]
+        message = f"engine 'native': {Path(command[1]).name} failed: {told}"
+        raise EngineUnavailable(message)
+
+
+def library(code: bytes) -> ctypes.CDLL:
+    """Load a shared library into this process, for good."""
+    with _file(code) as path:
+        return ctypes.CDLL(str(path))
+
+
+@contextlib.contextmanager
+def _file(code: bytes) -> Iterator[Path]:
+    """Write code to a file for as long as it takes to load it; a folder for temporary files may forbid that."""
+    root = cache.store().root
+    with contextlib.suppress(OSError):
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    parent = root if os.access(root, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="metalnb-", dir=parent) as folder:
+        path = Path(folder) / "code.so"
+        path.write_bytes(code)
+        yield path
+
+
+@functools.cache
+def pool() -> ctypes.CDLL:
+    """Return the process's pool of threads, with its functions typed."""
+    loaded = library(linked(runtime_object("pool")))
+    loaded.metalnb_run.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
+    loaded.metalnb_run.restype = ctypes.c_int
+    loaded.metalnb_open.argtypes = (ctypes.c_uint32,)
+    loaded.metalnb_open((_cores() or 1) - 1)
+    return loaded
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

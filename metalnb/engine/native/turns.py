@@ -1,0 +1,156 @@
+"""Loops in which lanes meet: after each turn the lanes that are still in the loop meet once more.
+
+The runtime tells apart the SIMD functions of a program by their places, and serves the first at which lanes wait. In a
+loop that is not enough: after ``continue`` or around an ``if``, a lane may come to a SIMD function in its second turn
+while others wait there in their first. So ``$turned()`` stands at the end of each turn, as a SIMD function of no value:
+behind every place in the loop's body and before every place after the loop. A loop whose body always runs whole, in a
+straight line, needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from metalnb.msl.text.bracket_tree import Outline, Tree, outline
+
+__all__ = ["Place", "Turns", "with_turns"]
+
+Place = tuple[int, int]
+
+_COLLECTIVE = ("simd", "quad")
+_BRANCHES = frozenset({
+    "if", "continue", "switch", "for", "while", "do", "?", "&&", "||", "and", "or", "goto", "return",
+})  # fmt: skip
+_LOOPS = frozenset({"for", "while"})
+
+
+class Turns(NamedTuple):
+    """A text with marks, and where in it each mark that stands before its loop's body belongs: at the loop's end.
+
+    Places are lines and columns, from 1, of the text in UTF-8.
+    """
+
+    text: str
+    ends: dict[Place, Place]
+
+
+def with_turns(text: str) -> Turns:
+    """Return a text of a cell with the end of each turn marked, in loops in which lanes may meet."""
+    if not any(word in text for word in _COLLECTIVE):
+        return Turns(text, {})
+    read = outline(text)
+    meeting = _meeting(read)
+    edits = sorted((edit for tree in read.trees for edit in _edits(tree, meeting)), key=lambda e: e.start)
+    parts: list[str] = []
+    at = shift = 0
+    marks = []
+    for edit in edits:
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+        if edit.loop_end >= 0:
+            marks.append((edit.start + shift + edit.text.index("$"), edit.loop_end))
+        shift += len(edit.text) - (edit.end - edit.start)
+    new = "".join([*parts, text[at:]])
+    ends = {}
+    for mark, end in marks:
+        moved = sum(len(e.text) - (e.end - e.start) for e in edits if e.start < end)
+        ends[_place(new, mark)] = _place(new, end + moved)
+    return Turns(new, ends)
+
+
+def _place(text: str, offset: int) -> Place:
+    start = text.rfind("\n", 0, offset) + 1
+    return text.count("\n", 0, offset) + 1, len(text[start:offset].encode()) + 1
+
+
+def _meeting(read: Outline) -> set[str]:
+    """Find the cell's own functions and macros in which lanes may meet, by name."""
+    bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in read.macros]
+    for tree in read.trees:
+        for head in tree.functions:
+            brace = tree.find(head.end, frozenset({"{", ";"}))
+            if tree.text(brace) == "{":
+                bodies.append((tree.texts[head.name], frozenset(tree.texts[brace : tree.close(brace)])))
+    found: set[str] = set()
+    grown = True
+    while grown:
+        more = {name for name, words in bodies if name not in found and (words & found or any(map(_collective, words)))}
+        grown = bool(more)
+        found |= more
+    return found
+
+
+def _collective(word: str) -> bool:
+    return any(part in word for part in _COLLECTIVE)
+
+
+class _Edit(NamedTuple):
+    start: int
+    end: int
+    text: str
+    loop_end: int = -1  # of a mark that stands before its loop's body
+
+
+def _edits(tree: Tree, meeting: set[str]) -> Iterator[_Edit]:
+    tails = set()  # `while` of a do statement
+    for i in range(tree.first, len(tree.texts)):
+        word = tree.texts[i]
+        if word == "do":
+            end = _statement_end(tree, i + 1)
+            if tree.text(end) == "while" and tree.close(end + 1) > 0:
+                tails.add(end)
+                if _lanes_may_part(tree, i + 1, tree.close(end + 1), meeting):
+                    yield _at(tree, end + 1, "($turned(), (")
+                    yield _at(tree, tree.close(end + 1), "))")
+        elif word in _LOOPS and i not in tails and tree.text(i + 1) == "(":
+            closing = tree.close(i + 1)
+            end = _statement_end(tree, closing + 1) if closing > 0 else -1
+            if end < 0 or not _lanes_may_part(tree, i + 1, end, meeting):
+                continue
+            last = tree.tokens[end - 1].start
+            if word == "while":
+                yield _Edit(tree.tokens[i].start, tree.tokens[i + 1].end, "for (;")
+                yield _at(tree, closing, "; $turned())")._replace(loop_end=last)
+                continue
+            semicolons = [k for k in range(i + 2, closing) if tree.texts[k] == ";" and tree.around(k) == i + 1]
+            if len(semicolons) == 2:
+                start = tree.tokens[semicolons[1]].end
+                yield _Edit(start, start, " $turned()" + ("," if semicolons[1] + 1 < closing else ""), last)
+
+
+def _at(tree: Tree, place: int, new: str) -> _Edit:
+    token = tree.tokens[place]
+    return _Edit(token.start, token.end, new)
+
+
+def _lanes_may_part(tree: Tree, start: int, stop: int, meeting: set[str]) -> bool:
+    words = set(tree.texts[start:stop])
+    return bool(words & meeting) or (bool(words & _BRANCHES) and any(map(_collective, words)))
+
+
+_HEADED = frozenset({"if", "for", "while", "switch"})
+
+
+def _statement_end(tree: Tree, i: int) -> int:
+    """Return the place after the statement that starts at `i`; -1 when it is not understood."""
+    count = len(tree.texts)
+    while tree.text(i) == "[" == tree.text(i + 1):  # attributes
+        i = tree.after(i)
+    if i >= count:
+        return -1
+    word = tree.texts[i]
+    if word == "{":
+        end = tree.close(i)
+        return end + 1 if end > 0 else -1
+    if word in _HEADED:
+        at = i + 2 if tree.text(i + 1) == "constexpr" else i + 1
+        closing = tree.close(at) if tree.text(at) == "(" else -1
+        end = _statement_end(tree, closing + 1) if closing > 0 else -1
+        if word == "if" and end > 0 and tree.text(end) == "else":
+            return _statement_end(tree, end + 1)
+        return end
+    if word == "do":
+        end = _statement_end(tree, i + 1)
+        return tree.find(end, frozenset({";"})) + 1 if end > 0 else -1
+    return min(tree.find(i, frozenset({";"})) + 1, count)

@@ -1,0 +1,76 @@
+"""How much memory this process may still take: the machine's, its control groups' and its own limits'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["free_memory"]
+
+_PROC = Path("/proc")
+_GROUPS = Path("/sys/fs/cgroup")
+_UNLIMITED = 1 << 60
+
+
+def free_memory() -> int | None:
+    """Return the bytes that can still be taken; None where the system does not tell.
+
+    It is the least of what the machine has available, of what each control group above this process allows beyond what
+    it uses (a container's limit), and of the limit on this process's addresses.
+    """
+    found = [*_of_machine(), *_of_groups(), *_of_process()]
+    return max(min(found), 0) if found else None
+
+
+def _of_machine() -> Iterator[int]:
+    import psutil
+
+    try:
+        yield int(psutil.virtual_memory().available)
+    except (OSError, RuntimeError, ValueError, KeyError):  # a sandbox may hide it
+        return
+
+
+def _of_groups() -> Iterator[int]:
+    try:
+        lines = (_PROC / "self/cgroup").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not controllers:
+            root, most, used, reclaimed = _GROUPS, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            root, most, used = _GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            reclaimed = "total_inactive_file"
+        else:
+            continue
+        group = root / path.lstrip("/")
+        for folder in (group, *group.parents):  # a limit holds for all groups below; a container sees its own as root
+            if folder.is_relative_to(root):
+                yield from _left(folder, most, used, reclaimed)
+
+
+def _left(folder: Path, most: str, used: str, reclaimed: str) -> Iterator[int]:
+    try:
+        limit = int((folder / most).read_text(encoding="ascii"))  # "max" in version 2
+        taken = int((folder / used).read_text(encoding="ascii"))
+        lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return
+    files = next((int(line.split()[1]) for line in lines if line.split()[:1] == [reclaimed]), 0)
+    if limit < _UNLIMITED:
+        yield limit - taken + files
+
+
+def _of_process() -> Iterator[int]:
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int((_PROC / "self/statm").read_text(encoding="ascii").split()[0])
+        if limit != resource.RLIM_INFINITY:
+            yield limit - pages * resource.getpagesize()
+    except (ImportError, OSError, ValueError):
+        return

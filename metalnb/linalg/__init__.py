@@ -1,0 +1,42 @@
+"""Linear algebra by the array API's extension: ``mnb.linalg.solve(a, b)``.
+
+Comes in: matrices, or stacks of them, of any layout. Goes out: arrays on the same engine. Products and norms are ops of
+the kernel library (``matrix_norms``). Factorisations are LAPACK's, on the host (``factorizations``): where an engine's
+memory is the host's it reads the array in place, and elsewhere a copy of it. NumPy's LAPACK is used, which takes stacks
+and float32; `lu` alone needs SciPy, ``pip install 'metalnb[linalg]'``. float16 and bfloat16 are computed in float32 and
+rounded once; integers are taken as float32.
+"""
+
+from ..library_kernels.ops.array_views import diagonal, matrix_transpose
+from ..library_kernels.ops.linear_algebra import matmul, outer, tensordot, vecdot
+from ..library_kernels.ops.reductions import trace
+from ..library_kernels.ops.statistics import vector_norm
+from .factorizations import (
+    EighResult,
+    LUResult,
+    QRResult,
+    SlogdetResult,
+    SVDResult,
+    cholesky,
+    det,
+    eigh,
+    eigvalsh,
+    inv,
+    lstsq,
+    lu,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
+from .matrix_norms import cond, cross, matrix_norm, matrix_power, norm
+
+__all__ = [
+    "EighResult", "LUResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal",
+    "eigh", "eigvalsh", "inv", "lstsq", "lu", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
+    "vecdot", "vector_norm",
+]  # fmt: skip

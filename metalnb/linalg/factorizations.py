@@ -1,0 +1,247 @@
+"""Factorisations, and what follows from them: LAPACK on the host's memory."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..arrays.array import Array
+from ..arrays.convert import asarray, on
+from ..arrays.promotion import common, floating
+from ..library_kernels.launching.copying import as_array
+
+__all__ = [
+    "EighResult", "LUResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det", "eigh", "eigvalsh", "inv",
+    "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+]  # fmt: skip
+
+Host = np.ndarray[Any, Any]
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues, rising, and the eigenvectors as columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    """Orthonormal columns, and an upper triangle; their product is the matrix."""
+
+    Q: Array
+    R: Array
+
+
+class SlogdetResult(NamedTuple):
+    """The sign of a determinant, and the logarithm of its absolute value."""
+
+    sign: Array
+    logabsdet: Array
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors as columns, singular values, falling, right singular vectors as rows."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class LUResult(NamedTuple):
+    """A permutation, a lower triangle with a unit diagonal, an upper triangle; their product is the matrix."""
+
+    P: Array
+    L: Array
+    U: Array
+
+
+def _matrix(who: str, x: Any, *, square: bool = False) -> tuple[Host, Array]:
+    """Return a matrix, or a stack of them, as the host sees it in float32, and as it was given."""
+    x = as_array(who, x)
+    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+        wanted = "square matrices (…, M, M)" if square else "matrices (…, M, N)"
+        raise ValueError(f"linalg.{who}: needs {wanted}; got shape {x.shape}.")
+    return x.read().astype(np.float32, copy=False), x
+
+
+def _given_back(found: Any, x: Array, dtype: Any = None) -> Array:
+    """Return what LAPACK found, on the engine and in the dtype of what it was found from."""
+    wanted = floating(x.dtype) if dtype is None else dtype
+    return asarray(np.ascontiguousarray(found).reshape(np.shape(found)).astype(wanted, copy=False), device=x.device)
+
+
+def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+    """Return the lower triangle L of positive definite matrices, L Lᵀ = x; with `upper`, its transpose.
+
+    Parameters
+    ----------
+    x : Array (…, M, M)
+        Symmetric: only the lower triangle is read.
+    upper : bool
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When one is not positive definite.
+    """
+    host, x = _matrix("cholesky", x, square=True)
+    made = np.linalg.cholesky(host)
+    return _given_back(np.swapaxes(made, -1, -2) if upper else made, x)
+
+
+def det(x: Array, /) -> Array:
+    """Return the determinants of square matrices (…, M, M)."""
+    host, x = _matrix("det", x, square=True)
+    return _given_back(np.linalg.det(host), x)
+
+
+def slogdet(x: Array, /) -> SlogdetResult:
+    """Return the signs of determinants of square matrices (…, M, M), and the logarithms of their absolute values."""
+    host, x = _matrix("slogdet", x, square=True)
+    return SlogdetResult(*(_given_back(part, x) for part in np.linalg.slogdet(host)))
+
+
+def eigh(x: Array, /) -> EighResult:
+    """Return the eigenvalues and eigenvectors of symmetric matrices (…, M, M): only the lower triangle is read.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When they are not found.
+    """
+    host, x = _matrix("eigh", x, square=True)
+    return EighResult(*(_given_back(part, x) for part in np.linalg.eigh(host)))
+
+
+def eigvalsh(x: Array, /) -> Array:
+    """Return the eigenvalues of symmetric matrices, rising; as `eigh`."""
+    host, x = _matrix("eigvalsh", x, square=True)
+    return _given_back(np.linalg.eigvalsh(host), x)
+
+
+def inv(x: Array, /) -> Array:
+    """Return the inverses of square matrices (…, M, M).
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When one has none.
+    """
+    host, x = _matrix("inv", x, square=True)
+    return _given_back(np.linalg.inv(host), x)
+
+
+def pinv(x: Array, /, *, rtol: Any = None) -> Array:
+    """Return the pseudoinverses of matrices (…, M, N); singular values up to rtol times the largest count as 0."""
+    host, x = _matrix("pinv", x)
+    least = max(host.shape[-2:]) * np.finfo(np.float32).eps if rtol is None else _host(rtol)
+    return _given_back(np.linalg.pinv(host, rcond=least), x)
+
+
+def _host(x: Any) -> Any:
+    return x.read() if isinstance(x, Array) else x
+
+
+def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
+    """Return how many singular values of matrices (…, M, N) are larger than rtol times the largest: int64."""
+    host, x = _matrix("matrix_rank", x)
+    values = np.linalg.svd(host, compute_uv=False)
+    least = max(host.shape[-2:]) * np.finfo(np.float32).eps if rtol is None else np.asarray(_host(rtol))[..., None]
+    most = np.max(values, axis=-1, keepdims=True, initial=0)
+    return _given_back(np.count_nonzero(values > most * least, axis=-1), x, np.int64)
+
+
+def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
+    """Return orthonormal columns and an upper triangle whose product is the matrix (…, M, N).
+
+    Parameters
+    ----------
+    x : Array
+    mode : {"reduced", "complete"}
+        min(M, N) columns, or M.
+    """
+    if mode not in {"reduced", "complete"}:
+        raise ValueError(f"linalg.qr: mode is 'reduced' or 'complete'; got {mode!r}.")
+    host, x = _matrix("qr", x)
+    return QRResult(*(_given_back(part, x) for part in np.linalg.qr(host, mode)))
+
+
+def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
+    """Return the singular value decomposition of matrices (…, M, N): x = U S Vh.
+
+    Parameters
+    ----------
+    x : Array
+    full_matrices : bool
+        False: min(M, N) columns of U and rows of Vh.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When it is not found.
+    """
+    host, x = _matrix("svd", x)
+    return SVDResult(*(_given_back(part, x) for part in np.linalg.svd(host, full_matrices)))
+
+
+def svdvals(x: Array, /) -> Array:
+    """Return the singular values of matrices (…, M, N), falling."""
+    host, x = _matrix("svdvals", x)
+    return _given_back(np.linalg.svd(host, compute_uv=False), x)
+
+
+def solve(x1: Array, x2: Array, /) -> Array:
+    """Return X of x1 X = x2.
+
+    Parameters
+    ----------
+    x1 : Array (…, M, M)
+    x2 : Array (M,) or (…, M, K)
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When a matrix has no inverse.
+    """
+    host, a = _matrix("solve", x1, square=True)
+    b = as_array("solve", x2)
+    on(a.engine, "linalg.solve", b)
+    if not b.ndim or b.shape[-1 if b.ndim == 1 else -2] != a.shape[-1]:
+        raise ValueError(f"linalg.solve: x2 must be ({a.shape[-1]},) or (…, {a.shape[-1]}, K); got {b.shape}.")
+    right = b.read().astype(np.float32, copy=False)
+    found = np.linalg.solve(host, right[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(host, right)
+    return _given_back(found, a, common(floating(a.dtype), floating(b.dtype), "linalg.solve"))
+
+
+def lstsq(x1: Array, x2: Array, /, *, rcond: float | None = None) -> tuple[Array, Array, int, Array]:
+    """Return X for which x1 X is nearest to x2; the squares of what is left; x1's rank; its singular values.
+
+    Parameters
+    ----------
+    x1 : Array (M, N)
+    x2 : Array (M,) or (M, K)
+    rcond : float, optional
+        Singular values up to this part of the largest count as 0.
+    """
+    host, a = _matrix("lstsq", x1)
+    b = as_array("lstsq", x2)
+    on(a.engine, "linalg.lstsq", b)
+    found, left, rank, values = np.linalg.lstsq(host, b.read().astype(np.float32, copy=False), rcond)
+    return _given_back(found, a), _given_back(left, a), int(rank), _given_back(values, a)
+
+
+def lu(x: Array, /) -> LUResult:
+    """Return a permutation, a lower and an upper triangle whose product is the matrix (…, M, N); by SciPy.
+
+    Raises
+    ------
+    ImportError
+        Without SciPy.
+    """
+    try:
+        from scipy.linalg import lu as factorized
+    except ImportError as error:
+        raise ImportError("linalg.lu needs SciPy: pip install 'metalnb[linalg]'") from error
+    host, x = _matrix("lu", x)
+    return LUResult(*(_given_back(part, x) for part in factorized(host)))

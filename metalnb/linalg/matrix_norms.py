@@ -1,0 +1,145 @@
+"""Norms, powers and cross products: on the engine, but for the norms that need singular values."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..arrays.array import Array
+from ..arrays.convert import asarray, on
+from ..arrays.promotion import common, floating
+from ..library_kernels.elementwise.binary import BY_NAME
+from ..library_kernels.elementwise.unary import ROWS
+from ..library_kernels.launching.copying import as_array, converted, copied
+from ..library_kernels.ops import reductions, statistics
+from ..library_kernels.ops.array_views import broadcast_to, moveaxis
+from ..library_kernels.ops.joining import stack
+from ..library_kernels.ops.linear_algebra import matmul
+from ..library_kernels.planning.axes import axes_of, axis_of
+from ..library_kernels.planning.elementwise_plan import broadcast
+from .factorizations import inv, svdvals
+
+__all__ = ["cond", "cross", "matrix_norm", "matrix_power", "norm"]
+
+_ABS = next(row for row in ROWS if row.name == "abs")
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """Return square matrices (…, M, M) multiplied n times, by squaring; for a negative n, their inverses.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        For a negative n, where there is no inverse.
+    """
+    x = as_array("matrix_power", x)
+    power = operator.index(n)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"linalg.matrix_power: needs square matrices (…, M, M); got shape {x.shape}.")
+    if power < 0:
+        x, power = inv(x), -power
+    if power == 0:
+        one = asarray(np.eye(x.shape[-1], dtype=np.float32), device=x.device).astype(x.dtype)
+        return copied(broadcast_to(one, x.shape))
+    made: Array | None = None
+    while power:
+        if power & 1:
+            made = x if made is None else matmul(made, x)
+        power >>= 1
+        if power:
+            x = matmul(x, x)
+    return made.copy() if made is x else made  # type: ignore[return-value]
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """Return norms of matrices (…, M, N).
+
+    Parameters
+    ----------
+    x : Array
+        Of floats; integers are taken as float32.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+    ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}
+        The root of the squares' sum; the sum of the singular values; the largest or least sum of absolute values of a
+        column (1) or a row (inf); the largest or least singular value (2).
+
+    Raises
+    ------
+    ValueError
+        For another `ord`.
+    """
+    x = as_array("matrix_norm", x)
+    if x.ndim < 2:
+        raise ValueError(f"linalg.matrix_norm: needs matrices (…, M, N); got shape {x.shape}.")
+    x = converted(x, floating(x.dtype))
+    if ord == "fro":
+        made: Any = statistics.vector_norm(x, axis=(-2, -1))
+    elif ord in {"nuc", 2, -2}:
+        values = svdvals(x)
+        fold = {"nuc": reductions.sum, 2: reductions.max, -2: reductions.min}[ord]
+        made = fold(values, axis=-1)
+    elif ord in {1, -1, math.inf, -math.inf}:
+        sums = reductions.sum(_ABS(x), axis=-2 if abs(ord) == 1 else -1)
+        made = (reductions.max if ord > 0 else reductions.min)(sums, axis=-1)
+    else:
+        raise ValueError(f"linalg.matrix_norm: ord is 'fro', 'nuc', ±1, ±2 or ±inf; got {ord!r}.")
+    found: Array = made.reshape((*x.shape[:-2], 1, 1)) if keepdims else made
+    return found
+
+
+def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+    """Return norms as NumPy's function of this name does: of vectors along one axis, of matrices in two.
+
+    Without an `ord` it is the root of the squares' sum, over all axes where none is named.
+    """
+    x = as_array("norm", x)
+    if ord is None:
+        made: Array = statistics.vector_norm(x, axis=axis, keepdims=keepdims)
+        return made
+    axes = axes_of("linalg.norm", axis, x.ndim)
+    if len(axes) == 1:
+        row: Array = statistics.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
+        return row
+    if len(axes) != 2:
+        raise ValueError(f"linalg.norm: with an ord, it is over one axis or two; got {len(axes)}.")
+    found = matrix_norm(moveaxis(x, axes, (-2, -1)), ord=ord)
+    return found.reshape(tuple(1 if d in axes else n for d, n in enumerate(x.shape))) if keepdims else found
+
+
+def cond(x: Array, p: Any = None, /) -> Array:
+    """Return the condition numbers of matrices (…, M, N): by singular values, or norm times that of the inverse."""
+    if p is None or p in {2, -2}:
+        values = svdvals(x)
+        first, last = values[..., 0], values[..., -1]
+        ratio: Array = last / first if p == -2 else first / last
+        return ratio
+    product: Array = matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
+    return product
+
+
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Return the cross products of vectors of three numbers along an axis.
+
+    Raises
+    ------
+    ValueError
+        When the axis has another length.
+    """
+    a, b = as_array("cross", x1), as_array("cross", x2)
+    on(a.engine, "linalg.cross", b)
+    dtype = common(a.dtype, b.dtype, "linalg.cross")
+    if a.shape[axis_of("linalg.cross", axis, a.ndim)] != 3 or b.shape[axis_of("linalg.cross", axis, b.ndim)] != 3:
+        raise ValueError(f"linalg.cross: axis {axis} must have length 3; got shapes {a.shape} and {b.shape}.")
+    shape = broadcast("linalg.cross", [a.shape, b.shape])
+    first, second = (moveaxis(broadcast_to(converted(x, dtype), shape), axis, -1) for x in (a, b))
+    multiply, subtract = BY_NAME["multiply"], BY_NAME["subtract"]
+    parts = [
+        subtract(multiply(first[..., i], second[..., j]), multiply(first[..., j], second[..., i]))
+        for i, j in ((1, 2), (2, 0), (0, 1))
+    ]
+    made: Array = stack(parts, axis=axis)
+    return made

@@ -1,0 +1,84 @@
+"""What a kernel is called: its name, the function behind it, and the type that tells it from others of its name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from ..signature import Signature
+
+__all__ = ["apart", "attributes_of", "own_name", "qualified", "specialization", "template_of", "type_among"]
+
+
+def attributes_of(cursor: Any) -> dict[str, Any]:
+    """Return a declaration's attributes, by name."""
+    return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
+
+
+def own_name(name: str) -> str:
+    """Return a name as the author wrote it: OpenCL's words have a ``$`` before them here (``target/words.h``)."""
+    return name.removeprefix("$")
+
+
+def qualified(cursor: Any) -> str:
+    """Return a function's name from the global namespace on: ``::a::k``."""
+    names = [own_name(cursor.spelling)]
+    parent = cursor.semantic_parent
+    while parent is not None and parent.kind.name == "NAMESPACE":
+        names.insert(0, parent.spelling)
+        parent = parent.semantic_parent
+    return "::" + "::".join(n for n in names if n)
+
+
+def specialization(tail: Any) -> Any:
+    """Find the function that ``decltype(f<T>)`` refers to: there the attributes' arguments have values."""
+    found = (c.referenced for c in tail.walk_preorder() if c.kind.name == "DECL_REF_EXPR")
+    return next((c for c in found if c is not None and c.kind.name == "FUNCTION_DECL"), None)
+
+
+def template_of(tail: Any) -> Any:
+    """Return the template that ``decltype(f<T>)`` chose: there may be others of its name."""
+    made = specialization(tail)
+    if made is None:
+        return None
+    from clang import cindex
+
+    found = cindex.conf.lib.clang_getSpecializedCursorTemplate(made)
+    is_kernel = found is not None and found.kind.name == "FUNCTION_TEMPLATE" and "kernel" in attributes_of(found)
+    return found if is_kernel else None
+
+
+_SPACES = (("__global_device", "device"), ("const __global", "constant"), ("__global const", "constant"))
+
+
+def _written(kind: Any) -> str:
+    """Write a parameter's type as a cell may."""
+    text = str(kind.spelling)
+    for ours, theirs in _SPACES:
+        text = re.sub(rf"{ours}\b", theirs, text)
+    return text
+
+
+def apart(found: list[Signature]) -> list[Signature]:
+    """Name kernels of one name in several namespaces as Metal does, ``a::k`` and ``b::k``."""
+    functions: dict[str, set[str]] = {}
+    for k in found:
+        functions.setdefault(k.name, set()).add(k.function)
+    return [
+        replace(k, name=k.function.removeprefix("::"))
+        if len(functions[k.name]) > 1 and k.function.endswith(f"::{k.name}") and k.function.count("::") > 1
+        else k
+        for k in found
+    ]
+
+
+def type_among(cursor: Any, declared: list[Any]) -> str:
+    """Return the type of a kernel whose name stands for other functions too; an empty string for any other."""
+    name, kinds = qualified(cursor), {"FUNCTION_DECL", "FUNCTION_TEMPLATE"}
+    named = (c for c in declared if c.spelling == cursor.spelling and c.kind.name in kinds)
+    same = [c for c in named if qualified(c) == name]
+    if {c.get_usr() for c in same} == {cursor.get_usr()}:
+        return ""
+    types = (_written(t.get_canonical()) for t in cursor.type.argument_types())
+    return f"void ({', '.join(types)})"

@@ -1,0 +1,75 @@
+"""Address spaces that qualify a member function (MSL 4): ``T get() const device`` -> ``T get() const __global``.
+
+There OpenCL's word is all that clang takes, and it is not quite Metal's space: ``__global`` holds device and constant
+objects both. So what such a function returns by reference or by pointer, and its ``this``, are put back into the space
+that the author wrote: ``return v;`` -> ``return $reference_device(v);``. An object in the constant space is const.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...text.bracket_tree import FunctionHead, Outline, Tree
+from ...text.edits import Edit
+from .constructor_spaces import qualified_constructors
+
+__all__ = ["member_spaces"]
+
+_SPACES = {"device": "__global", "constant": "__constant", "threadgroup": "__local", "thread": ""}
+_RETURNED = {"&": "reference", "*": "pointer"}
+
+
+def member_spaces(text: Outline) -> Iterator[Edit]:
+    """Write the space as OpenCL does."""
+    for tree in text.trees:
+        constructors = {place for made in qualified_constructors(tree) for place in made.spaces}
+        for function in tree.functions:
+            if tree.texts[function.end] == ":":
+                continue
+            for place in _spaces(tree, function):
+                if place in constructors:
+                    continue
+                yield _qualifier(tree, function, place)
+                if tree.texts[place] in {"device", "constant"} and tree.texts[function.end] == "{":
+                    yield from _body(tree, function, tree.texts[place])
+
+
+def _qualifier(tree: Tree, function: FunctionHead, place: int) -> Edit:
+    word = tree.texts[place]
+    space = _SPACES[word]
+    # A constant object finds the member for device objects, or this one where there is none for those.
+    if word == "constant" and "device" not in _overloads(tree, function):
+        constant = any(tree.texts[i] == "const" for i in function.qualifiers)
+        space = _SPACES["device"] if constant else f"const {_SPACES['device']}"
+    return Edit(tree.tokens[place].start, tree.tokens[place].end, space)
+
+
+def _body(tree: Tree, function: FunctionHead, space: str) -> Iterator[Edit]:
+    """Put what a member function hands out back into its object's space."""
+    stop = tree.close(function.end)
+    head = tree.texts[tree.statement(function.name) : function.name]
+    kind = _RETURNED.get(head[-1], "") if head and space in head else ""
+    for i in range(function.end + 1, stop):
+        token = tree.tokens[i]
+        if token.text == "this":
+            yield Edit(token.start, token.end, f"$pointer_{space}(this)")
+        elif kind and token.text == "return" and tree.text(i + 1) not in {";", "{"}:
+            end = tree.tokens[tree.find(i, frozenset({";", "}"}), stop)]
+            yield Edit(token.end, token.end, f" ${kind}_{space}(")
+            yield Edit(end.start, end.start, ")")
+
+
+def _spaces(tree: Tree, function: FunctionHead) -> list[int]:
+    return [i for i in function.qualifiers if tree.texts[i] in _SPACES]
+
+
+def _overloads(tree: Tree, function: FunctionHead) -> set[str]:
+    """Return the address spaces for which the class has this member function."""
+    brace = tree.around(function.opening, "{")
+    head = tree.texts[function.name : function.closing]
+    return {
+        tree.texts[i]
+        for other in tree.functions
+        if tree.texts[other.name : other.closing] == head and tree.around(other.opening, "{") == brace
+        for i in _spaces(tree, other)
+    }

@@ -1,0 +1,41 @@
+"""What is wrong in a text that is being written: errors and warnings of the front end alone, for an editor to mark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from metalnb.errors import CompileError, Diagnostic
+from metalnb.msl.text.scanned_cell import MAIN
+
+from .front_end import declared
+from .recipe import Recipe
+
+__all__ = ["findings"]
+
+_INCLUDING = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\n'  # a header cell, as others include it
+
+
+def findings(source: str, headers: Mapping[str, str], name: str = MAIN) -> tuple[Diagnostic, ...]:
+    """Return what a cell's author should know, without compiling for a device and without keeping anything.
+
+    Parameters
+    ----------
+    source : str
+    headers : mapping of str to str
+        The header cells, by the name that ``#include`` takes.
+    name : str
+        The cell's own such name, when it is a header cell.
+
+    Returns
+    -------
+    tuple of Diagnostic
+        The errors or, where there are none, the warnings: of this cell's own text, not of what it includes.
+    """
+    recipe = Recipe(source, {}, "fast", headers, "", MAIN)
+    if name != MAIN:
+        recipe = Recipe(_INCLUDING.format(name), {}, "fast", {**headers, name: source}, "", MAIN)
+    try:
+        found = declared(recipe).cautions
+    except CompileError as error:
+        found = error.diagnostics
+    return tuple(each for each in found if each.file == name)

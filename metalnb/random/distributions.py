@@ -1,0 +1,140 @@
+"""Further distributions: some are made of uniform floats on the device, the others by NumPy on the host."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from metalnb.arrays.array import Array
+from metalnb.arrays.convert import asarray
+from metalnb.arrays.promotion import as_dtype, is_float
+from metalnb.library_kernels.elementwise.binary import BY_NAME
+from metalnb.library_kernels.elementwise.unary import ROWS
+
+from .keys import CHILD, block
+
+__all__ = ["Distributions"]
+
+_FLOAT32 = np.dtype(np.float32)
+_LOG1P, _ABS = (next(row for row in ROWS if row.name == name) for name in ("log1p", "abs"))
+
+
+class Distributions:
+    """The distributions of a generator that are made of its other numbers."""
+
+    key: int
+    device: str | None
+
+    def exponential(self, scale: float = 1.0, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+        """Return floats from the exponential distribution with a mean: -scale log(1 - random()), at most 16.6 scale.
+
+        Raises
+        ------
+        ValueError
+            When the mean is negative.
+        """
+        if not scale >= 0:
+            raise ValueError(f"exponential: scale must be 0 or more; got {scale}.")
+        return self._as("exponential", _LOG1P(-self._uniform(size)) * -float(scale), dtype)
+
+    def standard_exponential(self, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+        """Return floats from the exponential distribution with mean 1."""
+        return self.exponential(1.0, size, dtype)
+
+    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+        """Return floats from the double exponential distribution about a mean.
+
+        Raises
+        ------
+        ValueError
+            When the scale is negative.
+        """
+        if not scale >= 0:
+            raise ValueError(f"laplace: scale must be 0 or more; got {scale}.")
+        drawn = self._uniform(size) - 0.5 + 2.0**-25  # symmetric about 0, and never at an end
+        distance = _LOG1P(_ABS(drawn) * -2.0) * -float(scale)
+        return self._as("laplace", BY_NAME["copysign"](distance, drawn) + float(loc), dtype)
+
+    # ---- By NumPy, which rejects until it accepts: a stream of its own is taken for each call.
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+        """Return floats from the gamma distribution with a shape and a scale, numbers or arrays.
+
+        Made on the host, by NumPy's `Generator`, in float64: the same seed gives the same numbers with the same NumPy.
+
+        Raises
+        ------
+        ValueError
+            For a negative shape or scale.
+        """
+        return self._by_numpy("gamma", size, dtype, shape, scale)
+
+    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+        """Return floats from the gamma distribution with a shape and scale 1; made on the host, as those of `gamma`."""
+        return self.gamma(shape, 1.0, size, dtype)
+
+    def beta(self, a: Any, b: Any, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+        """Return floats on [0, 1] from the beta distribution; made on the host, as those of `gamma`.
+
+        Raises
+        ------
+        ValueError
+            For a or b of 0 or less.
+        """
+        return self._by_numpy("beta", size, dtype, a, b)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None, dtype: Any = np.int64) -> Array:
+        """Return how often something happens that happens `lam` times on average; made on the host, as `gamma`.
+
+        Raises
+        ------
+        ValueError
+            For a negative `lam`.
+        """
+        return self._by_numpy("poisson", size, dtype, lam)
+
+    def binomial(self, n: Any, p: Any, size: Any = None, dtype: Any = np.int64) -> Array:
+        """Return how many of n trials succeed, each with probability p; made on the host, as those of `gamma`.
+
+        Raises
+        ------
+        ValueError
+            For a negative n, and a p outside [0, 1].
+        """
+        return self._by_numpy("binomial", size, dtype, n, p)
+
+    # ---- NumPy's older names.
+    def random_sample(self, size: Any = None) -> Array:
+        """Return floats on [0, 1): `random` by an older name."""
+        return self._uniform(size)
+
+    ranf = sample = random_sample
+
+    def random_integers(self, low: int, high: int | None = None, size: Any = None) -> Array:
+        """Return integers from `low` up to and including `high`; from 1 up to `low` when `high` is left out."""
+        low, high = (1, low) if high is None else (low, high)
+        drawn: Array = self.randint(low, high, size, endpoint=True)  # type: ignore[attr-defined]
+        return drawn
+
+    # ---- How it is done.
+    def _uniform(self, size: Any) -> Array:
+        drawn: Array = self.random(size)  # type: ignore[attr-defined]
+        return drawn
+
+    def _as(self, who: str, made: Any, dtype: Any) -> Array:
+        wanted = as_dtype(dtype, who)
+        if not is_float(wanted):
+            raise TypeError(f"{who}: dtype must be float32, float16 or bfloat16; got {wanted}.")
+        found: Array = made.astype(wanted, copy=False)
+        return found
+
+    def _by_numpy(self, who: str, size: Any, dtype: Any, *parameters: Any) -> Array:
+        wanted = as_dtype(dtype, who)
+        words = block(self._take(1), self.key, CHILD)  # type: ignore[attr-defined]
+        stream = np.random.Generator(np.random.Philox(key=words[0] | words[1] << 32))
+        plain = [np.asarray(p.read() if isinstance(p, Array) else p) for p in parameters]
+        if any(not math.isfinite(v) for p in plain for v in p.flat):
+            raise ValueError(f"{who}: parameters must be finite; got {', '.join(map(str, parameters))}.")
+        drawn = getattr(stream, who)(*(p[()] for p in plain), size=size)
+        return asarray(np.asarray(drawn).astype(wanted), device=self.device)

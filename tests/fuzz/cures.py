@@ -1,0 +1,34 @@
+"""Leave out one of the things that keep answers right, to see whether the fuzzer misses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metalnb.engine.cpu import form_ladder, spirv_forms
+from metalnb.engine.cpu.spirv import pass_table
+from metalnb.engine.cpu.spirv_forms import Form
+
+__all__ = ["CURES", "leave_out"]
+
+_MEETING = "  $simd_barrier(0);\n"
+CURES = (*(p.name for p in pass_table.PASSES), "meet", "form")
+
+
+def leave_out(cure: str) -> None:
+    """Compile in this process from now on without a pass, the meeting of the SIMD-groups, or today's form."""
+    if cure == "meet":
+        written = form_ladder.opencl
+
+        def without_meeting(*args: Any, **named: Any) -> str:
+            text = written(*args, **named)
+            if text.count(_MEETING) != 1:
+                message = "the entry point does not meet as it did: change fuzz/cures.py with it"
+                raise AssertionError(message)
+            return text.replace(_MEETING, "")
+
+        form_ladder.opencl = without_meeting
+    elif cure == "form":  # all of clang's -O2, believed: as it was once
+        form_ladder._forms = lambda *_: (Form("believed", ("-O2",)),)
+        spirv_forms.odd_width = lambda _: 0
+    else:
+        pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != cure)

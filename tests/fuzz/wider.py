@@ -1,0 +1,131 @@
+"""Make what the first programs lacked: atomics, pointers, shuffles, and loops with barriers that count unevenly."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from .generate import Choice, Generator, Scope
+from .tree import ATOMICS, CELLS, INTEGERS, TREES, Expr, Stmt, const, var
+
+__all__ = ["WiderGenerator"]
+
+_LANES = ("simd_shuffle_xor", "simd_shuffle_up", "simd_shuffle_down", "simd_shuffle_rotate_down")
+_ACTIVE = ("simd_last", "simd_product", "simd_prefix_inclusive_sum", "simd_prefix_exclusive_product")
+
+
+class WiderGenerator(Generator):
+    """Throws the dice of one program; its threads meet more often."""
+
+    given: ClassVar[tuple[str, ...]] = ("i", "n", "lid", "size")
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.together = self.dice.random() < 0.6
+        self.barriers = self.together and self.dice.random() < 0.6
+        self.stops = not self.barriers and self.dice.random() < 0.4
+        self.atomics = self.dice.random() < 0.4
+        self.pointers = self.dice.random() < 0.5
+
+    def _more(self, scope: Scope) -> list[Choice]:
+        """Return further statements that may stand here, each with its weight."""
+        if scope.result:
+            return []
+        found: list[Choice] = []
+        if self.atomics:
+            found.append((self._atomic, 3))
+            if self.barriers and scope.uniform:
+                found.append((self._gather, 2))
+        if self.together:
+            found.append((self._lanes, 4))
+        if self.barriers and scope.uniform and scope.loops < 2:
+            found.append((self._tree, 4))
+        if self.pointers:
+            if scope.loops == 0:
+                found += [(self._rows, 1), (self._array, 1)]
+            if scope.arrays or scope.rows:
+                found.append((self._pointer, 3))
+            if scope.pointers:
+                found += [(self._point, 2), (self._through, 4)]
+        return found
+
+    # Atomics -------------------------------------------------------------------------------------
+
+    def _atomic(self, scope: Scope) -> Stmt:
+        """Change a cell that threads share, by what gives the same in any order."""
+        near = self.barriers and self.dice.random() < 0.6
+        given = (self._expr("uint", scope, 1), self._expr("uint", scope, 2))
+        return Stmt("atomic", given, text=self.dice.choice(list(ATOMICS)), type="held" if near else "cells")
+
+    def _gather(self, scope: Scope) -> Stmt:
+        """Meet, and read a cell of the threadgroup's."""
+        where = const("uint", str(self.dice.randrange(CELLS)))
+        made = Stmt("gather", (where,), text=self._name("v"), type="uint")
+        scope.variables.append(("uint", made.text))
+        return made
+
+    # Threads that meet ---------------------------------------------------------------------------
+
+    def _lanes(self, scope: Scope) -> Stmt:
+        """Take another lane's value: in uniform flow any lane's, elsewhere that of lanes that are there."""
+        dice, kind = self.dice, self.dice.choice(("int", "uint", "uint", "ushort"))
+        value = self._expr(kind, scope, 2)
+        if scope.uniform and not self.stops:
+            uniform = Expr("and", "uint", (var("uint", "n"), const("uint", "31")))
+            by = uniform if dice.random() < 0.2 else const("uint", str(dice.choice((1, 2, 3, 4, 7, 8, 16, 31))))
+            made = Expr(dice.choice(_LANES), kind, (value, by))
+        else:
+            made = Expr(dice.choice(_ACTIVE), kind, (value,))
+        name = self._name("v")
+        scope.variables.append((kind, name))
+        return Stmt("declare", (made,), text=name, type=kind)
+
+    def _tree(self, scope: Scope) -> Stmt:
+        """Fill threadgroup memory, fold it in a loop whose counter halves, doubles or steps, and read a result."""
+        dice, name = self.dice, self._name("v")
+        inner = scope.inner(("uint", f"{name}k"), loops=scope.loops + 1, breakable=False, uniform=True)
+        body = self._block(inner) if dice.random() < 0.6 else ()
+        way = (dice.randrange(len(TREES)), dice.choice("+^|&"), dice.choice(["early", "late"]), dice.randrange(3))
+        given = (self._expr("uint", scope, 2), self._any("uint", scope))
+        scope.variables.append(("uint", name))
+        return Stmt("tree", given, (body,), text=name, type=" ".join(map(str, way)))
+
+    # Pointers ------------------------------------------------------------------------------------
+
+    def _rows(self, scope: Scope) -> Stmt:
+        kind = self.dice.choice(self.kinds)
+        made = Stmt("rows", (self._expr(kind, scope, 1),), text=self._name("m"), type=kind)
+        scope.rows.append((kind, made.text))
+        return made
+
+    def _place(self, kind: str, scope: Scope) -> Expr:
+        """Return a pointer into one of the arrays of a type, or one of two such."""
+        dice = self.dice
+        if dice.random() < 0.3:
+            of = tuple(self._place(kind, scope) for _ in range(2))
+            return Expr("choose", f"{kind}*", (self._condition(scope), *of))
+        arrays = [("offset", name) for k, name in scope.arrays if k == kind]
+        arrays += [("row", name) for k, name in scope.rows if k == kind]
+        op, name = dice.choice(arrays)
+        return Expr(op, f"{kind}*", (self._expr("uint", scope, 1),), name)
+
+    def _pointer(self, scope: Scope) -> Stmt:
+        kind, _ = self.dice.choice([*scope.arrays, *scope.rows])
+        made = Stmt("pointer", (self._place(kind, scope),), text=self._name("q"), type=f"{kind}*")
+        scope.pointers.append((kind, made.text))
+        return made
+
+    def _point(self, scope: Scope) -> Stmt:
+        """Let a pointer point elsewhere."""
+        kind, name = self.dice.choice(scope.pointers)
+        return Stmt("assign", (self._place(kind, scope),), text=name, type="=")
+
+    def _through(self, scope: Scope) -> Stmt:
+        """Store through a pointer."""
+        kind, name = self.dice.choice(scope.pointers)
+        return Stmt("through", (self._expr("uint", scope, 1), self._expr(kind, scope, 2)), text=name, type=kind)
+
+    def _leaf(self, kind: str, scope: Scope) -> Expr:
+        known = [name for k, name in scope.pointers if k == kind and kind in INTEGERS]
+        if known and self.dice.random() < 0.3:
+            return Expr("through", kind, (self._any("uint", scope),), self.dice.choice(known))
+        return super()._leaf(kind, scope)

@@ -1,0 +1,125 @@
+"""Ops made of others: what their samples do not show: what is refused, arrays that are only made, NumPy's calls."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+
+def same(got: Any, want: Any) -> None:
+    for one, right in zip(*((v if isinstance(v, (tuple, list)) else (v,)) for v in (got, want)), strict=True):
+        assert isinstance(one, mnb.Array)
+        assert np.array_equal(one.read(), right, equal_nan=True)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize("m", [None, 3, 7])
+@pytest.mark.parametrize("k", [-2, 0, 1, 9])
+def test_indices_of_triangles(n: int, m: int | None, k: int) -> None:
+    same(mnb.tril_indices(n, k, m), np.tril_indices(n, k, m))
+    same(mnb.triu_indices(n, k, m), np.triu_indices(n, k, m))
+    same(mnb.tri(n, m, k), np.tri(n, m, k))
+
+
+def test_indices_of_grids() -> None:
+    same(mnb.diag_indices(3, 3), np.diag_indices(3, 3))
+    for shape in ((2, 3), (4,), (0, 2), ()):
+        same(mnb.indices(shape), np.indices(shape))
+    assert mnb.indices((2, 2), dtype="int16").dtype == mnb.int16
+
+
+def test_numbers_spaced_by_powers() -> None:
+    for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}, {"base": 2.0, "num": 11}, {"num": 1}, {"num": 0}):
+        got, want = mnb.logspace(-3, 5, **options).read(), np.logspace(-3, 5, **options)
+        assert np.allclose(got, want, rtol=60 * 2**-24, atol=0)
+    for ends in ((1, 1e6), (-2, -300), (1e3, 1e-3)):
+        for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}):
+            got = mnb.geomspace(*ends, **options).read()
+            assert np.allclose(got, np.geomspace(*ends, **options), rtol=60 * 2**-24, atol=0)
+
+
+def test_numpys_names_are_answered() -> None:
+    x, host = mnb.asarray([3.0, 1.0, math.nan, 2.0]), np.array([3, 1, math.nan, 2], np.float32)
+    for name in ("nansum", "nanmax", "nanmin", "nancumsum", "nanargmax", "argwhere", "flatnonzero", "isnan"):
+        same(getattr(np, name)(x), getattr(np, name)(host))
+    assert float(np.nanmean(x)) == float(np.nanmedian(x)) == 2
+    assert float(np.percentile(mnb.asarray([1.0, 2, 3]), 50)) == float(np.median(mnb.asarray([1.0, 2, 3]))) == 2
+    same(np.histogram(x, bins=[0.0, 2, 4]), np.histogram(host, bins=[0.0, 2, 4]))
+    same(np.pad(x, 1), np.pad(host, 1))
+    same(np.split(x, 2), np.split(host, 2))
+    same(np.dstack([x, x]), np.dstack([host, host]))
+    same(np.einsum("i,j->ij", x[:2], x[:2]), np.einsum("i,j->ij", host[:2], host[:2]))
+    same(np.partition(x[:2], 1), np.partition(host[:2], 1))
+    same(np.isin(x, [3.0]), np.isin(host, [3.0]))
+    same(np.nan_to_num(x), np.nan_to_num(host))
+    same(np.gcd(mnb.asarray([12]), 18), np.array([6]))
+
+
+def test_einsum_of_no_axes_and_of_views() -> None:
+    x = mnb.arange(12, dtype="float32").reshape(3, 4)
+    assert mnb.einsum(",i->i", mnb.asarray(2.0), x[0]).tolist() == [0, 2, 4, 6]
+    copied = mnb.einsum("ij->ji", x)
+    copied.fill(0)
+    assert float(x.sum()) == 66
+    a, b = mnb.ones((2, 3), dtype="int32"), mnb.ones((3, 2), dtype="float16")
+    assert mnb.einsum("ij,jk", a, b).dtype == mnb.float16
+
+
+def test_nan_is_as_the_dtype_has_it() -> None:
+    x = mnb.asarray([math.nan, math.inf, -math.inf])
+    most = np.finfo(np.float32).max
+    assert mnb.nan_to_num(x).tolist() == [0, most, -most]
+    assert mnb.nan_to_num(x.astype("float16")).tolist() == [0, 65504, -65504]
+    assert mnb.isin(x, [math.nan, math.inf]).tolist() == [False, True, False]
+    assert [mnb.isin(2, mnb.asarray([1, 2])).tolist(), mnb.isin(mnb.asarray([1, 300], dtype="int16"), []).tolist()] == [
+        True, [False, False],
+    ]  # fmt: skip
+
+
+REFUSED = (
+    (lambda x: mnb.quantile(x, 1.5), ValueError, "must lie between 0 and 1; got 1.5"),
+    (lambda x: mnb.percentile(x, -1), ValueError, "must lie between 0 and 100; got -1.0"),
+    (lambda x: mnb.quantile(x, 0.5, method="best"), ValueError, "no method 'best'; there are: linear"),
+    (lambda x: mnb.nanmax(x[:0]), ValueError, "no elements to choose from"),
+    (lambda x: mnb.nanargmax(mnb.asarray([math.nan])), ValueError, "are NaN somewhere"),
+    (lambda x: mnb.bincount(mnb.asarray([1, -2])), ValueError, "numbers from 0 on; got -2"),
+    (mnb.bincount, ValueError, "integers of one axis; got float32"),
+    (lambda x: mnb.bincount(mnb.asarray([1]), mnb.ones(2)), ValueError, r"weights must have x's shape \(1,\)"),
+    (lambda x: mnb.histogram(x, 0), ValueError, "bins must be 1 or more"),
+    (lambda x: mnb.histogram(x, [2, 1]), ValueError, "that do not fall"),
+    (lambda x: mnb.histogram(x / 0), ValueError, "must be finite"),
+    (lambda x: mnb.histogram(x, "auto"), TypeError, "bins='auto' is not supported"),
+    (lambda x: mnb.digitize(x, [1, 3, 2]), ValueError, "rises or falls"),
+    (lambda x: mnb.interp(x, [1, 2], [1]), ValueError, "two rows of one length"),
+    (lambda x: mnb.average(x, weights=mnb.ones(3)), ValueError, "fit neither x's"),
+    (lambda x: mnb.cov(x, mnb.ones((2, 5))), ValueError, "y has 5 observations, x has 4"),
+    (lambda x: mnb.einsum("ij,jk", x, x), ValueError, "'j' is 4 and 3 long"),
+    (lambda x: mnb.einsum("ij", x, x), ValueError, "names 1 operands; got 2"),
+    (lambda x: mnb.einsum("i", x), ValueError, "names 1 axes; the operand has 2"),
+    (lambda x: mnb.einsum("ij->k", x), ValueError, "must name axes of the operands"),
+    (lambda x: mnb.einsum("i1", x), ValueError, "a letter that is none"),
+    (lambda x: mnb.einsum(x, [0, 1]), TypeError, "subscripts come first"),
+    (lambda x: mnb.pad(x, -1), ValueError, "widths must be 0 or more"),
+    (lambda x: mnb.pad(x, 1, "blur"), ValueError, "no mode 'blur'"),
+    (lambda x: mnb.pad(x, ((1, 2, 3),)), ValueError, "a pair for each of 2 axes"),
+    (lambda x: mnb.pad(x[:0], 1, "edge"), ValueError, "axis 0 is empty"),
+    (lambda x: mnb.split(x, 2), ValueError, r"do not make 2 equal parts. Use mnb.array_split"),
+    (lambda x: mnb.rot90(x, axes=(1, 1)), ValueError, "needs two axes"),
+    (lambda x: mnb.diag(mnb.ones((2, 2, 2))), ValueError, "needs 1 or 2 axes"),
+    (lambda x: mnb.tril_indices(-1), ValueError, "lengths must be 0 or more"),
+    (lambda x: mnb.geomspace(-1, 1), ValueError, "one sign"),
+    (lambda x: mnb.logspace(0, 1, dtype="int32"), TypeError, "takes floating dtypes"),
+    (lambda x: mnb.topk(x, 5), ValueError, "between 0 and 4"),
+    (lambda x: mnb.partition(x, 4), ValueError, "kth=4 is out of bounds for 4 elements"),
+)
+
+
+@pytest.mark.parametrize(("call", "error", "why"), REFUSED, ids=[r[2][:40] for r in REFUSED])
+def test_what_cannot_be_is_refused(call: Any, error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why):
+        call(mnb.ones((3, 4)))

@@ -1,0 +1,144 @@
+"""Kernels over Dask's arrays: blocks, stencils, trees, and workers that die."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+da = pytest.importorskip("dask.array")
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+SCALE = HEAD + """
+kernel void scale(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]]) {
+    y[i] = a * x[i];
+}"""
+FIVE = HEAD + """
+kernel void five(device const float* x, device float* y, constant uint2& size, uint2 p [[thread_position_in_grid]]) {
+    if (p.x == 0 || p.y == 0 || p.x + 1 >= size.x || p.y + 1 >= size.y) return;
+    uint k = p.y * size.x + p.x;
+    y[k] = (x[k] + x[k - 1] + x[k + 1] + x[k - size.x] + x[k + size.x]) / 5;
+}"""
+FLOOR = HEAD + """
+kernel void whole(device const float* x, device int* y, uint i [[thread_position_in_grid]]) { y[i] = int(floor(x[i])); }
+kernel void both(device const float* x, device float* y, device float* z, uint i [[thread_position_in_grid]]) {
+    y[i] = x[i];
+    z[i] = -x[i];
+}"""
+
+
+def shape(block: np.ndarray) -> tuple[int, int]:
+    return block.shape[1], block.shape[0]
+
+
+def five(x: np.ndarray, mode: str = "edge") -> np.ndarray:
+    p = np.pad(x.astype(np.float64), 1, mode=mode)
+    return (p[1:-1, 1:-1] + p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:]) / 5
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["numpy", "metalnb"])
+def test_each_block(ours: bool, rng: np.random.Generator) -> None:
+    x = rng.random((101, 67), np.float32)
+    blocks = da.from_array(mnb.asarray(x) if ours else x, chunks=(40, 30), asarray=False)
+    result = mnb.dask.map_blocks(mnb.compile(SCALE).scale, blocks, a=2.0)
+    assert result.dtype == np.float32
+    assert type(result._meta) is (mnb.Array if ours else np.ndarray)
+    found = result.compute(scheduler="sync")
+    assert type(found) is type(result._meta)
+    np.testing.assert_array_equal(np.asarray(found), 2 * x)
+
+
+def test_the_output_has_the_kernels_dtype() -> None:
+    x = da.linspace(-2, 2, 33, chunks=10, dtype=np.float32)
+    result = mnb.dask.map_blocks(mnb.compile(FLOOR).whole, x)
+    assert result.dtype == np.int32
+    np.testing.assert_array_equal(result.compute(), np.floor(np.linspace(-2, 2, 33, dtype=np.float32)))
+
+
+@pytest.mark.parametrize(("boundary", "mode"), [("nearest", "edge"), ("reflect", "symmetric"), ("periodic", "wrap")])
+@pytest.mark.parametrize("ours", [False, True], ids=["numpy", "metalnb"])
+def test_a_stencil_meets_its_neighbours(boundary: str, mode: str, ours: bool, rng: np.random.Generator) -> None:
+    if ours and boundary == "periodic":
+        pytest.skip("one engine's arrays are enough for the third boundary")
+    x = rng.random((101, 67), np.float32)
+    blocks = da.from_array(mnb.asarray(x) if ours else x, chunks=(40, 30), asarray=False)
+    found = mnb.dask.map_overlap(mnb.compile(FIVE).five, blocks, size=shape, depth=1, boundary=boundary)
+    np.testing.assert_allclose(np.asarray(found.compute(scheduler="sync")), five(x, mode), rtol=1e-6)
+
+
+def test_without_overlap_the_edges_are_wrong(rng: np.random.Generator) -> None:
+    """What the overlap is for: the stencil by blocks alone leaves their edges out."""
+    x = rng.random((20, 20), np.float32) + 1
+    found = mnb.dask.map_blocks(mnb.compile(FIVE).five, da.from_array(x, chunks=10), size=shape).compute()
+    assert (found[9:11] == 0).all()
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_a_tree_of_reductions(axis: int | tuple[int, ...] | None, keepdims: bool, rng: np.random.Generator) -> None:
+    x = rng.random((101, 67), np.float32)
+    found = mnb.dask.reduce(mnb.sum, da.from_array(x, chunks=(10, 9)), axis, keepdims=keepdims)
+    want = x.astype(np.float64).sum(axis, keepdims=keepdims)
+    assert found.shape == want.shape
+    np.testing.assert_allclose(found.compute(), want, rtol=1e-5)
+
+
+def test_a_reduction_of_the_users_own(rng: np.random.Generator) -> None:
+    squares = mnb.reduction("a + b", init=0, map="x * x", name="squares")
+    x = rng.integers(-9, 9, 1001).astype(np.float32)
+    blocks = da.from_array(x, chunks=10)
+    assert float(mnb.dask.reduce(squares, blocks, combine=mnb.sum).compute()) == (x * x).sum()
+    assert float(mnb.dask.reduce(squares, blocks).compute()) != (x * x).sum(), "squares of squares"
+
+
+def test_what_cannot_be_is_refused() -> None:
+    x, both, scale = da.zeros(4, dtype=np.float32), mnb.compile(FLOOR).both, mnb.compile(SCALE).scale
+    with pytest.raises(mnb.ArgumentError, match=r"a block has one output; left out: y, z"):
+        mnb.dask.map_blocks(both, x)
+    with pytest.raises(mnb.ArgumentError, match=r"none of the arguments is an array of Dask's"):
+        mnb.dask.map_blocks(scale, np.zeros(4, np.float32), a=1)
+    with pytest.raises(mnb.ArgumentError, match=r"no parameter 'b'; there are: x, y, a"):
+        mnb.dask.map_blocks(scale, x, b=1)
+    with pytest.raises(mnb.ArgumentError, match=r"'x' is given twice"):
+        mnb.dask.map_blocks(scale, x, x=x)
+
+
+def test_a_block_call_travels() -> None:
+    from metalnb.dask.block_call import BlockCall
+
+    call = pickle.loads(pickle.dumps(BlockCall(mnb.compile(SCALE).scale, ("x",), {"a": 3.0}, {})))  # noqa: S301
+    assert call(np.ones(3, np.float32)).tolist() == [3, 3, 3]
+
+
+def test_without_dask_the_message_says_what_to_install() -> None:
+    code = "import sys; sys.modules['dask'] = None; import metalnb as mnb; mnb.dask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'mnb.dask needs Dask: pip install "metalnb[dask]"' in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_worker_dies_and_the_result_is_right(tmp_path: Path) -> None:
+    """Processes of a local cluster, an array on disk, one worker killed with the work half done."""
+    distributed = pytest.importorskip("distributed")
+    zarr = pytest.importorskip("zarr")
+    x = np.random.default_rng(1).random((400, 500), np.float32)
+    stored = zarr.open(str(tmp_path / "x.zarr"), mode="w", shape=x.shape, chunks=(50, 50), dtype="f4")
+    stored[:] = x
+    longer = "float s = 0; for (uint q = 0; q < 3000; ++q) s += x[k] * float(q); if (s < 0) return;"
+    slow = FIVE.replace("y[k] =", f"{longer}\n    y[k] =")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, \
+            distributed.Client(cluster) as client:  # fmt: skip
+        blocks = da.from_zarr(str(tmp_path / "x.zarr"))
+        found = mnb.dask.map_overlap(mnb.compile(slow).five, blocks, size=shape, depth=1, boundary="nearest")
+        future = client.compute(found)
+        pids = client.run(os.getpid)
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+        np.testing.assert_allclose(future.result(timeout=240), five(x), rtol=1e-6)
+        assert set(client.run(os.getpid).values()) != set(pids.values()), "no worker died"

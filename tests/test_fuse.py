@@ -1,0 +1,174 @@
+"""Fused functions against the same ops one by one: values, dtypes, layouts, caching, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+EDGES = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 3e38, 1e-40, 0.5], np.float32)
+
+
+def polynomial(a: Any, b: Any) -> Any:
+    return (a * b + a) * b - a
+
+
+def choices(a: Any, b: Any) -> Any:
+    m = (a > b) & ~mnb.isnan(a) | (b == 0)
+    return mnb.where(m, -a, abs(b) + 1) / 3
+
+
+def functions(a: Any, b: Any) -> Any:
+    return np.exp(-abs(a)) + mnb.gelu(b) + mnb.clip(a, -1, 0.25) * mnb.leaky_relu(b, 0.2) - np.maximum(a, 2)
+
+
+def constants(a: Any, b: Any) -> Any:
+    return 2 - a + (1e-3 / (b + float("inf"))) + np.float32(0.1) + (a**2 % 3) // 2
+
+
+def questions(a: Any, b: Any) -> Any:
+    return mnb.logical_and(a, b) ^ (a <= b)
+
+
+FUNCTIONS = (polynomial, choices, functions, constants, questions)
+
+
+@pytest.fixture
+def pair() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    grid = np.meshgrid(EDGES, EDGES)
+    return grid[0].copy(), grid[1].copy()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("layout", ["plain", "transposed", "broadcast", "strided"])
+def test_it_is_what_the_ops_are(function: Callable[..., Any], layout: str, pair: Any) -> None:
+    a, b = (mnb.asarray(p, copy=True) for p in pair)
+    if layout == "transposed":
+        a = a.mT
+    elif layout == "broadcast":
+        a, b = a[0], b[:, :1]
+    elif layout == "strided":
+        a, b = a[::-1, 1::3], b[1:, ::3][: a.shape[0] - 1, :3].mT.mT
+        a = a[1:]
+    got, want = mnb.fuse(function)(a, b), function(a, b)
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    assert np.array_equal(got.read(), want.read(), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_floats_are_rounded_once(dtype: str, rng: np.random.Generator) -> None:
+    a, b = (mnb.asarray(rng.standard_normal(1000).astype(np.float32)).astype(dtype) for _ in range(2))
+    got = mnb.fuse(polynomial)(a, b)
+    exact = polynomial(*(x.astype("float32") for x in (a, b))).astype(dtype)
+    assert got.dtype == a.dtype
+    assert np.array_equal(got.read(), exact.read())
+    assert mnb.fuse(polynomial)(a, b.astype("float32")).dtype == mnb.float32
+
+
+def test_numbers_change_without_a_new_kernel() -> None:
+    traced = []
+
+    @mnb.fuse
+    def blend(a: Any, b: Any, share: float = 0.5, *, turned: bool = False) -> Any:
+        traced.append(turned)
+        return b * share - a if turned else a * share + b * (1 - share)
+
+    a, b = mnb.asarray([1.0, 2.0]), mnb.asarray([3.0, 4.0])
+    assert blend(a, b).tolist() == [2, 3]
+    assert blend(a, b, 0.25).tolist() == [2.5, 3.5]
+    assert blend(a, b, share=1).tolist() == [1, 2]
+    assert blend(a, b, 2, turned=True).tolist() == [5, 6]
+    assert traced == [False, True]
+    assert "in_share" in blend.source
+
+
+def test_bools_are_masks_or_all_there_is() -> None:
+    m, x = mnb.asarray([True, False]), mnb.asarray([1.0, 2.0])
+    assert mnb.fuse(lambda m, x: mnb.where(m, x, 0))(m, x).tolist() == [1, 0]
+    assert mnb.fuse(lambda m, x: m * x + m)(m, x).tolist() == [2, 0]
+    got = mnb.fuse(lambda m, n: m & ~n)(m, ~m)
+    assert (got.dtype, got.tolist()) == (mnb.bool, [True, False])
+    one = mnb.fuse(lambda m: mnb.where(m, 1.0, 0.5))(m)
+    assert (one.dtype, one.tolist()) == (mnb.float32, [1, 0.5])
+
+
+def test_an_argument_that_is_not_used_does_not_count() -> None:
+    assert mnb.fuse(lambda a, b: a + 1)(mnb.ones(2), mnb.ones(3)).tolist() == [2, 2]
+    assert mnb.fuse(lambda a: a)(mnb.ones(2)).tolist() == [1, 1]
+
+
+def test_a_fused_function_is_a_part_of_another() -> None:
+    inner = mnb.fuse(polynomial)
+
+    @mnb.fuse
+    def outer(a: Any, b: Any) -> Any:
+        return inner(a, b) * 2
+
+    a, b = mnb.asarray([1.5]), mnb.asarray([2.0])
+    assert outer(a, b).tolist() == [2 * v for v in polynomial(a, b).tolist()]
+    assert outer.source.count("kernel void") == 1
+    assert "polynomial" in repr(inner)
+    assert inner.__wrapped__ is polynomial
+
+
+def test_several_results_are_a_kernel_each() -> None:
+    @mnb.fuse
+    def both(a: Any, b: Any) -> Any:
+        total = a + b
+        return total * 2, mnb.exp(a) > 1, b
+
+    a, b = mnb.asarray([0.0, 1.0]), mnb.asarray([[1.0], [3.0]])
+    one, two, three = both(a, b)
+    assert one.tolist() == [[2, 4], [6, 8]]
+    assert (two.tolist(), two.dtype) == ([False, True], mnb.bool)
+    assert three.tolist() == [[1], [3]]
+    assert both.source.count("kernel void") == 3
+    assert both.source.count("exp_f_(") == 2  # its definition, and its use by one of them
+
+
+def test_it_reads_numpys_arrays_and_is_shown() -> None:
+    fused = mnb.fuse(polynomial)
+    with pytest.raises(ValueError, match="nothing is made before the first call"):
+        _ = fused.source
+    assert fused(np.ones(2, np.float32), mnb.ones(2)).tolist() == [1, 1]
+    assert mnb.compile(str(fused.source)).kernels
+
+
+def decide(a: Any) -> Any:
+    if a > 0:
+        return a
+    return -a
+
+
+REFUSED = (
+    (decide, (mnb.ones, 2), TypeError, r"decide: a condition of an array .* \(line \d+ of .*test_fuse.py\)"),
+    (lambda a: a * float(a), (mnb.ones, 2), TypeError, "the value of an array is not known"),
+    (lambda a: mnb.sum(a), (mnb.ones, 2), TypeError, "sum: takes an array; got Traced"),  # noqa: PLW0108
+    (lambda a: a.sum(), (mnb.ones, 2), AttributeError, r"has no \.sum .*only elementwise ops are fused"),
+    (lambda a: a[0], (mnb.ones, 2), TypeError, r"x\[…\] is not elementwise"),
+    (lambda a: [a, a], (mnb.ones, 2), TypeError, "made of its arguments, or a tuple of such; got list"),
+    (lambda a: 3.0, (mnb.ones, 2), TypeError, "got float"),
+    (lambda a: a + 1, (mnb.arange, 2), TypeError, r"a is of int64; floats and bool are fused. Pass a.astype"),
+    (lambda a: a + mnb.ones(2), (mnb.ones, 2), TypeError, "is given Array, which is no argument of the fused function"),
+    (lambda a: a & 1, (mnb.ones, 2), TypeError, "bitwise_and is of integers"),
+    (lambda a: mnb.nextafter(a, 1), (mnb.ones, 2), TypeError, "nextafter depends on the dtype in memory"),
+)
+
+
+@pytest.mark.parametrize(("function", "made", "error", "why"), REFUSED, ids=[r[3][:30] for r in REFUSED])
+def test_what_is_not_fused_is_refused(function: Any, made: Any, error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why):
+        mnb.fuse(function)(made[0](made[1]))
+
+
+def test_arguments_that_do_not_do() -> None:
+    with pytest.raises(TypeError, match="needs an array among its arguments"):
+        mnb.fuse(lambda a: a + 1)(2.0)
+    with pytest.raises(TypeError, match="neither an array, nor a number"):
+        mnb.fuse(lambda a, b: a + b[0])(mnb.ones(2), [1, 2])
+    with pytest.raises(TypeError, match="missing a required argument"):
+        mnb.fuse(polynomial)(mnb.ones(2))

@@ -1,0 +1,170 @@
+"""mnb.linalg against NumPy in float64: what factors make again, stacks, dtypes, layouts, and what is refused."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+Host = np.ndarray[Any, Any]
+SHAPES = ((1, 1), (5, 5), (3, 4, 4), (2, 0, 3, 3))
+WIDE = (*SHAPES, (5, 3), (3, 5), (2, 6, 4))
+
+
+@pytest.fixture
+def made(rng: np.random.Generator) -> Any:
+    """Make matrices that are far from singular."""
+
+    def make(*shape: int, symmetric: bool = False) -> Host:
+        x = rng.standard_normal(shape)
+        x = x + 3 * np.eye(*shape[-2:])
+        return (x @ np.swapaxes(x, -1, -2) if symmetric else x).astype(np.float32)
+
+    return make
+
+
+def near(got: Any, want: Any, scale: float = 1.0) -> None:
+    assert isinstance(got, mnb.Array)
+    assert got.dtype == mnb.float32
+    assert got.shape == np.shape(want)
+    size = max(float(np.max(np.abs(want), initial=1.0)), scale)
+    assert np.allclose(got.read(), want, rtol=0, atol=size * 100 * 2**-23)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_square_matrices(made: Any, shape: tuple[int, ...]) -> None:
+    host = made(*shape)
+    wide = host.astype(np.float64)
+    for x in (mnb.asarray(host), mnb.asarray(np.ascontiguousarray(np.swapaxes(host, -1, -2))).mT):
+        near(mnb.linalg.inv(x), np.linalg.inv(wide), 10)
+        near(mnb.linalg.det(x), np.linalg.det(wide), 1000)
+        sign, size = mnb.linalg.slogdet(x)
+        near(sign * mnb.exp(size), np.linalg.det(wide), 1000)
+        for right in (made(*shape[:-2], shape[-1], 2), made(1, shape[-1])[0]):
+            answer = np.linalg.solve(wide, right[:, None])[..., 0] if right.ndim == 1 else np.linalg.solve(wide, right)
+            near(mnb.linalg.solve(x, mnb.asarray(right)), answer, 10)
+        for n in (0, 1, 2, 5, -1, -2):
+            near(mnb.linalg.matrix_power(x, n), np.linalg.matrix_power(wide, n))
+        assert mnb.linalg.matrix_rank(x).tolist() == np.linalg.matrix_rank(wide).tolist()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_symmetric_matrices(made: Any, shape: tuple[int, ...]) -> None:
+    host = made(*shape, symmetric=True)
+    x, wide = mnb.asarray(host), host.astype(np.float64)
+    lower = mnb.linalg.cholesky(x)
+    near(lower, np.linalg.cholesky(wide))
+    near(mnb.linalg.cholesky(x, upper=True), np.swapaxes(np.linalg.cholesky(wide), -1, -2))
+    values, vectors = mnb.linalg.eigh(x)
+    near(values, np.linalg.eigvalsh(wide))
+    near(mnb.linalg.eigvalsh(x), np.linalg.eigvalsh(wide))
+    near(mnb.matmul(vectors * values[..., None, :], vectors.mT), wide)
+
+
+@pytest.mark.parametrize("shape", WIDE, ids=str)
+def test_any_matrices(made: Any, shape: tuple[int, ...]) -> None:
+    host = made(*shape)
+    x, wide = mnb.asarray(host), host.astype(np.float64)
+    for mode in ("reduced", "complete"):
+        q, r = mnb.linalg.qr(x, mode=mode)
+        assert (q.shape, r.shape) == tuple(p.shape for p in np.linalg.qr(wide, mode))
+        near(mnb.matmul(q, r), wide)
+    for full in (True, False):
+        u, s, vh = mnb.linalg.svd(x, full_matrices=full)
+        assert (u.shape, vh.shape) == tuple(np.linalg.svd(wide, full)[i].shape for i in (0, 2))
+        n = s.shape[-1]
+        near(mnb.matmul(u[..., :n] * s[..., None, :], vh[..., :n, :]), wide)
+    near(mnb.linalg.svdvals(x), np.linalg.svd(wide, compute_uv=False))
+    near(mnb.linalg.pinv(x), np.linalg.pinv(wide), 10)
+    for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+        for keep in (False, True):
+            near(mnb.linalg.matrix_norm(x, ord=order, keepdims=keep), np.linalg.norm(wide, order, (-2, -1), keep))
+
+
+def test_norms_by_numpys_name(made: Any) -> None:
+    host = made(3, 4, 5)
+    x, wide = mnb.asarray(host), host.astype(np.float64)
+    near(mnb.linalg.norm(x), np.linalg.norm(wide))
+    near(mnb.linalg.norm(x, axis=1), np.linalg.norm(wide, axis=1))
+    near(mnb.linalg.norm(x, 1, 1, True), np.linalg.norm(wide, 1, 1, True))
+    near(mnb.linalg.norm(x, 1, (0, 2), True), np.linalg.norm(wide, 1, (0, 2), True))
+    near(mnb.linalg.norm(x, "nuc", (2, 0)), np.linalg.norm(wide, "nuc", (2, 0)))
+    square = mnb.asarray(host[:, :, :4])
+    for p in (None, 2, -2, 1, np.inf, "fro"):
+        assert np.allclose(mnb.linalg.cond(square, p).read(), np.linalg.cond(wide[:, :, :4], p), rtol=1e-4)
+
+
+def test_cross_products(rng: np.random.Generator) -> None:
+    a, b = rng.standard_normal((4, 3)).astype(np.float32), rng.standard_normal((2, 1, 3)).astype(np.float32)
+    near(mnb.linalg.cross(mnb.asarray(a), mnb.asarray(b)), np.cross(a.astype(np.float64), b))
+    turned = mnb.linalg.cross(mnb.asarray(a.T), mnb.asarray(b[0].T), axis=0)
+    near(turned, np.cross(a.astype(np.float64), b[0]).T)
+    assert mnb.linalg.cross(mnb.asarray([1, 0, 0]), mnb.asarray([0, 1, 0])).tolist() == [0, 0, 1]
+
+
+def test_least_squares(made: Any) -> None:
+    a, b = made(6, 3), made(6, 2)
+    for right in (b, b[:, 0]):
+        x, left, rank, values = mnb.linalg.lstsq(mnb.asarray(a), mnb.asarray(right))
+        want = np.linalg.lstsq(a.astype(np.float64), right, None)
+        near(x, want[0], 10)
+        near(left, want[1], 10)
+        assert rank == 3
+        near(values, want[3])
+
+
+def test_lu(made: Any) -> None:
+    pytest.importorskip("scipy")
+    for shape in ((4, 4), (5, 3), (2, 3, 3)):
+        host = made(*shape)
+        p, lower, upper = mnb.linalg.lu(mnb.asarray(host))
+        near(mnb.matmul(mnb.matmul(p, lower), upper), host)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
+def test_other_dtypes_are_computed_in_float32(dtype: str) -> None:
+    x = mnb.asarray([[4.0, 2.0], [2.0, 5.0]]).astype(dtype)
+    found = mnb.linalg.cholesky(x)
+    assert found.dtype == (mnb.float32 if dtype == "int32" else getattr(mnb, dtype))
+    assert found.tolist() == [[2, 0], [1, 2]]
+    assert mnb.linalg.solve(x, x).dtype == found.dtype
+
+
+def test_the_standards_names_and_numpys_calls() -> None:
+    strict = pytest.importorskip("array_api_strict").linalg
+    for name in set(strict.__all__) - {"eig", "eigvals"}:  # whose results are complex
+        ours, theirs = (inspect.signature(getattr(m, name)).parameters for m in (mnb.linalg, strict))
+        by_name = {n for n, p in theirs.items() if p.kind is p.KEYWORD_ONLY}
+        assert by_name <= ours.keys(), name
+    assert "linalg" in dir(mnb)
+    x = mnb.asarray([[2.0, 0.0], [0.0, 4.0]])
+    assert np.linalg.inv(x).tolist() == [[0.5, 0], [0, 0.25]]
+    assert float(np.linalg.det(x)) == 8
+    assert np.linalg.solve(x, x).tolist() == [[1, 0], [0, 1]]
+    assert float(np.linalg.norm(x, 1)) == 4
+    assert np.linalg.svd(x)[1].tolist() == [4, 2]
+    assert np.linalg.matrix_power(x, 2).tolist() == [[4, 0], [0, 16]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "why"),
+    [
+        (mnb.linalg.inv, ValueError, r"linalg.inv: needs square matrices \(…, M, M\); got shape \(3, 4\)"),
+        (lambda x: mnb.linalg.svd(x[0]), ValueError, r"linalg.svd: needs matrices"),
+        (lambda x: mnb.linalg.inv(x[:, :3] * 0), np.linalg.LinAlgError, "Singular"),
+        (lambda x: mnb.linalg.cholesky(-mnb.eye(2)), np.linalg.LinAlgError, "positive definite"),
+        (lambda x: mnb.linalg.solve(mnb.eye(2), x), ValueError, r"x2 must be \(2,\)"),
+        (lambda x: mnb.linalg.qr(x, mode="raw"), ValueError, "mode is 'reduced' or 'complete'"),
+        (lambda x: mnb.linalg.matrix_norm(x, ord=3), ValueError, "ord is 'fro'"),
+        (lambda x: mnb.linalg.norm(mnb.ones((2, 2, 2)), 2), ValueError, "over one axis or two; got 3"),
+        (lambda x: mnb.linalg.cross(x, x), ValueError, "must have length 3"),
+        (lambda x: mnb.linalg.matrix_power(x, 2), ValueError, "needs square matrices"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(call: Any, error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why):
+        call(mnb.ones((3, 4)))

@@ -1,0 +1,186 @@
+"""How errors and cards look in JupyterLab: contrast, and what scrolls, in both themes, wide and narrow.
+
+The screenshots are left in ``build/screenshots``.
+"""
+
+# ruff: noqa: E501  (cells wider than a page, and scripts)
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab import CELLS as ALL
+from lab import THEMES, Cell, Page, new_notebook, opened
+
+ROOT = Path(__file__).resolve().parent.parent
+SCREENSHOTS = ROOT / "build" / "screenshots"
+SECONDS = 240  # for everything here that waits
+WIDTHS = (1400, 800)
+LEAST = 4.5  # WCAG 2.2, success criterion 1.4.3: text of this size on what is behind it
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+CELLS = [
+    "%load_ext metalnb\nimport numpy as np\nimport metalnb as mnb\nimage = np.random.rand(64, 64).astype(np.float32)",
+    """\
+%%metal
+#include <metal_stdlib>
+using namespace metal;
+
+/// Another brightness for each pixel: a line that is too long for a narrow page, with a name that must not break.
+kernel void brightened_by_a_factor_and_an_offset(device const float* image, device float* brightened_by_a_factor, constant float& factor,
+                                                 uint2 pixel [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
+    brightened_by_a_factor[pixel.y * size.x + pixel.x] = factor * image[pixel.y * size.x + pixel.x] + 0.125;
+}""",
+    """\
+%%metal
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void wrong(device float* x, uint i [[thread_position_in_grid]]) {
+    float h = x[i];
+    x[i] = lenght(h);
+}""",
+    """\
+bright = brightened_by_a_factor_and_an_offset
+tuner = mnb.tune(bright, image, factor=2.0, threadgroup=[(n, m) for n in (1, 2, 4, 8, 16, 32) for m in range(1, 12)])
+tuner.wait()""",
+    "mnb.roofline(bright.prepare(image, factor=2.0), flops=[2 * image.size])",
+    "%metal limits",
+    "mnb.memory_info()",
+    "mnb.compare(bright.prepare(image, factor=2.0), bright.prepare(image[:1], factor=2.0))",
+]
+SETUP, CARD, WRONG, TUNE, ROOFLINE, LIMITS, MEMORY, COMPARE = range(len(CELLS))
+
+OUTPUT = f"(i => {ALL}[i].node.querySelector('.jp-Cell-outputArea'))"
+# The contrast of each run of text within an element: colours as WCAG weighs them, over all that is painted behind it.
+CONTRASTS = """(root => {
+  const rgba = text => { const n = text.match(/[\\d.]+/g).map(Number); return [n[0], n[1], n[2], n.length > 3 ? n[3] : 1]; };
+  const over = (top, below) => top.slice(0, 3).map((v, i) => v * top[3] + below[i] * (1 - top[3]));
+  const light = colour => {
+    const [r, g, b] = colour.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = element => {
+    const layers = [];
+    for (let e = element; e; e = e.parentElement) layers.unshift(rgba(getComputedStyle(e).backgroundColor));
+    return layers.reduce((below, top) => over(top, below), [255, 255, 255]);
+  };
+  const found = [];
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (!node.data.trim()) continue;
+    const back = behind(node.parentElement);
+    const ink = over(rgba(getComputedStyle(node.parentElement).color), back);
+    const [a, b] = [light(ink), light(back)].sort((x, y) => y - x);
+    found.push([node.data, (a + 0.05) / (b + 0.05)]);
+  }
+  return found;
+})"""
+
+
+@pytest.fixture(scope="module")
+def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("look")
+    with opened(new_notebook(*CELLS), browser, folder, SECONDS, WIDTHS[0], 1400) as page:
+        for i in range(len(CELLS)):
+            page.evaluate(f"({ALL}[{i}].node.scrollIntoView(), 0)")
+            page.evaluate(
+                f"jupyterapp.shell.currentWidget.content.activeCellIndex = {i}, "
+                "void jupyterapp.commands.execute('notebook:run-cell')"
+            )
+            page.wait(f"{ALL}[{i}].model.executionCount && {ALL}[{i}].model.executionState === 'idle'")
+        page.evaluate(f"[...{OUTPUT}({CARD}).querySelectorAll('details')].forEach(d => d.open = true)")
+        yield page
+
+
+def shaped(page: Page, theme: str, width: int) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=1400, deviceScaleFactor=1, mobile=False)
+    page.dress(theme)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("theme", THEMES)
+def test_everything_is_readable_and_scrolls_in_its_frame(page: Page, theme: str, width: int) -> None:
+    shaped(page, theme, width)
+    faint: list[Any] = []
+    for i in range(1, len(CELLS)):
+        name = f"look-{i}-{theme}-{width}.png"
+        box = page.evaluate(f"""(e => {{ e.scrollIntoView({{block: 'start'}}); const r = e.getBoundingClientRect();
+                                         return [r.x, r.y, r.width, r.height]; }})({ALL}[{i}].node)""")
+        x, y, w, h = box
+        page.screenshot(SCREENSHOTS / name, x=x, y=y, width=w, height=max(1, min(h, 1200)), scale=1)
+        faint += [(i, text, ratio) for text, ratio in page.evaluate(f"{CONTRASTS}({OUTPUT}({i}))") if i == WRONG and ratio < LEAST]
+        wide = f"""(o => [...o.querySelectorAll('.metalnb, .metalnb-live')].filter(
+                     e => e.getBoundingClientRect().right > o.getBoundingClientRect().right + 1).length)({OUTPUT}({i}))"""
+        assert page.evaluate(wide) == 0, (i, "reaches out of its output")
+        if i != CARD:  # whose table is wider than a narrow page
+            assert not page.evaluate(f"(o => o.scrollWidth > o.clientWidth + 1)({OUTPUT}({i}))"), (i, "scrolls")
+    assert faint == []
+
+
+def test_the_source_on_a_card_breaks_at_no_token(page: Page) -> None:
+    shaped(page, "light", 800)
+    lines = page.evaluate(f"""(e => {{
+      const height = parseFloat(getComputedStyle(e).lineHeight);
+      return [Math.round(e.clientHeight / height), e.textContent.trimEnd().split('\\n').length, e.scrollWidth > e.clientWidth];
+    }})({OUTPUT}({CARD}).querySelector('pre.metalnb-code'))""")
+    shown, written, scrolls = lines
+    assert abs(shown - written) <= 1  # a scrollbar may take a part of a line
+    assert scrolls
+
+
+def test_the_heat_map_scrolls_in_its_frame(page: Page) -> None:
+    shaped(page, "light", 800)
+    inside = page.evaluate(f"""(e => {{
+      const frame = e.closest('.metalnb-scroll');
+      return frame.getBoundingClientRect().right <= {OUTPUT}({TUNE}).getBoundingClientRect().right + 1;
+    }})({OUTPUT}({TUNE}).querySelector('.metalnb-map'))""")
+    assert inside
+
+
+def test_errors_count_lines_as_the_gutter_does(page: Page) -> None:
+    said = page.evaluate(f"{OUTPUT}({WRONG}).innerText")
+    assert "cell:7:12: error: use of undeclared identifier 'lenght'; did you mean 'length'?" in said
+    assert said.count("did you mean") == 1
+
+
+def test_a_hover_has_no_scrollbar_that_it_does_not_need(page: Page) -> None:
+    shaped(page, "light", 800)
+    cell = Cell(page, CARD)
+    cell.put("%%metal\n#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float* x) { x[0] = clamp(1.0, 0.0, 2.0); }")
+    cell.go("x[0] = cla")
+    cell.shift_tab()
+    page.screenshot(SCREENSHOTS / "look-hover.png")
+    bars = page.evaluate("""[...document.querySelectorAll('.jp-Tooltip, .jp-Tooltip *')].filter(e => {
+      const s = getComputedStyle(e);
+      const scrolls = v => v === 'auto' || v === 'scroll';
+      return (scrolls(s.overflowY) && e.scrollHeight > e.clientHeight + 1)
+          || (scrolls(s.overflowX) && e.scrollWidth > e.clientWidth + 1);
+    }).map(e => e.className)""")
+    assert bars == []
+
+
+def test_mistakes_are_marked_while_typing_and_mended_by_a_click(page: Page) -> None:
+    cell = Cell(page, CARD)
+    node = f"{ALL}[{CARD}].node"
+    cell.put("%%metal\n#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float* x) { x[0] = lenght(float2(1)); }")
+    cell.go("x[0] = lenght")
+    page.wait(f"{node}.querySelector('.cm-lintRange-error')?.textContent === 'lenght'")
+    page.wait(f"{node}.querySelector('.cm-gutter-lint .cm-lint-marker-error') !== null")
+    page.screenshot(SCREENSHOTS / "look-mistake.png")
+    box = page.evaluate(f"""(r => [r.x + r.width / 2, r.y + r.height / 2])(
+        {node}.querySelector('.cm-lintRange-error').getBoundingClientRect())""")
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] - 30, y=box[1] + 60)
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
+    page.wait("document.querySelector('.cm-diagnosticAction')?.textContent.startsWith('length')")
+    page.screenshot(SCREENSHOTS / "look-mistake-hover.png")
+    page.evaluate("document.querySelector('.cm-diagnosticAction').dispatchEvent(new MouseEvent('mousedown', {bubbles: true}))")
+    page.wait(f"{ALL}[{CARD}].model.sharedModel.getSource().includes('length(float2(1))')")
+    page.wait(f"{node}.querySelector('.cm-lintRange-error, .cm-lint-marker-error') === null")
+    cell.put("lenght = 1  # Python")
+    assert page.evaluate(f"{ALL}[{SETUP}].node.querySelector('.cm-gutter-lint') === null")
+    page.wait(f"{node}.querySelector('.cm-gutter-lint') === null")

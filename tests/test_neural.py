@@ -1,0 +1,161 @@
+"""Functions of neural networks: what their samples do not show, and PyTorch's own results where it is installed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+
+def test_dropout_drops_and_scales() -> None:
+    x = mnb.ones((200, 500))
+    mnb.random.seed(1)
+    one = mnb.dropout(x, 0.25).numpy()
+    assert set(np.unique(one)) == {0, np.float32(1 / 0.75)}
+    assert abs(np.mean(one == 0) - 0.25) < 0.01
+    assert not np.array_equal(one, mnb.dropout(x, 0.25).numpy())
+    mnb.random.seed(1)
+    assert np.array_equal(one, mnb.dropout(x, 0.25).numpy())
+    own = [mnb.dropout(x, generator=mnb.random.default_rng(3)).numpy() for _ in range(2)]
+    assert np.array_equal(*own)
+    assert mnb.dropout(x, 1.0).tolist() == np.zeros((200, 500)).tolist()
+    assert mnb.dropout(x, training=False) is x
+
+
+def test_running_statistics_are_moved() -> None:
+    host = np.arange(24, dtype=np.float32).reshape(4, 3, 2) ** 1.5
+    mean, var = mnb.zeros(3), mnb.ones(3)
+    mnb.batch_norm(mnb.asarray(host), mean, var, training=True, momentum=0.25)
+    assert np.allclose(mean.read(), 0.25 * host.mean((0, 2)), rtol=1e-6)
+    assert np.allclose(var.read(), 0.75 + 0.25 * host.var((0, 2), ddof=1), rtol=1e-6)
+
+
+def test_large_batches_are_convolved_in_parts(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    from metalnb.library_kernels.neural import convolution
+
+    x, w = (mnb.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((5, 4, 9, 9), (6, 2, 3, 3)))
+    whole = mnb.conv2d(x, w, groups=2, stride=2).numpy()
+    monkeypatch.setattr(convolution, "_MOST", 4000)
+    assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
+
+
+def test_long_rows_of_attention(rng: np.random.Generator) -> None:
+    """Scores that exp would overflow, and largest ones that come late."""
+    q, k = (np.full((1, 4), s, np.float32) for s in (40, 1))
+    k = np.repeat(k, 300, 0) * np.linspace(-1, 1, 300, dtype=np.float32)[:, None]
+    v = rng.standard_normal((300, 4)).astype(np.float32)
+    got = mnb.scaled_dot_product_attention(*(mnb.asarray(a) for a in (q, k, v)))
+    s = (q.astype(np.float64) @ k.T / 2).ravel()
+    e = np.exp(s - s.max())
+    assert np.allclose(got.read(), e @ v / e.sum(), atol=1e-5)
+    values = mnb.asarray([[math.nan], [1.0], [1.0]])
+    one = mnb.scaled_dot_product_attention(mnb.zeros((1, 4)), mnb.zeros((3, 4)), values)
+    assert np.isnan(one.read()).all()
+
+
+def case(name: str, *shapes: Any, **options: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    return name, shapes, options
+
+
+# Calls that both libraries take alike: shapes of normal numbers, or plain values.
+CALLS = (
+    case("conv2d", (2, 4, 9, 11), (6, 2, 3, 3), (6,), stride=2, padding=1, groups=2),
+    case("conv1d", (2, 4, 20), (6, 4, 3), padding="same", dilation=2),
+    case("max_pool2d", (2, 3, 13, 17), 3, stride=2, padding=1, ceil_mode=True),
+    case("avg_pool2d", (2, 3, 13, 17), 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False),
+    case("avg_pool2d", (2, 3, 13, 17), 4, stride=3, padding=2, ceil_mode=True),
+    case("adaptive_avg_pool2d", (2, 3, 12, 8), 4),
+    case("group_norm", (2, 6, 5), 3, (6,), (6,)),
+    case("glu", (3, 8)),
+    case("celu", (50,), 0.7),
+    case("hardtanh", (50,)),
+    case("softshrink", (50,), 0.3),
+    case("hardshrink", (50,), 0.3),
+    case("smooth_l1_loss", (9, 5), (9, 5), beta=0.3),
+    case("huber_loss", (9, 5), (9, 5), delta=0.3),
+    case("binary_cross_entropy_with_logits", (9, 5), (9, 5)),
+    case("scaled_dot_product_attention", (2, 6, 37, 16), (2, 6, 41, 16), (2, 6, 41, 24), is_causal=True),
+    case("scaled_dot_product_attention", (2, 6, 37, 16), (2, 2, 41, 16), (2, 2, 41, 24), enable_gqa=True),
+)
+
+
+@pytest.mark.parametrize(("name", "given", "options"), CALLS, ids=[c[0] for c in CALLS])
+def test_pytorch_gives_the_same(name: str, given: Any, options: Any, rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    args = [rng.standard_normal(a).astype(np.float32) if isinstance(a, tuple) else a for a in given]
+    ours = getattr(mnb, name)(*(mnb.asarray(a) if isinstance(a, np.ndarray) else a for a in args), **options)
+    own = [torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in args]
+    theirs = getattr(torch.nn.functional, name)(*own, **options).numpy()
+    assert ours.shape == theirs.shape
+    assert np.allclose(ours.read(), theirs, atol=2e-5, rtol=2e-5)
+
+
+def test_pytorchs_cross_entropy(rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    x, w = rng.standard_normal((20, 9)).astype(np.float32), rng.random(9).astype(np.float32)
+    y = rng.integers(0, 9, 20)
+    y[3] = -100
+    for reduction in ("mean", "sum", "none"):
+        options = {"reduction": reduction, "label_smoothing": 0.1}
+        got = mnb.cross_entropy(mnb.asarray(x), mnb.asarray(y), mnb.asarray(w), **options).read()
+        theirs = torch.nn.functional.cross_entropy(*(torch.from_numpy(a) for a in (x, y, w)), **options)
+        assert np.allclose(got, theirs.numpy(), rtol=1e-5)
+
+
+def ones(*shape: int) -> Any:
+    return mnb.ones(shape)
+
+
+def heads(*counts: int) -> list[Any]:
+    return [ones(n, 2, 4) for n in counts]
+
+
+REFUSED = (
+    (lambda: mnb.conv2d(ones(1, 3, 5, 5), ones(2, 2, 3, 3)), "3 channels in 1 groups do not fit weight"),
+    (lambda: mnb.conv2d(ones(5, 5), ones(2, 2, 3, 3)), r"needs x \(N, C, …\)"),
+    (lambda: mnb.conv2d(ones(1, 1, 2, 2), ones(1, 1, 3, 3)), r"a window of \(3, 3\) does not fit into \(2, 2\)"),
+    (lambda: mnb.conv2d(ones(1, 1, 5, 5), ones(1, 1, 3, 3), ones(2)), r"bias must have shape \(1,\)"),
+    (lambda: mnb.conv2d(ones(1, 1, 5, 5), ones(1, 1, 3, 3), stride=0), "stride must be 2 integers, 1 or more; got 0"),
+    (lambda: mnb.conv2d(ones(1, 1, 5, 5), ones(1, 1, 3, 3), stride=2, padding="same"), "padding='same' needs stride=1"),
+    (lambda: mnb.conv1d(ones(1, 1, 5), ones(1, 1, 3), padding=(1, 2)), "padding must be 1 integers"),
+    (lambda: mnb.max_pool2d(ones(5, 5), 2), r"needs \(N, C, …\)"),
+    (lambda: mnb.max_pool2d(ones(1, 5, 5), 7), "does not fit"),
+    (lambda: mnb.max_pool2d(ones(1, 5, 5), 3, padding=2), "padding may be half a window at most"),
+    (lambda: mnb.adaptive_avg_pool2d(ones(1, 5, 5), 2), "no windows of one size"),
+    (lambda: mnb.batch_norm(ones(2, 3), None, None), "needs running_mean and running_var, or training=True"),
+    (lambda: mnb.batch_norm(ones(1, 3), None, None, training=True), "more than one element a channel"),
+    (lambda: mnb.batch_norm(ones(2, 3), ones(2), ones(3)), r"running_mean must have shape \(3,\)"),
+    (lambda: mnb.group_norm(ones(2, 3), 2), "3 channels do not make 2 groups"),
+    (lambda: mnb.one_hot(mnb.asarray([1, 5]), 3), "from 1 to 5 have no place among 3 classes"),
+    (lambda: mnb.embedding(mnb.asarray([0]), ones(3)), "weight has two axes"),
+    (lambda: mnb.dropout(ones(3), 1.5), "p must lie between 0 and 1; got 1.5"),
+    (lambda: mnb.glu(ones(3)), "must have an even length; got 3"),
+    (lambda: mnb.prelu(ones(2, 3), ones(2)), "needs 1 weight or 3"),
+    (lambda: mnb.mse_loss(ones(3), ones(2)), "must have one shape"),
+    (lambda: mnb.mse_loss(ones(3), ones(3), reduction="avg"), "reduction is 'mean', 'sum' or 'none'"),
+    (lambda: mnb.cross_entropy(ones(3, 4), mnb.asarray([1, 2])), r"target must have shape \(3,\)"),
+    (lambda: mnb.cross_entropy(ones(3, 4), ones(3)), r"probabilities must have x's shape \(3, 4\)"),
+    (lambda: mnb.nll_loss(ones(2, 4), mnb.asarray([1, 2]), ones(3)), r"weight must have shape \(4,\)"),
+    (lambda: mnb.scaled_dot_product_attention(ones(3, 4), ones(3, 5), ones(3, 5)), r"needs \(…, L, E\)"),
+    (lambda: mnb.scaled_dot_product_attention(*heads(3, 2, 2), enable_gqa=True), "cannot share the heads"),
+    (lambda: mnb.rope(ones(3, 5)), "with an even E"),
+)
+
+
+@pytest.mark.parametrize(("call", "why"), REFUSED, ids=[r[1][:40] for r in REFUSED])
+def test_what_does_not_fit_is_refused(call: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        call()
+
+
+def test_targets_and_indices_are_checked() -> None:
+    with pytest.raises(IndexError):
+        mnb.cross_entropy(ones(3, 4), mnb.asarray([1, 2, 4]))
+    with pytest.raises(TypeError, match="targets are the numbers of classes"):
+        mnb.nll_loss(ones(3, 4), ones(3))
+    with pytest.raises(TypeError, match="takes floats; got int64"):
+        mnb.conv2d(mnb.asarray([[[[1]]]]), mnb.asarray([[[[1]]]]))

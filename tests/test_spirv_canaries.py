@@ -1,0 +1,78 @@
+"""Each pass over SPIR-V has a canary: its kernel without it, and what is then still wrong.
+
+A canary fails when clang or the runtime no longer needs the pass, which can then go. Those of passes with a file of
+tests of their own stand there. Two passes are for speed alone: ``benchmarks/passes.py`` tells what they bring.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from spirv_modules import HEAD, applied, module, opcodes, validate, without
+
+import metalnb as mnb
+from metalnb.engine.clang.entry_point import opencl
+from metalnb.engine.cpu.spirv.opcodes import Spv
+from metalnb.engine.cpu.spirv.pass_table import PASSES
+from metalnb.engine.cpu.spirv_forms import PLAIN, spirv
+
+FOR_SPEED = {"plain_extrema", "signed_indices"}
+
+TREE = HEAD + """
+kernel void tree(const device float* x, device float* sums, uint i [[thread_position_in_grid]],
+                 uint t [[thread_index_in_threadgroup]], uint size [[threads_per_threadgroup]],
+                 uint group [[threadgroup_position_in_grid]]) {
+    threadgroup float tile[256];
+    tile[t] = x[i];
+    for (uint step = 128; step > 0; step /= 2) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (t < step && t + step < size) tile[t] += tile[t + step];
+    }
+    if (t == 0) sums[group] = tile[0];
+}"""
+STEPS = HEAD + """
+kernel void steps(const device ushort* x, device ushort* out, uint i [[thread_position_in_grid]]) {
+    ushort v = x[i];
+    for (uint k = 0; k < 3; ++k) {
+        if (v >= 65535) v = 1;
+        else v += ushort(absdiff(ushort(1), v));
+    }
+    out[i] = v;
+}"""
+
+
+def test_every_pass_has_a_canary() -> None:
+    """A test runs a kernel without it, and names it in what it says when it fails."""
+    text = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    named = set(re.findall(r"no longer needs? the pass (\w+)", text)) | FOR_SPEED
+    assert [row.name for row in PASSES if row.name not in named] == []
+
+
+def sums_of(text: str) -> list[float]:
+    x, sums = np.ones(512, np.float32), np.zeros(2, np.float32)
+    mnb.compile(text, engine="cpu").tree(x, sums, grid=512, threadgroup=256)
+    return sums.tolist()
+
+
+def test_a_counter_that_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sums_of(TREE) == [256, 256]
+    without(monkeypatch, "counters_in_memory")
+    assert sums_of(TREE + "// without") != [256, 256], "the runtime no longer needs the pass counters_in_memory"
+
+
+def test_operands_of_two_widths(tmp_path: Path) -> None:
+    """In the form that leaves expressions as the author wrote them."""
+    unit = mnb.compile(STEPS, engine="cpu").steps.unit
+    code = spirv(unit, opencl(unit), PLAIN)
+    mended = applied("equal_widths", code)
+    assert mended != code, "clang no longer needs the pass equal_widths"
+    with pytest.raises(AssertionError, match=r"error"):
+        validate(code, tmp_path)
+    validate(mended, tmp_path)
+
+
+def test_a_kernel_is_written_twice(tmp_path: Path) -> None:
+    code = module(TREE, "tree")
+    assert opcodes(code).count(Spv.FUNCTION) == 2, "clang no longer needs the pass without_stubs"
+    validate(applied("without_stubs", code), tmp_path)

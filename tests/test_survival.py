@@ -1,0 +1,194 @@
+"""What else a notebook lives through: deep stacks, divisions by zero, forks, a full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import cache, engine, free_memory
+from metalnb.engine.cpu import stack
+
+on_cpu = pytest.mark.skipif(engine.current().name != "cpu", reason="of the engine cpu")
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+DEEP = HEAD + """
+kernel void deep(device const uint* x, device uint* y, uint i [[thread_position_in_grid]]) {
+    uint a[SIZE];
+    for (uint j = 0; j < SIZE; ++j) a[j] = x[i] * j + i;
+    BARRIER
+    uint s = 0;
+    for (uint j = 0; j < 100; ++j) s += a[(j * x[i] + 17 * i) % SIZE];
+    y[i] = s;
+}
+"""
+DIVIDE = HEAD + """
+kernel void divide(device const TYPE* a, device const TYPE* b, device TYPE* q, device TYPE* r,
+                   uint i [[thread_position_in_grid]]) {
+    q[i] = a[i] / b[i];
+    r[i] = a[i] % b[i];
+}
+"""
+INTEGERS = {
+    "char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32, "uint": np.uint32,
+    "long": np.int64, "ulong": np.uint64,
+}  # fmt: skip
+
+
+def deep(size: int, barrier: bool) -> Any:
+    text = DEEP.replace("SIZE", str(size))
+    return mnb.compile(text.replace("BARRIER", "threadgroup_barrier(mem_flags::mem_none);" if barrier else "")).deep
+
+
+@on_cpu
+@pytest.mark.parametrize("barrier", [False, True])
+@pytest.mark.parametrize("size", [1000, 50_000])
+def test_a_deep_stack_is_right(size: int, barrier: bool) -> None:
+    x = np.arange(1, 101, dtype=np.uint32)
+    y = deep(size, barrier)(x, threadgroup=100)
+    j, i = np.arange(100, dtype=np.uint32)[:, None], np.arange(100, dtype=np.uint32)
+    assert (y == (x * ((j * x + 17 * i) % size) + i).sum(0, dtype=np.uint32)).all()
+
+
+@on_cpu
+@pytest.mark.parametrize(("barrier", "said"), [(False, " a core,"), (True, " for each of the 64 threads")])
+def test_one_that_does_not_fit_is_refused_with_its_size(
+    barrier: bool, said: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(stack, "free_memory", lambda: 200 << 20)
+    x, y = np.ones(64, np.uint32), np.zeros(64, np.uint32)
+    kernel = deep(2_000_000, barrier)
+    with pytest.raises(mnb.LaunchError, match=r"deep: its threads' own arrays need [\d,]+ MiB") as failed:
+        kernel(x, y, threadgroup=64)
+    assert said in str(failed.value)
+    assert "200 MiB are free" in str(failed.value)
+    assert not y.any()
+
+
+@on_cpu
+def test_where_the_system_has_no_more_a_kernel_is_not_silently_left_out() -> None:
+    """Without the check the runtime runs nothing, and says nothing."""
+    script = (
+        "import resource, sys, numpy as np, metalnb as mnb\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
+        "try:\n  mnb.compile(sys.argv[1]).deep(np.ones(64, np.uint32))\n"
+        "except mnb.LaunchError as error:\n  print(error)"
+    )
+    text = DEEP.replace("SIZE", "20000000").replace("BARRIER", "")
+    done = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True, timeout=100)
+    assert "own arrays need" in done.stdout
+
+
+def test_memory_is_that_of_the_machine_the_groups_and_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    whole = free_memory.free_memory()
+    assert whole is None or whole > 0
+    monkeypatch.setattr(free_memory, "_PROC", tmp_path / "proc")
+    monkeypatch.setattr(free_memory, "_GROUPS", tmp_path / "cgroup")
+
+    def group(path: str, **files: str) -> None:
+        for name, text in files.items():
+            place = tmp_path / "cgroup" / path / name.replace("__", ".")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("4:memory:/old\n0::/a/b\n")
+    (tmp_path / "proc/self/statm").write_text("1 1 1")
+    group("a/b", memory__max="max\n", memory__current="5", memory__stat="")
+    group("a", memory__max="9000", memory__current="4000", memory__stat="anon 1\ninactive_file 1000\n")
+    assert free_memory.free_memory() == 6000
+    group("memory/old", memory__limit_in_bytes="3000", memory__usage_in_bytes="2500",
+          memory__stat="total_inactive_file 100\n")  # fmt: skip
+    assert free_memory.free_memory() == 600
+    group("memory", memory__limit_in_bytes="100", memory__usage_in_bytes="900", memory__stat="")
+    assert free_memory.free_memory() == 0
+
+
+@pytest.mark.parametrize("threadgroup", [1, 20, 32, 70])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integer_division_ends_no_process(name: str, threadgroup: int) -> None:
+    kernel = mnb.compile(DIVIDE.replace("TYPE", name)).divide
+    dtype = INTEGERS[name]
+    kinds = np.iinfo(dtype)
+    least = kinds.min or 1
+    a = np.resize(np.array([least, 7, 7, kinds.max], dtype), 140)
+    b = np.resize(np.array([-1 if kinds.min else 1, 0, 2, 0], dtype), 140)
+    q, r = kernel(a, b, threadgroup=threadgroup)
+    assert (q[::4] == least).all()  # INT_MIN / -1 wraps round
+    assert (r[::4] == 0).all()
+    assert (q[2::4] == 3).all()  # whoever stands beside a division by zero has the right answer
+    assert (r[2::4] == 1).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*zero:metalnb.MetalnbWarning")
+def test_a_constant_zero_ends_no_process() -> None:
+    text = HEAD + (
+        "kernel void z(device const int* a, device int* q, uint i [[thread_position_in_grid]]) {\n"
+        "  q[i] = a[i] / 0 + a[i] % 0 + a[i] / -1; }"
+    )
+    assert mnb.compile(text).z(np.array([1, -(2**31)], np.int32)).shape == (2,)
+
+
+FORK = """
+import os, signal, sys
+import numpy as np
+import metalnb as mnb
+{before}
+child = os.fork()
+if not child:
+    signal.alarm(60)  # a hang would be the old fault
+    try:
+        mnb.compile(sys.argv[1]).deep(np.ones(4, np.uint32))
+    except mnb.EngineUnavailable as error:
+        os.write(1, str(error).encode())
+        {end}
+    os.write(1, b"ran")
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert (mnb.compile(sys.argv[1]).deep(np.ones(4, np.uint32)) > 0).all()
+"""
+USED = "mnb.compile(sys.argv[1]).deep(np.ones(4, np.uint32))"
+UNDER_WAY = "a = mnb.ones(1 << 22)\nfor _ in range(20): a = mnb.sin(a)"
+
+
+@on_cpu
+@pytest.mark.parametrize(
+    ("before", "end", "said"),
+    [
+        ("", "pass", "ran"),
+        (USED, "os._exit(0)", "forked from one that had used the engine"),
+        (USED, "sys.exit(0)", "forked from one that had used the engine"),
+        (UNDER_WAY, "sys.exit(0)", "forked from one that had used the engine"),
+        ("mnb.compile(sys.argv[1] + '// new ' + str(os.getpid()))", "os._exit(0)", "forked"),
+    ],
+    ids=["before", "after", "exits", "under way", "while it opens"],
+)
+def test_a_fork_says_so_at_once_and_the_first_goes_on(before: str, end: str, said: str) -> None:
+    script = FORK.format(before=before, end=end)
+    text = DEEP.replace("SIZE", "10").replace("BARRIER", "")
+    command = [sys.executable, "-c", script, text]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+def test_a_full_disk_keeps_nothing_and_all_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METALNB_CACHE", str(tmp_path))
+    store = cache.store()
+
+    def full(*_arguments: Any, **_named: Any) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(cache.os, "fdopen", full)
+    monkeypatch.setattr(Path, "replace", full)
+    text = DEEP.replace("SIZE", "11").replace("BARRIER", "")
+    assert (mnb.compile(text).deep(np.ones(4, np.uint32)) > 0).all()
+    assert sum(u.entries for u in store.usage().values()) == 0

@@ -1,0 +1,166 @@
+"""Faults of the tools around a kernel: each was once a crash, a wrong answer or a bare error of Python's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import cache, metalcompute
+from metalnb.engine.clang import driver
+from metalnb.engine.unit import Unit
+from metalnb.msl.libclang import precompiled
+from metalnb.msl.libclang.deep_stack import time_limit
+from metalnb.msl.rewrite.scan import scan
+from metalnb.msl.signature import Signature
+
+KERNEL = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "cache"
+    monkeypatch.setenv("METALNB_CACHE", str(path))
+    return path
+
+
+# The cache ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_under_another_name_is_not_believed(folder: Path) -> None:
+    store = cache.Store(folder)
+    one, two = cache.digest("one"), cache.digest("two")
+    store.put(one, "device", b"the first kernel")
+    store.put(two, "device", b"the second kernel")
+    shutil.copy(store.path(one, "device"), store.path(two, "device"))
+    assert store.get(one, "device") == b"the first kernel"
+    assert store.get(two, "device") is None
+    store.path(one, "spirv").parent.mkdir(parents=True)
+    shutil.copy(store.path(one, "device"), store.path(one, "spirv"))
+    assert store.get(one, "spirv") is None
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_can_write_to_is_not_used(folder: Path, mode: int) -> None:
+    folder.mkdir()
+    folder.chmod(mode)
+    store = cache.Store(folder)
+    with pytest.warns(RuntimeWarning, match="open to others: nothing is kept. Close it: chmod 700"):
+        store.put(cache.digest("x"), "device", b"a kernel")
+    assert store.get(cache.digest("x"), "device") is None  # and it is said once
+    assert list(folder.rglob("*")) == []
+    folder.chmod(0o755)
+    store = cache.Store(folder)
+    store.put(cache.digest("x"), "device", b"a kernel")
+    assert store.get(cache.digest("x"), "device") == b"a kernel"
+
+
+def test_what_a_killed_process_left_is_swept_away(folder: Path) -> None:
+    store = cache.Store(folder)
+    store.put(cache.digest("x"), "device", b"a kernel")
+    kept = store.path(cache.digest("x"), "device")
+    old, new = kept.parent / ".tmpold", kept.parent / ".tmpnew"
+    strays = folder / "metalnb-old"
+    strays.mkdir()
+    for path in (old, new, strays / "out.pch"):
+        path.write_bytes(b"half")
+    for path in (old, strays):
+        os.utime(path, (time.time() - 7200,) * 2)
+    cache.Store(folder).put(cache.digest("y"), "device", b"another")
+    assert (kept.exists(), old.exists(), new.exists(), strays.exists()) == (True, False, True, False)
+
+
+def test_a_full_disk_keeps_no_precompiled_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precompiled.shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 20))
+    program = mnb.compile(f"#include <metal_stdlib>\n{KERNEL} // with a full disk", engine="cpu")
+    assert list(program) == ["k"]
+    assert list(folder.rglob("library/*/*.pch")) == []
+
+
+# Words for what went wrong --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["shapes", "threadgroup_memory"])
+@pytest.mark.parametrize("value", [3, 5.0, "x", [("x", 4)]])
+def test_options_that_are_mappings(option: str, value: object) -> None:
+    k = mnb.compile(KERNEL, engine="cpu").k
+    with pytest.raises(mnb.ArgumentError, match=rf"k: {option} is a mapping by parameter, like {{.*}}; got"):
+        k(np.zeros(4, np.float32), **{option: value})
+
+
+def unit(text: str) -> Unit:
+    return Unit(Signature("k", "::k"), scan(text))
+
+
+def test_only_a_deep_nest_is_called_one() -> None:
+    said = "clang: error: clang frontend command failed with exit code 139"
+    plain = unit(KERNEL + "".join(f"\nvoid f{i}(int i) {{ for (; i < {i};) ; }}" for i in range(999)))
+    (found,) = driver._diagnostics(said, plain)
+    assert found.message == "'k': the compiler broke down on this kernel"
+    assert "nested" not in found.hint
+    assert found.hint
+    for deep in ("(" * 300 + "1" + ")" * 300, "A<" * 300 + "int" + " >" * 300):
+        (found,) = driver._diagnostics(said, unit(KERNEL + f"\nint x = {deep};"))
+        assert "nested too deeply" in found.hint
+
+
+def test_a_backend_says_what_it_lacks_in_words(tmp_path: Path) -> None:
+    script = tmp_path / "clang"
+    reason = "error: error in backend: cannot select: %49:pid(p0) = G_ADDRSPACE_CAST %31:pid(p0) (in function: e)"
+    script.write_text(f"#!/bin/sh\necho '{driver.DUMP} Before'>&2\necho '{reason}'>&2\nexit 1\n")
+    script.chmod(0o700)
+    with pytest.raises(driver.Refused) as caught:
+        driver._run([str(script)], tmp_path, unit(KERNEL))
+    found = caught.value.diagnostics[0]
+    assert found.message == "'k': clang's backend cannot write it: it has no instruction for addrspace cast"
+    assert found.hint
+
+
+# Texts that take long -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_name_of_70_000_characters(declared: bool) -> None:
+    name = "n" * 70_000
+    cell = f"#include <metal_stdlib>\nconstant float {name if declared else 'other'} = 2;\n"
+    cell += KERNEL.replace("1", name)
+    if declared:
+        x = np.zeros(2, np.float32)
+        mnb.compile(cell, engine="cpu").k(x)
+        assert x.tolist() == [2, 2]
+    else:
+        with pytest.raises(mnb.CompileError, match="use of undeclared identifier 'nnn") as caught:
+            mnb.compile(cell, engine="cpu")
+        assert caught.value.diagnostics[0].line == 3
+
+
+def test_a_short_text_is_not_parsed_for_two_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("METALNB_COMPILE_TIMEOUT", raising=False)
+    assert (time_limit(), time_limit(500), time_limit(10_000_000)) == (120, 21, 120)
+    monkeypatch.setenv("METALNB_COMPILE_TIMEOUT", "0.5")
+    assert (time_limit(), time_limit(500)) == (0.5, 0.5)
+    bomb = "template <int N, int M> struct B { enum { v = B<N - 1, 2 * M>::v + B<N - 1, 2 * M + 1>::v }; };\n"
+    bomb += "template <int M> struct B<0, M> { enum { v = 1 }; };\n"
+    with pytest.raises(mnb.CompileError, match="the parser did not finish within 0 s") as caught:
+        mnb.compile(bomb + KERNEL.replace("1", "B<16, 0>::v"), engine="cpu")
+    assert "templates" in caught.value.diagnostics[0].hint
+
+
+# metalcompute ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pipe", "local"])
+def test_metalcompute_finds_a_kernel_named_as_a_word_of_opencl(name: str) -> None:
+    text = KERNEL.replace("void k(", f"void {name}(")
+    function = metalcompute.Device().kernel(text).function(name)
+    x = np.arange(1024, dtype=np.float32)
+    out = metalcompute.Device().buffer(x.nbytes)
+    np.frombuffer(out, np.float32)[:] = x
+    function(1024, out)
+    np.testing.assert_array_equal(np.frombuffer(out, np.float32), x + 1)
