@@ -146,6 +146,16 @@ def test_a_missing_constant_is_named(shell: InteractiveShell) -> None:
     assert "write %%metal --constant N=…, or pass" in str(error)
 
 
+def test_checks_are_asked_for(run: Run) -> None:
+    cell = "kernel void f(device float* y, constant uint& at) { y[at] = 1; }"
+    asked, plain = (run(f"%%metal --engine cpu {option}\n{cell}").result.f for option in ("--checked", ""))
+    assert not plain.unit.checked
+    y = np.zeros(8, np.float32)
+    with pytest.raises(mnb.KernelFault, match=r"writes y\[5\]; y has 4 elements"):
+        asked(y[:4], 5, grid=1)
+    assert not y.any()
+
+
 def test_math_and_engine_reach_the_compiler(run: Run) -> None:
     program = run(f"%%metal --math precise --engine {ENGINE}\n{TWICE}").result
     assert (program.math, program.engine.name) == ("precise", ENGINE)

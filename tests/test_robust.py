@@ -3,12 +3,17 @@
 Every kernel gets arrays of 64 elements that lie in the middle of larger ones, whose margins must stay as they were.
 """
 
+import os
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb.engine.cpu import form_ladder
+from metalnb.engine.cpu.spirv_forms import OPTIMISED
 from metalnb.engine.cpu.tickets import WatchedTicket
 
 HEAD = """#include <metal_stdlib>
@@ -265,3 +270,22 @@ kernel void f(device const float* x, device float* y, constant uint& n, uint i [
             assert (found.value.thread, found.value.index) == ((1000, 0, 0), 1000)
         else:
             ticket.wait()
+
+
+def test_a_kernel_that_is_not_vectorised_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = form_ladder._Rung(OPTIMISED, vectorised=False)
+    monkeypatch.setattr(form_ladder, "_rungs", lambda *_: iter([last]))
+    text = "kernel void one(device float* y, uint i [[thread_position_in_grid]]) { if (i == 0) y[4] = 1; }"
+    y = np.zeros(8, np.float32)
+    with pytest.raises(mnb.KernelFault, match=r"writes y\[4\]"):
+        mnb.compile(text, engine="cpu", checked=True).one(y[:4], grid=1)
+    assert not y.any()
+
+
+def test_the_environment_turns_checks_on_for_everything() -> None:
+    """Off without it."""
+    ask = "import metalnb as mnb; print(mnb.compile('kernel void f(device float* y) { y[0] = 1; }').f.unit.checked)"
+    for value, said in (("1", "True"), ("0", "False"), ("", "False")):
+        environment = {**os.environ, "METALNB_CHECKED": value}
+        done = subprocess.run([sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == said

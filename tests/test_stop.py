@@ -149,3 +149,10 @@ def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
     ticket = kernel.prepare(*arguments(), grid=256).launch()
     assert type(ticket) is CpuTicket
     ticket.wait()
+
+
+def test_a_limit_is_refused_where_a_kernel_is_entered_without_checks() -> None:
+    text = "kernel void rows(device float* x, uint2 i [[thread_position_in_grid]]) { x[i.x] = simd_sum(1.f); }"
+    kernel = mnb.compile("#include <metal_stdlib>\nusing namespace metal;\n" + text, engine="cpu", checked=True).rows
+    with pytest.raises(mnb.LaunchError, match="SIMD functions in a threadgroup of more than one dimension"):
+        kernel(np.zeros(256, np.float32), grid=(16, 16), threadgroup=(8, 8), timeout=1)
