@@ -29,7 +29,7 @@ def opaque_complements(module: Module) -> None:
     for function in module.functions:
         for i in function:
             operand = _complemented(i, ones)
-            if operand and _of_position(module, operand):
+            if operand:
                 minus_one = opaque_constant(module, function, _minus_one(module, i.type))
                 i.op, i.words = Spv.BITWISE_XOR, [0, i.type, i.result, operand, minus_one]
 
