@@ -4,7 +4,8 @@ The CPU runtime's vectoriser turns a loop with several exits into one with a sin
 the same for all threads *inside* the loop (a counter) for the same *behind* it, where each thread has the value of the
 iteration in which it left: ``for (n = 0; n < limit; ++n) if (|z| > 2) { out = n; break; }`` gave all 32 threads of a
 SIMD-group one n. So what such a loop carries from iteration to iteration, and lets out, starts from a sum with a zero
-that the vectoriser cannot tell to be the same for all threads; all that is computed from it is then each thread's own.
+that the vectoriser cannot tell to be the same for all threads; all that is computed from it is then each thread's own. An
+exit on two conditions, ``while (t < 0 && ++k < 12)``, counts as two: the runtime takes it apart again.
 
 Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 """
@@ -18,6 +19,9 @@ from .opcodes import Spv
 
 __all__ = ["divergent_liveouts"]
 
+# Conditions that are made of others.
+_SEVERAL = {Spv.LOGICAL_AND, Spv.LOGICAL_OR, Spv.SELECT, Spv.PHI}
+
 
 def divergent_liveouts(module: Module) -> None:
     """Let what leaves loops with several exits start from a sum with the opaque zero."""
@@ -26,9 +30,18 @@ def divergent_liveouts(module: Module) -> None:
             blocks = {block.label: block for block in function.blocks}
             sums = _Sums(module, function)
             for head, body in natural_loops(module, function).items():
-                if sum(any(n not in body for n in module.targets(blocks[label])) for label in body) > 1:
+                if sum(_exits(module, blocks[label], body) for label in body) > 1:
                     for phi in _carried_out(module, function, blocks, head, body):
                         sums.start(phi, body)
+
+
+def _exits(module: Module, block: BasicBlock, body: set[int]) -> int:
+    """Return in how many places a block leaves a loop."""
+    if all(n in body for n in module.targets(block)):
+        return 0
+    last = block.instructions[-1]
+    condition = module.definitions[last.words[1]].op if last.op == Spv.BRANCH_CONDITIONAL else 0
+    return 2 if condition in _SEVERAL else 1
 
 
 def _carried_out(
