@@ -24,6 +24,7 @@ __all__ = ["REGISTRY", "Engine", "EngineStatus", "current", "engines", "named", 
 REGISTRY = {
     "metal": "metalnb.engine.metal",
     "cpu": "metalnb.engine.cpu",
+    "cuda": "metalnb.engine.cuda",
 }
 
 _lock = threading.RLock()

@@ -6,14 +6,40 @@ the type that the kernel asks for, computes the kernel's inputs, and calls it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from metalnb.msl.signature import Input, Signature
 from metalnb.msl.text.scanned_cell import MAIN
 
 from ..unit import Unit, literal
 
-__all__ = ["ENTRY", "opencl"]
+__all__ = ["ENTRY", "Head", "opencl", "written"]
 
 ENTRY = "metalnb_entry"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How a target begins an entry point.
+
+    Attributes
+    ----------
+    kernel : str
+        What stands before ``void``.
+    lines : tuple of str
+        The first lines of its body; they declare ``here``, a ``$place``.
+    last : str
+        A parameter after the kernel's own, or an empty string.
+    threadgroup : tuple of (str, str)
+        For a parameter that is threadgroup memory, with its number for ``{i}``: the entry point's own, and the untyped
+        pointer made of it.
+    """
+
+    kernel: str
+    lines: tuple[str, ...]
+    last: str = ""
+    threadgroup: tuple[str, str] = ("__local void* b{i}", "b{i}")
+
 
 # Nothing of the cell's is seen from outside: what the one entry point does not need is dropped.
 _INTERNAL = (
@@ -35,15 +61,26 @@ def opencl(unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = F
     wide : bool
         True when a thread's position may be 2^31 or more.
     """
-    text = unit.cell.edited.text
+    # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
+    # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
+    # sums of floats reassociated in precise math). And it cuts SIMD-groups before `if (i < 5) return;`, not after it.
+    meet = () if unit.math == "scalar" else ("$simd_barrier(0);",)
+    here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
+    region = "const __global $region* region" if flat else ""
+    kernel = "__attribute__((intel_reqd_sub_group_size(32))) __kernel"
+    return written(unit, Head(kernel, (*meet, f"$place here = {here};"), region))
+
+
+def written(unit: Unit, head: Head) -> str:
+    """Write the text for a target that speaks C++ for OpenCL, with its own head of the entry point."""
     return "\n".join([
         *_constants(unit),
         _INTERNAL,
         f'#line 1 "{MAIN}"',
-        text,
+        unit.cell.edited.text,
         "#pragma clang attribute pop",
         '#line 1 "entry point"',
-        _entry(unit.signature, flat=flat, even=even, wide=wide, scalar=unit.math == "scalar"),
+        _entry(unit.signature, head),
         "",
     ])  # fmt: skip
 
@@ -86,31 +123,22 @@ _INPUT = {
 }
 
 
-def _entry(signature: Signature, *, flat: bool, even: bool, wide: bool, scalar: bool) -> str:
+def _entry(signature: Signature, head: Head) -> str:
     function = signature.function
     arguments = [""] * signature.arity
     formals = []
     for i, param in enumerate(signature.params):
-        space = "__local" if param.space == "threadgroup" else "__global"
-        formals.append(f"{space} void* b{i}")
+        formal, given = head.threadgroup if param.space == "threadgroup" else ("__global void* b{i}", "b{i}")
+        formals.append(formal.format(i=i))
         kind = f"$parameter<{param.position}, decltype({function})>::type"
-        arguments[param.position] = f"*($pointer<{kind}>::type)b{i}" if param.reference else f"({kind})b{i}"
-    for given in signature.inputs:
-        arguments[given.position] = _input(given, function)
-    if flat:
-        formals.append("const __global $region* region")
-    # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
-    # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
-    # sums of floats reassociated in precise math). And it cuts SIMD-groups before `if (i < 5) return;`, not after it.
-    meet = "" if scalar else "  $simd_barrier(0);\n"
-    here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
-    return (
-        f"__attribute__((intel_reqd_sub_group_size(32))) __kernel void {ENTRY}({', '.join(formals)}) {{\n"
-        f"{meet}"
-        f"  $place here = {here};\n"
-        f"  {function}({', '.join(arguments)});\n"
-        "}"
-    )
+        place = given.format(i=i)
+        arguments[param.position] = f"*($pointer<{kind}>::type){place}" if param.reference else f"({kind}){place}"
+    for wanted in signature.inputs:
+        arguments[wanted.position] = _input(wanted, function)
+    if head.last:
+        formals.append(head.last)
+    lines = (*head.lines, f"{function}({', '.join(arguments)});")
+    return f"{head.kernel} void {ENTRY}({', '.join(formals)}) {{\n" + "".join(f"  {line}\n" for line in lines) + "}"
 
 
 def _truth(value: bool) -> str:

@@ -1,0 +1,313 @@
+"""The CUDA engine: Python's side of a dispatch on an NVIDIA GPU."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from metalnb.errors import CompileError
+
+from ..base import Bytes, Caps, Grid
+from ..clang.driver import at_kernel, clang
+from ..clang.entry_point import ENTRY
+from ..observation import Observable
+from ..staging import DeviceMemory, Result, Staging
+from ..unit import Unit
+from .constants import Constants
+from .launch_record import LaunchRecord, launches
+from .nvidia_driver import Gpu, open_gpu
+from .ptx import bounded, cannot_tell, ptx, source
+from .ticket import CudaTicket, Events
+
+__all__ = ["CudaEngine", "open_engine"]
+
+
+def open_engine(device: int = 0) -> CudaEngine:
+    """Open the engine on a GPU.
+
+    Raises
+    ------
+    EngineUnavailable
+    """
+    clang()
+    return CudaEngine(open_gpu(device))
+
+
+@dataclass(slots=True)
+class Function:
+    """A kernel in the driver's hands, and the most threads of a threadgroup for which there are registers."""
+
+    handle: Any
+    most: int
+    module: Any
+
+
+@dataclass(slots=True)
+class CudaBinary:
+    """A compiled kernel, and what a launch of it fills.
+
+    Attributes
+    ----------
+    text : str
+        Its PTX.
+    cut : bool
+        See `ptx.cannot_tell`.
+    functions : dict
+        By the most threads it was assembled for, and whether a threadgroup is launched as a row.
+    """
+
+    unit: Unit
+    text: str
+    cut: bool
+    threadgroup_bytes: int
+    record: LaunchRecord
+    functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Memory:
+    """An address on the GPU, freed in the order of the stream when nobody has it any more."""
+
+    __slots__ = ("_gpu", "address")
+
+    def __init__(self, gpu: Gpu, address: int) -> None:
+        self._gpu = gpu
+        self.address = address
+
+    def __del__(self) -> None:
+        try:
+            self._gpu.enter()
+            self._gpu.api.cuMemFreeAsync(self.address, self._gpu.stream)
+        except Exception:  # noqa: BLE001, S110  (the driver may be gone before this is, when Python ends)
+            pass
+
+
+class CudaEngine(Observable):
+    """Runs kernels on one NVIDIA GPU.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self.name = f"cuda:{gpu.index}" if gpu.index else "cuda"
+        self.caps = Caps(
+            device=gpu.name,
+            versions={"CUDA": gpu.version, "compute capability": f"{gpu.capability / 10:.1f}"},
+            clock="device",
+            shared=False,
+            processors=gpu.processors,
+        )
+        gpu.enter()
+        self._pool = self._make_pool()
+        self._events = Events(gpu)
+        self._constants = Constants(gpu)
+        self._staging = Staging(self)
+
+    def _make_pool(self) -> Any:
+        """Make a pool that keeps what is freed, apart from other libraries'."""
+        api = self._gpu.api
+        about = api.CUmemPoolProps()
+        about.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        about.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        about.location.id = self._gpu.index
+        pool = self._gpu.take(api.cuMemPoolCreate(about))
+        keep = api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        self._gpu.take(api.cuMemPoolSetAttribute(pool, keep, api.cuuint64_t(2**64 - 1)))
+        return pool
+
+    # ---- Compiling
+
+    def text(self, unit: Unit) -> str:
+        """Return the cell with the entry point behind it."""
+        return source(unit)
+
+    def compile(self, unit: Unit) -> CudaBinary:
+        """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
+        self._gpu.enter()
+        text = ptx(unit, self._gpu.capability)
+        binary = CudaBinary(unit, text, cannot_tell(unit, text), 0, LaunchRecord(unit.signature))
+        function = binary.functions[0, False] = self._load(unit, text)
+        about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+        binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
+        return binary
+
+    def _load(self, unit: Unit, text: str) -> Function:
+        api, gpu = self._gpu.api, self._gpu
+        image = np.frombuffer(text.encode() + b"\0", np.uint8)
+        status, module = api.cuModuleLoadData(image.ctypes.data)
+        if status:
+            told = (api.cuGetErrorString(status)[1] or b"?").decode()
+            raise CompileError([at_kernel(unit, f"the GPU's assembler refused its PTX: {told}")])
+        handle = gpu.take(api.cuModuleGetFunction(module, ENTRY.encode()))
+        most = gpu.take(
+            api.cuFuncGetAttribute(api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
+        )
+        return Function(handle, most, module)
+
+    def _function(self, binary: CudaBinary, threads: int, *, row: bool) -> Function:
+        """Return the function for threadgroups of so many threads."""
+        usual = binary.functions.get((0, row))
+        if usual is None:
+            text = ptx(binary.unit, self._gpu.capability, row=row)
+            usual = binary.functions[0, row] = self._load(binary.unit, text)
+        if threads <= usual.most:
+            return usual
+        if (1024, row) not in binary.functions:
+            text = ptx(binary.unit, self._gpu.capability, row=row) if row else binary.text
+            binary.functions[1024, row] = self._load(binary.unit, bounded(text, 1024))
+        return binary.functions[1024, row]
+
+    # ---- Memory
+
+    def alloc(self, nbytes: int) -> DeviceMemory:
+        """Allocate memory on the GPU, in the order of the stream.
+
+        Raises
+        ------
+        MemoryError
+        """
+        self._gpu.enter()
+        api = self._gpu.api
+        answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
+        if answer[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            self._gpu.take(api.cuStreamSynchronize(self._gpu.stream))
+            self._gpu.take(api.cuMemPoolTrimTo(self._pool, 0))
+            answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
+        return DeviceMemory(nbytes, Memory(self._gpu, int(self._gpu.take(answer))))
+
+    def copy_in(self, memory: DeviceMemory, offset: int, data: Bytes) -> None:
+        """Copy host bytes to the GPU."""
+        self._gpu.enter()
+        held = np.ascontiguousarray(data)
+        target = memory.handle.address + offset
+        if held.size:
+            self._gpu.take(self._gpu.api.cuMemcpyHtoD(target, held.ctypes.data, held.size))
+
+    def copy_out(self, memory: DeviceMemory, offset: int, into: Bytes) -> None:
+        """Copy memory of the GPU to the host."""
+        self._gpu.enter()
+        if into.size:
+            self._gpu.take(self._gpu.api.cuMemcpyDtoH(into.ctypes.data, memory.handle.address + offset, into.size))
+
+    def copy_within(self, target: DeviceMemory, offset: int, source: DeviceMemory, start: int, nbytes: int) -> None:
+        """Copy memory of the GPU to another place there."""
+        self._gpu.enter()
+        if target.handle is source.handle and abs(offset - start) < nbytes:  # the driver takes no such copy
+            spare = self.alloc(nbytes)
+            self.copy_within(spare, 0, source, start, nbytes)
+            source, start = spare, 0
+        to, of = target.handle.address + offset, source.handle.address + start
+        self._gpu.take(self._gpu.api.cuMemcpyDtoDAsync(to, of, nbytes, self._gpu.stream))
+
+    # ---- Launching
+
+    def start(self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CudaTicket:
+        """Start a dispatch."""
+        self._gpu.enter()
+        values, dynamic, results, _held = self._bind(binary, arguments)
+        begun = self._events.record(timed=True) if self.observers else None
+        self._enqueue(binary, values, dynamic, grid, threadgroup)
+        ended = self._events.record(timed=begun is not None)
+        ticket = CudaTicket(self._events, binary.unit.signature.name, begun, ended, results, self._staging)
+        if results:
+            self._staging.expect(ticket)
+        return ticket
+
+    def timed(
+        self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
+    ) -> list[float]:  # fmt: skip
+        """Run a dispatch ``count`` times back to back; give the seconds of each by the GPU's clock."""
+        self._gpu.enter()
+        values, dynamic, results, _held = self._bind(binary, arguments)
+        seconds: list[float] = []
+        name = binary.unit.signature.name
+        for first in range(0, count, _BATCH):
+            tickets = []
+            with self._events.gate():
+                for _ in range(min(_BATCH, count - first)):
+                    begun = self._events.record(timed=True)
+                    self._enqueue(binary, values, dynamic, grid, threadgroup)
+                    ended = self._events.record(timed=True)
+                    tickets.append(CudaTicket(self._events, name, begun, ended, [], self._staging))
+            for ticket in tickets:
+                ticket.wait()
+                taken = ticket.elapsed()
+                seconds.append(math.nan if taken is None else taken)
+        self._staging.fetch(results)
+        return seconds
+
+    def _enqueue(self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid) -> None:
+        launch, stream, record = self._gpu.api.cuLaunchKernel, self._gpu.stream, binary.record
+        with binary.lock:
+            for blocks, threads, place, row in launches(grid, threadgroup, cut=binary.cut):
+                function = self._function(binary, threads[0] * threads[1] * threads[2], row=row)
+                record.fill(values, place)
+                answer = launch(function.handle, *blocks, *threads, dynamic, stream, record.address, 0)
+                if answer[0]:
+                    self._gpu.take(answer, binary.unit.signature.name)
+
+    def _bind(
+        self, binary: CudaBinary, arguments: Sequence[Any]
+    ) -> tuple[list[int], int, list[Result], Sequence[Any]]:
+        """Return each parameter's value, the bytes of threadgroup memory, and what is to be copied back.
+
+        Last comes what must live until the dispatch is in the stream, where its memory is freed in order.
+        """
+        params = binary.unit.signature.params
+        values: list[int] = []
+        dynamic = 0
+        others: list[int] = []
+        for i, given in enumerate(arguments):
+            kind = type(given)
+            if kind is DeviceMemory:
+                values.append(given.handle.address)
+            elif kind is np.ndarray and (own := _own(given)) is not None:
+                values.append(own)
+            elif given is None:
+                values.append(0)
+            elif kind is int:
+                values.append(dynamic)
+                dynamic += -(-given // 16) * 16
+            else:
+                values.append(0)
+                others.append(i)
+        if not others:
+            return values, dynamic, [], ()
+        if not any(params[i].writable for i in others):
+            rest = []
+            for i in others:
+                address = self._constants.place(arguments[i])
+                if address is None:
+                    rest.append(i)
+                else:
+                    values[i] = address
+            others = rest
+        bound = [(params[i].writable, arguments[i]) for i in others]
+        places, results = self._staging.bind(binary.unit.signature.name, bound)
+        for i, place in zip(others, places, strict=True):
+            values[i] = place.memory.handle.address + place.offset
+        return values, dynamic, results, places
+
+
+_BATCH = 200  # launches at once behind a closed gate: the driver's queue takes some more
+
+
+def _own(view: np.ndarray[Any, Any]) -> int | None:
+    """Return the address of a view of the GPU's memory; None for other memory."""
+    base: Any = view.base
+    while base is not None and type(base) is not DeviceMemory:
+        base = base.base if isinstance(base, np.ndarray) else getattr(base, "obj", None)
+    if base is None:
+        return None
+    address: int = base.handle.address
+    if view.nbytes == base.size:
+        return address
+    return address + int(view.__array_interface__["data"][0]) - int(base.__array_interface__["data"][0])
