@@ -38,6 +38,9 @@ def open_engine(device: int = 0) -> CudaEngine:
     return CudaEngine(open_gpu(device))
 
 
+Planned = tuple[Any, tuple[int, ...], bytes]  # a function, its blocks and threads, and its place in the grid
+
+
 @dataclass(slots=True)
 class Function:
     """A kernel in the driver's hands, and the most threads of a threadgroup for which there are registers."""
@@ -59,6 +62,8 @@ class CudaBinary:
         See `ptx.cannot_tell`.
     functions : dict
         By the most threads it was assembled for, and whether a threadgroup is launched as a row.
+    planned : dict
+        The launches of dispatches, by grid and threadgroup.
     """
 
     unit: Unit
@@ -67,6 +72,7 @@ class CudaBinary:
     threadgroup_bytes: int
     record: LaunchRecord
     functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
+    planned: dict[tuple[Grid, Grid], tuple[Planned, ...]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -142,7 +148,10 @@ class CudaEngine(Observable):
     def _load(self, unit: Unit, text: str) -> Function:
         api, gpu = self._gpu.api, self._gpu
         image = np.frombuffer(text.encode() + b"\0", np.uint8)
-        status, module = api.cuModuleLoadData(image.ctypes.data)
+        # The assembler's time grows with the square of the text, unless it optimises little.
+        options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
+        names, wanted = [name for name, _ in options], [value for _, value in options]
+        status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
         if status:
             told = (api.cuGetErrorString(status)[1] or b"?").decode()
             raise CompileError([at_kernel(unit, f"the GPU's assembler refused its PTX: {told}")])
@@ -247,12 +256,23 @@ class CudaEngine(Observable):
     def _enqueue(self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid) -> None:
         launch, stream, record = self._gpu.api.cuLaunchKernel, self._gpu.stream, binary.record
         with binary.lock:
-            for blocks, threads, place, row in launches(grid, threadgroup, cut=binary.cut):
-                function = self._function(binary, threads[0] * threads[1] * threads[2], row=row)
+            planned = binary.planned.get((grid, threadgroup)) or self._plan(binary, grid, threadgroup)
+            for handle, shape, place in planned:
                 record.fill(values, place)
-                answer = launch(function.handle, *blocks, *threads, dynamic, stream, record.address, 0)
+                answer = launch(handle, *shape, dynamic, stream, record.address, 0)
                 if answer[0]:
                     self._gpu.take(answer, binary.unit.signature.name)
+
+    def _plan(self, binary: CudaBinary, grid: Grid, threadgroup: Grid) -> tuple[Planned, ...]:
+        """Return a dispatch's launches, which are kept for the next one over such a grid."""
+        made = tuple(
+            (self._function(binary, math.prod(one.shape[3:]), row=one.row).handle, one.shape, one.place)
+            for one in launches(grid, threadgroup, cut=binary.cut)
+        )
+        if len(binary.planned) >= _PLANS:
+            binary.planned.clear()
+        binary.planned[grid, threadgroup] = made
+        return made
 
     def _bind(
         self, binary: CudaBinary, arguments: Sequence[Any]
@@ -279,24 +299,26 @@ class CudaEngine(Observable):
             else:
                 values.append(0)
                 others.append(i)
+        if others and not any(params[i].writable for i in others):
+            others = [i for i in others if not self._keep(values, i, arguments[i])]
         if not others:
             return values, dynamic, [], ()
-        if not any(params[i].writable for i in others):
-            rest = []
-            for i in others:
-                address = self._constants.place(arguments[i])
-                if address is None:
-                    rest.append(i)
-                else:
-                    values[i] = address
-            others = rest
         bound = [(params[i].writable, arguments[i]) for i in others]
         places, results = self._staging.bind(binary.unit.signature.name, bound)
         for i, place in zip(others, places, strict=True):
             values[i] = place.memory.handle.address + place.offset
         return values, dynamic, results, places
 
+    def _keep(self, values: list[int], i: int, argument: Any) -> bool:
+        """Put a small argument that is only read among those kept on the GPU; return whether it is one."""
+        address = self._constants.place(argument)
+        if address is not None:
+            values[i] = address
+        return address is not None
 
+
+_PLANS = 256  # kept of a kernel
+_LARGE = 100_000  # characters of PTX from which on it is assembled quickly rather than well
 _BATCH = 200  # launches at once behind a closed gate: the driver's queue takes some more
 
 

@@ -5,18 +5,36 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from metalnb.msl.signature import Signature
 
 from ..base import Grid
 from ..grid_split import equal_boxes
 
-__all__ = ["LaunchRecord", "launches"]
+__all__ = ["Launch", "LaunchRecord", "launches"]
 
-_PLACE = "16I"  # struct $launch of grid_place.h
+_PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
 _MOST = 65535  # blocks along y and z
 _LAYERS = 64  # of a block
+
+
+class Launch(NamedTuple):
+    """One of the launches that a dispatch is.
+
+    Attributes
+    ----------
+    shape : tuple of 6 int
+        Blocks, then threads of a block, x first.
+    place : bytes
+        ``$launch`` of ``grid_place.h``.
+    row : bool
+        Whether a threadgroup is launched as one row of threads.
+    """
+
+    shape: tuple[int, ...]
+    place: bytes
+    row: bool
 
 
 class LaunchRecord:
@@ -36,20 +54,22 @@ class LaunchRecord:
             size += -size % width
             places.append(size)
             size += width
-        places.append(size)
-        self._struct = struct.Struct(text + _PLACE)
-        self._bytes = ctypes.create_string_buffer(self._struct.size)
-        start = ctypes.addressof(self._bytes)
+        places.append(size + -size % 4)
+        self._values = struct.Struct(text + "x" * (-size % 4))
+        self._bytes = bytearray(self._values.size + _PLACE.size)
+        self._place = memoryview(self._bytes)[self._values.size :]
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
         self._pointers = (ctypes.c_void_p * len(places))(*(start + place for place in places))
         self.address = ctypes.addressof(self._pointers)
 
-    def fill(self, values: list[int], place: tuple[int, ...]) -> None:
+    def fill(self, values: list[int], place: bytes) -> None:
         """Write the parameters: an address or an offset each, and where the launch stands."""
-        self._struct.pack_into(self._bytes, 0, *values, *place)
+        self._values.pack_into(self._bytes, 0, *values)
+        self._place[:] = place
 
 
-def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> Iterator[tuple[Grid, Grid, tuple[int, ...], bool]]:
-    """Yield a dispatch's launches: blocks, threads of a block, the place for the record, and whether it is by rows.
+def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[Launch, ...]:
+    """Return the launches that a dispatch is.
 
     Parameters
     ----------
@@ -60,12 +80,13 @@ def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> Iterator[tuple[Grid
     """
     groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     whole = [((0, 0, 0), groups, threadgroup)]
+    found = []
     for first, count, size in whole if cut else equal_boxes(grid, threadgroup):
         row = size[2] > _LAYERS
         threads = (size[0] * size[1] * size[2], 1, 1) if row else size
         for y, z in itertools.product(range(0, count[1], _MOST), range(0, count[2], _MOST)):
             blocks = (count[0], min(count[1] - y, _MOST), min(count[2] - z, _MOST))
-            place = (first[0], first[1] + y, first[2] + z)
-            yield blocks, threads, (*place, *threadgroup, *grid, *groups, *size, int(cut)), row
-
-
+            start = (first[0], first[1] + y, first[2] + z)
+            place = _PLACE.pack(*start, *threadgroup, *grid, *groups, *size, int(cut))
+            found.append(Launch((*blocks, *threads), place, row))
+    return tuple(found)

@@ -29,7 +29,7 @@ inline float $nv_tanpi(float x) { return __nv_sinpif(x) / __nv_cospif(x); }
 /// exp(y log x): NaN where that is, unlike pow (IEEE 754, 9.2.1).
 inline float $nv_powr(float x, float y) {
     const float infinity = __builtin_inff(), result = __nv_powf(x, y);
-    const bool undefined = x < 0 || y != y || (x == 0 && y == 0) || (x == infinity && y == 0) ||
+    const bool undefined = x < 0 || x != x || y != y || (x == 0 && y == 0) || (x == infinity && y == 0) ||
         (x == 1 && __builtin_elementwise_abs(y) == infinity);
     return undefined ? __builtin_nanf("") : x == 0 ? __builtin_elementwise_abs(result) : result;
 }

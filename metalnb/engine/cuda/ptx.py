@@ -35,12 +35,8 @@ def _head(*, row: bool) -> Head:
     )
 
 
-# Square roots and quotients of fast math: within 1 and 2 ulp, in a fraction of the time.
-_MATH = {
-    "fast": ("-mllvm", "-nvptx-prec-sqrtf32=0", "-mllvm", "-nvptx-prec-divf32=1"),
-    "precise": ("-mllvm", "-nvptx-prec-sqrtf32=1", "-mllvm", "-nvptx-prec-divf32=2"),
-}
-_MATH["scalar"] = _MATH["precise"]
+# Square roots and quotients are rounded once, in fast math too, as the MSL headers have it.
+_ROUNDED = ("-mllvm", "-nvptx-prec-sqrtf32=1", "-mllvm", "-nvptx-prec-divf32=2")
 
 
 @functools.cache
@@ -89,7 +85,7 @@ def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     ------
     CompileError
     """
-    return driver.compiled(unit, source(unit, row=row), _target(capability), *_MATH[unit.math]).decode()
+    return driver.compiled(unit, source(unit, row=row), _target(capability), *_ROUNDED).decode()
 
 
 @functools.cache
