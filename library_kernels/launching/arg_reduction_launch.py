@@ -11,7 +11,7 @@ from ...arrays.array import Array, empty
 from ...engine.base import Grid
 from ...program import Program
 from ..planning.arg_reduction_plan import ArgReductionPlan, plan_arg_reduction
-from ..planning.cuts import grid_of_groups, grid_of_threads
+from ..planning.cuts import device_of, grid_of_groups, grid_of_threads
 from .launcher import Launch
 from .programs import instantiated
 from .reduction_launch import tag
@@ -37,7 +37,7 @@ def arg_reduced(order: str, x: Array, form: tuple[int, int, int], out: Array) ->
     """
     element = tag(x.dtype)
     value = 4 if element in {"half", "bfloat16"} else x.dtype.itemsize
-    plan = plan_arg_reduction(x.offset // x.dtype.itemsize, *form, value)
+    plan = plan_arg_reduction(x.offset // x.dtype.itemsize, *form, value, device_of(x.engine.caps))
     _run(plan, _program(order, element, x.device), x, out, np.dtype(f"u{value}"))
     return out
 

@@ -14,7 +14,7 @@ from ...arrays.convert import on
 from ...arrays.promotion import is_float
 from ...program import Program
 from ..planning.axes import axis_of
-from ..planning.cuts import LANES, SIMD_GROUPS, cut, cut_rows, grid_of_groups, record
+from ..planning.cuts import LANES, cut, cut_rows, device_of, grid_of_groups, record
 from .copying import as_array, converted, copied
 from .launcher import Launch
 from .programs import instantiated
@@ -51,14 +51,15 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
     count, outer, width = x.shape[at], math.prod(x.shape[:at]), math.prod(x.shape[at + 1 :])
     program = _softmax_program(tag(x.dtype), x.device, log=log)
     offset, pitch = x.offset // x.itemsize, count * width
+    device = device_of(x.engine.caps)
     if width == 1 and (count <= _CACHED or outer >= _MANY):
         packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
-        Launch(program["rows"].binary, *grid_of_groups(outer), (packed,)).start(x, out)
+        Launch(program["rows"].binary, *grid_of_groups(outer, device), (packed,)).start(x, out)
         return out
     if width == 1:
-        kernel, stretches = "stretch", cut_rows(count, outer, LANES)
+        kernel, stretches = "stretch", cut_rows(count, outer, LANES, device)
     else:
-        kernel, stretches = "columns", cut(count, max(1, _COLUMNS // width), -(-SIMD_GROUPS // outer))
+        kernel, stretches = "columns", cut(count, max(1, _COLUMNS // width), -(-device.simd_groups // outer))
     element = tag(x.dtype)
     most = reduced(x, (at,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
     share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARES)
@@ -66,7 +67,7 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
     packed = record(_SOFTMAX.pack(
         offset, pitch, width, count, stretches.stretch, stretches.rest, stretches.parts, width,
     ))  # fmt: skip
-    launch = Launch(program[kernel].binary, *grid_of_groups(outer * stretches.parts), (packed,))
+    launch = Launch(program[kernel].binary, *grid_of_groups(outer * stretches.parts, device), (packed,))
     launch.start(x, most, shares, out)
     return out
 
@@ -104,7 +105,7 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
         x.offset // x.itemsize, count, count, given[0] is not None, given[1] is not None, eps,
     ))  # fmt: skip
     binary = _norm_program(tag(x.dtype), x.device)[kernel].binary
-    Launch(binary, *grid_of_groups(rows), (packed,)).start(x, *extra, out)
+    Launch(binary, *grid_of_groups(rows, device_of(x.engine.caps)), (packed,)).start(x, *extra, out)
     return out
 
 
