@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from .constants import Constants
 from .launch_record import LaunchRecord, launches
 from .nvidia_driver import Gpu, open_gpu
 from .ptx import bounded, cannot_tell, ptx, source
-from .ticket import CudaTicket, Events
+from .stream_events import CudaTicket, Events
 
 __all__ = ["CudaEngine", "open_engine"]
 
@@ -91,6 +91,13 @@ class Memory:
             self._gpu.api.cuMemFreeAsync(self.address, self._gpu.stream)
         except Exception:  # noqa: BLE001, S110  (the driver may be gone before this is, when Python ends)
             pass
+
+
+class Adopted(NamedTuple):
+    """An address on the GPU that another library frees."""
+
+    address: int
+    owner: Any
 
 
 class CudaEngine(Observable):
@@ -215,6 +222,26 @@ class CudaEngine(Observable):
             source, start = spare, 0
         to, of = target.handle.address + offset, source.handle.address + start
         self._gpu.take(self._gpu.api.cuMemcpyDtoDAsync(to, of, nbytes, self._gpu.stream))
+
+    def address(self, memory: DeviceMemory) -> int:
+        """Return where memory lies on the GPU, for other libraries."""
+        address: int = memory.handle.address
+        return address
+
+    def adopt(self, address: int, nbytes: int, owner: Any, stream: int | None = None) -> DeviceMemory:
+        """Return another library's memory on this GPU as the engine's own; its owner lives as long.
+
+        Parameters
+        ----------
+        address, nbytes : int
+        owner : object
+        stream : int, optional
+            Where the owner's work on it is, if not in the default stream: it is waited for.
+        """
+        self._gpu.enter()
+        if stream not in {None, 1}:
+            self._gpu.take(self._gpu.api.cuStreamSynchronize(stream))
+        return DeviceMemory(nbytes, Adopted(address, owner))
 
     # ---- Launching
 

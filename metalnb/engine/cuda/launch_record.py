@@ -12,14 +12,14 @@ from metalnb.msl.signature import Signature
 from ..base import Grid
 from ..grid_split import equal_boxes
 
-__all__ = ["Launch", "LaunchRecord", "launches"]
+__all__ = ["DriverLaunch", "LaunchRecord", "launches"]
 
 _PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
 _MOST = 65535  # blocks along y and z
 _LAYERS = 64  # of a block
 
 
-class Launch(NamedTuple):
+class DriverLaunch(NamedTuple):
     """One of the launches that a dispatch is.
 
     Attributes
@@ -68,7 +68,7 @@ class LaunchRecord:
         self._place[:] = place
 
 
-def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[Launch, ...]:
+def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[DriverLaunch, ...]:
     """Return the launches that a dispatch is.
 
     Parameters
@@ -88,5 +88,5 @@ def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[Launch, ...]:
             blocks = (count[0], min(count[1] - y, _MOST), min(count[2] - z, _MOST))
             start = (first[0], first[1] + y, first[2] + z)
             place = _PLACE.pack(*start, *threadgroup, *grid, *groups, *size, int(cut))
-            found.append(Launch((*blocks, *threads), place, row))
+            found.append(DriverLaunch((*blocks, *threads), place, row))
     return tuple(found)
