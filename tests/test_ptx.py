@@ -204,6 +204,30 @@ def test_only_a_kernel_that_cannot_tell_has_its_last_threadgroups_cut(text: str,
     assert cannot_tell(unit, ptx(unit, 90)) == alone
 
 
+_READ = "kernel void k(device float* y, constant uint& i, device const float3& v) { y[0] = t[i].x + v.x; }"
+
+
+@pytest.mark.parametrize("table", [
+    "constant float3 t[] = {float3(1, 2, 3), float3(4, 5, 6)};",
+    "constant half3 t[] = {half3(1, 2, 3), half3(4, 5, 6)};",
+    "struct Entry { float3 a; float x; };\nconstant Entry t[] = {{float3(1), 2}, {float3(4), 5}};",
+])  # fmt: skip
+def test_a_table_that_clang_writes_without_padding_is_refused(table: str) -> None:
+    unit = unit_of(table + _READ)
+    with pytest.raises(mnb.CompileError, match="the table 't' at program scope holds vectors of three"):
+        ptx(unit, 90)
+
+
+@pytest.mark.parametrize("table", [
+    "constant packed_float3 t[] = {packed_float3(1, 2, 3), packed_float3(4, 5, 6)};",
+    "constant float4 t[] = {float4(1), float4(0)};",
+    "struct Entry { int x; float y; };\nconstant Entry t[] = {{1, 2.0f}, {3, 4.0f}};",
+])  # fmt: skip
+def test_other_tables_are_right(table: str) -> None:
+    text = ptx(unit_of(table + _READ), 90)
+    assert " = {" in text.split(".b8", 1)[1]
+
+
 def test_overloads_on_the_address_space_stay_apart() -> None:
     unit = unit_of("""
         inline float f(device const float* x) { return x[0] * 3; }

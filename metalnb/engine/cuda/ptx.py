@@ -8,12 +8,13 @@ import os
 import re
 from pathlib import Path
 
-from metalnb.errors import EngineUnavailable
+from metalnb.errors import CompileError, EngineUnavailable
 
 from ..clang import driver
-from ..clang.driver import Target
+from ..clang.driver import Target, at_kernel
 from ..clang.entry_point import ENTRY, Head, written
 from ..unit import Unit
+from .padded_tables import unpadded
 
 __all__ = ["INSTALL", "LEAST", "bounded", "cannot_tell", "libdevice", "ptx", "source"]
 
@@ -85,7 +86,12 @@ def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     ------
     CompileError
     """
-    return driver.compiled(unit, source(unit, row=row), _target(capability), *_ROUNDED).decode()
+    text = driver.compiled(unit, source(unit, row=row), _target(capability), *_ROUNDED).decode()
+    table = unpadded(unit, text)
+    if table:
+        message = f"the table '{table}' at program scope holds vectors of three elements, which clang writes wrongly as PTX"
+        raise CompileError([at_kernel(unit, message, "declare it of packed_float3, or of float4")])
+    return text
 
 
 @functools.cache
