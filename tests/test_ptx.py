@@ -179,13 +179,15 @@ def unit_of(text: str, name: str = "k") -> Unit:
 
 
 def test_a_kernel_for_1024_threads_has_registers_for_them() -> None:
-    unit = unit_of("""kernel void k(device float* x, uint i [[thread_position_in_grid]], uint n [[threads_per_grid]]) {
-        float held[80];
-        for (uint k = 0; k < 80; ++k) held[k] = k;
-        for (uint j = 0; j < n; ++j)
-            for (uint k = 0; k < 80; ++k) held[k] = fma(held[k], x[j], x[j + k]);
-        for (uint k = 0; k < 80; ++k) x[i * 80 + k] = held[k];
-    }""")
+    turn, written = (
+        "".join(text.format(k=k) for k in range(80))
+        for text in ("h{k} = fma(h{k}, x[j], x[j + {k}]);", "x[i * 80 + {k}] = h{k};")
+    )
+    unit = unit_of(f"""kernel void k(device float* x, uint i [[thread_position_in_grid]], uint n [[threads_per_grid]]) {{
+        float {", ".join(f"h{k} = {k}" for k in range(80))};
+        for (uint j = 0; j < n; ++j) {{ {turn} }}
+        {written}
+    }}""")
     assert assembled(unit, 90).registers > 64
     assert assembled(unit, 90, 1024).registers <= 64
 

@@ -14,7 +14,7 @@ from ...arrays.convert import on
 from ...arrays.promotion import is_float
 from ...program import Program
 from ..planning.axes import axis_of
-from ..planning.cuts import LANES, cut, cut_rows, device_of, grid_of_groups, record
+from ..planning.cuts import LANES, cut, cut_rows, device_of, grid_of_groups, grid_of_rows, record, threads_for_row
 from .copying import as_array, converted, copied
 from .launcher import Launch
 from .programs import instantiated
@@ -28,6 +28,7 @@ _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
 _CACHED = 65536  # a row of at most so many elements stays in cache for its second reading
 _COLUMNS = 8192  # elements of columns side by side that are worth a SIMD-group
+_NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared")
 _MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
 
 
@@ -54,7 +55,9 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
     device = device_of(x.engine.caps)
     if width == 1 and (count <= _CACHED or outer >= _MANY):
         packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
-        Launch(program["rows"].binary, *grid_of_groups(outer, device), (packed,)).start(x, out)
+        threads = threads_for_row(count, device)
+        form = grid_of_rows(outer, threads) if threads else grid_of_groups(outer, device)
+        Launch(program["shared" if threads else "rows"].binary, *form, (packed,)).start(x, out)
         return out
     if width == 1:
         kernel, stretches = "stretch", cut_rows(count, outer, LANES, device)
@@ -75,7 +78,7 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
 @functools.cache
 def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
     of = f"<{element}, {str(log).lower()}>"
-    templates = {name: f"softmax_{name}{of}" for name in ("rows", "stretch", "columns")}
+    templates = {name: f"softmax_{name}{of}" for name in ("rows", "shared", "stretch", "columns")}
     return instantiated("softmax.metal", templates, engine)
 
 
@@ -104,8 +107,11 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
     packed = record(_NORM.pack(
         x.offset // x.itemsize, count, count, given[0] is not None, given[1] is not None, eps,
     ))  # fmt: skip
-    binary = _norm_program(tag(x.dtype), x.device)[kernel].binary
-    Launch(binary, *grid_of_groups(rows, device_of(x.engine.caps)), (packed,)).start(x, *extra, out)
+    device = device_of(x.engine.caps)
+    threads = threads_for_row(count, device)
+    form = grid_of_rows(rows, threads) if threads else grid_of_groups(rows, device)
+    binary = _norm_program(tag(x.dtype), x.device)[f"{kernel}_shared" if threads else kernel].binary
+    Launch(binary, *form, (packed,)).start(x, *extra, out)
     return out
 
 
@@ -116,4 +122,4 @@ def _from_first(x: Array) -> Array:
 
 @functools.cache
 def _norm_program(element: str, engine: str) -> Program:
-    return instantiated("norm.metal", {name: f"{name}<{element}>" for name in ("layer_norm", "rms_norm")}, engine)
+    return instantiated("norm.metal", {name: f"{name}<{element}>" for name in _NORMS}, engine)

@@ -13,12 +13,13 @@ from ...engine.base import Caps, Grid
 
 __all__ = [
     "CORES", "FEW_TERMS", "LANES", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns", "cut_rows",
-    "device_of", "grid_of_groups", "grid_of_threads", "record",
+    "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "threads_for_row",
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
+_SHARED = 1024  # elements of a row that are worth a threadgroup, where loads take long
 _THREADS = 256  # of a threadgroup whose threads work alone
 
 Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -94,6 +95,18 @@ def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = Fa
     few = simd_groups <= (device.simd_groups // 8 if device.waits else 2 * device.simd_groups)
     together = LANES if alone or few else 8 * LANES
     return (simd_groups * LANES, 1, 1), (together, 1, 1)
+
+
+def threads_for_row(count: int, device: Device) -> int:
+    """Return the threads of a threadgroup that takes a row by itself; 0 where a SIMD-group is enough for one."""
+    if not device.waits or count < _SHARED:
+        return 0
+    return 1024 if count >= 8 * _SHARED else 256
+
+
+def grid_of_rows(rows: int, threads: int) -> tuple[Grid, Grid]:
+    """Return the grid and the threadgroup for rows that have a threadgroup each."""
+    return (rows * threads, 1, 1), (threads, 1, 1)
 
 
 def grid_of_threads(threads: int) -> tuple[Grid, Grid]:
