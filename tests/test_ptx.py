@@ -183,7 +183,8 @@ def test_a_kernel_for_1024_threads_has_registers_for_them() -> None:
         "".join(text.format(k=k) for k in range(80))
         for text in ("h{k} = fma(h{k}, x[j], x[j + {k}]);", "x[i * 80 + {k}] = h{k};")
     )
-    unit = unit_of(f"""kernel void k(device float* x, uint i [[thread_position_in_grid]], uint n [[threads_per_grid]]) {{
+    unit = unit_of(f"""
+    kernel void k(device float* x, uint i [[thread_position_in_grid]], uint n [[threads_per_grid]]) {{
         float {", ".join(f"h{k} = {k}" for k in range(80))};
         for (uint j = 0; j < n; ++j) {{ {turn} }}
         {written}

@@ -1,4 +1,4 @@
-"""Tables at program scope that clang's PTX back end writes wrongly: of vectors of three elements, it leaves out padding.
+"""Tables at program scope that clang's PTX back end writes wrongly: it leaves out the padding of vectors of three.
 
 ``constant float3 t[2]`` comes out as 24 bytes and zeros where 12 bytes, 4 of padding and 12 are meant, so that all but
 the first element are read from the wrong place. It is told by the table's text, which is shorter than its size, and by
@@ -23,8 +23,8 @@ _MANGLED = re.compile(r"\d+")
 def unpadded(unit: Unit, text: str) -> str:
     """Return the name of a table in a kernel's PTX that lacks padding; an empty string when there is none.
 
-    A table whose last bytes are zero is shorter than its size, too. It is let pass when it is of plain elements, or when
-    no cell names a vector of three.
+    A table whose last bytes are zero is shorter than its size, too. It is let pass when it is of plain elements, or
+    when no cell names a vector of three.
     """
     authored = "\n".join(cell.edited.original for cell in (unit.cell, *unit.headers.values()))
     for mangled, size, listed in _TABLE.findall(text):

@@ -89,7 +89,7 @@ def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     text = driver.compiled(unit, source(unit, row=row), _target(capability), *_ROUNDED).decode()
     table = unpadded(unit, text)
     if table:
-        message = f"the table '{table}' at program scope holds vectors of three elements, which clang writes wrongly as PTX"
+        message = f"the table '{table}' at program scope holds vectors of three, which clang writes wrongly as PTX"
         raise CompileError([at_kernel(unit, message, "declare it of packed_float3, or of float4")])
     return text
 
