@@ -557,8 +557,8 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "constants: 'wide' [[function_constant(1)]] is bool; got str 'yes'. Pass True or False.",
     ),
-    "unknown engine": (mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, cpu"),
-    "unknown engine in use": (mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, cpu"),
+    "unknown engine": (mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, cpu, cuda"),
+    "unknown engine in use": (mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, cpu, cuda"),
     "unknown math": (mnb.ArgumentError, "compile: math is 'fast' or 'precise'; got 'exact'"),
     "bytes for a source": (mnb.ArgumentError, "compile: source is a str of MSL; got bytes"),
     "lone surrogate": (
@@ -658,8 +658,9 @@ def test_no_engine_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == (
         "no engine can run on this machine:\n"
         "  engine 'metal' needs something: pip install something\n"
-        "  engine 'cpu' needs something: pip install something"
+        "  engine 'cpu' needs something: pip install something\n"
+        "  engine 'cuda' needs something: pip install something"
     )
     shown = mnb.engines()
-    assert [s.available for s in shown.values()] == [False, False]
+    assert [s.available for s in shown.values()] == [False, False, False]
     assert str(shown["cpu"]) == "cpu: not here: engine 'cpu' needs something: pip install something"
