@@ -206,7 +206,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "lone surrogate": lambda: mnb.compile("// a\n// b \ud800"),
     "header named as the cell": lambda: mnb.compile(SOURCE, headers={"cell": ""}),
     "header named as one of MSL's": lambda: mnb.compile(SOURCE, headers={"metal_stdlib": ""}),
-    "header with a bad name": lambda: mnb.compile(SOURCE, headers={"../x": ""}),
+    "header with a bad name": lambda: mnb.compile(SOURCE, headers={"x y": ""}),
 }
 TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     "wrong dtype": (
@@ -575,7 +575,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "header with a bad name": (
         mnb.ArgumentError,
-        "headers: a name has letters, digits and '_', '-', '.', '/' for folders; got '../x'.",
+        "headers: a name has letters, digits and '_', '-', '.', '/' for folders; got 'x y'.",
     ),
 }
 
@@ -663,5 +663,5 @@ def test_no_engine_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         "  engine 'cuda' needs something: pip install something"
     )
     shown = mnb.engines()
-    assert [s.available for s in shown.values()] == [False, False, False]
+    assert not any(s.available for s in shown.values())
     assert str(shown["cpu"]) == "cpu: not here: engine 'cpu' needs something: pip install something"
