@@ -25,6 +25,8 @@ class Protocols(Core):
 
     __slots__ = ()
 
+    __array_priority__ = 100  # Dask asks for it: of two arrays in a product ours decides
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Return the namespace of its functions: metalnb (array API 2024.12)."""
         if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
