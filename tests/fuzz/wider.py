@@ -120,7 +120,8 @@ class WiderGenerator(Generator):
         """Let a pointer point elsewhere: to an array that lives as long as it does."""
         kind, name = self.dice.choice(scope.pointers)
         made = self.reach[name]
-        return Stmt("assign", (self._place(kind, scope.inner(arrays=made.arrays, rows=made.rows)),), text=name, type="=")
+        place = self._place(kind, scope.inner(arrays=made.arrays, rows=made.rows))
+        return Stmt("assign", (place,), text=name, type="=")
 
     def _through(self, scope: Scope) -> Stmt:
         """Store through a pointer."""

@@ -4,8 +4,8 @@ The CPU runtime's vectoriser turns a loop with several exits into one with a sin
 the same for all threads *inside* the loop (a counter) for the same *behind* it, where each thread has the value of the
 iteration in which it left: ``for (n = 0; n < limit; ++n) if (|z| > 2) { out = n; break; }`` gave all 32 threads of a
 SIMD-group one n. So what such a loop carries from iteration to iteration, and lets out, starts from a sum with a zero
-that the vectoriser cannot tell to be the same for all threads; all that is computed from it is then each thread's own. An
-exit on two conditions, ``while (t < 0 && ++k < 12)``, counts as two: the runtime takes it apart again.
+that the vectoriser cannot tell to be the same for all threads; all that is computed from it is then each thread's own.
+An exit on two conditions, ``while (t < 0 && ++k < 12)``, counts as two: the runtime takes it apart again.
 
 Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 """
