@@ -146,6 +146,23 @@ def test_a_guarded_division_in_nested_loops(group: int, math: mnb.program.Math) 
     np.testing.assert_array_equal(y, [_divided(i, i % group) for i in range(THREADS)])
 
 
+# A branch on the high half of a product of constants. --------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(("kind", "x"), [(np.int64, -2734970573724549926), (np.int64, 77), (np.uint64, 2**64 - 1)])
+def test_a_branch_on_a_product_of_constants(kind: type, x: int, group: int, math: mnb.program.Math) -> None:
+    name, suffix = ("long", "l") if kind is np.int64 else ("ulong", "ul")
+    text = f"""
+    {name} v = 127;
+    if (mulhi({name}({x}{suffix}), {name}(3)) != {name}(71)) y[i] = mulhi({name}({x}{suffix}), {name}(3));
+    else v = mulhi(b[lid & 63], {name}(1));
+    y[i] += v;"""
+    y = np.zeros(THREADS, kind)
+    run(text, y, math, group, np.arange(64).astype(kind), params=f", device const {name}* b")
+    np.testing.assert_array_equal(y, np.full(THREADS, (x * 3 >> 64) + 127, kind))
+
+
 # A value that all threads have while they go round, and each its own afterwards. ------------------------------
 
 

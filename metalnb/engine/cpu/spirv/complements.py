@@ -2,7 +2,7 @@
 
 Of ``~lid + 3 * lid`` it makes the right answer for the first SIMD-group only. In all others it takes ``~lid`` for the
 complement of the thread's place in its SIMD-group. That happens where the operand counts evenly from thread to thread,
-and the complement is part of a sum. And ``max(x, min(y, ~x))`` of values that are the same for all threads is wrong for
+and the complement is part of a sum. And ``max(x, min(y, ~x))`` of values that are the same for all threads is wrong in
 all of them. So ``~x`` becomes an exclusive or with a -1 that no compiler knows. (A difference from such a -1 would
 still count evenly, but some sums of it are made complements again.)
 
