@@ -48,6 +48,8 @@ _DEFAULTS: dict[Any, tuple[str, dict[str, Any]]] = {
 }
 # Functions that are a method of arrays, or a way to call an op.
 _METHODS: dict[Any, Callable[..., Any]] = {
+    np.array: lambda object, dtype=None, **_: asarray(object, dtype=dtype, copy=True),  # with like=
+    np.asarray: lambda a, dtype=None, **_: asarray(a, dtype=dtype),
     np.atleast_1d: lambda *arrays: _deep(1, arrays),
     np.atleast_2d: lambda *arrays: _deep(2, arrays),
     np.copy: lambda a: a.copy(),

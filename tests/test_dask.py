@@ -89,6 +89,26 @@ def test_a_tree_of_reductions(axis: int | tuple[int, ...] | None, keepdims: bool
     np.testing.assert_allclose(found.compute(), want, rtol=1e-5)
 
 
+METHODS = {
+    "sum": lambda x: x.sum(),
+    "mean": lambda x: x.mean(axis=0),
+    "std": lambda x: x.std(axis=1),
+    "argmax": lambda x: x.argmax(axis=1),
+    "cumsum": lambda x: x.cumsum(axis=0),
+    "product": lambda x: x @ x.T,
+    "mask": lambda x: x[x > 0.5].sum(),
+    "slices": lambda x: x[10:50, ::3],
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_dasks_own_methods_run_on_our_blocks(name: str, rng: np.random.Generator) -> None:
+    x = rng.random((100, 60), np.float32)
+    found = METHODS[name](da.from_array(mnb.asarray(x), chunks=(40, 30), asarray=False)).compute(scheduler="sync")
+    assert isinstance(found, mnb.Array)
+    np.testing.assert_allclose(np.asarray(found), METHODS[name](x.astype(np.float64)), rtol=1e-4)
+
+
 def test_a_reduction_of_the_users_own(rng: np.random.Generator) -> None:
     squares = mnb.reduction("a + b", init=0, map="x * x", name="squares")
     x = rng.integers(-9, 9, 1001).astype(np.float32)

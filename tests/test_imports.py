@@ -37,7 +37,7 @@ LAYERS = (
     ("engine.unit",),
     ("engine",),
     ("engine.clang", "engine.cpu.spirv"),
-    ("engine.cpu", "engine.metal", "engine.native"),
+    ("engine.cpu", "engine.cuda", "engine.metal", "engine.native"),
     ("engine.__init__",),
     ("metalcompute", "arrays", "call"),
     ("program", "library_kernels.planning"),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb.library_kernels.planning.cuts import CORES
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
 Host = np.ndarray[Any, Any]
@@ -62,7 +63,7 @@ def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
     for shape in [(2**24,), (4096, 4096), (4096, 3), (70_000, 64)]:
         strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
         for axis in range(len(shape)):
-            steps = plan_reduction(axes_of_view(shape, strides, (axis,)), 0, 4, 1, own=False)
+            steps = plan_reduction(axes_of_view(shape, strides, (axis,)), 0, 4, 1, CORES, own=False)
             assert steps is not None
             assert steps[-1].outputs == math.prod(shape) // shape[axis]
             for step in steps:

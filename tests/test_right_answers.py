@@ -83,6 +83,23 @@ def test_a_value_and_its_complement(
     np.testing.assert_array_equal(y, COMPLEMENTS[text](x).astype(kind))
 
 
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize("other", ["min", "max"])
+def test_bounds_that_all_threads_have(
+    other: str, kind: type, group: int, math: mnb.program.Math, rng: np.random.Generator
+) -> None:
+    limits, name = np.iinfo(kind), {"i": "int", "I": "uint", "l": "long", "L": "ulong"}[np.dtype(kind).char]
+    x = rng.integers(limits.min, limits.max, THREADS, kind, endpoint=True)
+    text = "min(x[1], max(x[size & 63], ~x[1]))" if other == "max" else "max(x[1], min(x[size & 63], ~x[1]))"
+    y = np.zeros(THREADS, kind)
+    run(f"y[i] = {text};", y, math, group, x, params=f", device const {name}* x")
+    last = THREADS // group * group  # from here on a threadgroup has fewer threads
+    at = x[np.where(np.arange(THREADS) < last, group, THREADS - last) & 63]
+    want = np.minimum(x[1], np.maximum(at, ~x[1])) if other == "max" else np.maximum(x[1], np.minimum(at, ~x[1]))
+    np.testing.assert_array_equal(y, want)
+
+
 # Sums of 64-bit counters: their closed form has 65 bits. -----------------------------------------------------
 
 
@@ -127,6 +144,56 @@ def test_a_guarded_division_in_nested_loops(group: int, math: mnb.program.Math) 
     y[i] = v;"""
     run(body, y, math, group)
     np.testing.assert_array_equal(y, [_divided(i, i % group) for i in range(THREADS)])
+
+
+# A branch on the high half of a product of constants. --------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(("kind", "x"), [(np.int64, -2734970573724549926), (np.int64, 77), (np.uint64, 2**64 - 1)])
+def test_a_branch_on_a_product_of_constants(kind: type, x: int, group: int, math: mnb.program.Math) -> None:
+    name, suffix = ("long", "l") if kind is np.int64 else ("ulong", "ul")
+    text = f"""
+    {name} v = 127;
+    if (mulhi({name}({x}{suffix}), {name}(3)) != {name}(71)) y[i] = mulhi({name}({x}{suffix}), {name}(3));
+    else v = mulhi(b[lid & 63], {name}(1));
+    y[i] += v;"""
+    y = np.zeros(THREADS, kind)
+    run(text, y, math, group, np.arange(64).astype(kind), params=f", device const {name}* b")
+    np.testing.assert_array_equal(y, np.full(THREADS, (x * 3 >> 64) + 127, kind))
+
+
+# A value that all threads have while they go round, and each its own afterwards. ------------------------------
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_loop_that_ends_on_one_of_two_conditions(group: int, math: mnb.program.Math) -> None:
+    follow = np.roll(np.arange(64, dtype=np.uint32), -7)
+    x = np.where(np.arange(64) % 5 == 0, 0, np.linspace(-1, 1, 64)).astype(np.float32)
+    body = """
+    uint v = 1, k = 0;
+    char t = char(-127);
+    do {
+        v = a[v & 63];
+        t &= char(~(x[i & 63] <= 6e-8f ? char(size) : t));
+    } while (t < 0 && ++k < 12);
+    y[i] = v;"""
+    y = np.zeros(THREADS, np.uint32)
+    run(body, y, math, group, follow, x, params=", device const uint* a, device const float* x")
+    last = THREADS // group * group
+    sizes = np.where(np.arange(THREADS) < last, group, THREADS - last)
+    want = [_followed(follow, x[i & 63], int(sizes[i])) for i in range(THREADS)]
+    np.testing.assert_array_equal(y, want)
+
+
+def _followed(follow: np.ndarray, x: float, size: int) -> int:
+    v, t = 1, np.int8(-127)
+    for _ in range(12):
+        v = int(follow[v & 63])
+        t &= ~(np.array(size).astype(np.int8) if x <= np.float32(6e-8) else t)
+        if t >= 0:
+            break
+    return v
 
 
 def _divided(i: int, lid: int) -> int:

@@ -13,9 +13,10 @@ from spirv_modules import HEAD, applied, module, opcodes, validate, without
 
 import metalnb as mnb
 from metalnb.engine.clang.entry_point import opencl
+from metalnb.engine.cpu.spirv.module import parsed
 from metalnb.engine.cpu.spirv.opcodes import Spv
 from metalnb.engine.cpu.spirv.pass_table import PASSES
-from metalnb.engine.cpu.spirv_forms import PLAIN, spirv
+from metalnb.engine.cpu.spirv_forms import FORMS, PLAIN, Form, spirv
 
 FOR_SPEED = {"plain_extrema", "signed_indices"}
 
@@ -76,3 +77,40 @@ def test_a_kernel_is_written_twice(tmp_path: Path) -> None:
     code = module(TREE, "tree")
     assert opcodes(code).count(Spv.FUNCTION) == 2, "clang no longer needs the pass without_stubs"
     validate(applied("without_stubs", code), tmp_path)
+
+
+GUARDED = HEAD + """
+kernel void k(device uint* y, device const uint* a, constant uint& n, uint i [[thread_position_in_grid]],
+              uint lid [[thread_position_in_threadgroup]]) {
+    uint s = 7;
+    TEXT
+    y[i] = s;
+}"""
+GUARDS = {
+    "loop": "for (uint k = 0; k < n; k++) if (lid != 0) s += i / lid;",
+    "condition of the loop's": "for (uint k = 0; k < n; k++) if (a[k] > 3) s ^= i % lid;",
+    "two": "if (a[0]) s += i / lid; if (a[1]) s += i / lid;",
+}
+
+
+def first_divisions(text: str, form: Form) -> list[bool]:
+    """Whether each kernel's first block divides, where no guard has been passed."""
+    unit = mnb.compile(GUARDED.replace("TEXT", text), engine="cpu").k.unit
+    made = parsed(spirv(unit, opencl(unit), form))
+    assert made is not None
+    divides = {Spv.U_DIV, Spv.U_MOD}
+    return [any(i.op in divides for i in f.blocks[0].instructions) for f in made.functions if f.blocks]
+
+
+@pytest.mark.parametrize("form", [*FORMS], ids=lambda form: form.name)
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_division_stays_behind_its_guard(guard: str, form: Form) -> None:
+    assert not any(first_divisions(GUARDS[guard], form))
+
+
+def test_the_backend_would_take_it_out() -> None:
+    """A canary, of the switches that leave out what clang's backend optimises."""
+    kept = [f for f in PLAIN.flags if not f.startswith(("-disable-machine", "-mllvm"))]
+    words = [w for f in kept for w in ((f,) if f == "-O2" else ("-mllvm", f))]
+    found = [any(first_divisions(text, Form("believed", tuple(words)))) for text in GUARDS.values()]
+    assert all(found), "clang's backend leaves divisions where they are: the switches can go"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spirv_modules import HEAD, SIZES, applied, module, opcodes, validate, without
+from spirv_modules import HEAD, SIZES, module, opcodes, validate, without
 
 import metalnb as mnb
 from metalnb.engine.cpu.spirv.opcodes import Spv
@@ -80,7 +80,30 @@ def test_a_vector_has_a_vector_of_ones(tmp_path: Path) -> None:
     assert Spv.CONSTANT_COMPOSITE in opcodes(code)
 
 
-def test_what_is_loaded_is_left_alone() -> None:
-    source = "kernel void k(device uint* v, uint i [[thread_position_in_grid]]) { v[i] = ~v[i] + 3 * v[i]; }"
-    code = module(HEAD + source, "k")
-    assert applied("opaque_complements", code) == code
+SAME = HEAD + """
+kernel void k(device int* out, device const int* x, uint i [[thread_position_in_grid]],
+              uint size [[threads_per_threadgroup]]) {
+    out[i] = min(x[0], max(x[size], ~x[0]));
+}
+"""
+
+
+def bounded(text: str, math: str = "fast") -> list[int]:
+    """How many threads are wrong, for several values that all threads have."""
+    kernel, found = mnb.compile(text, engine="cpu", math=math).k, []
+    for first, other in ((1_000_000, 1_000), (-1_000_000, 1_000), (5, -70_000), (-5, 1_000), (1_000, 5)):
+        out = np.zeros(64, np.int32)
+        kernel(out, np.array([first, *[other] * 32], np.int32), grid=64, threadgroup=32)
+        found.append(int((out != min(first, max(other, ~first))).sum()))
+    return found
+
+
+@pytest.mark.parametrize("math", ["fast", "precise"])
+def test_between_a_value_and_its_complement(math: str) -> None:
+    assert bounded(SAME, math) == [0] * 5
+
+
+def test_without_the_pass_bounds_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary, as above."""
+    without(monkeypatch, "opaque_complements")
+    assert max(bounded(f"{SAME}// without")), "here the runtime no longer needs the pass opaque_complements"

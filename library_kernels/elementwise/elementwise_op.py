@@ -19,6 +19,7 @@ from ..launching.copying import copy_into
 from ..launching.launcher import Launch
 from ..launching.programs import compile
 from ..op import ALL, Op, OpRow
+from ..planning.cuts import device_of
 from ..planning.elementwise_plan import Strip, plan_elementwise, stretched
 from .elementwise_text import LOOPS, Formula
 from .operands import Taken, take
@@ -135,7 +136,7 @@ class Elementwise(Op):
 
     def program(self, dtype: Any, engine: Engine) -> Program:
         """Return the program for a dtype to compute in; each of its kernels is compiled at its first call."""
-        text = self.formula.text(self.formula.group(kind_of(dtype)))
+        text = self.formula.text(self.formula.group(kind_of(dtype)), several=device_of(engine.caps).waits)
         return compile(text, math=self.math, engine=engine.name, name=self.name)
 
     # --- a call ----------------------------------------------------------------------------------------------------
@@ -199,7 +200,7 @@ class Elementwise(Op):
             return _Call(None, engine, loop, result, shape)
         strips = [strip(a, shape) for a in ready]
         strips.append(_fresh(shape) if out is None else strip(out, shape))
-        planned = plan_elementwise(shape, strips)
+        planned = plan_elementwise(shape, strips, device_of(engine.caps))
         kernel = self.program(loop, engine)[self.formula.kernel(loop.name, planned.kinds)]
         launch = Launch(kernel.binary, planned.grid, planned.threadgroup, (planned.record,))
         return _Call(launch, engine, loop, result, shape)

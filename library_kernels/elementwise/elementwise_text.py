@@ -62,9 +62,10 @@ class Formula:
         """Name the kernel for a dtype to compute in, and a letter for the way each operand and the result is walked."""
         return f"{DTYPES[dtype]}_{steps}"
 
-    def text(self, group: str) -> str:
-        """Write the cell for one group of loops."""
-        lines = [*self._head(), *self._kernel(group), "", *self._instances(group)]
+    def text(self, group: str, *, several: bool = False) -> str:
+        """Write the cell for one group of loops; with `several`, a thread takes several elements of whole operands."""
+        more = ["", *self._kernel_of_several(group)] if several else []
+        lines = [*self._head(), *self._kernel(group), *more, "", *self._instances(group, several=several)]
         return "\n".join(lines) + "\n"
 
     def place(self, group: str) -> tuple[int, int]:
@@ -103,17 +104,47 @@ class Formula:
             "}",
         ]  # fmt: skip
 
+    def _kernel_of_several(self, group: str) -> list[str]:
+        """Write the kernel for devices whose loads take long: those of several elements are under way at once."""
+        names = (*self.operands, "out")
+        steps = ", ".join(f"typename {n}Step" for n in names)
+        return [
+            f"template <typename L, typename R, {steps}>",
+            f"kernel void {self.name}_several(",
+            *(f"    device const memory_of<{self._type(n)}>* {n}_," for n in self.operands),
+            "    device memory_of<R>* out_,",
+            "    constant Walk& walk,",
+            *(f"    constant float& {n}," for n in self.parameters),
+            "    uint thread_ [[thread_position_in_grid]]) {",
+            "    using T = value_of<L>;",
+            "    const uint count_ = walk.sizes[0], first_ = first_of_several(thread_);",
+            *(f"    value_of<{self._type(n)}> {n}_s[SEVERAL];" for n in self.operands),
+            "    for (uint k_ = 0; k_ < SEVERAL; ++k_) {",
+            "        const uint at_ = min(first_ + k_ * RUN, count_ - 1);",
+            *(f"        {n}_s[k_] = fetch<{self._type(n)}, {n}Step>({n}_, walk, {i}, at_);"
+              for i, n in enumerate(self.operands)),
+            "    }",
+            "    for (uint k_ = 0; k_ < SEVERAL; ++k_) {",
+            "        const uint at_ = first_ + k_ * RUN;",
+            *(f"        const value_of<{self._type(n)}> {n} = {n}_s[k_];" for n in self.operands),
+            "        if (at_ < count_)",
+            f"            {self._stored(group).replace('position.x', 'at_', 1)}",
+            "    }",
+            "}",
+        ]  # fmt: skip
+
     def _type(self, operand: str) -> str:
         return "bool" if operand in self.masks else "L"
 
-    def _instances(self, group: str) -> list[str]:
+    def _instances(self, group: str, *, several: bool) -> list[str]:
         """Name every kernel; each is compiled when a call first needs it."""
         lines = []
         for dtype in (d for kind in group for d in LOOPS[kind]):
             loop = DTYPES[dtype]
             result = "bool" if self.result == "bool" else loop
             for steps in self._steps():
-                made = f"{self.name}_<{loop}, {result}, {', '.join(_STEPS[s] for s in steps)}>"
+                way = "several" if several and steps.isupper() else ""
+                made = f"{self.name}_{way}<{loop}, {result}, {', '.join(_STEPS[s] for s in steps)}>"
                 lines.append(instantiation(self.kernel(dtype, steps), made))
         return lines
 

@@ -11,7 +11,7 @@ from ...arrays.array import Array, empty
 from ...engine.base import Grid
 from ...program import Program
 from ..planning.arg_reduction_plan import ArgReductionPlan, plan_arg_reduction
-from ..planning.cuts import grid_of_groups, grid_of_threads
+from ..planning.cuts import device_of, grid_of_groups, grid_of_rows, grid_of_threads, threads_for_row
 from .launcher import Launch
 from .programs import instantiated
 from .reduction_launch import tag
@@ -37,7 +37,7 @@ def arg_reduced(order: str, x: Array, form: tuple[int, int, int], out: Array) ->
     """
     element = tag(x.dtype)
     value = 4 if element in {"half", "bfloat16"} else x.dtype.itemsize
-    plan = plan_arg_reduction(x.offset // x.dtype.itemsize, *form, value)
+    plan = plan_arg_reduction(x.offset // x.dtype.itemsize, *form, value, device_of(x.engine.caps))
     _run(plan, _program(order, element, x.device), x, out, np.dtype(f"u{value}"))
     return out
 
@@ -55,7 +55,10 @@ def _run(plan: ArgReductionPlan, program: Program, x: Array, out: Array, value: 
     if plan.kernel == "rows":
         first.start(x, values, out)
         if plan.found:
-            launch("pick", plan.record, *grid_of_groups(outputs, alone=True)).start(x, values, out)
+            threads = threads_for_row(plan.found // outputs, device_of(engine.caps))
+            kernel = "pick_shared" if threads else "pick"
+            form = grid_of_rows(outputs, threads) if threads else grid_of_groups(outputs, alone=True)
+            launch(kernel, plan.record, *form).start(x, values, out)
         return
     places = empty((plan.found,), _UINT, engine)
     first.start(x, values, places)
@@ -65,6 +68,6 @@ def _run(plan: ArgReductionPlan, program: Program, x: Array, out: Array, value: 
 @functools.cache
 def _program(order: str, element: str, engine: str) -> Program:
     value = {"half": "float", "bfloat16": "float"}.get(element, element)
-    of = {"rows": element, "pick": element, "columns": element, "each": element, "merge": value}
+    of = {"rows": element, "pick": element, "pick_shared": element, "columns": element, "each": element, "merge": value}
     templates = {name: f"argreduce_{name}<{order}, {read}>" for name, read in of.items()}
     return instantiated("argreduce.metal", templates, engine)

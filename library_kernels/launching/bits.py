@@ -46,4 +46,5 @@ def fault_word(engine: Engine) -> Array:
     """Return the word in which a kernel reports the first index that is out of bounds; see ``gather.metal``."""
     word = empty((1,), np.dtype(np.uint32), engine)
     word.read()[...] = 0xFFFFFFFF
+    word.block.flush()
     return word

@@ -14,7 +14,7 @@ from ...arrays.convert import on
 from ...arrays.promotion import is_float
 from ...program import Program
 from ..planning.axes import axis_of
-from ..planning.cuts import LANES, SIMD_GROUPS, cut, cut_rows, grid_of_groups, record
+from ..planning.cuts import LANES, cut, cut_rows, device_of, grid_of_groups, grid_of_rows, record, threads_for_row
 from .copying import as_array, converted, copied
 from .launcher import Launch
 from .programs import instantiated
@@ -28,6 +28,7 @@ _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
 _CACHED = 65536  # a row of at most so many elements stays in cache for its second reading
 _COLUMNS = 8192  # elements of columns side by side that are worth a SIMD-group
+_NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared")
 _MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
 
 
@@ -51,14 +52,17 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
     count, outer, width = x.shape[at], math.prod(x.shape[:at]), math.prod(x.shape[at + 1 :])
     program = _softmax_program(tag(x.dtype), x.device, log=log)
     offset, pitch = x.offset // x.itemsize, count * width
+    device = device_of(x.engine.caps)
     if width == 1 and (count <= _CACHED or outer >= _MANY):
         packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
-        Launch(program["rows"].binary, *grid_of_groups(outer), (packed,)).start(x, out)
+        threads = threads_for_row(count, device)
+        form = grid_of_rows(outer, threads) if threads else grid_of_groups(outer, device)
+        Launch(program["shared" if threads else "rows"].binary, *form, (packed,)).start(x, out)
         return out
     if width == 1:
-        kernel, stretches = "stretch", cut_rows(count, outer, LANES)
+        kernel, stretches = "stretch", cut_rows(count, outer, LANES, device)
     else:
-        kernel, stretches = "columns", cut(count, max(1, _COLUMNS // width), -(-SIMD_GROUPS // outer))
+        kernel, stretches = "columns", cut(count, max(1, _COLUMNS // width), -(-device.simd_groups // outer))
     element = tag(x.dtype)
     most = reduced(x, (at,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
     share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARES)
@@ -66,7 +70,7 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
     packed = record(_SOFTMAX.pack(
         offset, pitch, width, count, stretches.stretch, stretches.rest, stretches.parts, width,
     ))  # fmt: skip
-    launch = Launch(program[kernel].binary, *grid_of_groups(outer * stretches.parts), (packed,))
+    launch = Launch(program[kernel].binary, *grid_of_groups(outer * stretches.parts, device), (packed,))
     launch.start(x, most, shares, out)
     return out
 
@@ -74,7 +78,7 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
 @functools.cache
 def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
     of = f"<{element}, {str(log).lower()}>"
-    templates = {name: f"softmax_{name}{of}" for name in ("rows", "stretch", "columns")}
+    templates = {name: f"softmax_{name}{of}" for name in ("rows", "shared", "stretch", "columns")}
     return instantiated("softmax.metal", templates, engine)
 
 
@@ -103,8 +107,11 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
     packed = record(_NORM.pack(
         x.offset // x.itemsize, count, count, given[0] is not None, given[1] is not None, eps,
     ))  # fmt: skip
-    binary = _norm_program(tag(x.dtype), x.device)[kernel].binary
-    Launch(binary, *grid_of_groups(rows), (packed,)).start(x, *extra, out)
+    device = device_of(x.engine.caps)
+    threads = threads_for_row(count, device)
+    form = grid_of_rows(rows, threads) if threads else grid_of_groups(rows, device)
+    binary = _norm_program(tag(x.dtype), x.device)[f"{kernel}_shared" if threads else kernel].binary
+    Launch(binary, *form, (packed,)).start(x, *extra, out)
     return out
 
 
@@ -115,4 +122,4 @@ def _from_first(x: Array) -> Array:
 
 @functools.cache
 def _norm_program(element: str, engine: str) -> Program:
-    return instantiated("norm.metal", {name: f"{name}<{element}>" for name in ("layer_norm", "rms_norm")}, engine)
+    return instantiated("norm.metal", {name: f"{name}<{element}>" for name in _NORMS}, engine)

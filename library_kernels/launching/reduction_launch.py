@@ -9,7 +9,9 @@ import numpy as np
 
 from ...arrays.array import Array, empty
 from ...arrays.promotion import DTYPES, is_float, kind_of
+from ...engine import named
 from ...program import Program
+from ..planning.cuts import device_of
 from ..planning.reduction_plan import axes_of_view, plan_reduction
 from .copying import copied, fill_with
 from .launcher import Launch
@@ -182,7 +184,7 @@ def _stages(
     monoid, result, own, scale, engine = form
     view = axes_of_view(shape, (s // itemsize for s in strides), axes)
     acc = ACCUMULATORS[monoid.acc]
-    steps = plan_reduction(view, offset // itemsize, acc.itemsize, scale, own=own)
+    steps = plan_reduction(view, offset // itemsize, acc.itemsize, scale, device_of(named(engine).caps), own=own)
     if steps is None:
         return None
     program = build(monoid, engine)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...arrays.array import Array, empty
 from ...program import Program
-from ..planning.cuts import grid_of_threads
+from ..planning.cuts import device_of, grid_of_groups, grid_of_threads
 from ..planning.scan_plan import plan_scan
 from .launcher import Launch
 from .programs import instantiated
@@ -47,13 +47,17 @@ def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool
         return out
     engine = x.engine
     acc = ACCUMULATORS[monoid.acc]
-    plan = plan_scan(x.offset // x.itemsize, outer, count, width, acc.itemsize, initial)
+    device = device_of(engine.caps)
+    plan = plan_scan(x.offset // x.itemsize, outer, count, width, acc.itemsize, initial, device)
     program = _program(monoid, engine.name)
     totals = empty((plan.scans * plan.parts,), acc, engine)
     if plan.totals is not None:
         binary = program[f"totals_{plan.kernel}"].binary
         Launch(binary, plan.grid, plan.threadgroup, (plan.totals,)).start(x, _NO_VALUE, totals)
-        Launch(program["totals"].binary, *grid_of_threads(plan.scans), (plan.record,)).start(totals)
+        if device.waits and width == 1:
+            Launch(program["totals_lanes"].binary, *grid_of_groups(outer, alone=True), (plan.record,)).start(totals)
+        else:
+            Launch(program["totals"].binary, *grid_of_threads(plan.scans), (plan.record,)).start(totals)
     Launch(program[plan.kernel].binary, plan.grid, plan.threadgroup, (plan.record,)).start(x, totals, out)
     return out
 
@@ -64,6 +68,7 @@ def _program(monoid: Monoid, engine: str) -> Program:
         "totals_rows": f"reduce_rows<First<{monoid.spelled}>>",
         "totals_columns": f"reduce_columns<First<{monoid.spelled}>>",
         "totals": f"scan_totals<{monoid.spelled}>",
+        "totals_lanes": f"scan_totals_lanes<{monoid.spelled}>",
         "rows": f"scan_rows<{monoid.spelled}>",
         "columns": f"scan_columns<{monoid.spelled}>",
     }

@@ -46,6 +46,15 @@ inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) 
     return lowest(first);
 }
 
+// The first place that any SIMD-group of a threadgroup has found in its part; one that found none has the part's length.
+inline uint first_in_group(uint found, Part part, threadgroup uint* places, uint lane, uint simd, uint simds) {
+    if (lane == 0) places[simd] = found < part.count ? part.first + found : ~0u;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint first = lowest(lane < simds ? places[lane] : ~0u);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    return first;
+}
+
 // Rows: a SIMD-group takes a stretch, and finds the best of it. When that is all of the row, it searches it.
 template <typename Order, typename T>
 kernel void argreduce_rows(device const memory_of<T>* x, device value_of<T>* values, device long* out,
@@ -76,6 +85,29 @@ kernel void argreduce_pick(device const memory_of<T>* x, device const value_of<T
     const uint count = part + 1 == r.parts ? r.rest : r.stretch;
     const uint place = search<Order, T>(x + r.offset + row * r.pitch + part * ulong(r.stretch), count, best, lane);
     if (lane == 0) out[row] = part * long(r.stretch) + place;
+}
+
+// The same for a threadgroup: its SIMD-groups share the stretches, and then the elements of the one that has the best.
+template <typename Order, typename T>
+kernel void argreduce_pick_shared(device const memory_of<T>* x, device const value_of<T>* values, device long* out,
+                                  constant Reduction& r, uint row [[threadgroup_position_in_grid]],
+                                  uint lane [[thread_index_in_simdgroup]],
+                                  uint simd [[simdgroup_index_in_threadgroup]],
+                                  uint simds [[simdgroups_per_threadgroup]]) {
+    using V = value_of<T>;
+    using M = typename Order::template monoid<V>;
+    threadgroup V bests[LANES];
+    threadgroup uint places[LANES];
+    values += row * r.parts;
+    const Part stretches(r.parts, simd, simds);
+    const auto best = across_group<M>(best_of<Order, V>(values + stretches.first, stretches.count, lane), bests, lane, simd, simds);
+    const uint part = first_in_group(
+        search<Order, V>(values + stretches.first, stretches.count, best, lane), stretches, places, lane, simd, simds);
+    const uint count = part + 1 == r.parts ? r.rest : r.stretch;
+    const Part elements(count, simd, simds);
+    x += r.offset + row * r.pitch + part * ulong(r.stretch) + elements.first;
+    const uint place = first_in_group(search<Order, T>(x, elements.count, best, lane), elements, places, lane, simd, simds);
+    if (lane == 0 && simd == 0) out[row] = part * long(r.stretch) + place;
 }
 
 // Columns: each lane goes down one column of a stretch.

@@ -45,6 +45,11 @@ struct Same : Unit {
 struct Strided : Unit {
     static long at(constant Layout& operand, uint x) { return long(x) * operand.strides[0]; }
 };
+// Several elements of a thread where loads take long: those of a SIMD-group are runs of neighbours, one after the other.
+constant constexpr uint RUN = 32;
+constant constexpr uint SEVERAL = 4;
+inline uint first_of_several(uint thread_) { return thread_ / RUN * (RUN * SEVERAL) + thread_ % RUN; }
+
 struct Whole : Unit {
     static long row(constant Walk&, uint, uint) { return 0; }
 };

@@ -18,11 +18,11 @@ struct Norm {
 // out = (x - mean) · scale · weight + bias, along one row.
 template <typename T>
 inline void write_normal(device const memory_of<T>* x, device const memory_of<T>* weight, device const memory_of<T>* bias,
-                         device memory_of<T>* out, constant Norm& n, uint lane, float mean, float scale) {
-    const uint steps = (n.count + LANES - 1) / LANES;
+                         device memory_of<T>* out, constant Norm& n, uint count, uint lane, float mean, float scale) {
+    const uint steps = (count + LANES - 1) / LANES;
     for (uint step = 0; step < steps; ++step) {
         const uint at = step * LANES;
-        if (lane >= n.count - at) continue;
+        if (lane >= count - at) continue;
         float value = (storage<T>::load((x + lane)[at]) - mean) * scale;
         if (n.scaled) value *= storage<T>::load((weight + lane)[at]);
         if (n.shifted) value += storage<T>::load((bias + lane)[at]);
@@ -41,7 +41,7 @@ kernel void layer_norm(device const memory_of<T>* x, device const memory_of<T>* 
     x += n.offset + row * n.pitch;
     const float mean = across_lanes<Add>(along_row<Add>(x, n.count, lane, 0)) / n.count;
     const float variance = across_lanes<Spread>(along_row<Spread>(x, n.count, lane, mean)) / n.count;
-    write_normal<T>(x, weight, bias, out + row * ulong(n.count), n, lane, mean, 1.0f / sqrt(variance + n.epsilon));
+    write_normal<T>(x, weight, bias, out + row * ulong(n.count), n, n.count, lane, mean, 1.0f / sqrt(variance + n.epsilon));
 }
 
 template <typename T>
@@ -53,5 +53,39 @@ kernel void rms_norm(device const memory_of<T>* x, device const memory_of<T>* we
     const uint row = group * simds + simd;
     x += n.offset + row * n.pitch;
     const float square = across_lanes<Squares>(along_row<Squares>(x, n.count, lane, 0)) / n.count;
-    write_normal<T>(x, weight, bias, out + row * ulong(n.count), n, lane, 0, 1.0f / sqrt(square + n.epsilon));
+    write_normal<T>(x, weight, bias, out + row * ulong(n.count), n, n.count, lane, 0, 1.0f / sqrt(square + n.epsilon));
+}
+
+// A row for each threadgroup: its SIMD-groups share it.
+template <typename T>
+kernel void layer_norm_shared(device const memory_of<T>* x, device const memory_of<T>* weight,
+                              device const memory_of<T>* bias, device memory_of<T>* out, constant Norm& n,
+                              uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                              uint simd [[simdgroup_index_in_threadgroup]], uint simds [[simdgroups_per_threadgroup]]) {
+    using Add = Sum<T, float, float, float>;
+    using Spread = Variance<T, float, float, float>;
+    threadgroup float shared[LANES];
+    const Part part(n.count, simd, simds);
+    x += n.offset + row * n.pitch + part.first;
+    const float sum = across_lanes<Add>(along_row<Add>(x, part.count, lane, 0));
+    const float mean = across_group<Add>(sum, shared, lane, simd, simds) / n.count;
+    const float squares = across_lanes<Spread>(along_row<Spread>(x, part.count, lane, mean));
+    const float variance = across_group<Spread>(squares, shared, lane, simd, simds) / n.count;
+    write_normal<T>(x, weight + part.first, bias + part.first, out + row * ulong(n.count) + part.first, n, part.count, lane,
+                    mean, 1.0f / sqrt(variance + n.epsilon));
+}
+
+template <typename T>
+kernel void rms_norm_shared(device const memory_of<T>* x, device const memory_of<T>* weight,
+                            device const memory_of<T>* bias, device memory_of<T>* out, constant Norm& n,
+                            uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                            uint simd [[simdgroup_index_in_threadgroup]], uint simds [[simdgroups_per_threadgroup]]) {
+    using Squares = NormTwo<T, float, float, float>;
+    threadgroup float shared[LANES];
+    const Part part(n.count, simd, simds);
+    x += n.offset + row * n.pitch + part.first;
+    const float sum = across_lanes<Squares>(along_row<Squares>(x, part.count, lane, 0));
+    const float square = across_group<Squares>(sum, shared, lane, simd, simds) / n.count;
+    write_normal<T>(x, weight + part.first, bias + part.first, out + row * ulong(n.count) + part.first, n, part.count, lane,
+                    0, 1.0f / sqrt(square + n.epsilon));
 }

@@ -234,6 +234,27 @@ template <typename M> inline typename M::acc along_row(memory_in<M> x, uint coun
     return M::combine(total, typename M::acc(sum));
 }
 
+// The SIMD-groups' values combined, through threadgroup memory; every thread has the result. For kernels whose threadgroups
+// take a row each: a GPU waits long for a load, and then many threads to a row read it in fewer turns.
+template <typename M, typename A = typename M::acc>
+inline A across_group(A value, threadgroup A* shared, uint lane, uint simd, uint simds) {
+    if (lane == 0) shared[simd] = value;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const A total = across_lanes<M>(lane < simds ? shared[lane] : M::identity());
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    return total;
+}
+
+// What a SIMD-group takes of a row that is shared among those of a threadgroup: whole runs of 32, but for the last.
+struct Part {
+    uint first, count;
+    Part(uint all, uint simd, uint simds) {
+        const uint share = (all + simds * LANES - 1) / (simds * LANES) * LANES;
+        first = min(simd * share, all);
+        count = min(share, all - first);
+    }
+};
+
 // Elements of a reduction are neighbours: a SIMD-group takes a stretch of one row.
 template <typename M>
 kernel void reduce_rows(device const memory_of<typename M::element>* x, device const float* about,

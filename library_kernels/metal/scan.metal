@@ -59,6 +59,26 @@ kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint p
     }
 }
 
+// The same for scans that are rows, where loads take long: a SIMD-group for each scan, eight runs of 32 totals at a time.
+template <typename M>
+kernel void scan_totals_lanes(device typename M::acc* totals, constant Scan& s,
+                              uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+    using A = typename M::acc;
+    constexpr uint RUNS = 8;
+    totals += row * ulong(s.parts) + lane;
+    A carry = M::identity();
+    for (uint at = 0; at < s.parts; at += RUNS * LANES) {
+        A run[RUNS];
+        for (uint k = 0; k < RUNS; ++k)
+            run[k] = at + k * LANES + lane < s.parts ? totals[at + k * LANES] : M::identity();
+        for (uint k = 0; k < RUNS; ++k) {
+            const A through = scan_lanes<M>(run[k], lane), before = from_before(through, 1);
+            if (at + k * LANES + lane < s.parts) totals[at + k * LANES] = lane ? M::combine(carry, before) : carry;
+            carry = M::combine(carry, from_last(through));
+        }
+    }
+}
+
 // Elements of a scan are neighbours: a SIMD-group scans a stretch of one row, four runs of 32 at a time.
 template <typename M>
 kernel void scan_rows(device const memory_of<typename M::element>* x, device const typename M::acc* totals,

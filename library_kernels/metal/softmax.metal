@@ -57,6 +57,21 @@ kernel void softmax_rows(device const memory_of<T>* x, device memory_of<T>* out,
     write_row<T, LOG>(x, out, s.count, lane, most, share<LOG>(total));
 }
 
+// A row for each threadgroup.
+template <typename T, bool LOG>
+kernel void softmax_shared(device const memory_of<T>* x, device memory_of<T>* out, constant Softmax& s,
+                           uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                           uint simd [[simdgroup_index_in_threadgroup]], uint simds [[simdgroups_per_threadgroup]]) {
+    threadgroup float shared[LANES];
+    const Part part(s.count, simd, simds);
+    x += s.offset + row * s.outer_pitch + part.first;
+    const float own = across_lanes<Most<T>>(along_row<Most<T>>(x, part.count, lane, 0));
+    const float most = across_group<Most<T>>(own, shared, lane, simd, simds);
+    const float sum = across_lanes<Total<T>>(along_row<Total<T>>(x, part.count, lane, most));
+    const float total = across_group<Total<T>>(sum, shared, lane, simd, simds);
+    write_row<T, LOG>(x, out + row * ulong(s.count) + part.first, part.count, lane, most, share<LOG>(total));
+}
+
 // A stretch of a long row, whose largest element and share are known.
 template <typename T, bool LOG>
 kernel void softmax_stretch(device const memory_of<T>* x, device const float* most, device const float* shares,

@@ -6,7 +6,17 @@ import functools
 from typing import Any, NamedTuple
 
 from ...engine.base import Grid
-from .cuts import FEW_TERMS, LANES, SIMD_GROUPS, TILE_BYTES, cut, cut_columns, cut_rows, grid_of_groups, grid_of_threads
+from .cuts import (
+    FEW_TERMS,
+    LANES,
+    TILE_BYTES,
+    Device,
+    cut,
+    cut_columns,
+    cut_rows,
+    grid_of_groups,
+    grid_of_threads,
+)
 from .reduction_plan import packed_reduction
 
 __all__ = ["ArgReductionPlan", "plan_arg_reduction"]
@@ -42,22 +52,24 @@ class ArgReductionPlan(NamedTuple):
 
 
 @functools.lru_cache(_PLANS)
-def plan_arg_reduction(offset: int, outer: int, count: int, width: int, value: int) -> ArgReductionPlan:
+def plan_arg_reduction(
+    offset: int, outer: int, count: int, width: int, value: int, device: Device
+) -> ArgReductionPlan:
     """Cut a reduction of outer × count × width contiguous elements into dispatches."""
     pitch = count * width
     outputs = outer * width
-    alone = count <= _ALONE or outputs >= SIMD_GROUPS
+    alone = count <= _ALONE or outputs >= device.simd_groups
     if count < FEW_TERMS or (1 < width < LANES and alone):
         record = packed_reduction(offset, pitch, width, count, cut(count, count, 1), width)
         return ArgReductionPlan("each", record, *grid_of_threads(outputs), 0, None, outputs)
     if width == 1:
-        stretches = cut_rows(count, outer, _BLOCK)
+        stretches = cut_rows(count, outer, _BLOCK, device)
         record = packed_reduction(offset, 0, pitch, count, stretches, 1)
         groups = outputs * stretches.parts
         found = groups if stretches.parts > 1 else 0
-        return ArgReductionPlan("rows", record, *grid_of_groups(groups), found, None, outputs)
+        return ArgReductionPlan("rows", record, *grid_of_groups(groups, device), found, None, outputs)
     tiles = -(-width // (TILE_BYTES // (value + 4)))
-    stretches = cut_columns(count, outer * tiles)
+    stretches = cut_columns(count, outer * tiles, device.tile_rows, device.tile_groups)
     record = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
     parts = stretches.parts
     merge = packed_reduction(0, parts * width, width, parts, cut(parts, parts, 1), width)

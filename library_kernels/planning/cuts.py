@@ -1,6 +1,6 @@
 """How long rows and columns are cut into stretches, so that there are enough SIMD-groups to fill a device.
 
-Reductions, arg-reductions, scans and softmax share these cuts and their constants.
+Reductions, arg-reductions, scans and softmax share these cuts. What a `Device` wants is known here and nowhere else.
 """
 
 from __future__ import annotations
@@ -9,23 +9,58 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...engine.base import Grid
+from ...engine.base import Caps, Grid
 
 __all__ = [
-    "FEW_TERMS", "LANES", "SIMD_GROUPS", "TILE_BYTES", "Cut", "Record", "cut", "cut_columns", "cut_rows",
-    "grid_of_groups", "grid_of_threads", "record",
+    "CORES", "FEW_TERMS", "LANES", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns", "cut_rows",
+    "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "threads_for_row",
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
-SIMD_GROUPS = 512  # that fill a device
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
-_STRETCH = 16384  # elements of a row that are worth a SIMD-group
-_TILE_ROWS = 64  # rows of a tile that are worth one
-_TILE_GROUPS = 128  # SIMD-groups that fill a device with tiles, which take longer
+_SHARED = 1024  # elements of a row that are worth a threadgroup, where loads take long
 _THREADS = 256  # of a threadgroup whose threads work alone
 
 Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
+
+
+class Device(NamedTuple):
+    """What fills a device.
+
+    Attributes
+    ----------
+    simd_groups : int
+        That keep it busy.
+    stretch : int
+        Elements of a row that are worth a SIMD-group.
+    tile_rows, tile_groups : int
+        Rows of a tile of columns that are worth a SIMD-group, and how many of these keep the device busy.
+    scan_rows, scan_groups : int
+        The same of a scan, which reads its elements twice.
+    waits : bool
+        Whether a thread's loads take long, and many threads at once make up for that: a GPU.
+    """
+
+    simd_groups: int
+    stretch: int
+    tile_rows: int
+    tile_groups: int
+    scan_rows: int
+    scan_groups: int
+    waits: bool = False
+
+
+CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
+_RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once
+
+
+def device_of(caps: Caps) -> Device:
+    """Return what fills an engine's device."""
+    if not caps.processors:
+        return CORES
+    groups = _RESIDENT * caps.processors
+    return Device(groups, 2048, 16, groups // 4, 64, groups // 4, waits=True)
 
 
 class Cut(NamedTuple):
@@ -45,20 +80,33 @@ def cut(count: int, least: int, parts: int, multiple: int = 1) -> Cut:
     return Cut(stretch, count - (number - 1) * stretch, number)
 
 
-def cut_rows(count: int, rows: int, multiple: int) -> Cut:
+def cut_rows(count: int, rows: int, multiple: int, device: Device) -> Cut:
     """Cut rows of `count` elements, `rows` of them, into stretches of a multiple of `multiple`."""
-    return cut(count, _STRETCH, -(-SIMD_GROUPS // rows), multiple)
+    return cut(count, device.stretch, -(-device.simd_groups // rows), multiple)
 
 
-def cut_columns(count: int, tiles: int, least: int = _TILE_ROWS, groups: int = _TILE_GROUPS) -> Cut:
+def cut_columns(count: int, tiles: int, least: int, groups: int) -> Cut:
     """Cut `tiles` tiles of columns of `count` elements into stretches of at least `least`, for `groups` SIMD-groups."""
     return cut(count, least, -(-groups // tiles))
 
 
-def grid_of_groups(simd_groups: int, *, alone: bool = False) -> tuple[Grid, Grid]:
+def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = False) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for some SIMD-groups; `alone` gives each a threadgroup of its own."""
-    together = LANES if alone or simd_groups <= 2 * SIMD_GROUPS else 8 * LANES
+    few = simd_groups <= (device.simd_groups // 8 if device.waits else 2 * device.simd_groups)
+    together = LANES if alone or few else 8 * LANES
     return (simd_groups * LANES, 1, 1), (together, 1, 1)
+
+
+def threads_for_row(count: int, device: Device) -> int:
+    """Return the threads of a threadgroup that takes a row by itself; 0 where a SIMD-group is enough for one."""
+    if not device.waits or count < _SHARED:
+        return 0
+    return 1024 if count >= 8 * _SHARED else 256
+
+
+def grid_of_rows(rows: int, threads: int) -> tuple[Grid, Grid]:
+    """Return the grid and the threadgroup for rows that have a threadgroup each."""
+    return (rows * threads, 1, 1), (threads, 1, 1)
 
 
 def grid_of_threads(threads: int) -> tuple[Grid, Grid]:

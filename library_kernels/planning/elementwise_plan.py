@@ -12,12 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...engine.base import Grid
+from .cuts import CORES, LANES, Device
+
 __all__ = ["RANK", "ElementwisePlan", "Strip", "broadcast", "plan_elementwise", "plan_transposed", "stretched"]
 
 RANK = 8
 _OPERANDS = 6
 _NARROW = 64  # an innermost axis shorter than this gives way to a longer one
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
+_SEVERAL = 4  # SEVERAL of elementwise.h
+_GROUP = 256  # threads of a threadgroup of those
 _TURNED = 16  # a matrix with a shorter side does not fill a tile
 _FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
 
@@ -80,7 +85,7 @@ def stretched(strides: Shape, shape: Shape, to: Shape) -> Shape:
     return (0,) * missing + own
 
 
-def plan_elementwise(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan:
+def plan_elementwise(shape: Shape, strips: Sequence[Strip], device: Device = CORES) -> ElementwisePlan:
     """Plan an elementwise kernel over a shape; the last strip is the result's."""
     sizes, strides = _merged(shape, [s.strides for s in strips])
     inner = tuple(s[-1] for s in strides)
@@ -89,6 +94,8 @@ def plan_elementwise(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan:
     rows = math.prod(sizes[:-1])
     if rows == 1 and "g" not in kinds and not any(s.offset for s in strips):
         kinds = kinds.upper()
+        if device.waits:
+            return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
     return ElementwisePlan(kinds, record, (sizes[-1], rows, 1), _threadgroup(sizes[-1], rows, kinds), inner)
 
 
@@ -155,6 +162,11 @@ def _kinds(inner: Sequence[int]) -> str:
         if "u" in kinds:
             return kinds + "u"
     return "g" * len(given) + ("u" if result == 1 else "g")
+
+
+def _of_several(count: int) -> tuple[Grid, Grid]:
+    """Return the grid and the threadgroup for threads that take several elements each: `first_of_several`."""
+    return (-(-count // (_SEVERAL * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
 
 
 def _threadgroup(inner: int, rows: int, kinds: str) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ from .cuts import (
     LANES,
     TILE_BYTES,
     Cut,
+    Device,
     Record,
     cut_columns,
     cut_rows,
@@ -76,7 +77,7 @@ class _Form(NamedTuple):
 
 
 def plan_reduction(
-    axes: Sequence[Axis], offset: int, size: int, scale: float, *, own: bool
+    axes: Sequence[Axis], offset: int, size: int, scale: float, device: Device, *, own: bool
 ) -> tuple[ReductionStep, ...] | None:
     """Plan a commutative reduction of a view.
 
@@ -89,6 +90,7 @@ def plan_reduction(
         Bytes of a total.
     scale : float
         The number that `finish` gets.
+    device : Device
     own : bool
         Whether each reduction has a value of its own that `load` needs.
 
@@ -101,9 +103,9 @@ def plan_reduction(
     kept = merged(a for a in axes if not a.gone)
     gone = merged(sorted((a for a in axes if a.gone), key=lambda a: -a.stride)) or [Axis(1, 1, gone=True)]
     if len(gone) > 1:
-        return None if own else _by_turns(axes, offset, size, scale)
+        return None if own else _by_turns(axes, offset, size, scale, device)
     form = _form(kept, gone[0], offset)
-    return None if form is None else _steps(form, size, scale, own=own)
+    return None if form is None else _steps(form, size, scale, device, own=own)
 
 
 def axes_of_view(shape: Iterable[int], strides: Iterable[int], gone: Iterable[int]) -> list[Axis]:
@@ -135,7 +137,9 @@ def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
     return made, offset
 
 
-def _by_turns(axes: list[Axis], offset: int, size: int, scale: float) -> tuple[ReductionStep, ...] | None:
+def _by_turns(
+    axes: list[Axis], offset: int, size: int, scale: float, device: Device
+) -> tuple[ReductionStep, ...] | None:
     """Reduce axes that do not lie as one in turn, those with the least stride first."""
     ahead = sorted((i for i, a in enumerate(axes) if a.gone), key=lambda i: axes[i].stride)
     now = {ahead[0]}
@@ -145,14 +149,15 @@ def _by_turns(axes: list[Axis], offset: int, size: int, scale: float) -> tuple[R
             break
         now.add(i)
         reach = axes[i]
-    first = plan_reduction([a._replace(gone=i in now) for i, a in enumerate(axes)], offset, size, scale, own=False)
+    turned = [a._replace(gone=i in now) for i, a in enumerate(axes)]
+    first = plan_reduction(turned, offset, size, scale, device, own=False)
     if first is None:
         return None
     pitch, left = 1, []
     for a in reversed([a for i, a in enumerate(axes) if i not in now]):
         left.append(a._replace(stride=pitch))
         pitch *= a.length
-    later = plan_reduction(left[::-1], 0, size, scale, own=False)
+    later = plan_reduction(left[::-1], 0, size, scale, device, own=False)
     return None if later is None else first + later
 
 
@@ -169,15 +174,15 @@ def _form(kept: list[Axis], gone: Axis, offset: int) -> _Form | None:
     return _Form(offset, length, pitch, gone.length, gone.stride, inner.length if inner else 1)
 
 
-def _steps(form: _Form, size: int, scale: float, *, own: bool) -> tuple[ReductionStep, ...] | None:
+def _steps(form: _Form, size: int, scale: float, device: Device, *, own: bool) -> tuple[ReductionStep, ...] | None:
     steps: list[ReductionStep] = []
     while True:
         if form.width > 1 or form.pitch != 1:
-            made = _sideways(form, size, scale, own=own)
+            made = _sideways(form, size, scale, device, own=own)
         elif form.length < FEW_TERMS:
             made = _each(form, scale, own=own)
         else:
-            made = _along(form, scale, own=own)
+            made = _along(form, scale, device, own=own)
         if made is None:
             return None
         step, left = made
@@ -190,16 +195,16 @@ def _steps(form: _Form, size: int, scale: float, *, own: bool) -> tuple[Reductio
 Made = tuple[ReductionStep, _Form | None]
 
 
-def _along(form: _Form, scale: float, *, own: bool) -> Made:
+def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
     """Rows: each is cut into stretches."""
-    stretches = cut_rows(form.length, form.outer, _BLOCK)
-    grid, threadgroup = grid_of_groups(form.outer * stretches.parts)
+    stretches = cut_rows(form.length, form.outer, _BLOCK, device)
+    grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
     packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own))
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
     return step, _rest(form, stretches.parts)
 
 
-def _sideways(form: _Form, size: int, scale: float, *, own: bool) -> Made | None:
+def _sideways(form: _Form, size: int, scale: float, device: Device, *, own: bool) -> Made | None:
     """Columns: tiles of them go down stretches of rows. Narrow rows that lie end to end are taken as one wide row."""
     together = _LAID_OUT // form.width
     if not own and together > 1 and form.pitch == form.width and form.length >= 4 * together:
@@ -207,19 +212,19 @@ def _sideways(form: _Form, size: int, scale: float, *, own: bool) -> Made | None
         width = together * form.width
         tail = form.length * form.width - (count - 1) * width
         wide = form._replace(length=count, pitch=width, width=width)
-        step, _ = _columns(wide, size, scale, own=False, tail=tail)
+        step, _ = _columns(wide, size, scale, device, own=False, tail=tail)
         return step, _rest(form, step.outputs // form.outer // form.width)
     if form.width < LANES:
         if form.length <= FEW_TERMS or (form.outer * form.width >= _ALONE and form.length <= _BLOCK):
             return _each(form, scale, own=own)
         if own:
             return None
-    return _columns(form, size, scale, own=own, tail=form.width)
+    return _columns(form, size, scale, device, own=own, tail=form.width)
 
 
-def _columns(form: _Form, size: int, scale: float, *, own: bool, tail: int) -> Made:
+def _columns(form: _Form, size: int, scale: float, device: Device, *, own: bool, tail: int) -> Made:
     tiles = -(-form.width * size // TILE_BYTES)
-    stretches = cut_columns(form.length, form.outer * tiles)
+    stretches = cut_columns(form.length, form.outer * tiles, device.tile_rows, device.tile_groups)
     grid, threadgroup = grid_of_groups(form.outer * tiles * stretches.parts, alone=True)
     packed = _packed(form, stretches, scale, about=form.width if own else 0, tail=tail, tiles=tiles)
     step = ReductionStep("columns", packed, grid, threadgroup, form.outer * stretches.parts * form.width)

@@ -7,14 +7,13 @@ import struct
 from typing import Any, NamedTuple
 
 from ...engine.base import Grid
-from .cuts import TILE_BYTES, cut_columns, cut_rows, grid_of_groups, record
+from .cuts import TILE_BYTES, Device, cut_columns, cut_rows, grid_of_groups, record
 from .reduction_plan import packed_reduction
 
 __all__ = ["ScanPlan", "plan_scan"]
 
 _PLANS = 4096
 _BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in scan.metal
-_TILE_ROWS, _TILE_GROUPS = 256, 64  # a scan reads its elements twice: stretches are longer than a reduction's
 _FORMAT = struct.Struct("<4q6I")
 
 
@@ -45,18 +44,20 @@ class ScanPlan(NamedTuple):
 
 
 @functools.lru_cache(_PLANS)
-def plan_scan(offset: int, outer: int, count: int, width: int, size: int, initial: bool) -> ScanPlan:
+def plan_scan(
+    offset: int, outer: int, count: int, width: int, size: int, initial: bool, device: Device
+) -> ScanPlan:
     """Cut scans of outer × count × width elements into stretches."""
     pitch = count * width
     out_pitch = (count + initial) * width
     if width == 1:
-        stretches = cut_rows(count, outer, _BLOCK)
+        stretches = cut_rows(count, outer, _BLOCK, device)
         kernel, tiles = "rows", 1
-        grid, threadgroup = grid_of_groups(outer * stretches.parts)
+        grid, threadgroup = grid_of_groups(outer * stretches.parts, device)
         totals = packed_reduction(offset, 0, pitch, count, stretches, 1)
     else:
         tiles = -(-width * size // TILE_BYTES)
-        stretches = cut_columns(count, outer * tiles, _TILE_ROWS, _TILE_GROUPS)
+        stretches = cut_columns(count, outer * tiles, device.scan_rows, device.scan_groups)
         kernel = "columns"
         grid, threadgroup = grid_of_groups(outer * tiles * stretches.parts, alone=True)
         totals = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)

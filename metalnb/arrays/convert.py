@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from metalnb import engine as engines
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
-from .array import Array, copy_of, view_of
+from .array import Array, contiguous_strides, copy_of, view_of
 from .dlpack import taken
-from .memory_pool import borrow
+from .memory_pool import DeviceBlock, borrow
 from .promotion import as_dtype
 
 __all__ = ["array", "asarray", "from_dlpack", "on"]
@@ -29,7 +30,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     ----------
     obj : Array, numpy.ndarray, buffer, nested sequence or scalar
         A NumPy array (or any buffer) that is C-contiguous, aligned and writable is not copied: both see the same
-        memory. Python's floats become float32, its integers int64. The bytes of bool must be 0 and 1, as NumPy
+        memory; an array of CuPy's or PyTorch's on an NVIDIA GPU is shared with the engine ``cuda`` in the same way.
+        Python's floats become float32, its integers int64. The bytes of bool must be 0 and 1, as NumPy
         makes them: shared memory is not checked (a copy turns every other byte into 1).
     dtype : dtype, optional
         By default the data's own. float64 data needs an explicit dtype: nothing is narrowed silently.
@@ -57,6 +59,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     if isinstance(obj, Array):
         return _again(obj, wanted, obj.engine if device is None else engines.named(device), copy)
     engine = engines.named(device)
+    if hasattr(engine, "adopt") and hasattr(obj, "__cuda_array_interface__"):
+        return _again(_adopted(obj, engine), wanted, engine, copy)
     data, own = _as_numpy(obj, wanted)
     fits = wanted is None or data.dtype == wanted
     if wanted is None:
@@ -111,6 +115,26 @@ def on(engine: Engine, who: str, *arrays: Array) -> None:
                 f"{who}: arrays of two engines, {engine.name!r} and {a.device!r}. Pass x.to_device({engine.name!r})."
             )
             raise ArgumentError(message)
+
+
+def _adopted(obj: Any, engine: Any) -> Array:
+    """Return an array over another library's memory on the same GPU (CUDA array interface, version 3).
+
+    Raises
+    ------
+    ValueError
+        When its elements do not lie one after the other.
+    """
+    told = obj.__cuda_array_interface__
+    dtype, shape = as_dtype(np.dtype(told["typestr"]), "asarray"), tuple(told["shape"])
+    strides = told.get("strides")
+    if strides is not None and tuple(strides) != contiguous_strides(shape, dtype.itemsize):
+        raise ValueError(f"asarray: elements of shape {shape} lie {strides} bytes apart. Pass a contiguous copy.")
+    nbytes = math.prod(shape) * dtype.itemsize
+    memory = engine.adopt(told["data"][0], nbytes, obj, told.get("stream"))
+    block = DeviceBlock(engine, memory, np.frombuffer(memory, np.uint8), None)
+    block.lent = True
+    return Array(block, dtype, shape, None, 0)
 
 
 def _again(given: Array, wanted: DType | None, engine: Engine, copy: bool | None) -> Array:

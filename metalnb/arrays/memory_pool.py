@@ -15,7 +15,7 @@ from metalnb.display.memory_table import memory_table
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Ticket
 
-__all__ = ["Block", "Lease", "MemoryInfo", "allocate", "borrow", "memory_info", "pool_of"]
+__all__ = ["Block", "DeviceBlock", "Lease", "MemoryInfo", "allocate", "borrow", "memory_info", "pool_of"]
 
 _LEAST = 256
 _KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
@@ -60,18 +60,21 @@ class Block:
     viewers : int
         How many others (NumPy, DLPack) may look at it at any moment: while there are any, every dispatch on it is
         waited for.
+    lent : bool
+        Whether another library of the same device may write to it, in the order of the engine's dispatches.
     ticket : Ticket or None
         The last dispatch that touches it. An engine runs its dispatches in order, so those before it are done when it
         is.
     """
 
-    __slots__ = ("__weakref__", "_pool", "engine", "host", "memory", "ticket", "viewers")
+    __slots__ = ("__weakref__", "_pool", "engine", "host", "lent", "memory", "ticket", "viewers")
 
     def __init__(self, engine: Engine, memory: Any, host: Any, pool: Pool | None, ticket: Ticket | None = None) -> None:
         self.engine = engine
         self.memory = memory
         self.host = host
         self.viewers = 0
+        self.lent = False
         self.ticket = ticket
         self._pool = pool
 
@@ -110,7 +113,7 @@ class DeviceBlock(Block):
     def settle(self) -> None:
         """Wait until nothing is under way on it, and see what the last dispatch left there."""
         super().settle()
-        if self._fetched is not self.ticket:
+        if self.lent or self._fetched is not self.ticket:
             self.engine.copy_out(self.memory, 0, self.host)
             self._fetched = self.ticket
 

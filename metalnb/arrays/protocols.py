@@ -25,6 +25,8 @@ class Protocols(Core):
 
     __slots__ = ()
 
+    __array_priority__ = 100  # Dask asks for it: of two arrays in a product ours decides
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Return the namespace of its functions: metalnb (array API 2024.12)."""
         if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
@@ -80,8 +82,27 @@ class Protocols(Core):
             interface |= {"data": whole, "offset": self.offset}
         return interface
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Return where it lies on an NVIDIA GPU: for CuPy, PyTorch and others there, without a copy (version 3).
+
+        An array on another engine has no such attribute.
+        """
+        address = getattr(self.engine, "address", None)
+        if address is None or self.dtype.kind == "V":
+            raise AttributeError(f"an array of {self.dtype} on engine {self.device!r} has no __cuda_array_interface__")
+        self.block.lent = True
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (address(self.block.memory) + self.offset, False),
+            "strides": None if self.contiguous else self.strides,
+            "version": 3,
+            "stream": 1,  # the legacy default stream
+        }
+
     def __buffer__(self, _flags: int, /) -> memoryview:
-        if not self.engine.caps.shared:
+        if not self.engine.caps.shared:  # NumPy asks for a buffer first, and would take a copy for the memory itself
             raise BufferError(f"memory of engine {self.device!r} is not the host's. Pass x.numpy(), a copy.")
         return memoryview(self.numpy())  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
 

@@ -25,6 +25,7 @@ REGISTRY = {
     "metal": "metalnb.engine.metal",
     "cpu": "metalnb.engine.cpu",
     "native": "metalnb.engine.native",
+    "cuda": "metalnb.engine.cuda",
 }
 
 _lock = threading.RLock()

@@ -50,6 +50,8 @@ class Caps:
     serial : bool
         Whether each thread has a core of its own, so that one thread working step by step is faster than the lanes of
         a SIMD-group taking turns.
+    processors : int
+        How many threadgroups run at once at the least, of any size: a GPU's processors; 0 when unknown.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
     """
@@ -63,6 +65,7 @@ class Caps:
     offsets: bool = True
     precise: bool = True
     serial: bool = False
+    processors: int = 0
     stops: bool = False
 
 

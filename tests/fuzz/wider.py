@@ -25,6 +25,7 @@ class WiderGenerator(Generator):
         self.stops = not self.barriers and self.dice.random() < 0.4
         self.atomics = self.dice.random() < 0.4
         self.pointers = self.dice.random() < 0.5
+        self.reach: dict[str, Scope] = {}  # where each pointer was made
 
     def _more(self, scope: Scope) -> list[Choice]:
         """Return further statements that may stand here, each with its weight."""
@@ -112,12 +113,15 @@ class WiderGenerator(Generator):
         kind, _ = self.dice.choice([*scope.arrays, *scope.rows])
         made = Stmt("pointer", (self._place(kind, scope),), text=self._name("q"), type=f"{kind}*")
         scope.pointers.append((kind, made.text))
+        self.reach[made.text] = scope.inner()
         return made
 
     def _point(self, scope: Scope) -> Stmt:
-        """Let a pointer point elsewhere."""
+        """Let a pointer point elsewhere: to an array that lives as long as it does."""
         kind, name = self.dice.choice(scope.pointers)
-        return Stmt("assign", (self._place(kind, scope),), text=name, type="=")
+        made = self.reach[name]
+        place = self._place(kind, scope.inner(arrays=made.arrays, rows=made.rows))
+        return Stmt("assign", (place,), text=name, type="=")
 
     def _through(self, scope: Scope) -> Stmt:
         """Store through a pointer."""

@@ -6,7 +6,8 @@ the type that the kernel asks for, computes the kernel's inputs, and calls it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from metalnb.msl.signature import Signature
@@ -14,9 +15,32 @@ from metalnb.msl.text.scanned_cell import MAIN
 
 from ..unit import Unit, literal
 
-__all__ = ["ENTRY", "around", "call", "opencl"]
+__all__ = ["ENTRY", "Head", "around", "call", "opencl", "written"]
 
 ENTRY = "metalnb_entry"
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How a target of C++ for OpenCL begins an entry point.
+
+    Attributes
+    ----------
+    kernel : str
+        What stands before ``void``.
+    lines : tuple of str
+        The first lines of its body; they declare ``here``, a ``$place``.
+    last : str
+        A parameter after the kernel's own, or an empty string.
+    threadgroup : tuple of (str, str)
+        For a parameter that is threadgroup memory, with its number for ``{i}``: the entry point's own, and the untyped
+        pointer made of it.
+    """
+
+    kernel: str
+    lines: tuple[str, ...]
+    last: str = ""
+    threadgroup: tuple[str, str] = ("__local void* b{i}", "b{i}")
+
 
 # Nothing of the cell's is seen from outside: what the one entry point does not need is dropped.
 _INTERNAL = (
@@ -42,24 +66,24 @@ def opencl(
     lanes : bool
         False when each thread is run by itself, and not 32 side by side.
     """
-    signature = unit.signature
-    formals = [f"{_SPACE[param.space]} void* b{i}" for i, param in enumerate(signature.params)]
-    if flat:
-        formals.append("const __global $region* region")
     # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
     # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
     # sums of floats reassociated in precise math). And it cuts SIMD-groups before `if (i < 5) return;`, not after it.
-    meet = "  $simd_barrier(0);\n" if lanes and unit.math != "scalar" else ""
+    meet = ("$simd_barrier(0);",) if lanes and unit.math != "scalar" else ()
     size = "__attribute__((intel_reqd_sub_group_size(32))) " if lanes else ""
     here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
-    return around(
-        unit,
-        f"{size}__kernel void {ENTRY}({', '.join(formals)}) {{\n"
-        f"{meet}"
-        f"  $place here = {here};\n"
-        f"  {call(signature)};\n"
-        "}",
-    )
+    region = "const __global $region* region" if flat else ""
+    return written(unit, Head(f"{size}__kernel", (*meet, f"$place here = {here};"), region))
+
+
+def written(unit: Unit, head: Head) -> str:
+    """Write the text for a target that speaks C++ for OpenCL, with its own head of the entry point."""
+    params = unit.signature.params
+    ways = [head.threadgroup if param.space == "threadgroup" else ("__global void* b{i}", "b{i}") for param in params]
+    formals = [formal.format(i=i) for i, (formal, _) in enumerate(ways)] + ([head.last] if head.last else [])
+    lines = (*head.lines, f"{call(unit.signature, pointers=[way.format(i=i) for i, (_, way) in enumerate(ways)])};")
+    body = "".join(f"  {line}\n" for line in lines)
+    return around(unit, f"{head.kernel} void {ENTRY}({', '.join(formals)}) {{\n{body}}}")
 
 
 def around(unit: Unit, entry: str, cell: str = "") -> str:
@@ -79,20 +103,25 @@ def around(unit: Unit, entry: str, cell: str = "") -> str:
     ])  # fmt: skip
 
 
-def call(signature: Signature, inputs: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Write the call of a kernel: its buffers are the untyped pointers b0, b1, …, and ``here`` is a ``$place``.
+def call(
+    signature: Signature, inputs: Mapping[str, str] = MappingProxyType({}), pointers: Sequence[str] | None = None,
+) -> str:  # fmt: skip
+    """Write the call of a kernel; ``here`` is a ``$place``.
 
     Parameters
     ----------
     signature : Signature
     inputs : mapping of str to str
         By attribute, the expressions that a target has for inputs of its own.
+    pointers : sequence of str, optional
+        The untyped pointers to its buffers; by default b0, b1, ….
     """
     function = signature.callee
     arguments = [""] * signature.arity
     for i, param in enumerate(signature.params):
         kind = f"$parameter<{param.position}, decltype({function})>::type"
-        arguments[param.position] = f"*($pointer<{kind}>::type)b{i}" if param.reference else f"({kind})b{i}"
+        pointer = pointers[i] if pointers else f"b{i}"
+        arguments[param.position] = f"*($pointer<{kind}>::type){pointer}" if param.reference else f"({kind}){pointer}"
     for given in signature.inputs:
         expression = inputs.get(given.attribute) or _INPUT[given.attribute]
         kind = f"$parameter<{given.position}, decltype({function})>::type"
@@ -110,7 +139,6 @@ def _constants(unit: Unit) -> list[str]:
     return lines
 
 
-_SPACE = {"device": "__global", "constant": "__global", "threadgroup": "__local"}
 _PLACE = {
     "thread_position_in_grid": "position_in_grid",
     "thread_position_in_threadgroup": "position_in_threadgroup",

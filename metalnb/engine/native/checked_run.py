@@ -36,8 +36,7 @@ _UNIT_BYTES = 80
 
 class _Mark(ctypes.Structure):
     _fields_ = [
-        (n, ctypes.c_uint32)
-        for n in ("kind", "written", "size", "count", "thread", "group", "place", "region")
+        (n, ctypes.c_uint32) for n in ("kind", "written", "size", "count", "thread", "group", "place", "region")
     ]
 
 
@@ -165,9 +164,7 @@ def run_checked(
         arena = checked.library.metalnb_arena_of(worker)
         copies = [a if a is None or isinstance(a, int) else _Zoned(_array(a)) for a in arguments]
         regions = [*_given(unit, copies, arena, checked.static), *_variables(unit, checked, arena)]
-        given = dispatch(
-            [c.array if isinstance(c, _Zoned) else c for c in copies], grid, threadgroup, checked.static
-        )
+        given = dispatch([c.array if isinstance(c, _Zoned) else c for c in copies], grid, threadgroup, checked.static)
         units = [np.zeros((-(-r.size // r.unit) + 1) * _UNIT_BYTES, np.uint8) for r in regions]
         watched = (_Watched * max(1, len(regions)))(*(
             _Watched(r.start, r.size, *r.zones, r.unit.bit_length() - 1, r.shared, u.ctypes.data)

@@ -159,8 +159,9 @@ _start_of = (ctypes.c_char * 0).from_buffer
 def _address(memory: Any) -> int:
     try:
         return ctypes.addressof(_start_of(memory))  # a quarter of the time that NumPy takes
-    except TypeError:  # it is read-only
-        return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
+    except (TypeError, ValueError):  # it is read-only, or of a type that the buffer protocol does not know
+        view = memory if isinstance(memory, np.ndarray) else np.frombuffer(memory, np.uint8)
+        return int(view.__array_interface__["data"][0])
 
 
 def _device() -> str:

@@ -27,8 +27,18 @@ inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sq
 // ---- Integers.
 long __spirv_ocl_s_mul_hi(long, long) $pure;
 metal::ulong __spirv_ocl_u_mul_hi(metal::ulong, metal::ulong) $pure;
-inline long $mul_high(long x, long y) { return __spirv_ocl_s_mul_hi(x, y); }
-inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) { return __spirv_ocl_u_mul_hi(x, y); }
+// Of two constants, where a branch hangs on it, the device's compiler takes the wrong side: clang works them out.
+inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) {
+    if (!__builtin_constant_p(x) || !__builtin_constant_p(y)) return __spirv_ocl_u_mul_hi(x, y);
+    const metal::ulong a = x >> 32, b = x & 0xffffffff, c = y >> 32, d = y & 0xffffffff;
+    const metal::ulong left = a * d + (b * d >> 32), right = b * c + (left & 0xffffffff);
+    return a * c + (left >> 32) + (right >> 32);
+}
+inline long $mul_high(long x, long y) {
+    if (!__builtin_constant_p(x) || !__builtin_constant_p(y)) return __spirv_ocl_s_mul_hi(x, y);
+    const metal::ulong high = $mul_high(metal::ulong(x), metal::ulong(y));
+    return long(high - (metal::ulong(x >> 63) & metal::ulong(y)) - (metal::ulong(y >> 63) & metal::ulong(x)));
+}
 
 // ---- Where a thread stands.
 // Under names of ours: a cell may well have a get_global_id of its own.

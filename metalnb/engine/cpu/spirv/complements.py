@@ -1,10 +1,10 @@
-"""Hide complements of positions: the device's compiler loses where a SIMD-group begins.
+"""Hide complements: the device's compiler takes them for others, or loses them.
 
 Of ``~lid + 3 * lid`` it makes the right answer for the first SIMD-group only. In all others it takes ``~lid`` for the
 complement of the thread's place in its SIMD-group. That happens where the operand counts evenly from thread to thread,
-and the complement is part of a sum. So ``~x`` becomes an exclusive or with a -1 that no compiler knows. (A difference
-from such a -1 would still count evenly, but some sums of it are made complements again.) What is loaded from memory
-that threads share does not count evenly, and keeps its complement.
+and the complement is part of a sum. And ``max(x, min(y, ~x))`` of values that are the same for all threads is wrong in
+all of them. So ``~x`` becomes an exclusive or with a -1 that no compiler knows. (A difference from such a -1 would
+still count evenly, but some sums of it are made complements again.)
 
 Source: SPIR-V specification 1.4, 3.37.14 (OpNot, OpBitwiseXor), 3.37.13 (OpISub).
 """
@@ -17,19 +17,16 @@ from .opcodes import Spv
 
 __all__ = ["opaque_complements"]
 
-_OWN = {1, 7, 8}  # storage classes: built-in variables, a function's own memory, and what may be that
-_GIVEN = {Spv.FUNCTION_PARAMETER, Spv.FUNCTION_CALL}
-
 
 def opaque_complements(module: Module) -> None:
-    """Write the complement of what may be computed from a position with an opaque -1."""
+    """Write complements with an opaque -1."""
     ones = {i.result for i in module.preamble if i.op == Spv.CONSTANT and _all_ones(module, i)}
     composites = [i for i in module.preamble if i.op == Spv.CONSTANT_COMPOSITE]
     ones |= {i.result for i in composites if ones.issuperset(i.words[3:])}
     for function in module.functions:
         for i in function:
             operand = _complemented(i, ones)
-            if operand and _of_position(module, operand):
+            if operand:
                 minus_one = opaque_constant(module, function, _minus_one(module, i.type))
                 i.op, i.words = Spv.BITWISE_XOR, [0, i.type, i.result, operand, minus_one]
 
@@ -58,21 +55,3 @@ def _minus_one(module: Module, kind: int) -> int:
         return module.declare(Spv.CONSTANT_COMPOSITE, kind, *[_minus_one(module, rest[0])] * rest[1])
     words = (0xFFFFFFFF, 0xFFFFFFFF) if rest[0] == 64 else ((1 << rest[0]) - 1,)
     return module.declare(Spv.CONSTANT, kind, *words)
-
-
-def _of_position(module: Module, value: int) -> bool:
-    """Say whether a position may be part of what a value is computed from, other than as a condition."""
-    seen, ahead = {value}, [value]
-    while ahead:
-        made = module.definitions[ahead.pop()]
-        if made.op in _GIVEN:
-            return True
-        if made.op == Spv.LOAD:
-            if module.key(module.type_of(made.words[3]))[1] in _OWN:
-                return True
-            continue
-        for part in made.words[3::2] if made.op == Spv.PHI else module.used(made):
-            if part not in seen and module.key(module.type_of(part))[0] not in {0, Spv.TYPE_BOOL}:
-                seen.add(part)
-                ahead.append(part)
-    return False

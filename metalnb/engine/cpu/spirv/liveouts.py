@@ -5,6 +5,8 @@ the same for all threads *inside* the loop (a counter) for the same *behind* it,
 iteration in which it left: ``for (n = 0; n < limit; ++n) if (|z| > 2) { out = n; break; }`` gave all 32 threads of a
 SIMD-group one n. So what such a loop carries from iteration to iteration, and lets out, starts from a sum with a zero
 that the vectoriser cannot tell to be the same for all threads; all that is computed from it is then each thread's own.
+An exit on two conditions, ``while (t < 0 && ++k < 12)``, counts as two: the runtime takes it apart again. And
+what an inner loop of that kind leaves, the loop around it carries.
 
 Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 """
@@ -18,17 +20,33 @@ from .opcodes import Spv
 
 __all__ = ["divergent_liveouts"]
 
+# Conditions that are made of others.
+_SEVERAL = {Spv.LOGICAL_AND, Spv.LOGICAL_OR, Spv.SELECT, Spv.PHI}
+
 
 def divergent_liveouts(module: Module) -> None:
-    """Let what leaves loops with several exits start from a sum with the opaque zero."""
+    """Let what leaves loops with several exits, and loops around these, start from a sum with the opaque zero."""
     for function in module.functions:
         if function.blocks:
             blocks = {block.label: block for block in function.blocks}
             sums = _Sums(module, function)
-            for head, body in natural_loops(module, function).items():
-                if sum(any(n not in body for n in module.targets(blocks[label])) for label in body) > 1:
+            loops = natural_loops(module, function)
+            several = {
+                head for head, body in loops.items() if sum(_exits(module, blocks[label], body) for label in body) > 1
+            }
+            for head, body in loops.items():
+                if not several.isdisjoint(body):
                     for phi in _carried_out(module, function, blocks, head, body):
                         sums.start(phi, body)
+
+
+def _exits(module: Module, block: BasicBlock, body: set[int]) -> int:
+    """Return in how many places a block leaves a loop."""
+    if all(n in body for n in module.targets(block)):
+        return 0
+    last = block.instructions[-1]
+    condition = module.definitions[last.words[1]].op if last.op == Spv.BRANCH_CONDITIONAL else 0
+    return 2 if condition in _SEVERAL else 1
 
 
 def _carried_out(

@@ -67,7 +67,7 @@ PASSES = (
     ),
     ModulePass(
         "opaque_complements", opaque_complements,
-        "the runtime drops a SIMD-group's first position from a complement that is part of a sum",
+        "the runtime takes complements in sums and in min and max for others",
     ),
     ModulePass(
         "opaque_selected_indices", opaque_selected_indices,

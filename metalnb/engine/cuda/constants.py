@@ -1,0 +1,62 @@
+"""Small arguments that a kernel only reads: each content lies on the GPU once, for all launches that bring it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from .nvidia_driver import Gpu
+
+__all__ = ["Constants"]
+
+_MOST = 4096  # bytes of one
+_ROOM = 1 << 22  # bytes of all
+_ALIGNMENT = 256
+
+
+class Constants:
+    """The contents of small arguments, on the GPU.
+
+    When the room is full it is filled again from its start. Copies are in the order of the stream, so a content that a
+    launch still reads is not lost.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self._room = 0
+        self._used = 0
+        self._known: dict[bytes, int] = {}
+        self._lock = threading.Lock()
+
+    def place(self, argument: Any) -> int | None:
+        """Return the address of an argument's content; None when it is too large to be kept."""
+        size = getattr(argument, "nbytes", None)
+        if size is None:
+            argument = np.frombuffer(argument, np.uint8)
+            size = argument.nbytes
+        if not 0 < size <= _MOST:
+            return None
+        content = argument.tobytes()
+        with self._lock:
+            address = self._known.get(content)
+            return self._add(content) if address is None else address
+
+    def _add(self, content: bytes) -> int:
+        api, take = self._gpu.api, self._gpu.take
+        if not self._room:
+            self._room = int(take(api.cuMemAlloc(_ROOM)))
+        if self._used + len(content) > _ROOM:
+            self._used = 0
+            self._known.clear()
+        address = self._room + self._used
+        source = np.frombuffer(content, np.uint8).ctypes.data  # the driver has read it when it returns
+        take(api.cuMemcpyHtoDAsync(address, source, len(content), self._gpu.stream))
+        self._used += -(-len(content) // _ALIGNMENT) * _ALIGNMENT
+        self._known[content] = address
+        return address

@@ -1,0 +1,250 @@
+"""The CUDA engine: Python's side of a dispatch on an NVIDIA GPU."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from metalnb.errors import CompileError
+
+from ..base import Caps, Grid
+from ..clang.driver import at_kernel, clang
+from ..clang.entry_point import ENTRY
+from ..observation import Observable
+from ..staging import DeviceMemory, Result, Staging
+from ..unit import Unit
+from .constants import Constants
+from .gpu_memory import GpuMemory, own_address
+from .launch_record import LaunchRecord, launches
+from .nvidia_driver import Gpu, open_gpu
+from .ptx import bounded, cannot_tell, ptx, source
+from .stream_events import CudaTicket, Events
+
+__all__ = ["CudaEngine", "open_engine"]
+
+
+def open_engine(device: int = 0) -> CudaEngine:
+    """Open the engine on a GPU.
+
+    Raises
+    ------
+    EngineUnavailable
+    """
+    clang()
+    return CudaEngine(open_gpu(device))
+
+
+Planned = tuple[Any, tuple[int, ...], bytes]  # a function, its blocks and threads, and its place in the grid
+
+
+@dataclass(slots=True)
+class Function:
+    """A kernel in the driver's hands, and the most threads of a threadgroup for which there are registers."""
+
+    handle: Any
+    most: int
+    module: Any
+
+
+@dataclass(slots=True)
+class CudaBinary:
+    """A compiled kernel, and what a launch of it fills.
+
+    Attributes
+    ----------
+    text : str
+        Its PTX.
+    cut : bool
+        See `ptx.cannot_tell`.
+    functions : dict
+        By the most threads it was assembled for, and whether a threadgroup is launched as a row.
+    planned : dict
+        The launches of dispatches, by grid and threadgroup.
+    """
+
+    unit: Unit
+    text: str
+    cut: bool
+    threadgroup_bytes: int
+    record: LaunchRecord
+    functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
+    planned: dict[tuple[Grid, Grid], tuple[Planned, ...]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class CudaEngine(GpuMemory, Observable):
+    """Runs kernels on one NVIDIA GPU.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        super().__init__(gpu)
+        self.name = f"cuda:{gpu.index}" if gpu.index else "cuda"
+        self.caps = Caps(
+            device=gpu.name,
+            versions={"CUDA": gpu.version, "compute capability": f"{gpu.capability / 10:.1f}"},
+            clock="device",
+            shared=False,
+            processors=gpu.processors,
+        )
+        self._events = Events(gpu)
+        self._constants = Constants(gpu)
+        self._staging = Staging(self)
+
+    # ---- Compiling
+
+    def text(self, unit: Unit) -> str:
+        """Return the cell with the entry point behind it."""
+        return source(unit)
+
+    def compile(self, unit: Unit) -> CudaBinary:
+        """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
+        self._gpu.enter()
+        text = ptx(unit, self._gpu.capability)
+        binary = CudaBinary(unit, text, cannot_tell(unit, text), 0, LaunchRecord(unit.signature))
+        function = binary.functions[0, False] = self._load(unit, text)
+        about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+        binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
+        return binary
+
+    def _load(self, unit: Unit, text: str) -> Function:
+        api, gpu = self._gpu.api, self._gpu
+        image = np.frombuffer(text.encode() + b"\0", np.uint8)
+        # The assembler's time grows with the square of the text, unless it optimises little.
+        options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
+        names, wanted = [name for name, _ in options], [value for _, value in options]
+        status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
+        if status:
+            told = (api.cuGetErrorString(status)[1] or b"?").decode()
+            raise CompileError([at_kernel(unit, f"the GPU's assembler refused its PTX: {told}")])
+        handle = gpu.take(api.cuModuleGetFunction(module, ENTRY.encode()))
+        most = gpu.take(
+            api.cuFuncGetAttribute(api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
+        )
+        return Function(handle, most, module)
+
+    def _function(self, binary: CudaBinary, threads: int, *, row: bool) -> Function:
+        """Return the function for threadgroups of so many threads."""
+        usual = binary.functions.get((0, row))
+        if usual is None:
+            text = ptx(binary.unit, self._gpu.capability, row=row)
+            usual = binary.functions[0, row] = self._load(binary.unit, text)
+        if threads <= usual.most:
+            return usual
+        if (1024, row) not in binary.functions:
+            text = ptx(binary.unit, self._gpu.capability, row=row) if row else binary.text
+            binary.functions[1024, row] = self._load(binary.unit, bounded(text, 1024))
+        return binary.functions[1024, row]
+
+    # ---- Launching
+
+    def start(self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CudaTicket:
+        """Start a dispatch."""
+        self._gpu.enter()
+        values, dynamic, results, _held = self._bind(binary, arguments)
+        begun = self._events.record(timed=True) if self.observers else None
+        self._enqueue(binary, values, dynamic, grid, threadgroup)
+        ended = self._events.record(timed=begun is not None)
+        ticket = CudaTicket(self._events, binary.unit.signature.name, begun, ended, results, self._staging)
+        if results:
+            self._staging.expect(ticket)
+        return ticket
+
+    def timed(
+        self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
+    ) -> list[float]:  # fmt: skip
+        """Run a dispatch ``count`` times back to back; give the seconds of each by the GPU's clock."""
+        self._gpu.enter()
+        values, dynamic, results, _held = self._bind(binary, arguments)
+        seconds: list[float] = []
+        name = binary.unit.signature.name
+        for first in range(0, count, _BATCH):
+            tickets = []
+            with self._events.gate():
+                for _ in range(min(_BATCH, count - first)):
+                    begun = self._events.record(timed=True)
+                    self._enqueue(binary, values, dynamic, grid, threadgroup)
+                    ended = self._events.record(timed=True)
+                    tickets.append(CudaTicket(self._events, name, begun, ended, [], self._staging))
+            for ticket in tickets:
+                ticket.wait()
+                taken = ticket.elapsed()
+                seconds.append(math.nan if taken is None else taken)
+        self._staging.fetch(results)
+        return seconds
+
+    def _enqueue(self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid) -> None:
+        launch, stream, record = self._gpu.api.cuLaunchKernel, self._gpu.stream, binary.record
+        with binary.lock:
+            planned = binary.planned.get((grid, threadgroup)) or self._plan(binary, grid, threadgroup)
+            for handle, shape, place in planned:
+                record.fill(values, place)
+                answer = launch(handle, *shape, dynamic, stream, record.address, 0)
+                if answer[0]:
+                    self._gpu.take(answer, binary.unit.signature.name)
+
+    def _plan(self, binary: CudaBinary, grid: Grid, threadgroup: Grid) -> tuple[Planned, ...]:
+        """Return a dispatch's launches, which are kept for the next one over such a grid."""
+        made = tuple(
+            (self._function(binary, math.prod(one.shape[3:]), row=one.row).handle, one.shape, one.place)
+            for one in launches(grid, threadgroup, cut=binary.cut)
+        )
+        if len(binary.planned) >= _PLANS:
+            binary.planned.clear()
+        binary.planned[grid, threadgroup] = made
+        return made
+
+    def _bind(
+        self, binary: CudaBinary, arguments: Sequence[Any]
+    ) -> tuple[list[int], int, list[Result], Sequence[Any]]:
+        """Return each parameter's value, the bytes of threadgroup memory, and what is to be copied back.
+
+        Last comes what must live until the dispatch is in the stream, where its memory is freed in order.
+        """
+        params = binary.unit.signature.params
+        values: list[int] = []
+        dynamic = 0
+        others: list[int] = []
+        for i, given in enumerate(arguments):
+            kind = type(given)
+            if kind is DeviceMemory:
+                values.append(given.handle.address)
+            elif kind is np.ndarray and (own := own_address(given)) is not None:
+                values.append(own)
+            elif given is None:
+                values.append(0)
+            elif kind is int:
+                values.append(dynamic)
+                dynamic += -(-given // 16) * 16
+            else:
+                values.append(0)
+                others.append(i)
+        if others and not any(params[i].writable for i in others):
+            others = [i for i in others if not self._keep(values, i, arguments[i])]
+        if not others:
+            return values, dynamic, [], ()
+        bound = [(params[i].writable, arguments[i]) for i in others]
+        places, results = self._staging.bind(binary.unit.signature.name, bound)
+        for i, place in zip(others, places, strict=True):
+            values[i] = place.memory.handle.address + place.offset
+        return values, dynamic, results, places
+
+    def _keep(self, values: list[int], i: int, argument: Any) -> bool:
+        """Put a small argument that is only read among those kept on the GPU; return whether it is one."""
+        address = self._constants.place(argument)
+        if address is not None:
+            values[i] = address
+        return address is not None
+
+
+_PLANS = 256  # kept of a kernel
+_LARGE = 100_000  # characters of PTX from which on it is assembled quickly rather than well
+_BATCH = 200  # launches at once behind a closed gate: the driver's queue takes some more

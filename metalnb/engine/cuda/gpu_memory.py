@@ -1,0 +1,136 @@
+"""Memory of the GPU: taken, freed and copied in the order of the stream, and shared with other libraries."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base import Bytes
+from ..staging import DeviceMemory
+from .nvidia_driver import Gpu
+
+__all__ = ["GpuMemory", "own_address"]
+
+
+class Memory:
+    """An address on the GPU, freed in the order of the stream when nobody has it any more."""
+
+    __slots__ = ("_gpu", "address")
+
+    def __init__(self, gpu: Gpu, address: int) -> None:
+        self._gpu = gpu
+        self.address = address
+
+    def __del__(self) -> None:
+        try:
+            self._gpu.enter()
+            self._gpu.api.cuMemFreeAsync(self.address, self._gpu.stream)
+        except Exception:  # noqa: BLE001, S110  (the driver may be gone before this is, when Python ends)
+            pass
+
+
+class Adopted(NamedTuple):
+    """An address on the GPU that another library frees."""
+
+    address: int
+    owner: Any
+
+
+class GpuMemory:
+    """The memory of an engine on a GPU.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        gpu.enter()
+        self._pool = self._make_pool()
+
+    def _make_pool(self) -> Any:
+        """Make a pool that keeps what is freed, apart from other libraries'."""
+        api = self._gpu.api
+        about = api.CUmemPoolProps()
+        about.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        about.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        about.location.id = self._gpu.index
+        pool = self._gpu.take(api.cuMemPoolCreate(about))
+        keep = api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        self._gpu.take(api.cuMemPoolSetAttribute(pool, keep, api.cuuint64_t(2**64 - 1)))
+        return pool
+
+    def alloc(self, nbytes: int) -> DeviceMemory:
+        """Allocate memory on the GPU, in the order of the stream.
+
+        Raises
+        ------
+        MemoryError
+        """
+        self._gpu.enter()
+        api = self._gpu.api
+        answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
+        if answer[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            self._gpu.take(api.cuStreamSynchronize(self._gpu.stream))
+            self._gpu.take(api.cuMemPoolTrimTo(self._pool, 0))
+            answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
+        return DeviceMemory(nbytes, Memory(self._gpu, int(self._gpu.take(answer))))
+
+    def copy_in(self, memory: DeviceMemory, offset: int, data: Bytes) -> None:
+        """Copy host bytes to the GPU."""
+        self._gpu.enter()
+        held = np.ascontiguousarray(data)
+        target = memory.handle.address + offset
+        if held.size:
+            self._gpu.take(self._gpu.api.cuMemcpyHtoD(target, held.ctypes.data, held.size))
+
+    def copy_out(self, memory: DeviceMemory, offset: int, into: Bytes) -> None:
+        """Copy memory of the GPU to the host."""
+        self._gpu.enter()
+        if into.size:
+            self._gpu.take(self._gpu.api.cuMemcpyDtoH(into.ctypes.data, memory.handle.address + offset, into.size))
+
+    def copy_within(self, target: DeviceMemory, offset: int, source: DeviceMemory, start: int, nbytes: int) -> None:
+        """Copy memory of the GPU to another place there."""
+        self._gpu.enter()
+        if target.handle is source.handle and abs(offset - start) < nbytes:  # the driver takes no such copy
+            spare = self.alloc(nbytes)
+            self.copy_within(spare, 0, source, start, nbytes)
+            source, start = spare, 0
+        to, of = target.handle.address + offset, source.handle.address + start
+        self._gpu.take(self._gpu.api.cuMemcpyDtoDAsync(to, of, nbytes, self._gpu.stream))
+
+    def address(self, memory: DeviceMemory) -> int:
+        """Return where memory lies on the GPU, for other libraries."""
+        address: int = memory.handle.address
+        return address
+
+    def adopt(self, address: int, nbytes: int, owner: Any, stream: int | None = None) -> DeviceMemory:
+        """Return another library's memory on this GPU as the engine's own; its owner lives as long.
+
+        Parameters
+        ----------
+        address, nbytes : int
+        owner : object
+        stream : int, optional
+            Where the owner's work on it is, if not in the default stream: it is waited for.
+        """
+        self._gpu.enter()
+        if stream not in {None, 1}:
+            self._gpu.take(self._gpu.api.cuStreamSynchronize(stream))
+        return DeviceMemory(nbytes, Adopted(address, owner))
+
+
+def own_address(view: np.ndarray[Any, Any]) -> int | None:
+    """Return the address of a view of the GPU's memory; None for other memory."""
+    base: Any = view.base
+    while base is not None and type(base) is not DeviceMemory:
+        base = base.base if isinstance(base, np.ndarray) else getattr(base, "obj", None)
+    if base is None:
+        return None
+    address: int = base.handle.address
+    if view.nbytes == base.size:
+        return address
+    return address + int(view.__array_interface__["data"][0]) - int(base.__array_interface__["data"][0])

@@ -1,0 +1,92 @@
+"""A launch's parameters as the driver takes them: one packed record of addresses, offsets and the place in the grid."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+from typing import NamedTuple
+
+from metalnb.msl.signature import Signature
+
+from ..base import Grid
+from ..grid_split import equal_boxes
+
+__all__ = ["DriverLaunch", "LaunchRecord", "launches"]
+
+_PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
+_MOST = 65535  # blocks along y and z
+_LAYERS = 64  # of a block
+
+
+class DriverLaunch(NamedTuple):
+    """One of the launches that a dispatch is.
+
+    Attributes
+    ----------
+    shape : tuple of 6 int
+        Blocks, then threads of a block, x first.
+    place : bytes
+        ``$launch`` of ``grid_place.h``.
+    row : bool
+        Whether a threadgroup is launched as one row of threads.
+    """
+
+    shape: tuple[int, ...]
+    place: bytes
+    row: bool
+
+
+class LaunchRecord:
+    """The parameters of one kernel, filled anew for each launch. The driver copies them before the launch returns.
+
+    Attributes
+    ----------
+    address : int
+        Of the array of pointers to each.
+    """
+
+    def __init__(self, signature: Signature) -> None:
+        text, size, places = "=", 0, []
+        for param in signature.params:
+            kind, width = ("I", 4) if param.space == "threadgroup" else ("Q", 8)
+            text += "x" * (-size % width) + kind
+            size += -size % width
+            places.append(size)
+            size += width
+        places.append(size + -size % 4)
+        self._values = struct.Struct(text + "x" * (-size % 4))
+        self._bytes = bytearray(self._values.size + _PLACE.size)
+        self._place = memoryview(self._bytes)[self._values.size :]
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
+        self._pointers = (ctypes.c_void_p * len(places))(*(start + place for place in places))
+        self.address = ctypes.addressof(self._pointers)
+
+    def fill(self, values: list[int], place: bytes) -> None:
+        """Write the parameters: an address or an offset each, and where the launch stands."""
+        self._values.pack_into(self._bytes, 0, *values)
+        self._place[:] = place
+
+
+def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[DriverLaunch, ...]:
+    """Return the launches that a dispatch is.
+
+    Parameters
+    ----------
+    grid, threadgroup : tuple of 3 int
+    cut : bool
+        Whether the last threadgroups are launched whole, their threads beyond the grid returning at once; otherwise
+        each size of threadgroup is a launch of its own.
+    """
+    groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
+    whole = [((0, 0, 0), groups, threadgroup)]
+    found = []
+    for first, count, size in whole if cut else equal_boxes(grid, threadgroup):
+        row = size[2] > _LAYERS
+        threads = (size[0] * size[1] * size[2], 1, 1) if row else size
+        for y, z in itertools.product(range(0, count[1], _MOST), range(0, count[2], _MOST)):
+            blocks = (count[0], min(count[1] - y, _MOST), min(count[2] - z, _MOST))
+            start = (first[0], first[1] + y, first[2] + z)
+            place = _PLACE.pack(*start, *threadgroup, *grid, *groups, *size, int(cut))
+            found.append(DriverLaunch((*blocks, *threads), place, row))
+    return tuple(found)

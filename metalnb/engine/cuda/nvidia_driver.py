@@ -1,0 +1,140 @@
+"""NVIDIA's driver, through cuda-bindings: one device, its primary context, and errors in words."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from typing import Any, NoReturn
+
+from metalnb.errors import EngineUnavailable, KernelFault
+
+from ..base import refuse_device
+from .ptx import INSTALL, LEAST, libdevice
+
+__all__ = ["Gpu", "open_gpu"]
+
+_LEGACY = 1  # CU_STREAM_LEGACY
+
+_lock = threading.Lock()
+
+
+class Gpu:
+    """A device and its primary context.
+
+    Attributes
+    ----------
+    api : module
+        ``cuda.bindings.driver``.
+    index : int
+    name : str
+    capability : int
+        90 for 9.0.
+    version : str
+        The highest version of CUDA that the driver runs.
+    processors : int
+        Streaming multiprocessors.
+    stream : CUstream
+        The legacy default stream of the context, in which all is done: in order with what PyTorch and CuPy do there.
+    """
+
+    def __init__(self, api: Any, index: int) -> None:
+        self.api = api
+        self.index = index
+        self.device = self.take(api.cuDeviceGet(index))
+        self.name = self.take(api.cuDeviceGetName(128, self.device)).split(b"\0")[0].decode()
+        about = api.CUdevice_attribute
+        self.capability = 10 * self._about(about.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) + self._about(
+            about.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+        )
+        self.processors = self._about(about.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        number = self.take(api.cuDriverGetVersion())
+        self.version = f"{number // 1000}.{number % 1000 // 10}"
+        self._context = self.take(api.cuDevicePrimaryCtxRetain(self.device))
+        self.stream = api.CUstream(_LEGACY)
+        self._entered = threading.local()
+        self._alone = self.take(api.cuDeviceGetCount()) == 1
+
+    def _about(self, attribute: Any) -> int:
+        value: int = self.take(self.api.cuDeviceGetAttribute(attribute, self.device))
+        return value
+
+    def enter(self) -> None:
+        """Make the context the calling thread's; other libraries may have another device's current."""
+        if not (self._alone and hasattr(self._entered, "done")):
+            self.take(self.api.cuCtxSetCurrent(self._context))
+            self._entered.done = True
+
+    def take(self, answer: tuple[Any, ...], kernel: str = "") -> Any:
+        """Return what a call of the driver returned beside its status.
+
+        Parameters
+        ----------
+        answer : tuple
+            The status, and what else there is.
+        kernel : str, optional
+            Which kernel is waited for, for the message.
+
+        Raises
+        ------
+        MemoryError, KernelFault
+        """
+        status = answer[0]
+        if status:
+            self._fail(status, kernel)
+        return answer[1] if len(answer) > 1 else None
+
+    def _fail(self, status: Any, kernel: str) -> NoReturn:
+        names = self.api.CUresult
+        _, name = self.api.cuGetErrorName(status)
+        _, told = self.api.cuGetErrorString(status)
+        reason = f"{(told or b'unknown error').decode()} ({(name or b'?').decode()})"
+        if status == names.CUDA_ERROR_OUT_OF_MEMORY:
+            message = f"engine 'cuda': {reason}: free arrays, or metalnb.clear_cache()"
+            raise MemoryError(message)
+        lost = {
+            names.CUDA_ERROR_ILLEGAL_ADDRESS, names.CUDA_ERROR_MISALIGNED_ADDRESS, names.CUDA_ERROR_LAUNCH_FAILED,
+            names.CUDA_ERROR_LAUNCH_TIMEOUT, names.CUDA_ERROR_ASSERT, names.CUDA_ERROR_HARDWARE_STACK_ERROR,
+            names.CUDA_ERROR_ILLEGAL_INSTRUCTION, names.CUDA_ERROR_INVALID_ADDRESS_SPACE,
+            names.CUDA_ERROR_INVALID_PC,
+        }  # fmt: skip
+        where = f"{kernel}, or a dispatch before it, failed on the GPU" if kernel else "a kernel failed on the GPU"
+        if status in lost:
+            raise KernelFault(
+                f"{where}: {reason}. The process can use this GPU no more, and what arrays held there is lost: restart "
+                "the notebook's kernel. validate(…) on engine 'cpu' names a wrong index."
+            )
+        raise KernelFault(f"{kernel}: {reason}" if kernel else f"engine 'cuda': {reason}")
+
+
+def open_gpu(index: int) -> Gpu:
+    """Open a device.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is none, or what is needed for it is missing.
+    """
+    if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
+        message = f"engine 'cuda' needs an NVIDIA GPU and the package cuda-bindings: {INSTALL}"
+        raise EngineUnavailable(message)
+    libdevice()
+    api = importlib.import_module("cuda.bindings.driver")
+    with _lock:
+        try:
+            status = api.cuInit(0)[0]
+        except RuntimeError as error:
+            message = "engine 'cuda' needs an NVIDIA GPU and its driver (libcuda), which is not on this machine"
+            raise EngineUnavailable(message) from error
+    if status:
+        told = (api.cuGetErrorString(status)[1] or b"unknown error").decode()
+        message = f"engine 'cuda' needs an NVIDIA GPU; the driver says: {told} (see nvidia-smi)"
+        raise EngineUnavailable(message)
+    _, count = api.cuDeviceGetCount()
+    if index >= count:
+        refuse_device("cuda", index, count)
+    gpu = Gpu(api, index)
+    if gpu.capability < LEAST:
+        message = f"engine 'cuda' needs compute capability 7.0 or more; {gpu.name} has {gpu.capability / 10}"
+        raise EngineUnavailable(message)
+    return gpu

@@ -1,0 +1,132 @@
+"""A unit as PTX: clang's own back end for NVIDIA GPUs, with libdevice's mathematics linked in as bitcode."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+from pathlib import Path
+
+from metalnb.errors import CompileError, EngineUnavailable
+
+from ..clang import driver
+from ..clang.driver import Target, at_kernel
+from ..clang.entry_point import ENTRY, Head, written
+from ..unit import Unit
+from .padded_tables import unpadded
+
+__all__ = ["INSTALL", "LEAST", "bounded", "cannot_tell", "libdevice", "ptx", "source"]
+
+INSTALL = 'pip install "metalnb[cuda]"'
+LEAST = 70  # compute capability 7.0, Volta: the first whose threads shuffle and vote by masks
+# Compute capabilities that clang knows, and the version of PTX that has each: a driver takes none newer than itself.
+# PTX for one GPU runs on all later ones.
+_KNOWN = {70: 63, 72: 63, 75: 63, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78, 100: 86, 103: 88, 120: 87, 121: 88}
+
+
+
+def _head(*, row: bool) -> Head:
+    here = f"$place here = $here<{'true' if row else 'false'}>(launch);"
+    return Head(
+        'extern "C" __attribute__((nvptx_kernel))',
+        (here, "if ($beyond(here.position_in_grid, launch)) return;"),
+        "const $launch launch",
+        ("unsigned o{i}", "$dynamic_storage(o{i})"),
+    )
+
+
+# Square roots and quotients are rounded once, in fast math too, as the MSL headers have it.
+_ROUNDED = ("-mllvm", "-nvptx-prec-sqrtf32=1", "-mllvm", "-nvptx-prec-divf32=2")
+
+
+@functools.cache
+def libdevice() -> Path:
+    """Return the file of NVIDIA's device library.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is none.
+    """
+    found = [Path(folder) / "nvvm" / "libdevice" for folder in _toolkits()]
+    for folder in found:
+        for file in sorted(folder.glob("libdevice*.bc")):
+            return file
+    message = f"engine 'cuda' needs NVIDIA's device library, of the package nvidia-nvvm: {INSTALL}"
+    raise EngineUnavailable(message)
+
+
+def _toolkits() -> list[str]:
+    """List the folders in which a toolkit may stand: of the wheels, of the environment, of the system."""
+    spec = importlib.util.find_spec("nvidia")
+    wheels = list(spec.submodule_search_locations or ()) if spec else []
+    inside = [str(path) for folder in wheels for path in (*Path(folder).glob("cu[0-9]*"), *Path(folder).glob("cuda_*"))]
+    named = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    return [*inside, *named, "/usr/local/cuda"]
+
+
+def source(unit: Unit, *, row: bool = False) -> str:
+    """Write the text that clang is given; ``row`` for threadgroups that are launched as one row of threads."""
+    return written(unit, _head(row=row))
+
+
+def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
+    """Compile a kernel.
+
+    Parameters
+    ----------
+    unit : Unit
+    capability : int
+        The GPU's compute capability, 90 for 9.0.
+    row : bool, optional
+        As for `source`.
+
+    Raises
+    ------
+    CompileError
+    """
+    text = driver.compiled(unit, source(unit, row=row), _target(capability), *_ROUNDED).decode()
+    table = unpadded(unit, text)
+    if table:
+        message = f"the table '{table}' at program scope holds vectors of three, which clang writes wrongly as PTX"
+        raise CompileError([at_kernel(unit, message, "declare it of packed_float3, or of float4")])
+    return text
+
+
+@functools.cache
+def _target(capability: int) -> Target:
+    known = max(c for c in _KNOWN if c <= capability)
+    return Target(
+        "ptx",
+        Path(__file__).parent / "prelude.h",
+        (
+            "--target=nvptx64-nvidia-cuda", f"-march=sm_{known}", "-O3", "-S", f"-D$COMPUTE_CAPABILITY={known}",
+            f"--cuda-feature=+ptx{_KNOWN[known]}",
+            # `f(device T*)` and `f(constant T*)` are two functions, though both are global memory to PTX.
+            "-Xclang", "-faddress-space-map-mangling=no",
+            "-Xclang", "-cl-ext=+all",
+            "-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(libdevice()),
+        ),
+    )  # fmt: skip
+
+
+_HEAD_END = re.compile(rf"(\.entry {ENTRY}\([^)]*\))")
+
+
+def bounded(text: str, threads: int) -> str:
+    """Return PTX for threadgroups of up to ``threads`` threads: the assembler then gives each fewer registers."""
+    return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1", text, count=1)
+
+
+# What shows a kernel how its threads are grouped, but for its inputs.
+_GROUPED = re.compile(r"\.shared\.(?!align)|\bbar\.|\bvote\.|\bshfl\.|\bredux\.|\bactivemask\.|%laneid")
+_ALONE = frozenset({"thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin"})
+
+
+def cannot_tell(unit: Unit, text: str) -> bool:
+    """Return whether a kernel, with its PTX, cannot tell how large its threadgroups are.
+
+    The last threadgroups of such a kernel are launched whole, and their threads beyond the grid return at once.
+    """
+    return all(given.attribute in _ALONE for given in unit.signature.inputs) and not _GROUPED.search(text)

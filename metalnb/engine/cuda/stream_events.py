@@ -1,0 +1,156 @@
+"""A dispatch under way on the GPU, and the events that mark its start and end in the stream."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from ..staging import Result, Staging
+from .nvidia_driver import Gpu
+
+__all__ = ["CudaTicket", "Events", "Span"]
+
+
+class Events:
+    """The driver's events, used again and again.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self._free: tuple[list[Any], list[Any]] = ([], [])  # those that only mark, those that tell the time
+        self._gate: Any = None
+
+    def record(self, *, timed: bool) -> Any:
+        """Put an event into the stream, behind all that was launched."""
+        api = self.gpu.api
+        try:
+            event = self._free[timed].pop()
+        except IndexError:
+            flags = api.CUevent_flags
+            event = self.gpu.take(
+                api.cuEventCreate(int(flags.CU_EVENT_DEFAULT if timed else flags.CU_EVENT_DISABLE_TIMING))
+            )
+        answer = api.cuEventRecord(event, self.gpu.stream)
+        if answer[0]:
+            self.gpu.take(answer)
+        return event
+
+    def give_back(self, event: Any, *, timed: bool) -> None:
+        """Keep an event for a later dispatch."""
+        self._free[timed].append(event)
+
+    @contextlib.contextmanager
+    def gate(self) -> Iterator[None]:
+        """Hold back the stream's work until the end: what is launched inside then runs back to back."""
+        api, take = self.gpu.api, self.gpu.take
+        if self._gate is None:
+            self._gate = take(api.cuMemAllocHost(64))
+        flag = ctypes.c_uint32.from_address(int(self._gate))
+        flag.value = 0
+        address = take(api.cuMemHostGetDevicePointer(self._gate, 0))
+        equal = api.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ
+        take(api.cuStreamWaitValue32(self.gpu.stream, address, 1, int(equal)))
+        try:
+            yield
+        finally:
+            flag.value = 1
+
+
+class Span:
+    """From a dispatch's start to its end: what tells how long it took. It keeps no memory alive.
+
+    Without a first event it tells the time until the end of the wait: an event costs as much as a small kernel, and
+    most dispatches are never asked.
+    """
+
+    __slots__ = ("_events", "begun", "ended", "seconds", "started")
+
+    def __init__(self, events: Events, begun: Any, ended: Any) -> None:
+        self._events = events
+        self.begun = begun
+        self.ended = ended
+        self.started = time.perf_counter()
+        self.seconds: float | None = None
+
+    def __call__(self) -> float | None:
+        """Return the seconds; None while it runs, NaN when it failed."""
+        if self.seconds is None and self.begun is not None:
+            gpu = self._events.gpu
+            gpu.enter()
+            status = gpu.api.cuEventQuery(self.ended)[0]
+            if status == gpu.api.CUresult.CUDA_ERROR_NOT_READY:
+                return None
+            self.stop(failed=bool(status))
+        return self.seconds
+
+    def stop(self, *, failed: bool) -> None:
+        """Note the time; the dispatch is done."""
+        if self.seconds is not None:
+            return
+        if failed:
+            self.seconds = math.nan
+        elif self.begun is None:
+            self.seconds = time.perf_counter() - self.started
+        else:
+            gpu = self._events.gpu
+            self.seconds = 1e-3 * gpu.take(gpu.api.cuEventElapsedTime(self.begun, self.ended))
+
+    def __del__(self) -> None:
+        timed = self.begun is not None
+        for event in (self.begun, self.ended):
+            if event is not None:
+                self._events.give_back(event, timed=timed)
+
+
+class CudaTicket:
+    """A dispatch under way.
+
+    Attributes
+    ----------
+    elapsed : Span
+    results : list of Result
+        Those still to be copied back.
+    """
+
+    __slots__ = ("__weakref__", "_done", "_events", "_lock", "_name", "_staging", "elapsed", "results")
+
+    def __init__(
+        self, events: Events, name: str, begun: Any, ended: Any, results: list[Result], staging: Staging,
+    ) -> None:  # fmt: skip
+        self.elapsed = Span(events, begun, ended)
+        self.results = results
+        self._events = events
+        self._name = name
+        self._staging = staging
+        self._done = False
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Wait, with the GIL released, and copy the results to where the caller wants them.
+
+        Raises
+        ------
+        KernelFault
+        """
+        with self._lock:
+            if self._done:
+                return
+            gpu = self._events.gpu
+            gpu.enter()
+            answer = gpu.api.cuEventSynchronize(self.elapsed.ended)
+            self._done = True
+            results, self.results = self.results, []
+            if answer[0]:
+                self.elapsed.stop(failed=True)
+                gpu.take(answer, self._name)
+            self._staging.fetch(results)
+            self.elapsed.stop(failed=False)

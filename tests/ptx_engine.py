@@ -1,0 +1,53 @@
+"""An engine that compiles to PTX and runs nothing: what the engine `cuda` would be given, without a GPU."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from metalnb.engine.base import Caps, Grid, SharedMemory
+from metalnb.engine.cuda.ptx import source
+from metalnb.engine.observation import Observable, Stopwatch
+from metalnb.engine.unit import Unit
+
+
+class Binary:
+    threadgroup_bytes = 0
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+
+
+class Ticket:
+    def __init__(self) -> None:
+        self.elapsed = Stopwatch()
+
+    def wait(self) -> None:
+        self.elapsed.stop()
+
+
+class PtxEngine(SharedMemory, Observable):
+    name = "ptx"
+    caps = Caps("a GPU that is not here", {}, processors=132)
+
+    def __init__(self) -> None:
+        self.seen: dict[str, tuple[Unit, int]] = {}  # by text: the unit, and the most threads of a threadgroup
+
+    def text(self, unit: Unit) -> str:
+        return source(unit)
+
+    def compile(self, unit: Unit) -> Binary:
+        return Binary(unit)
+
+    def alloc(self, nbytes: int) -> Any:
+        return np.zeros(nbytes, np.uint8)
+
+    def start(self, binary: Binary, _arguments: Sequence[Any], _grid: Grid, threadgroup: Grid) -> Ticket:
+        text = source(binary.unit)
+        threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
+        self.seen[text] = (binary.unit, max(threads, self.seen.get(text, (binary.unit, 0))[1]))
+        return Ticket()
+
+
+def open_engine(_device: int = 0) -> PtxEngine:
+    return PtxEngine()

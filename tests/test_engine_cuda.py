@@ -1,0 +1,120 @@
+"""What only the engine `cuda` has, on a GPU: memory shared with other libraries, faults, threadgroups of every shape.
+
+The conformance suite has the rest. Here and there, tests that need a GPU are skipped with the reason.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import engine as engines
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+
+
+@pytest.fixture
+def engine() -> Any:
+    try:
+        return engines.named("cuda")
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+
+
+def test_it_says_what_is_missing_where_there_is_no_gpu() -> None:
+    try:
+        engines.named("cuda")
+    except mnb.EngineUnavailable as error:
+        assert "engine 'cuda' needs" in str(error)  # noqa: PT017  (either is right)
+
+
+def test_nothing_of_nvidias_is_imported_before_it_is_asked_for() -> None:
+    if not mnb.engines()["cpu"].available:
+        pytest.skip("needs the engine 'cpu'")
+    text = (
+        "import sys, metalnb; metalnb.compile('kernel void k(device int* x) { x[0] = 1; }', engine='cpu'); "
+        "print([m for m in sys.modules if m.split('.')[0] in ('cuda', 'nvidia')])"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_memory_is_shared_with_other_libraries_of_the_gpu(engine: Any, library: str) -> None:
+    other: Any = pytest.importorskip(library)
+    x = mnb.asarray(np.arange(1000, dtype=np.float32), device=engine.name)
+    seen = other.as_tensor(x, device="cuda") if library == "torch" else other.asarray(x)
+    seen *= 2
+    assert np.array_equal(np.asarray(x), 2 * np.arange(1000, dtype=np.float32))
+    mnb.add(x, x, out=x)
+    assert float(seen[999]) == 4 * 999
+    made = other.ones(100, dtype=other.float32, **({"device": "cuda"} if library == "torch" else {}))
+    mine = mnb.asarray(made, device=engine.name)
+    mnb.add(mine, mine, out=mine)
+    assert float(made.sum()) == 200
+    made += 1
+    assert float(mnb.sum(mine)) == 300
+
+
+@pytest.mark.parametrize("active", ["l % 2 == 0", "l >= 3 && l < 20", "l == 7", "true"])
+def test_lanes_that_are_not_there_take_no_part(engine: Any, active: str) -> None:
+    text = f"""{HEAD}kernel void k(device const uint* x, device uint4* y, uint i [[thread_position_in_grid]],
+                                     uint l [[thread_index_in_simdgroup]]) {{
+        if ({active}) y[i] = uint4(simd_sum(x[i]), uint(simd_sum(float(x[i]))), simd_prefix_exclusive_sum(x[i]),
+                                   simd_max(ushort(x[i])));
+    }}"""
+    n = 77
+    x = np.random.default_rng(0).integers(0, 1000, n, dtype=np.uint32)
+    y = np.zeros((n, 4), np.uint32)
+    mnb.compile(text, engine=engine.name).k(x, y, threadgroup=64, grid=n)
+    for first in range(0, n, 32):
+        lanes = [i for i in range(first, min(first + 32, n)) if eval(active.replace("&&", "and").replace("true", "True"), {"l": i - first})]  # noqa: E501, S307
+        total = x[lanes].sum()
+        for k, i in enumerate(lanes):
+            assert y[i].tolist() == [total, total, x[lanes[:k]].sum(), x[lanes].max()], (i, active)
+
+
+def test_a_threadgroup_of_more_layers_than_a_block_has(engine: Any) -> None:
+    text = f"""{HEAD}kernel void k(device uint* y, uint3 at [[thread_position_in_grid]], uint3 n [[threads_per_grid]],
+                                     uint t [[thread_index_in_threadgroup]]) {{
+        y[(at.z * n.y + at.y) * n.x + at.x] = t; }}"""
+    y = np.zeros((300, 2, 2), np.uint32)
+    mnb.compile(text, engine=engine.name).k(y, grid=(2, 2, 300), threadgroup=(2, 1, 256))
+    assert np.array_equal(y[:256, 0, 0], 2 * np.arange(256))
+    assert np.array_equal(y[256:, 1, 1], 2 * np.arange(44) + 1)
+
+
+def test_a_fault_names_the_kernel_and_says_what_is_lost(engine: Any) -> None:
+    text = f"{HEAD}kernel void wild(device float* x, constant ulong& far) {{ x[far] = 1; }}"
+    script = f"""
+import numpy as np, metalnb as mnb
+try:
+    mnb.compile({text!r}, engine="cuda").wild(np.zeros(4, np.float32), 2**40, grid=1)
+except mnb.KernelFault as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "wild, or a dispatch before it, failed on the GPU" in done.stdout, done.stderr
+    assert "what arrays held there is lost" in done.stdout
+
+
+def test_one_cell_is_the_same_on_every_engine() -> None:
+    text = f"""{HEAD}kernel void k(device const float* x, device float* y, uint i [[thread_position_in_grid]],
+                                     uint t [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {{
+        threadgroup float tile[64];
+        tile[t] = x[i];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        y[i] = fma(tile[n - 1 - t], 2.0f, simd_sum(1.0f));
+    }}"""
+    x = np.random.default_rng(0).random(1000, np.float32)
+    found = {}
+    for name, status in mnb.engines().items():
+        if status.available:
+            found[name] = mnb.compile(text, engine=name, math="precise").k(x, grid=1000, threadgroup=64)
+    first = next(iter(found.values()))
+    assert all(np.array_equal(first, other) for other in found.values()), list(found)

@@ -1,0 +1,279 @@
+"""The engine `cuda` without a GPU: PTX of the library, the suite and the notebooks, assembled as a driver would.
+
+Needs NVIDIA's assembler and device library, from wheels: pip install "metalnb[ptx]". Run as a program, this file prints
+the table of what each kernel takes of a processor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from oracle import laid
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.engine.clang.entry_point import ENTRY
+from metalnb.engine.cuda.launch_record import LaunchRecord, launches
+from metalnb.engine.cuda.ptx import bounded, cannot_tell, ptx
+from metalnb.engine.unit import Unit
+from metalnb.library_kernels import table
+from metalnb.library_kernels.samples.by_op import samples_of
+
+ROOT = Path(__file__).resolve().parent.parent
+CAPABILITIES = (75, 90, 120)
+MOST_REGISTERS = 160  # of a thread; the suite's winograd, which holds a tile in them, takes 138
+MOST_SHARED = 32768  # Metal's threadgroup memory
+SPILLS: dict[str, int] = {}  # kernels that spill, and the bytes that they may
+
+
+class Use(NamedTuple):
+    """What a kernel takes of a processor."""
+
+    kernel: str
+    capability: int
+    registers: int
+    spilled: int
+    stack: int
+    shared: int
+
+
+@functools.cache
+def assembler() -> str | None:
+    """The path of ptxas; None when there is none."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = spec.submodule_search_locations or () if spec else ()
+    found = [str(path) for folder in folders for path in Path(folder).glob("*/bin/ptxas")]
+    return found[0] if found else shutil.which("ptxas")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ptx_engine() -> Iterator[Any]:
+    if assembler() is None:
+        pytest.skip('needs ptxas and libdevice: pip install "metalnb[ptx]"')
+    yield from _registered()
+
+
+def _registered() -> Iterator[Any]:
+    engines.REGISTRY["ptx"] = "ptx_engine"
+    try:
+        yield engines.named("ptx")
+    finally:
+        del engines.REGISTRY["ptx"]
+        engines._open.cache_clear()
+
+
+def assembled(unit: Unit, capability: int, threads: int = 0) -> Use:
+    """Assemble a kernel for threadgroups of up to some threads; fail with the assembler's words."""
+    text = ptx(unit, capability)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.ptx")
+        file.write_text(bounded(text, threads) if threads else text)
+        quick = ["-O1"] if len(text) > 100_000 else []
+        done = subprocess.run(
+            [str(assembler()), f"-arch=sm_{capability}", "-v", *quick, str(file), "-o", os.devnull],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, f"{unit.signature.name} for sm_{capability}: {done.stderr}"
+    numbers = [re.search(rf"(\d+) {what}", done.stderr) for what in
+               ("registers", "bytes spill stores", "bytes stack frame", "bytes smem")]  # fmt: skip
+    return Use(unit.signature.name, capability, *(int(n[1]) if n else 0 for n in numbers))
+
+
+def of_library(engine: Any) -> list[Unit]:
+    """Each kernel that the first sample of each op runs, for float32 or else the first dtype that the op takes."""
+    engine.seen.clear()
+    chosen = mnb.use("ptx")
+    assert chosen is engine
+    try:
+        for op in table.ops().values():
+            dtype = "float32" if "float32" in op.row.dtypes else op.row.dtypes[0]
+            samples = samples_of(op)
+            sample = next(iter(samples(np.random.default_rng(0), dtype)), None) if samples else None
+            if sample is not None:
+                args = [laid(a) if isinstance(a, np.ndarray) else a for a in sample.args]
+                with contextlib.suppress(IndexError, MemoryError, ValueError):  # it reads a result that nothing made
+                    op(*args, **sample.options)
+    finally:
+        mnb.use(None)
+    return [unit for unit, _ in engine.seen.values()]
+
+
+def of_texts(texts: list[str]) -> list[Unit]:
+    """The kernels of some cells; those that need a header of the author's or constants are left out."""
+    found = []
+    for text in texts:
+        try:
+            program = mnb.compile(text, engine="ptx")
+        except mnb.MetalnbError:
+            continue
+        found += [kernel.unit for kernel in program.values()]
+    return found
+
+
+def of_suite() -> list[Unit]:
+    """The kernels of the suite's files."""
+    return of_texts([path.read_text() for path in sorted((ROOT / "tests/kernels").glob("*.metal"))])
+
+
+def of_notebooks() -> list[Unit]:
+    """The kernels of the notebooks' cells."""
+    texts = []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text())["cells"]:
+            first, _, rest = "".join(cell["source"]).partition("\n")
+            if first.startswith("%%metal") and "raises-exception" not in cell["metadata"].get("tags", []):
+                texts.append(rest)
+    return of_texts(texts)
+
+
+def uses(units: list[Unit]) -> list[Use]:
+    """Assemble kernels for each compute capability."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda pair: assembled(*pair), [(u, c) for c in CAPABILITIES for u in units]))
+
+
+def hold(found: list[Use]) -> None:
+    for use in found:
+        assert use.registers <= MOST_REGISTERS, use
+        assert use.shared <= MOST_SHARED, use
+        assert use.spilled <= SPILLS.get(use.kernel, 0), use
+
+
+def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -> None:
+    units = of_library(ptx_engine)
+    assert len(units) > 120
+    hold(uses(units))
+
+
+def test_the_suites_kernels_are_assembled_and_spill_nothing() -> None:
+    units = of_suite()
+    assert len(units) > 30
+    hold(uses(units))
+
+
+def test_the_notebooks_kernels_are_assembled_and_spill_nothing() -> None:
+    units = of_notebooks()
+    assert len(units) > 20
+    hold(uses(units))
+
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+
+
+def unit_of(text: str, name: str = "k") -> Unit:
+    return mnb.compile(HEAD + text, engine="ptx")[name].unit
+
+
+def test_a_kernel_for_1024_threads_has_registers_for_them() -> None:
+    turn, written = (
+        "".join(text.format(k=k) for k in range(80))
+        for text in ("h{k} = fma(h{k}, x[j], x[j + {k}]);", "x[i * 80 + {k}] = h{k};")
+    )
+    unit = unit_of(f"""
+    kernel void k(device float* x, uint i [[thread_position_in_grid]], uint n [[threads_per_grid]]) {{
+        float {", ".join(f"h{k} = {k}" for k in range(80))};
+        for (uint j = 0; j < n; ++j) {{ {turn} }}
+        {written}
+    }}""")
+    assert assembled(unit, 90).registers > 64
+    assert assembled(unit, 90, 1024).registers <= 64
+
+
+@pytest.mark.parametrize(("text", "alone"), [
+    ("kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }", True),
+    ("kernel void k(device float* x, uint2 i [[thread_position_in_grid]]) { x[i.y * 9 + i.x] = 1; }", True),
+    ("kernel void k(device float* x, uint n [[threads_per_grid]]) { x[n] = 1; }", True),
+    ("kernel void k(device uint* x, uint n [[threads_per_threadgroup]]) { x[0] = n; }", False),
+    ("kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] = simd_sum(x[i]); }", False),
+    ("kernel void k(device float* x) { threadgroup_barrier(mem_flags::mem_device); x[0] = 1; }", False),
+    ("kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) { t[0] = 1; x[0] = t[0]; }", False),
+])  # fmt: skip
+def test_only_a_kernel_that_cannot_tell_has_its_last_threadgroups_cut(text: str, alone: bool) -> None:
+    unit = unit_of(text)
+    assert cannot_tell(unit, ptx(unit, 90)) == alone
+
+
+_READ = "kernel void k(device float* y, constant uint& i, device const float3& v) { y[0] = t[i].x + v.x; }"
+
+
+@pytest.mark.parametrize("table", [
+    "constant float3 t[] = {float3(1, 2, 3), float3(4, 5, 6)};",
+    "constant half3 t[] = {half3(1, 2, 3), half3(4, 5, 6)};",
+    "struct Entry { float3 a; float x; };\nconstant Entry t[] = {{float3(1), 2}, {float3(4), 5}};",
+])  # fmt: skip
+def test_a_table_that_clang_writes_without_padding_is_refused(table: str) -> None:
+    unit = unit_of(table + _READ)
+    with pytest.raises(mnb.CompileError, match="the table 't' at program scope holds vectors of three"):
+        ptx(unit, 90)
+
+
+@pytest.mark.parametrize("table", [
+    "constant packed_float3 t[] = {packed_float3(1, 2, 3), packed_float3(4, 5, 6)};",
+    "constant float4 t[] = {float4(1), float4(0)};",
+    "struct Entry { int x; float y; };\nconstant Entry t[] = {{1, 2.0f}, {3, 4.0f}};",
+])  # fmt: skip
+def test_other_tables_are_right(table: str) -> None:
+    text = ptx(unit_of(table + _READ), 90)
+    assert " = {" in text.split(".b8", 1)[1]
+
+
+def test_overloads_on_the_address_space_stay_apart() -> None:
+    unit = unit_of("""
+        inline float f(device const float* x) { return x[0] * 3; }
+        inline float f(constant float* x) { return x[0] * 5; }
+        kernel void k(device float* x, constant float* c) { x[1] = f(x); x[2] = f(c); }""")
+    text = ptx(unit, 90)
+    assert "0f40400000" in text  # 3
+    assert "0f40A00000" in text  # 5
+
+
+@pytest.mark.parametrize(("grid", "threadgroup", "cut", "wanted"), [
+    ((64, 1, 1), (32, 1, 1), False, [(2, 1, 1, 32, 1, 1)]),
+    ((100, 1, 1), (32, 1, 1), False, [(3, 1, 1, 32, 1, 1), (1, 1, 1, 4, 1, 1)]),
+    ((100, 1, 1), (32, 1, 1), True, [(4, 1, 1, 32, 1, 1)]),
+    ((1, 1, 128), (1, 1, 128), False, [(1, 1, 1, 128, 1, 1)]),
+    ((1, 70_000, 1), (1, 1, 1), False, [(1, 65535, 1, 1, 1, 1), (1, 4465, 1, 1, 1, 1)]),
+])  # fmt: skip
+def test_a_dispatch_is_launches_within_the_drivers_limits(
+    grid: Any, threadgroup: Any, cut: bool, wanted: list[Any]
+) -> None:
+    assert [one.shape for one in launches(grid, threadgroup, cut=cut)] == wanted
+
+
+def test_a_launchs_record_is_what_the_entry_point_takes() -> None:
+    text = """kernel void k(device float* x, constant float& a, threadgroup float* t [[threadgroup(0)]]) {
+        t[0] = a; x[0] = t[0]; }"""
+    unit = unit_of(text)
+    listed = ptx(unit, 90).split(f".entry {ENTRY}(")[1].split(")")[0]
+    assert re.findall(r"\.(u64|u32|b8)", listed) == ["u64", "u64", "u32", "b8"]
+    record = LaunchRecord(unit.signature)
+    (one,) = launches((1, 1, 1), (1, 1, 1), cut=False)
+    record.fill([1, 2, 3], one.place)
+    assert bytes(record._bytes) == np.array([1, 2], np.uint64).tobytes() + np.uint32(3).tobytes() + one.place
+
+
+def main() -> None:
+    """Print the table."""
+    for engine in _registered():
+        units = [*of_library(engine), *of_suite(), *of_notebooks()]
+        print("| kernel | sm | registers | spilled | stack | shared |\n|---|---|---|---|---|---|")
+        for use in sorted(set(uses(units))):
+            print("| " + " | ".join(map(str, use)) + " |")
+
+
+if __name__ == "__main__":
+    main()
