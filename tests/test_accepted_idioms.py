@@ -441,6 +441,7 @@ EXPRESSIONS = {
     "twice(i % 2 ? v : w, w)": np.where(np.arange(8) % 2, F, F + 1) + F + 1,
     "as_type<ushort>(i % 2 ? v : w) == as_type<ushort>(i % 2 ? v : w)": np.ones(8),
     "vec_elements<float2>::value > 1 ? v < w ? v : w : w": np.minimum(F, F + 1),
+    "max(v > 0 ? 1 : v < 0 ? -1 : v == 0 ? 0 : v, w)": np.maximum(np.sign(F), F + 1),
     "(i % 2 ? v : w) * w": np.where(np.arange(8) % 2, F, F + 1) * (F + 1),
 }
 

@@ -103,10 +103,12 @@ def _compares(tree: Tree, i: int) -> bool:
 
 
 def _stop(tree: Tree, i: int) -> int:
-    """Find the token behind the last operand; -1 where it is unclear."""
+    """Find the token behind the last operand, which may be another ``?:``; -1 where it is unclear."""
+    inner = 0
     while i < len(tree.texts):
         text = tree.texts[i]
-        if text in _ENDS:
+        inner += (text == "?") - (text == ":")
+        if inner < 0 or (text in _ENDS and text != ":"):
             return i
         listed = tree.close(i) if text == "<" and tree.tokens[i - 1].kind == "word" else -1
         if text in _CLOSING.values() and tree.close(i) < 0:
