@@ -401,7 +401,7 @@ def test_doc_comment(comment: str, doc: str) -> None:
     kernel = mnb.compile(f"{comment}\n{KERNEL}{{ y[i] = 7; }}").k
     assert (
         kernel.__doc__
-        == f"{doc}\n\nParameters\n----------\ny : device int* [[buffer(0)]]\n\nKernel inputs\n-------------\ni : uint [[thread_position_in_grid]]\n\nOptions of a call: grid, threadgroup, shapes, threadgroup_memory; see help(metalnb.Kernel).\n"
+        == f"{doc}\n\nParameters\n----------\ny : device int* [[buffer(0)]]\n\nKernel inputs\n-------------\ni : uint [[thread_position_in_grid]]\n\nOptions of a call: grid, groups, threadgroup, shapes, threadgroup_memory, timeout; see help(metalnb.Kernel).\n"
     )
 
 

@@ -70,11 +70,13 @@ TIDY = Form("tidy", _without(*_TIDY))
 # Nearer to the author's text: what the tidying makes of comparisons the device refuses now and then.
 PLAIN = Form("plain", _without(*_TIDY, "instcombine"))
 OPTIMISED = Form("optimised", _without(*_IDIOMS))
+# Branches as the author wrote them: some with SIMD functions, in a loop, the device vectorises in no other form.
+BRANCHES = Form("branches", _without(*_TIDY, "simplifycfg"))
 
-FORMS = (TIDY, PLAIN, OPTIMISED)
+FORMS = (TIDY, PLAIN, OPTIMISED, BRANCHES)
 # For kernels with a threadgroup barrier. Of a loop with a barrier in it that stands as the author wrote it, the runtime
 # takes the counter for one of the whole threadgroup, and each of its SIMD-groups counts it on.
-MEETING = (OPTIMISED, TIDY, PLAIN)
+MEETING = (OPTIMISED, TIDY, PLAIN, BRANCHES)
 
 # clang prints what its SPIR-V backend is about to be given, at no cost in time.
 _PRINTED = ("-mllvm", "-print-before=spirv-regularizer")

@@ -13,7 +13,7 @@ from .liveouts import divergent_liveouts
 from .module import Module, parsed
 from .negations import plain_negations
 from .operand_types import equal_spaces, equal_widths
-from .selected_indices import opaque_selected_indices
+from .selected_indices import guarded_indices, opaque_selected_indices
 from .storage import byte_offsets, declared_storage
 from .stubs import without_stubs
 
@@ -76,6 +76,10 @@ PASSES = (
     ModulePass(
         "signed_indices", signed_indices,
         "32-bit indices may wrap, and the runtime gathers what it could load",
+    ),
+    ModulePass(
+        "guarded_indices", guarded_indices,
+        "the runtime reads a thread's array ahead of the guard of an index that all threads have",
     ),
 )
 

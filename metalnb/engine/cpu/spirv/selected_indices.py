@@ -5,6 +5,13 @@ one that cannot meet this store: the load had the value from before. An exclusiv
 index a number that it knows nothing about (of a sum it made a choice again, for elements of one byte). A pointer that
 is one of two gets the same as a number. Threadgroup and device memory do not have the fault.
 
+And it reads a thread's array ahead of the guard of the index. An index that is the same for all threads makes one load
+of a whole SIMD-group's elements, which is done for threads that the branch leaves out too, as if all of a thread's own
+memory could be read at any place. But of ``if (n < 8 && x[i] > 3) v = w[n]`` with a large ``n`` it may be far outside,
+and ends the process; so may a load whose address was computed in a branch that no thread took. An exclusive or with a
+zero of each thread's own makes it a gather, under the mask of the branch. The counters of short loops stay as they are:
+when the loop is unrolled they are constants, and the array is none.
+
 Source: SPIR-V specification 1.4, 3.37.8 (OpAccessChain …), 3.37.15 (OpSelect).
 """
 
@@ -14,7 +21,7 @@ from .module import Body, Instruction, Module
 from .opaque import opaque_zero
 from .opcodes import Spv
 
-__all__ = ["opaque_selected_indices"]
+__all__ = ["guarded_indices", "opaque_selected_indices"]
 
 _ACCESS = {Spv.ACCESS_CHAIN, Spv.IN_BOUNDS_ACCESS_CHAIN, Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN}
 _CONSTANTS = {Spv.CONSTANT, Spv.CONSTANT_NULL, Spv.UNDEF}
@@ -25,6 +32,8 @@ _THROUGH = {
     Spv.U_DIV, Spv.S_DIV, Spv.U_MOD, Spv.S_REM, Spv.S_MOD, Spv.BITWISE_OR, Spv.BITWISE_XOR, Spv.BITWISE_AND,
     Spv.SHIFT_LEFT_LOGICAL, Spv.SHIFT_RIGHT_LOGICAL, Spv.SHIFT_RIGHT_ARITHMETIC, Spv.COMPOSITE_EXTRACT,
 }  # fmt: skip
+_COMPARISONS = range(Spv.I_EQUAL, Spv.S_LESS_THAN_EQUAL + 1)
+_SHORT = 64  # steps of a loop that may be unrolled; so far beside an array is still the thread's own memory
 
 
 def opaque_selected_indices(module: Module) -> None:
@@ -87,3 +96,69 @@ def _selected(module: Module, value: int, known: dict[int, bool]) -> bool:
             known[last] = any(known[p] for p in parts)
         ahead.pop()
     return known[value]
+
+
+def guarded_indices(module: Module) -> None:
+    """Give a zero of each thread's own to the indices into its memory that a branch may guard."""
+    own = {i.result for i in module.preamble if i.op == Spv.TYPE_POINTER and i.words[2] in _OWN}
+    for function in module.functions:
+        counters = _counters(module, function)
+        for block in function.blocks[1:]:  # the first has no guard
+            for i in block.instructions:
+                if i.op in _ACCESS and module.type_of(i.words[3]) in own:
+                    for place in range(4, len(i.words)):
+                        if not _counted(module, i.words[place], counters):
+                            kind = module.type_of(i.words[place])
+                            zero = opaque_zero(module, function, kind, each=True)
+                            i.words[place] = module.before(i, Spv.BITWISE_XOR, kind, i.words[place], zero)
+
+
+def _counted(module: Module, value: int, counters: set[int]) -> bool:
+    """Say whether a value is computed from constants and counters alone."""
+    seen, ahead = {value}, [value]
+    while ahead:
+        made = module.definitions[ahead.pop()]
+        if made.op in _THROUGH:
+            parts = [p for p in module.used(made) if p not in seen]
+            seen.update(parts)
+            ahead += parts
+        elif made.op not in _CONSTANTS and made.result not in counters:
+            return False
+    return True
+
+
+def _counters(module: Module, function: Body) -> set[int]:
+    """Return what counts the steps of a loop from one small constant to another."""
+    bounded: dict[int, set[int]] = {}  # by label, what the branches there or to there compare with a small constant
+    for block in function.blocks:
+        last = block.instructions[-1]
+        compared = module.definitions[last.words[1]] if last.op == Spv.BRANCH_CONDITIONAL else last
+        if compared.op in _COMPARISONS and any(_is_small(module, value) for value in compared.words[3:]):
+            for label in (block.label, *module.targets(block)):
+                bounded.setdefault(label, set()).update(compared.words[3:])
+    found = set()
+    for block in function.blocks:
+        for phi in (i for i in block.instructions if i.op == Spv.PHI):
+            steps = {p for p in phi.words[3::2] if not _is_small(module, p)}
+            if all(_steps_on(module, p, phi.result) for p in steps) and (
+                not steps or not bounded.get(block.label, set()).isdisjoint({phi.result, *steps})
+            ):
+                found.add(phi.result)
+    return found
+
+
+def _steps_on(module: Module, value: int, counter: int) -> bool:
+    """Say whether a value is a counter and a small constant."""
+    made = module.definitions[value]
+    parts = made.words[3:] if made.op in {Spv.I_ADD, Spv.I_SUB} else []
+    return counter in parts and any(_is_small(module, p) for p in parts)
+
+
+def _is_small(module: Module, value: int) -> bool:
+    """Say whether a value is an integer constant near 0."""
+    made = module.definitions[value]
+    op, *rest = module.key(made.type)
+    if op != Spv.TYPE_INT or made.op not in {Spv.CONSTANT, Spv.CONSTANT_NULL}:
+        return False
+    number = sum(word << 32 * n for n, word in enumerate(made.words[3:])) % (1 << rest[0])
+    return min(number, (1 << rest[0]) - number) <= _SHORT
