@@ -49,7 +49,7 @@ _INTERNAL = (
 
 
 def opencl(
-    unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False, lanes: bool = True,
+    unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False, lanes: bool = True, meet: bool = True,
 ) -> str:  # fmt: skip
     """Write the text for a target that speaks C++ for OpenCL.
 
@@ -65,15 +65,17 @@ def opencl(
         True when a thread's position may be 2^31 or more.
     lanes : bool
         False when each thread is run by itself, and not 32 side by side.
+    meet : bool
+        False when the SIMD-groups shall not meet first.
     """
     # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
     # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
     # sums of floats reassociated in precise math). And it cuts SIMD-groups before `if (i < 5) return;`, not after it.
-    meet = ("$simd_barrier(0);",) if lanes and unit.math != "scalar" else ()
+    meeting = ("$simd_barrier(0);",) if meet and lanes and unit.math != "scalar" else ()
     size = "__attribute__((intel_reqd_sub_group_size(32))) " if lanes else ""
     here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
     region = "const __global $region* region" if flat else ""
-    return written(unit, Head(f"{size}__kernel", (*meet, f"$place here = {here};"), region))
+    return written(unit, Head(f"{size}__kernel", (*meeting, f"$place here = {here};"), region))
 
 
 def written(unit: Unit, head: Head) -> str:
