@@ -13,10 +13,7 @@ try:
 except ImportError as error:
     raise ImportError('mnb.dask needs Dask: pip install "metalnb[dask]"') from error
 
-from . import dispatch
 from .block_maps import map_blocks, map_overlap
 from .trees import reduce
 
 __all__ = ["map_blocks", "map_overlap", "reduce"]
-
-dispatch.register()
