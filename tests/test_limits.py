@@ -155,7 +155,24 @@ def test_progress_is_a_line_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
             told(0.251)
             told(0.5)
         text = stream.getvalue()
-        assert text == ("\rcounting: 25 %\rcounting: 50 %\r" + " " * 15 + "\r" if shown else "")
+        assert text == ("\rcounting: 25 %\rcounting: 50 %\r" + " " * 14 + "\r" if shown else "")
+
+
+def test_progress_leaves_a_cell_without_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cell(io.StringIO):
+        def set_parent(self) -> None: ...
+
+    shown: list[tuple[str, str]] = []
+    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    monkeypatch.setattr(progress.sys, "stdout", out := Cell())
+    for kind in ("display", "update"):
+        note = lambda _, data, raw, kind=kind: shown.append((kind, data["text/plain"]))  # noqa: E731
+        monkeypatch.setattr(f"IPython.display.DisplayHandle.{kind}", note)
+    with progress.progress("counting") as told:
+        told(0.25)
+        told(0.5)
+    assert shown == [("display", "counting: 25 %"), ("update", "counting: 50 %"), ("update", "")]
+    assert out.getvalue() == ""
 
 
 def test_what_is_damaged_or_of_another_driver_is_measured_anew(

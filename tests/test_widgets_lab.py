@@ -186,7 +186,8 @@ def test_the_widgets_in_both_themes(notebook: Notebook, name: str) -> None:
     for label, i in {"dashboard": BOARD, "monitor": WATCH, "tune": TUNE, "explore": EXPLORE}.items():
         part = page.evaluate(f"""(() => {{
           {ALL}[{i}].node.scrollIntoView();
-          const r = {ALL}[{i}].node.querySelector('.jp-OutputArea-output').getBoundingClientRect();
+          const outputs = [...{ALL}[{i}].node.querySelectorAll('.jp-OutputArea-output')];
+          const r = outputs.map(e => e.getBoundingClientRect()).find(box => box.height > 0);
           return {{x: r.x, y: r.y, width: r.width, height: r.height}};
         }})()""")
         page.screenshot(SCREENSHOTS / f"{label}-{name}.png", **part, scale=1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import TextIO
 
 __all__ = ["progress"]
 
@@ -14,25 +16,58 @@ _PATIENCE = 0.3  # seconds: what takes less says nothing
 
 @contextlib.contextmanager
 def progress(what: str) -> Iterator[Callable[[float], None]]:
-    """Yield what is told the part that is done, from 0 to 1; it writes one line, which is gone in the end.
+    """Yield what is told the part that is done, from 0 to 1; it shows one line, which is gone in the end.
 
     Nothing is written to a file or a pipe: only to a terminal, and in a notebook.
     """
-    out = sys.stdout
-    shown = hasattr(out, "set_parent") or out.isatty()  # ipykernel's stream, or a terminal
+    show = _writer(sys.stdout)
     start, last = time.monotonic(), -1
 
     def told(part: float) -> None:
         nonlocal last
         percent = round(100 * part)
-        if shown and percent > last and time.monotonic() - start > _PATIENCE:
+        if show and percent > last and time.monotonic() - start > _PATIENCE:
             last = percent
-            out.write(f"\r{what}: {percent} %")
-            out.flush()
+            show(f"{what}: {percent} %")
 
     try:
         yield told
     finally:
-        if last >= 0:
-            out.write("\r" + " " * (len(what) + 7) + "\r")
-            out.flush()
+        if show and last >= 0:
+            show("")
+
+
+def _writer(out: TextIO) -> Callable[[str], None] | None:
+    """Return what shows a text in place of the one before; None where a line cannot be taken back."""
+    if hasattr(out, "set_parent"):  # ipykernel's stream
+        return _output_of_a_cell()
+    return _line_of_a_terminal(out) if out.isatty() else None
+
+
+def _line_of_a_terminal(out: TextIO) -> Callable[[str], None]:
+    width = 0
+
+    def show(text: str) -> None:
+        nonlocal width
+        out.write(f"\r{text}" if text else "\r" + " " * width + "\r")
+        out.flush()
+        width = max(width, len(text))
+
+    return show
+
+
+def _output_of_a_cell() -> Callable[[str], None]:
+    """Show a text as an output of its own, which takes no room once it is empty: a line of the stream would stay."""
+    from IPython.display import DisplayHandle
+
+    handle = DisplayHandle()  # type: ignore[no-untyped-call]
+    first = True
+
+    def show(text: str) -> None:
+        nonlocal first
+        page = f"<pre>{html.escape(text)}</pre>" if text else '<span style="display: none"></span>'
+        data = {"text/html": page, "text/plain": text}
+        (handle.display if first else handle.update)(data, raw=True)  # type: ignore[no-untyped-call]
+        first = False
+
+    return show
