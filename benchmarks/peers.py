@@ -51,13 +51,13 @@ _TORCH = {
 }  # fmt: skip
 _TORCH_CALLS: dict[str, Callable[[Any], Call]] = {
     "positive": lambda torch: torch.clone,
-    "fma": lambda torch: lambda x, y, z: torch.addcmul(z, x, y),
+    "fma": lambda torch: lambda x, y, z, **out: torch.addcmul(z, x, y, **out),
     "sort": lambda torch: lambda x: torch.sort(x).values,
-    "softmax": lambda torch: lambda x: torch.softmax(x, -1),
-    "log_softmax": lambda torch: lambda x: torch.log_softmax(x, -1),
-    "cumulative_sum": lambda torch: lambda x: torch.cumsum(x, 0),
-    "cumulative_prod": lambda torch: lambda x: torch.cumprod(x, 0),
-    "logsumexp": lambda torch: lambda x: torch.logsumexp(x, 0),
+    "softmax": lambda torch: lambda x, **out: torch.softmax(x, -1, **out),
+    "log_softmax": lambda torch: lambda x, **out: torch.log_softmax(x, -1, **out),
+    "cumulative_sum": lambda torch: lambda x, **out: torch.cumsum(x, 0, **out),
+    "cumulative_prod": lambda torch: lambda x, **out: torch.cumprod(x, 0, **out),
+    "logsumexp": lambda torch: lambda x, **out: torch.logsumexp(x, 0, **out),
     "layer_norm": lambda torch: lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]),
     "rms_norm": lambda torch: lambda x: torch.nn.functional.rms_norm(x, x.shape[-1:]),
     "cbrt": lambda torch: lambda x: torch.copysign(torch.abs(x) ** (1 / 3), x),
@@ -106,6 +106,6 @@ def numexpr_peer(op: Op) -> Call | None:
     if op.name not in _NUMEXPR or importlib.util.find_spec("numexpr") is None:
         return None
     numexpr = importlib.import_module("numexpr")
-    return lambda *args: numexpr.evaluate(
-        _NUMEXPR[op.name], {"a": np.float32(0.01), **dict(zip("xyz", args, strict=False))}, {}
+    return lambda *args, **out: numexpr.evaluate(
+        _NUMEXPR[op.name], {"a": np.float32(0.01), **dict(zip("xyz", args, strict=False))}, {}, **out
     )
