@@ -14,6 +14,8 @@ import pytest
 import metalnb as mnb
 from metalnb.library_kernels import table
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
+from metalnb.library_kernels.planning.cuts import device_of
+from metalnb.library_kernels.planning.elementwise_plan import Strip, plan_elementwise
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -219,6 +221,19 @@ print("alive")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "alive\n", done.stderr
+
+
+@pytest.mark.parametrize("rest", [-1, 0, 1, 1023, 4095])
+def test_long_rows_are_cut_into_large_threadgroups_with_any_rest(rest: int, rng: np.random.Generator) -> None:
+    engine = mnb.use(None)
+    device = device_of(engine.caps)
+    n = 64 * device.alone + rest
+    x = rng.random(n, np.float32)
+    strips = [Strip((1,), 0)] * 2
+    large = plan_elementwise((n,), strips, device).threadgroup[0]
+    assert large <= engine.caps.threads
+    assert large == (1024 if rest < 0 else device.alone)
+    assert np.array_equal(mnb.square(mnb.asarray(x)).numpy(), x * x)
 
 
 def test_more_than_two_to_the_31_bytes() -> None:

@@ -38,6 +38,8 @@ class Device(NamedTuple):
         Rows of a tile of columns that are worth a SIMD-group, and how many of these keep the device busy.
     scan_rows, scan_groups : int
         The same of a scan, which reads its elements twice.
+    alone : int
+        Threads of a threadgroup in a long row of threads that work alone. Each threadgroup costs a CPU some 50 ns.
     waits : bool
         Whether a thread's loads take long, and many threads at once make up for that: a GPU.
     """
@@ -48,17 +50,19 @@ class Device(NamedTuple):
     tile_groups: int
     scan_rows: int
     scan_groups: int
+    alone: int = 1024
     waits: bool = False
 
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
+_LARGEST = 4096  # threads of a threadgroup that a CPU is given: more gain nothing
 _RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once
 
 
 def device_of(caps: Caps) -> Device:
     """Return what fills an engine's device."""
     if not caps.processors:
-        return CORES
+        return CORES._replace(alone=min(caps.threads, _LARGEST))
     groups = _RESIDENT * caps.processors
     return Device(groups, 2048, 16, groups // 4, 64, groups // 4, waits=True)
 

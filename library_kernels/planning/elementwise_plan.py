@@ -22,6 +22,7 @@ _OPERANDS = 6
 _NARROW = 64  # an innermost axis shorter than this gives way to a longer one
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
 _SEVERAL = 4  # SEVERAL of elementwise.h
+_MANY = 64  # threadgroups that keep all cores busy to the end
 _GROUP = 256  # threads of a threadgroup of those
 _TURNED = 16  # a matrix with a shorter side does not fill a tile
 _FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
@@ -96,7 +97,7 @@ def plan_elementwise(shape: Shape, strips: Sequence[Strip], device: Device = COR
         kinds = kinds.upper()
         if device.waits:
             return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
-    return ElementwisePlan(kinds, record, (sizes[-1], rows, 1), _threadgroup(sizes[-1], rows, kinds), inner)
+    return ElementwisePlan(kinds, record, (sizes[-1], rows, 1), _threadgroup(sizes[-1], rows, kinds, device), inner)
 
 
 def plan_transposed(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan | None:
@@ -169,9 +170,9 @@ def _of_several(count: int) -> tuple[Grid, Grid]:
     return (-(-count // (_SEVERAL * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
 
 
-def _threadgroup(inner: int, rows: int, kinds: str) -> tuple[int, int, int]:
+def _threadgroup(inner: int, rows: int, kinds: str, device: Device) -> tuple[int, int, int]:
     if rows == 1:
-        return (min(inner, 1024), 1, 1)
+        return (device.alone if inner >= _MANY * device.alone else min(inner, 1024), 1, 1)
     if "g" in kinds:  # a square: cache lines of a transposed operand are used fully before they are evicted
         x = min(inner, 16)
         return (x, min(rows, 256 // x, 16), 1)

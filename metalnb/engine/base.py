@@ -52,6 +52,8 @@ class Caps:
         a SIMD-group taking turns.
     processors : int
         How many threadgroups run at once at the least, of any size: a GPU's processors; 0 when unknown.
+    threads : int
+        The most threads of a threadgroup that the device takes. A cell's may have 1024, as on Metal, on every engine.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
     """
@@ -66,6 +68,7 @@ class Caps:
     precise: bool = True
     serial: bool = False
     processors: int = 0
+    threads: int = 1024
     stops: bool = False
 
 

@@ -76,6 +76,7 @@ class Device:
             versions={"OpenCL": device.version, "driver": device.driver_version, "pyopencl": cl.VERSION_TEXT},
             clock="device",
             serial=True,
+            threads=device.max_work_group_size,
             stops=True,
         )
 
