@@ -1,6 +1,6 @@
 """The record of an op: everything about it but its code, stated once.
 
-An op is one row. From the row come the function, its docstring, its tests (``tests/test_library.py``), its benchmark
+An op is one row. From the row come the function, its docstring, its tests (``tests/library/test_library.py``), its benchmark
 (``benchmarks/library.py``), its line in ``docs/ops.md``, and which of NumPy's functions it implements. The calls that
 the tests make are in ``samples``. There are two ways to write a row:
 

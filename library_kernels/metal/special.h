@@ -1,6 +1,6 @@
 // Functions that MSL has not, in float arithmetic alone: right over the whole range (NaN, infinities, zeros of either
 // sign, denormal numbers where the device keeps them), and without branches, so that a processor's compiler makes
-// vectors of them. Errors are in units in the last place, against float64, as tests/test_library.py holds them.
+// vectors of them. Errors are in units in the last place, against float64, as tests/library/test_library.py holds them.
 //
 // Where nothing else is cited: the reduction is the textbook's (J.-M. Muller, "Elementary Functions", 3rd ed., 2016),
 // and the coefficients were fitted for the least relative error on the interval that is named.

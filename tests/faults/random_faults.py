@@ -1,6 +1,6 @@
 """Random kernels with random faults, one after the other in one process: it lives, and no array around is touched.
 
-Run: PYTHONPATH=tests python tests/faults/random_faults.py [--count N] [--seed N] [--kernels N]
+Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--count N] [--seed N] [--kernels N]
 
 A kernel is a few bodies of `test_robust`, wrong and right ones, in turn; it is called with many values of the index
 that they use, most of them beyond an end. Each array lies between margins that must stay as they were.

@@ -273,7 +273,7 @@ def _refused() -> str:
     ])  # fmt: skip
     link = _link("tests/msl/test_refusals.py::test_refused")
     names = _link("tests/msl/test_outside.py::test_a_name_is_refused_with_its_reason")
-    asked = _link("tests/test_accepted_idioms.py::test_a_word_is_refused_before_its_version")
+    asked = _link("tests/language/test_accepted_idioms.py::test_a_word_is_refused_before_its_version")
     return (
         f"Each is shown by {link}: the message, its place and its cure. What ends with a version is refused where a "
         f'cell asks for that version or an earlier one, as `msl="2.3"` does ({asked}).\n\n{rules}\n'

@@ -15,7 +15,7 @@ import pytest
 from lab import CELLS as ALL
 from lab import THEMES, Cell, Page, new_notebook, opened
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 240  # for everything here that waits
 WIDTHS = (1400, 800)

@@ -11,7 +11,7 @@ import pytest
 import metalnb as mnb
 from metalnb.library_kernels import table
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text("utf-8")
 API = {page: page.read_text("utf-8") for page in sorted((DOCS / "api").glob("*.md"))}

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from lab import CODE, THEMES, Page, opened
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "notebooks" / "01_first_kernel.ipynb"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # for everything here that waits

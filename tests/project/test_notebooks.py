@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 PICTURES = {
     "01_first_kernel.ipynb": 3,

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyopencl")
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "coming-from.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from.md"
 
 
 def test_the_page_says_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from lab import CELLS as ALL
 from lab import PANEL, THEMES, Page, new_notebook, opened
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 120  # for everything here that waits
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "metalnb"
 HEAVY = ("clang", "IPython", "ipywidgets", "matplotlib", "metalcompute", "PIL", "psutil", "pyopencl", "ziglang")
 

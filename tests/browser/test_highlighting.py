@@ -17,7 +17,7 @@ import nbformat
 import pytest
 from lab import CELLS, COLOURS, EXTENSION, THEMES, Cell, Page, new_notebook, opened
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # for everything here that waits
 

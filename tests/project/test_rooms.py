@@ -32,8 +32,10 @@ def test_every_folder_of_code_is_a_room() -> None:
 
 
 def test_no_folder_is_full() -> None:
-    files = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
-    assert {str(folder.relative_to(ROOT)): count for folder, count in files.items() if count > MOST} == {}
+    ours = [*MODULES.values(), *Path(ROOT, "tests").rglob("*.py")]
+    files = Counter(str(path.parent.relative_to(ROOT)) for path in ours if path.name != "__init__.py")
+    files["tests/msl"] = 0  # a file for each chapter of the specification, and what they share
+    assert {folder: count for folder, count in files.items() if count > MOST} == {}
 
 
 def test_no_two_modules_have_one_name() -> None:
@@ -63,7 +65,7 @@ def test_the_page_of_the_architecture_names_files_that_exist() -> None:
     page = Path(ROOT, "docs", "architecture.md").read_text("utf-8")
     files = {f"/metalnb/{'/'.join(name.split('.'))}.py" for name in MODULES}
     files |= {f"/metalnb/{path.relative_to(ROOT / 'metalnb').as_posix()}" for path in (ROOT / "metalnb").rglob("*.h")}
-    files |= {f"/tests/{path.name}" for path in Path(ROOT, "tests").glob("*.py")}
+    files |= {f"/{path.relative_to(ROOT).as_posix()}" for path in Path(ROOT, "tests").rglob("*.py")}
     named = set(re.findall(r"`([\w/]+\.(?:py|h))`", page))
     assert len(named) > 50
     assert [name for name in sorted(named) if not any(file.endswith(f"/{name}") for file in files)] == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(tmp_path: Path, *cells: str, tags: tuple[str, ...] = ()) -> tuple[subprocess.CompletedProcess[str], Path]:

@@ -33,7 +33,7 @@ from metalnb.engine.unit import Unit
 from metalnb.library_kernels import table
 from metalnb.library_kernels.samples.by_op import samples_of
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CAPABILITIES = (75, 90, 120)
 MOST_REGISTERS = 160  # of a thread; the suite's winograd, which holds a tile in them, takes 138
 MOST_SHARED = 32768  # Metal's threadgroup memory

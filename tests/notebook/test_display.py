@@ -256,7 +256,7 @@ def test_highlighting_changes_no_character(text: str) -> None:
 
 
 def test_the_lexer_is_a_plugin_that_pygments_takes_for_metal_files() -> None:
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     declared = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]["pygments.lexers"]
     lexer = EntryPoint("metal", declared["metal"], "pygments.lexers").load()
     assert lexer.aliases == ["metal"]

@@ -267,7 +267,7 @@ def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("module", ["test_groups.py", "test_atomics.py", "test_conditional.py"])
 def test_a_sample_of_msls_tests_passes(module: str) -> None:
     """The whole of them: ``METALNB_ENGINE=native pytest tests/msl``."""
-    tests = Path(__file__).parent / "msl" / module
+    tests = Path(__file__).parents[1] / "msl" / module
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", str(tests)]
     environment = {**os.environ, "METALNB_ENGINE": "native"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=600)
