@@ -1,8 +1,8 @@
 """The record of an op: everything about it but its code, stated once.
 
-An op is one row. From the row come the function, its docstring, its tests (``tests/library/test_library.py``), its benchmark
-(``benchmarks/library.py``), its line in ``docs/ops.md``, and which of NumPy's functions it implements. The calls that
-the tests make are in ``samples``. There are two ways to write a row:
+An op is one row. From the row come the function, its docstring, its tests (``tests/library/test_library.py``), its
+benchmark (``benchmarks/library.py``), its line in ``docs/ops.md``, and which of NumPy's functions it implements. The
+calls that the tests make are in ``samples``. There are two ways to write a row:
 
 * an elementwise op is an `Elementwise`: a name, an MSL expression, a NumPy reference;
 * any other op is a plain function of arrays under the decorator `op`::

@@ -17,6 +17,7 @@ from metalnb.library_kernels import table
 
 ROOT = PAGE.parent.parent
 ADDING = PAGE.parent / "adding-an-op.md"
+TESTED = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/library/test_library.py", "-k")
 
 
 def test_the_page_is_what_the_table_makes() -> None:
@@ -67,7 +68,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def test_an_op_is_added_with_one_line(copy: Path) -> None:
-    tested = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/library/test_library.py", "-k", "logcosh")
+    tested = run(copy, *TESTED, "logcosh")
     assert "12 passed" in tested
     timed = run(copy, "benchmarks/library.py", "logcosh", "--size", "65536", "--runs", "1")
     assert re.search(r"^logcosh +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+", timed, re.MULTILINE), timed
@@ -84,7 +85,7 @@ def test_a_wrong_row_fails_its_tests(copy: Path) -> None:
     rows.write_text(right.replace("- 0.693147181f", "- 0.693146f"), encoding="utf-8")
     try:
         with pytest.raises(AssertionError, match="1 failed"):
-            run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/library/test_library.py", "-k", "logcosh-float32")
+            run(copy, *TESTED, "logcosh-float32")
     finally:
         rows.write_text(right, encoding="utf-8")
 
