@@ -27,6 +27,7 @@ _SHARES = "#include <metalnb/softmax.metal>"  # where Share and LogShare are
 _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
 _CACHED = 65536  # a row of at most so many elements stays in cache for its second reading
+_KEPT = 16384  # … and its exponentials beside it
 _COLUMNS = 8192  # elements of columns side by side that are worth a SIMD-group
 _NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared")
 _MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
@@ -57,7 +58,9 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
         packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
         threads = threads_for_row(count, device)
         form = grid_of_rows(outer, threads) if threads else grid_of_groups(outer, device)
-        Launch(program["shared" if threads else "rows"].binary, *form, (packed,)).start(x, out)
+        kept = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _KEPT
+        name = "shared" if threads else "kept" if kept else "rows"
+        Launch(program[name].binary, *form, (packed,)).start(x, out)
         return out
     if width == 1:
         kernel, stretches = "stretch", cut_rows(count, outer, LANES, device)
@@ -79,6 +82,7 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
 def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
     of = f"<{element}, {str(log).lower()}>"
     templates = {name: f"softmax_{name}{of}" for name in ("rows", "shared", "stretch", "columns")}
+    templates["kept"] = f"softmax_kept<{element}>"
     return instantiated("softmax.metal", templates, engine)
 
 

@@ -29,6 +29,7 @@ template <typename T, typename R, typename Part, typename Acc> struct LogShare :
 };
 
 template <typename T> using Most = Maximum<T, float, float, float>;
+template <typename T> using Kept = Sum<T, float, float, float>;
 template <typename T> using Total = SumExp<T, float, float, float>;
 
 // `count` elements, from x to out.
@@ -44,6 +45,15 @@ inline void write_row(device const memory_of<T>* x, device memory_of<T>* out, ui
         out[whole * LANES] = storage<T>::store(normal<LOG>(storage<T>::load(x[whole * LANES]), most, by));
 }
 
+template <typename T> inline void scale_row(device memory_of<T>* out, uint count, uint lane, float by) {
+    const uint whole = count / LANES;
+    out += lane;
+    for (uint step = 0; step < whole; ++step)
+        out[step * LANES] = storage<T>::store(storage<T>::load(out[step * LANES]) * by);
+    if (lane < count - whole * LANES)
+        out[whole * LANES] = storage<T>::store(storage<T>::load(out[whole * LANES]) * by);
+}
+
 // A row for each SIMD-group.
 template <typename T, bool LOG>
 kernel void softmax_rows(device const memory_of<T>* x, device memory_of<T>* out, constant Softmax& s,
@@ -55,6 +65,20 @@ kernel void softmax_rows(device const memory_of<T>* x, device memory_of<T>* out,
     const float most = across_lanes<Most<T>>(along_row<Most<T>>(x, s.count, lane, 0));
     const float total = across_lanes<Total<T>>(along_row<Total<T>>(x, s.count, lane, most));
     write_row<T, LOG>(x, out, s.count, lane, most, share<LOG>(total));
+}
+
+// A row of floats for each SIMD-group; its exponentials wait in out. On a CPU one more exp costs more than reading a cache.
+template <typename T>
+kernel void softmax_kept(device const memory_of<T>* x, device memory_of<T>* out, constant Softmax& s,
+                         uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                         uint simd [[simdgroup_index_in_threadgroup]], uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    const uint row = group * simds + simd;
+    x += s.offset + row * s.outer_pitch;
+    out += row * ulong(s.count);
+    const float most = across_lanes<Most<T>>(along_row<Most<T>>(x, s.count, lane, 0));
+    write_row<T, false>(x, out, s.count, lane, most, 1);
+    const float total = across_lanes<Kept<T>>(along_row<Kept<T>>(out, s.count, lane, 0));
+    scale_row<T>(out, s.count, lane, share<false>(total));
 }
 
 // A row for each threadgroup.
