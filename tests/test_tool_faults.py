@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +17,7 @@ import pytest
 import metalnb as mnb
 from metalnb import cache, metalcompute
 from metalnb.engine.clang import driver
+from metalnb.engine.cpu import loader
 from metalnb.engine.unit import Unit
 from metalnb.msl.libclang import precompiled
 from metalnb.msl.libclang.deep_stack import time_limit
@@ -81,6 +85,96 @@ def test_a_full_disk_keeps_no_precompiled_library(folder: Path, monkeypatch: pyt
     program = mnb.compile(f"#include <metal_stdlib>\n{KERNEL} // with a full disk", engine="cpu")
     assert list(program) == ["k"]
     assert list(folder.rglob("library/*/*.pch")) == []
+
+
+SLOW = """#!{python}
+import pathlib, sys, time
+pathlib.Path("out").write_bytes(b"half")
+pathlib.Path({started!r}).touch()
+time.sleep(600)
+"""
+
+
+def test_what_is_left_of_a_compilation_that_was_killed(folder: Path, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    clang = tmp_path / "clang"
+    clang.write_text(SLOW.format(python=sys.executable, started=str(started)))
+    clang.chmod(0o700)
+    script = f"import metalnb as mnb, numpy as np\nmnb.compile({KERNEL!r}, engine='cpu').k(np.zeros(4, np.float32))"
+    environment = {**os.environ, "METALNB_CLANG": str(clang)}
+    running = subprocess.Popen([sys.executable, "-c", script], env=environment, start_new_session=True)
+    while not started.exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    left = list(folder.glob("metalnb-*"))
+    assert [(path / "out").exists() for path in left].count(True) == 1
+    cache.Store(folder).put(cache.digest("x"), "device", b"it may be somebody's still")
+    assert all(path.exists() for path in left)
+    for path in left:
+        os.utime(path, (time.time() - 7200,) * 2)
+    cache.Store(folder).put(cache.digest("y"), "device", b"an hour later")
+    assert list(folder.glob("metalnb-*")) == []
+
+
+@pytest.mark.parametrize("written", [b"", b"\n", b"\xff\xfe\0", b"/nowhere/libintelocl.so\n", b"/usr/lib\n"])
+def test_a_damaged_name_of_the_runtime_is_written_anew(folder: Path, written: bytes) -> None:
+    named = loader.runtime()
+    if named is None:
+        pytest.skip("needs intel-opencl-rt")
+    entry = named / "intel.icd"
+    assert folder in entry.parents
+    whole = entry.read_bytes()
+    entry.write_bytes(written)
+    assert loader.runtime() == named
+    assert entry.read_bytes() == whole
+    assert Path(whole.decode().strip()).is_file()
+
+
+def test_the_runtime_is_not_taken_from_a_folder_that_others_can_write_to(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="open to others"):
+        named = loader.runtime()
+    assert named is None or folder not in (named, *named.parents)
+
+
+# Threads --------------------------------------------------------------------------------------------------------------
+
+DAEMONS = """
+import sys, threading, time
+import numpy as np
+import metalnb as mnb
+
+cell = '''kernel void k(device float* x, uint i [[thread_position_in_grid]]) {
+    for (int j = 0; j < 200; ++j) x[i] = x[i] * 0.5f + 1;
+}'''
+kernel = mnb.compile(cell, engine=sys.argv[1]).k
+kernel(np.zeros(4, np.float32))
+runs = [0] * 4
+
+def dispatch(which):
+    x = np.zeros(200_000, np.float32)
+    while True:
+        kernel(x)
+        runs[which] += 1
+
+for which in range(4):
+    threading.Thread(target=dispatch, args=(which,), daemon=True).start()
+while min(runs) < 3:
+    time.sleep(0.01)
+print("all ran")
+"""
+
+
+@pytest.mark.parametrize("engine", ["cpu", "native"])
+def test_threads_that_dispatch_when_python_ends(engine: str) -> None:
+    if not mnb.engines()[engine].available:
+        pytest.skip(f"engine {engine} is not here")
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", DAEMONS, engine], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "all ran\n", "")
 
 
 # Words for what went wrong --------------------------------------------------------------------------------------------
