@@ -17,7 +17,8 @@ import pytest
 import metalnb as mnb
 from metalnb import cache, metalcompute
 from metalnb.engine.clang import driver
-from metalnb.engine.cpu import loader
+from metalnb.engine.cpu import loader, opencl
+from metalnb.engine.cpu.compiler_process import BuildFailed
 from metalnb.engine.unit import Unit
 from metalnb.msl.libclang import precompiled
 from metalnb.msl.libclang.deep_stack import time_limit
@@ -244,6 +245,58 @@ def test_a_short_text_is_not_parsed_for_two_minutes(monkeypatch: pytest.MonkeyPa
     with pytest.raises(mnb.CompileError, match="the parser did not finish within 0 s") as caught:
         mnb.compile(bomb + KERNEL.replace("1", "B<16, 0>::v"), engine="cpu")
     assert "templates" in caught.value.diagnostics[0].hint
+
+
+BOMBS = {
+    "without an end": (
+        "template <int N> struct F { F<N - 1> a; F<N - 2> b; };", "sizeof(F<30>)",
+        "recursive template instantiation exceeded maximum depth of 512",
+    ),
+    "a function's": (
+        "template <int N> int f() { return f<N + 1>(); }", "f<0>()",
+        "recursive template instantiation exceeded maximum depth of 512",
+    ),
+    "a value's": (
+        "constexpr int f(int n) { while (true) ++n; return n; }", "f(1)",
+        "constexpr function never produces a constant expression",
+    ),
+    "a type's name": (
+        "template <class A, class B> struct P {}; using T0 = P<int, int>;"
+        + "".join(f" using T{n + 1} = P<T{n}, T{n}>;" for n in range(14)), "T14::one",
+        r"no member named 'one' in 'P<P<P<.* … .*>>'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_templates_that_never_end(bomb: str) -> None:
+    head, value, message = BOMBS[bomb]
+    with pytest.raises(mnb.CompileError, match=message) as caught:
+        mnb.compile(f"{head}\n{KERNEL.replace('1', value)}", engine="cpu")
+    assert len(caught.value.message) < 5000
+
+
+def test_templates_that_do_end() -> None:
+    head = "template <int N> struct F { F<N - 1> a; F<N - 2> b; };\n"
+    head += "template <> struct F<0> { float v; };\ntemplate <> struct F<1> { float v; };\n"
+    x = np.zeros(2, np.float32)
+    mnb.compile(head + KERNEL.replace("1", "sizeof(F<20>) / 4"), engine="cpu").k(x)
+    assert x.tolist() == [10946, 10946]  # of Fibonacci's
+
+
+def test_a_value_that_clang_does_not_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def build(*_: object, **__: object) -> None:
+        tried.append(1)
+        raise BuildFailed("error: Unsupported recursive call in function:\n  _GLOBAL__sub_I_cell\n", "refused")
+
+    monkeypatch.setattr(opencl.Device, "build", build)
+    k = mnb.compile(KERNEL + " // a value that clang does not compute", engine="cpu").k
+    with pytest.raises(mnb.CompileError, match="'k': a variable at program scope has a value that is not known") as caught:
+        k(np.zeros(2, np.float32))
+    assert "MSL 4.2" in caught.value.hint
+    assert tried == [1]  # another form would take as long, and fail as well
 
 
 # metalcompute ---------------------------------------------------------------------------------------------------------

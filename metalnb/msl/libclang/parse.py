@@ -82,8 +82,8 @@ class Parsed:
         location = found.location
         if self.owner(location) is None:  # inside a header: where the author asked for it
             location = next((n.location for n in found.children if self.owner(n.location)), location)
-        message = reword(found.spelling) + self._in_macro(found)
-        return self.diagnostic(location, message, hint_for(found.spelling), severity)
+        said = _shortened(found.spelling)
+        return self.diagnostic(location, reword(said) + self._in_macro(found), hint_for(said), severity)
 
     def _in_macro(self, found: cindex.Diagnostic) -> str:
         """Name the author's macro that contains a finding; an empty string if none does."""
@@ -105,7 +105,7 @@ class Parsed:
         if cell is None:
             return None
         before = cell.edited.text.encode()[: found.location.offset].decode(errors="replace")
-        named = declarator(found.spelling, before)
+        named = declarator(_shortened(found.spelling), before)
         if named is None:
             return None
         lines = before[: named.start()].split("\n")
@@ -144,6 +144,14 @@ class Parsed:
         return any(
             i.include.name not in self._cells and not i.include.name.startswith(ours) for i in self.unit.get_includes()
         )
+
+
+_LONGEST = 4096  # characters of a message: the name of a type made of itself again and again has millions
+
+
+def _shortened(message: str) -> str:
+    half = _LONGEST // 2
+    return message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"
 
 
 _LONG = re.compile(r"[\w$]{512}")
