@@ -1,4 +1,4 @@
-"""What compiling costs: MSL's headers, a very long kernel, and very many kernels in one cell.
+"""What compiling costs: MSL's headers, a very long kernel, very many kernels in one cell, and large files.
 
 Run: python benchmarks/compiler.py [--runs N] [--quick]
 """
@@ -116,6 +116,68 @@ def many_kernels(count: int) -> list[Row]:
     ]
 
 
+def generated(count: int) -> str:
+    """Write a file of that many kernels, each with a helper of ten lines of vectors."""
+    lines = [HEADERS]
+    step = ("v = fma(v, float4(0.5f), float4(v.yz, v.xw)); v.xy += v.zw * 0.5h;",
+            "v = select(v, clamp(v.wzyx, 0.0f, 1.0f), v > float4(1)) * dot(v, v);",
+            "v = simd_sum(v) * as_type<float4>(as_type<uint4>(v) & 0xffffff00u);")  # fmt: skip
+    for k in range(count):
+        lines += [f"inline float4 helper_{k}(float4 v) {{", *(step[j % 3] for j in range(10)), "return v;", "}"]
+        lines.append(
+            f"kernel void k_{k}(device float* x, uint i [[thread_position_in_grid]]) {{\n"
+            f"    x[i] = helper_{k}(float4(0)).x + {k};\n}}"
+        )
+    return "\n".join(lines)
+
+
+def templated(count: int) -> str:
+    """Write a file of that many instantiations of ten kernel templates of such a body."""
+    made = "template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;"
+    lines = [HEADERS, f"#define made(name, ...) {made}"]
+    step = ("v = fma(v, vec<T, 4>(0.5h), vec<T, 4>(v.yz, v.xw)); v.xy += v.zw * T(0.5h);",
+            "v = select(v, clamp(v.wzyx, T(0), T(1)), v > T(1)) * T(dot(v, v));",
+            "v = simd_sum(v);")  # fmt: skip
+    for t in range(10):
+        lines += [
+            f"template <typename T, int N> [[kernel]] void t_{t}(device T* x, uint i [[thread_position_in_grid]]) {{",
+            "    vec<T, 4> v = 0;", *(step[j % 3] for j in range(20)), "    x[i] = v.x + T(N);", "}",
+        ]  # fmt: skip
+    lines += [f'made("k_{k}", t_{k % 10}<{("float", "half")[k // 10 % 2]}, {k}>)' for k in range(count)]
+    return "\n".join(lines)
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of all that it started."""
+    import psutil
+
+    me = psutil.Process()
+    return float(sum(sum(p.cpu_times()[:4]) for p in (me, *me.children(recursive=True))))
+
+
+def large_file(kind: str, text: str, count: int, reading: float, further: float) -> list[Row]:
+    """Measure, as processor time, reading a large file and compiling and running each of five of its kernels."""
+    import metalnb as mnb
+
+    before = processor_seconds()
+    program = mnb.compile(text)
+    read = processor_seconds() - before
+    times = []
+    for k in (0, 10, count // 2, count - 2, count - 1):
+        kernel = program[f"k_{k}"]
+        x = np.ones(8, np.float16 if kernel.signature.params[0].type.name == "half" else np.float32)
+        before = processor_seconds()
+        kernel(x)
+        times.append(processor_seconds() - before)
+        np.testing.assert_array_equal(x, x.dtype.type(k))
+    note = f"{text.count(chr(10)):,} lines, read; processor time"
+    return [
+        Row(f"{count:,} {kind}", f"{read:.1f} s", f"<= {reading:.0f} s", read <= reading, note),
+        Row("  each kernel's first call", f"{max(times[1:]):.2f} s", f"<= {further} s", max(times[1:]) <= further,
+            f"the longest of four; before them one with the start of all, {times[0]:.2f} s"),
+    ]  # fmt: skip
+
+
 def main() -> int:
     """Run all, with an empty cache."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -129,7 +191,12 @@ def main() -> int:
             *many_kernels(20 if options.quick else 200),
             *long_kernel(500 if options.quick else 13_000),
         ]
-        return show(f"metalnb compiler: medians of {options.runs} runs, wall clock, empty cache", rows)
+        for count in (20,) if options.quick else (600, 4000):
+            aim = max(5, 5 * count / 600)
+            rows += large_file("instantiations of ten templates", templated(count), count, aim, 1.5)
+        count = 20 if options.quick else 600
+        rows += large_file("kernels with helpers", generated(count), count, 5, 1.5)
+        return show(f"metalnb compiler: medians of {options.runs} runs, wall clock where nothing else is said", rows)
 
 
 if __name__ == "__main__":

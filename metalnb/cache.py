@@ -16,13 +16,14 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = ["Store", "Usage", "digest", "fingerprint", "folder", "store"]
 
 _DIGEST = 16
+_ROOM = 64 << 20  # bytes: many times what a compilation writes
 _STRAY = 3600  # seconds after which nobody is still writing a file
 _ENTRY = re.compile(r"[0-9a-f]{40}(\.pch)?")  # `digest`, and what is kept beside it under the compiler's own suffix
 
@@ -106,10 +107,24 @@ class Store:
 
     def _sweep(self) -> None:
         """Remove what killed processes left half written, an hour ago or more."""
-        for path in (*self.root.glob("*/??/.*"), *self.root.glob("metalnb-*")):
+        for path in (*self.root.glob("*/*/.*"), *self.root.glob("metalnb-*")):
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < time.time() - _STRAY:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Give a folder for the time of a compilation; what a killed process leaves of it is swept like the rest.
+
+        It is the system's own temporary folder that holds it where this one cannot be written, or is full.
+        """
+        parent = None
+        with contextlib.suppress(OSError):
+            self.prepare(self.root / "scratch")
+            if os.access(self.root, os.W_OK) and shutil.disk_usage(self.root).free > _ROOM:
+                parent = self.root
+        with tempfile.TemporaryDirectory(prefix="metalnb-", dir=parent) as name:
+            yield Path(name)
 
     def path(self, key: str, kind: str) -> Path:
         """Return the file of an entry."""

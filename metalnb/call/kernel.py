@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metalnb.display import Card, bundle, cards_html
-from metalnb.engine.base import Binary, Engine, Grid, Ticket
+from metalnb.engine.base import Binary, Engine, Grid, Ticket, compiled
 from metalnb.engine.time_limits import call_limit, check_limit
 from metalnb.engine.unit import Unit
 from metalnb.errors import MetalnbError
@@ -200,7 +200,7 @@ class Kernel:
         if self._binary is None:
             with self._lock:
                 if self._binary is None:
-                    self._binary = self.engine.compile(self.unit)
+                    self._binary = compiled(self.engine, self.unit)
         return self._binary
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:

@@ -8,17 +8,17 @@ must do.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from metalnb.engine.unit import Unit
-from metalnb.errors import EngineUnavailable
+from metalnb.errors import CompileError, EngineUnavailable
 
 __all__ = [
     "Binary", "Bytes", "Caps", "Clocked", "Engine", "Grid", "Observation", "Observer", "SharedMemory", "Ticket",
-    "refuse_device",
+    "compiled", "refuse_device",
 ]  # fmt: skip
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -269,6 +269,22 @@ class SharedMemory:
     def copy_within(self, target: Any, offset: int, source: Any, start: int, nbytes: int) -> None:
         """Copy bytes from one piece of an engine's memory to another, or within one."""
         self.copy_in(target, offset, np.frombuffer(source, np.uint8)[start : start + nbytes])
+
+
+def compiled(engine: Engine, unit: Unit) -> Binary:
+    """Compile a kernel of a part of its cell; of all of it when the compiler misses something in that part.
+
+    Raises
+    ------
+    CompileError
+    """
+    try:
+        return engine.compile(unit)
+    except CompileError as error:
+        about = f"'{unit.signature.name}': "  # of the kernel itself: all of the cell would be refused as well
+        if error.message.startswith(about) or unit.text == unit.cell.edited.text:
+            raise
+        return engine.compile(replace(unit, whole=True))
 
 
 def refuse_device(engine: str, device: int, count: int) -> NoReturn:

@@ -10,6 +10,7 @@ from typing import Any
 
 from metalnb.msl.language.versions import DEFAULT, Version
 from metalnb.msl.signature import Constant, Param, Signature
+from metalnb.msl.text.needed import needed
 from metalnb.msl.text.scanned_cell import Cell
 
 __all__ = ["Unit", "literal"]
@@ -35,6 +36,8 @@ class Unit:
         Of the language, as the cell sees it.
     checked : bool
         Whether no access may leave the memory that the kernel is given; an engine that cannot promise it ignores it.
+    whole : bool
+        Whether the compiler is given all of the cell, though the kernel seems to need only a part.
     """
 
     signature: Signature
@@ -45,6 +48,14 @@ class Unit:
     math: str = "fast"
     version: Version = DEFAULT
     checked: bool = False
+    whole: bool = False
+
+    @property
+    def text(self) -> str:
+        """The cell's edited text, with what the kernel does not need blanked, unless all of it is wanted."""
+        if self.whole:
+            return self.cell.edited.text
+        return needed(self.cell, self.headers.values(), self.signature.function)
 
     def absent(self, param: Param) -> bool:
         """Return whether a function constant removes a parameter (MSL 5.8.1)."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from metalnb.engine import named
-from metalnb.engine.base import Ticket
+from metalnb.engine.base import Ticket, compiled
 from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
 from metalnb.msl.analysis.reflect import reflect
@@ -122,7 +122,7 @@ class PipelineFunction:
         self._engine = engine()
         if specialised:
             try:
-                self._binary = self._engine.compile(unit)
+                self._binary = compiled(self._engine, unit)
             except CompileError as refused:
                 raise _compiler_error(refused) from None
 

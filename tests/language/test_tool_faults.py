@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +17,8 @@ import pytest
 import metalnb as mnb
 from metalnb import cache, metalcompute
 from metalnb.engine.clang import driver
+from metalnb.engine.cpu import loader, opencl
+from metalnb.engine.cpu.compiler_process import BuildFailed
 from metalnb.engine.unit import Unit
 from metalnb.msl.libclang import precompiled
 from metalnb.msl.libclang.deep_stack import time_limit
@@ -83,6 +88,96 @@ def test_a_full_disk_keeps_no_precompiled_library(folder: Path, monkeypatch: pyt
     assert list(folder.rglob("library/*/*.pch")) == []
 
 
+SLOW = """#!{python}
+import pathlib, sys, time
+pathlib.Path("out").write_bytes(b"half")
+pathlib.Path({started!r}).touch()
+time.sleep(600)
+"""
+
+
+def test_what_is_left_of_a_compilation_that_was_killed(folder: Path, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    clang = tmp_path / "clang"
+    clang.write_text(SLOW.format(python=sys.executable, started=str(started)))
+    clang.chmod(0o700)
+    script = f"import metalnb as mnb, numpy as np\nmnb.compile({KERNEL!r}, engine='cpu').k(np.zeros(4, np.float32))"
+    environment = {**os.environ, "METALNB_CLANG": str(clang)}
+    running = subprocess.Popen([sys.executable, "-c", script], env=environment, start_new_session=True)
+    while not started.exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    left = list(folder.glob("metalnb-*"))
+    assert [(path / "out").exists() for path in left].count(True) == 1
+    cache.Store(folder).put(cache.digest("x"), "device", b"it may be somebody's still")
+    assert all(path.exists() for path in left)
+    for path in left:
+        os.utime(path, (time.time() - 7200,) * 2)
+    cache.Store(folder).put(cache.digest("y"), "device", b"an hour later")
+    assert list(folder.glob("metalnb-*")) == []
+
+
+@pytest.mark.parametrize("written", [b"", b"\n", b"\xff\xfe\0", b"/nowhere/libintelocl.so\n", b"/usr/lib\n"])
+def test_a_damaged_name_of_the_runtime_is_written_anew(folder: Path, written: bytes) -> None:
+    named = loader.runtime()
+    if named is None:
+        pytest.skip("needs intel-opencl-rt")
+    entry = named / "intel.icd"
+    assert folder in entry.parents
+    whole = entry.read_bytes()
+    entry.write_bytes(written)
+    assert loader.runtime() == named
+    assert entry.read_bytes() == whole
+    assert Path(whole.decode().strip()).is_file()
+
+
+def test_the_runtime_is_not_taken_from_a_folder_that_others_can_write_to(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="open to others"):
+        named = loader.runtime()
+    assert named is None or folder not in (named, *named.parents)
+
+
+# Threads --------------------------------------------------------------------------------------------------------------
+
+DAEMONS = """
+import sys, threading, time
+import numpy as np
+import metalnb as mnb
+
+cell = '''kernel void k(device float* x, uint i [[thread_position_in_grid]]) {
+    for (int j = 0; j < 200; ++j) x[i] = x[i] * 0.5f + 1;
+}'''
+kernel = mnb.compile(cell, engine=sys.argv[1]).k
+kernel(np.zeros(4, np.float32))
+runs = [0] * 4
+
+def dispatch(which):
+    x = np.zeros(200_000, np.float32)
+    while True:
+        kernel(x)
+        runs[which] += 1
+
+for which in range(4):
+    threading.Thread(target=dispatch, args=(which,), daemon=True).start()
+while min(runs) < 3:
+    time.sleep(0.01)
+print("all ran")
+"""
+
+
+@pytest.mark.parametrize("engine", ["cpu", "native"])
+def test_threads_that_dispatch_when_python_ends(engine: str) -> None:
+    if not mnb.engines()[engine].available:
+        pytest.skip(f"engine {engine} is not here")
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", DAEMONS, engine], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "all ran\n", "")
+
+
 # Words for what went wrong --------------------------------------------------------------------------------------------
 
 
@@ -150,6 +245,58 @@ def test_a_short_text_is_not_parsed_for_two_minutes(monkeypatch: pytest.MonkeyPa
     with pytest.raises(mnb.CompileError, match="the parser did not finish within 0 s") as caught:
         mnb.compile(bomb + KERNEL.replace("1", "B<16, 0>::v"), engine="cpu")
     assert "templates" in caught.value.diagnostics[0].hint
+
+
+BOMBS = {
+    "without an end": (
+        "template <int N> struct F { F<N - 1> a; F<N - 2> b; };", "sizeof(F<30>)",
+        "recursive template instantiation exceeded maximum depth of 512",
+    ),
+    "a function's": (
+        "template <int N> int f() { return f<N + 1>(); }", "f<0>()",
+        "recursive template instantiation exceeded maximum depth of 512",
+    ),
+    "a value's": (
+        "constexpr int f(int n) { while (true) ++n; return n; }", "f(1)",
+        "constexpr function never produces a constant expression",
+    ),
+    "a type's name": (
+        "template <class A, class B> struct P {}; using T0 = P<int, int>;"
+        + "".join(f" using T{n + 1} = P<T{n}, T{n}>;" for n in range(14)), "T14::one",
+        r"no member named 'one' in 'P<P<P<.* … .*>>'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_templates_that_never_end(bomb: str) -> None:
+    head, value, message = BOMBS[bomb]
+    with pytest.raises(mnb.CompileError, match=message) as caught:
+        mnb.compile(f"{head}\n{KERNEL.replace('1', value)}", engine="cpu")
+    assert len(caught.value.message) < 5000
+
+
+def test_templates_that_do_end() -> None:
+    head = "template <int N> struct F { F<N - 1> a; F<N - 2> b; };\n"
+    head += "template <> struct F<0> { float v; };\ntemplate <> struct F<1> { float v; };\n"
+    x = np.zeros(2, np.float32)
+    mnb.compile(head + KERNEL.replace("1", "sizeof(F<20>) / 4"), engine="cpu").k(x)
+    assert x.tolist() == [10946, 10946]  # of Fibonacci's
+
+
+def test_a_value_that_clang_does_not_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def build(*_: object, **__: object) -> None:
+        tried.append(1)
+        raise BuildFailed("error: Unsupported recursive call in function:\n  _GLOBAL__sub_I_cell\n", "refused")
+
+    monkeypatch.setattr(opencl.Device, "build", build)
+    k = mnb.compile(KERNEL + " // a value that clang does not compute", engine="cpu").k
+    with pytest.raises(mnb.CompileError, match="'k': a variable at program scope has a value that is not known") as caught:
+        k(np.zeros(2, np.float32))
+    assert "MSL 4.2" in caught.value.hint
+    assert tried == [1]  # another form would take as long, and fail as well
 
 
 # metalcompute ---------------------------------------------------------------------------------------------------------

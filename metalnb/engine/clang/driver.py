@@ -10,7 +10,6 @@ import importlib.util
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,8 +130,7 @@ def compiled(
     key = cache.digest(text, *authored, _headers(target.prelude.parent), version(), *flags)
 
     def build() -> bytes:
-        with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
-            folder = Path(name)
+        with cache.store().scratch() as folder:
             _write(folder, MAIN, text, unit.headers)
             command = [*clang(), *flags, *_paths(target), f"-I{folder}", "-c", MAIN, "-o", "out"]
             plain = ("-include", str(target.prelude))
@@ -157,8 +155,7 @@ def compiled(
 def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
     """Compile a lowered text and return what clang prints with these flags; nothing is kept."""
     flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
-    with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
-        folder = Path(name)
+    with cache.store().scratch() as folder:
         _write(folder, MAIN, text, unit.headers)
         named = ("-include", str(target.prelude), "-c", MAIN, "-o", "out")
         return _run([*clang(), *flags, *_paths(target), f"-I{folder}", *named], folder, unit)
@@ -166,8 +163,7 @@ def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
 
 def expand(cell: Cell, headers: dict[str, Cell], asked: Version = DEFAULT) -> str:
     """Run the preprocessor alone over the author's own text; metalnb's headers are left out."""
-    with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
-        folder = Path(name)
+    with cache.store().scratch() as folder:
         for header, other in headers.items():
             path = folder / header
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,8 +204,7 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
         return path
     try:
         kept.prepare(path)
-        with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
-            folder = Path(name)
+        with kept.scratch() as folder:
             command = [
                 *clang(), *flags, *_paths(target),
                 "-Xclang", "-emit-pch", "-c", str(target.prelude), "-o", "out.pch",

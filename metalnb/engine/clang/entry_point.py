@@ -97,7 +97,7 @@ def around(unit: Unit, entry: str, cell: str = "") -> str:
         *_constants(unit),
         _INTERNAL,
         f'#line 1 "{MAIN}"',
-        cell or unit.cell.edited.text,
+        cell or unit.text,
         "#pragma clang attribute pop",
         '#line 1 "entry point"',
         entry,

@@ -26,6 +26,7 @@ from ..time_limits import refuse_call_limit
 from ..unit import Unit
 from .compiler_process import CompilerProcess
 from .form_ladder import Built, Guarded, built
+from .leaving import leaving, stay
 from .loader import runtime
 from .opencl import INSTALL, Device, LeftBehind, open_device
 from .robust.waiting import running
@@ -182,6 +183,8 @@ class CpuEngine(Observable, SharedMemory):
         A gate before the first keeps the device waiting until all are enqueued: this thread would else take one of
         the processors that the kernel is to run on.
         """
+        if leaving:
+            stay()
         device = self._device
         queue, cl = device.timed_queue, device.cl
         device.queue.finish()  # what was launched before must not run beside it

@@ -77,6 +77,8 @@ def built(
         except Refused as error:
             failures.append(error)
         except BuildFailed as failed:
+            if _STARTED in failed.reason:
+                raise CompileError([at_kernel(unit, *_NOT_CONSTANT)]) from None
             failures.append(_error(unit, failed))
             if failed.kind in {"hung", "killed"}:  # the next form would take as long, or as much
                 break
@@ -105,6 +107,14 @@ def _forms(unit: Unit, text: str) -> tuple[Form, ...]:
         return MEETING if has_barrier(spirv(unit, text, FORMS[0])) else FORMS
     except Refused:
         return MEETING
+
+
+# What clang writes for variables that are given their values when a program starts: a device has no such time.
+_STARTED = "_GLOBAL__sub_I"
+_NOT_CONSTANT = (
+    "a variable at program scope has a value that is not known when it is compiled",
+    "give it a constant expression (MSL 4.2); a long one may be beyond what clang computes: write its value",
+)
 
 
 def _error(unit: Unit, failed: BuildFailed) -> CompileError:

@@ -19,6 +19,9 @@ from metalnb import cache
 __all__ = ["bindings", "runtime", "vendors"]
 
 
+_LIBRARY = "libintelocl.so"
+
+
 def runtime() -> Path | None:
     """Return the folder that names Intel's runtime to OpenCL's loader; None when the runtime is not installed.
 
@@ -27,8 +30,10 @@ def runtime() -> Path | None:
     """
     vendors = cache.folder() / "vendors" / cache.digest(sys.prefix)[:12]
     entry = vendors / "intel.icd"
+    if cache.store().is_open:
+        return _passing_folder()
     try:
-        if not (entry.exists() and Path(entry.read_text(encoding="utf-8").strip()).exists()):
+        if not _names_a_library(entry):
             library = _intel_library()
             if library is None:
                 return None
@@ -40,6 +45,15 @@ def runtime() -> Path | None:
     except OSError:
         return _passing_folder()
     return vendors
+
+
+def _names_a_library(entry: Path) -> bool:
+    """Return whether an .icd file is whole, and its library there."""
+    try:
+        library = Path(entry.read_bytes().decode().strip())
+        return library.name == _LIBRARY and library.is_file()
+    except (OSError, ValueError):  # none, or not a path at all
+        return False
 
 
 @functools.cache
@@ -60,7 +74,7 @@ def _intel_library() -> Path | None:
         files = importlib.metadata.files("intel-opencl-rt") or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    library = next((Path(str(f.locate())).resolve() for f in files if f.name == "libintelocl.so"), None)
+    library = next((Path(str(f.locate())).resolve() for f in files if f.name == _LIBRARY), None)
     return library if library is not None and library.exists() else None
 
 

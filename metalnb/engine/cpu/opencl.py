@@ -18,6 +18,7 @@ from metalnb.errors import EngineUnavailable, MetalnbWarning
 
 from ..base import Caps
 from .compiler_process import BuildFailed, CompilerProcess, NoCompilerProcess
+from .leaving import at_end, leaving, stay
 from .loader import vendors
 
 __all__ = ["INSTALL", "Device", "LeftBehind", "open_device"]
@@ -69,6 +70,7 @@ class Device:
         self.context = cl.Context([device])
         # It notes when the device began and ended each command: of the 6 µs of a dispatch that takes 0.1.
         self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        at_end()
         atexit.register(self.finish)  # Python's end frees the memory that a kernel may still be writing to
         self.identity = f"{device.name}|{device.driver_version}|{device.version}"
         self.caps = Caps(
@@ -171,6 +173,8 @@ _quiet = threading.Lock()
 
 def _build(program: Any) -> Any:
     """Build without pyopencl's warning that the compiler said something: it always says how well it vectorised."""
+    if leaving:
+        stay()
     with _quiet, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return program.build(cache_dir=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from metalnb.errors import KernelFault
 
+from .leaving import leaving, stay
 from .robust.waiting import done, end_wait, number_of, running
 
 if TYPE_CHECKING:  # a program that checks nothing does without
@@ -62,6 +63,8 @@ class CpuTicket:
         """Wait, with the GIL released."""
         import pyopencl as cl
 
+        if leaving:
+            stay()
         failed = None
         for event in self.elapsed:
             try:
@@ -104,6 +107,8 @@ class WatchedTicket(CpuTicket):
         """
         import pyopencl as cl
 
+        if leaving:
+            stay()
         failed = None
         for event in self.elapsed:
             try:

@@ -50,7 +50,7 @@ def fiber_text(unit: Unit) -> str:
     """Write a unit for threads that meet: the entry point is one thread."""
     return _INLINE + around(
         unit,
-        cell=with_turns(unit.cell.edited.text).text,
+        cell=with_turns(unit.text).text,
         entry="#pragma clang attribute pop\n"
         f"{_HIDDEN} void metalnb_thread(const metal::ulong* $given, const $region* $r, unsigned $index) {{\n"
         f"{_buffers(unit.signature)}"

@@ -10,7 +10,6 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -144,8 +143,8 @@ def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
     key = cache.digest(name, *(s.read_bytes() for s in every), driver.version(), *wanted)
 
     def build() -> bytes:
-        with tempfile.TemporaryDirectory(prefix="metalnb-") as folder:
-            out = Path(folder) / "out.o"
+        with cache.store().scratch() as folder:
+            out = folder / "out.o"
             _run([*driver.clang(), *wanted, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
             return out.read_bytes()
 
@@ -162,8 +161,7 @@ def linked(*objects: bytes, how: tuple[str, ...] = ()) -> bytes:
     """
 
     def build() -> bytes:
-        with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
-            folder = Path(name)
+        with cache.store().scratch() as folder:
             names = []
             for i, part in enumerate(objects):
                 names.append(str(folder / f"{i}.o"))
@@ -221,12 +219,8 @@ def library(code: bytes) -> ctypes.CDLL:
 @contextlib.contextmanager
 def _file(code: bytes) -> Iterator[Path]:
     """Write code to a file for as long as it takes to load it; a folder for temporary files may forbid that."""
-    root = cache.store().root
-    with contextlib.suppress(OSError):
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    parent = root if os.access(root, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="metalnb-", dir=parent) as folder:
-        path = Path(folder) / "code.so"
+    with cache.store().scratch() as folder:
+        path = folder / "code.so"
         path.write_bytes(code)
         yield path
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..signature import Signature
 
-__all__ = ["apart", "attributes_of", "own_name", "qualified", "specialization", "template_of", "type_among"]
+__all__ = ["apart", "attributes_of", "by_name", "own_name", "qualified", "specialization", "template_of", "type_among"]
 
 
 def attributes_of(cursor: Any) -> dict[str, Any]:
@@ -37,9 +38,8 @@ def specialization(tail: Any) -> Any:
     return next((c for c in found if c is not None and c.kind.name == "FUNCTION_DECL"), None)
 
 
-def template_of(tail: Any) -> Any:
-    """Return the template that ``decltype(f<T>)`` chose: there may be others of its name."""
-    made = specialization(tail)
+def template_of(made: Any) -> Any:
+    """Return the kernel template that a function was made of; None if there is none."""
     if made is None:
         return None
     from clang import cindex
@@ -73,12 +73,19 @@ def apart(found: list[Signature]) -> list[Signature]:
     ]
 
 
-def type_among(cursor: Any, declared: list[Any]) -> str:
+def by_name(declared: Iterable[Any]) -> dict[str, list[Any]]:
+    """Return the functions and function templates among declarations, by name."""
+    found: dict[str, list[Any]] = {}
+    for cursor in declared:
+        if cursor.kind.name in {"FUNCTION_DECL", "FUNCTION_TEMPLATE"}:
+            found.setdefault(cursor.spelling, []).append(cursor)
+    return found
+
+
+def type_among(cursor: Any, declared: Mapping[str, list[Any]]) -> str:
     """Return the type of a kernel whose name stands for other functions too; an empty string for any other."""
-    name, kinds = qualified(cursor), {"FUNCTION_DECL", "FUNCTION_TEMPLATE"}
-    named = (c for c in declared if c.spelling == cursor.spelling and c.kind.name in kinds)
-    same = [c for c in named if qualified(c) == name]
-    if {c.get_usr() for c in same} == {cursor.get_usr()}:
+    named, name = declared[cursor.spelling], qualified(cursor)
+    if len(named) == 1 or {c.get_usr() for c in named if qualified(c) == name} == {cursor.get_usr()}:
         return ""
     types = (_written(t.get_canonical()) for t in cursor.type.argument_types())
     return f"void ({', '.join(types)})"

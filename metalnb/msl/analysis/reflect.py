@@ -19,7 +19,7 @@ from . import rules
 from .buffer_use import uses
 from .certain_access import always_indexed, threadgroup_arrays
 from .host_types import HostTypes
-from .kernel_names import apart, attributes_of, own_name, qualified, specialization, template_of, type_among
+from .kernel_names import apart, attributes_of, by_name, own_name, qualified, specialization, template_of, type_among
 from .rules.syntax_walk import CellSyntax, integer_value, walk
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def reflect(
     """
     made = cell.instantiations if made is None else made
     tail = "".join(f"typedef decltype({selected(m.function, m.type)}) $kernel_{i};\n" for i, m in enumerate(made))
-    parsed = parse(cell, headers, tail, version)
+    many = len(made) > MADE
+    parsed = parse(cell, headers, tail + (_checks(made) if many else ""), version, made=not many)
     reader = _Reader(parsed)
     kernels = reader.kernels(made)
     problems = [*reader.problems, *rules.check(parsed, kernels, reader.seen)]
@@ -66,6 +67,18 @@ def reflect(
     constants = tuple(reader.constants(optional))
     doubts += [note for c in (cell, *headers.values()) for note in c.notes]
     return Reflection(tuple(kernels), tuple(reader.types.structs.values()), constants, cautions(parsed, doubts))
+
+
+# From so many instantiations on each is checked when it is first called, and only so many when the cell is read.
+MADE = 256
+
+
+def _checks(made: tuple[Instantiation, ...]) -> str:
+    """Write explicit instantiations: of each template the first, and more up to `MADE`."""
+    firsts = {m.function.partition("<")[0]: m.function for m in reversed(made) if "<" in m.function and not m.type}
+    chosen = [*firsts.values(), *(m.function for m in made if "<" in m.function and not m.type)]
+    several = [*dict.fromkeys(chosen)][: max(MADE, len(firsts))]
+    return "".join(f"template decltype({f}) ({f});\n" for f in several)
 
 
 _PLACES = frozenset({
@@ -93,6 +106,7 @@ class _Reader:
         self._bodies: dict[Any, tuple[Any, Any, Any]] = {}
         self.types = HostTypes(self.problem)
         self.decls = list(_declarations(parsed, parsed.unit.cursor))
+        self.heads: dict[int, list[tuple[Any, dict[str, Any]]]] = {}
         self.seen: CellSyntax = walk(parsed, self.decls)
         self.simd = _users_of_simdgroups(parsed, self.seen)
 
@@ -104,6 +118,7 @@ class _Reader:
         found = []
         templates: dict[str, Any] = {}
         tails: dict[str, Any] = {}
+        named = by_name(self.decls)
         for cursor in self.decls:
             kind = cursor.kind.name
             if kind == "TYPEDEF_DECL" and cursor.spelling.startswith("$kernel_"):
@@ -114,14 +129,15 @@ class _Reader:
                 templates.setdefault(cursor.spelling, cursor)
             elif cursor.is_definition():
                 name = _host_name(cursor) or own_name(cursor.spelling)
-                kind_of = type_among(cursor, self.decls)
+                kind_of = type_among(cursor, named)
                 found.append(self.signature(cursor, name, qualified(cursor), cursor.type, kind=kind_of))
         for i, instance in enumerate(made):
             base = re.sub(r"<.*", "", instance.function, flags=re.DOTALL).split("::")[-1].strip()
             tail = tails.get(f"$kernel_{i}")
             template = templates.get(base)
+            made_of = specialization(tail) if tail is not None else None
             if template is not None and tail is not None:
-                template = template_of(tail) or template
+                template = template_of(made_of) or template
             if template is None or tail is None:
                 line = self.parsed.cell.edited.line(instance.line)
                 self.problems.append(Diagnostic(
@@ -131,7 +147,6 @@ class _Reader:
                 continue
             proto = tail.underlying_typedef_type.get_canonical()
             proto = proto.get_pointee() if instance.type else proto
-            made_of = specialization(tail)
             found.append(self.signature(template, instance.name, instance.function, proto, made_of, instance.type))
         return apart(found)
 
@@ -151,12 +166,12 @@ class _Reader:
     ) -> Signature:  # fmt: skip
         """Read one kernel; ``proto`` has its parameters' types, ``made`` is what a template was instantiated to."""
         notes = attributes_of(made or cursor)
-        declared = [c for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
+        head = self.head(cursor)
+        declared = [param for param, _ in head]
         types = list(proto.get_canonical().argument_types())
         params: list[Param] = []
         inputs: list[Input] = []
-        for position, (param, given) in enumerate(zip(declared, types, strict=False)):
-            marks = attributes_of(param)
+        for position, ((param, marks), given) in enumerate(zip(head, types, strict=False)):
             attribute = next((a for a in marks if rules.is_input(a)), None)
             if attribute is not None:
                 self.problems += rules.input_type(self.parsed, param, attribute, given)
@@ -178,9 +193,16 @@ class _Reader:
         ]
         return Signature(
             name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),
-            self.parsed.diagnostic(cursor.location, "").line,
+            self.parsed.line(cursor.location),
             limit or 0, self.uses_simdgroups(cursor, inputs), places, kind,
         )  # fmt: skip
+
+    def head(self, cursor: Any) -> list[tuple[Any, dict[str, Any]]]:
+        """Return a kernel's parameters, each with its attributes; a template's are read once for all instantiations."""
+        if cursor.hash not in self.heads:
+            params = (c for c in cursor.get_children() if c.kind.name == "PARM_DECL")
+            self.heads[cursor.hash] = [(c, attributes_of(c)) for c in params]
+        return self.heads[cursor.hash]
 
     def body(self, cursor: Any, inputs: list[Input], names: frozenset[str]) -> tuple[Any, Any, Any]:
         """Return what a kernel's body does with its parameters; a template's is read once for all instantiations."""

@@ -14,6 +14,7 @@ from metalnb.errors import CompileError, Diagnostic
 from ..language.unsupported import declarator, is_refusal, refusal
 from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
+from ..text.needed import uninstantiated
 from ..text.scanned_cell import MAIN, Cell
 from .deep_stack import on_a_deep_stack, time_limit
 from .flags import FOLDER, TARGET, flags
@@ -53,6 +54,11 @@ class Parsed:
         """Return the author's cell that contains a location; None for metalnb's own headers."""
         return self._cells.get(location.file.name) if location.file else None
 
+    def line(self, location: cindex.SourceLocation) -> int:
+        """Return the line of a location in the author's text; 1 for one that is not there."""
+        cell = self.owner(location)
+        return max(1, min(location.line, cell.edited.lines)) if cell else 1
+
     def diagnostic(self, location: Any, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a location in the author's text."""
         cell = self.owner(location)
@@ -76,8 +82,8 @@ class Parsed:
         location = found.location
         if self.owner(location) is None:  # inside a header: where the author asked for it
             location = next((n.location for n in found.children if self.owner(n.location)), location)
-        message = reword(found.spelling) + self._in_macro(found)
-        return self.diagnostic(location, message, hint_for(found.spelling), severity)
+        said = _shortened(found.spelling)
+        return self.diagnostic(location, reword(said) + self._in_macro(found), hint_for(said), severity)
 
     def _in_macro(self, found: cindex.Diagnostic) -> str:
         """Name the author's macro that contains a finding; an empty string if none does."""
@@ -99,7 +105,7 @@ class Parsed:
         if cell is None:
             return None
         before = cell.edited.text.encode()[: found.location.offset].decode(errors="replace")
-        named = declarator(found.spelling, before)
+        named = declarator(_shortened(found.spelling), before)
         if named is None:
             return None
         lines = before[: named.start()].split("\n")
@@ -140,6 +146,14 @@ class Parsed:
         )
 
 
+_LONGEST = 4096  # characters of a message: the name of a type made of itself again and again has millions
+
+
+def _shortened(message: str) -> str:
+    half = _LONGEST // 2
+    return message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"
+
+
 _LONG = re.compile(r"[\w$]{512}")
 
 
@@ -150,7 +164,9 @@ def _cindex() -> Any:
     return cindex
 
 
-def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "", version: Version = DEFAULT) -> Parsed:
+def parse(
+    cell: Cell, headers: Mapping[str, Cell], tail: str = "", version: Version = DEFAULT, *, made: bool = True,
+) -> Parsed:  # fmt: skip
     """Parse a scanned cell.
 
     Parameters
@@ -162,6 +178,8 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "", version: Vers
         Our own declarations, appended to the cell's text.
     version : tuple of int
         Of the language.
+    made : bool
+        Whether the cell's explicit instantiations are parsed too: each is a function more.
 
     Raises
     ------
@@ -169,8 +187,8 @@ def parse(cell: Cell, headers: Mapping[str, Cell], tail: str = "", version: Vers
         When the cell does not parse; it holds every error that was found.
     """
     main = f"{FOLDER}/{MAIN}"
-    files = [(f"{FOLDER}/{name}", header.edited.text) for name, header in headers.items()]
-    text = cell.edited.text
+    text, *others = (c.edited.text if made else uninstantiated(c) for c in (cell, *headers.values()))
+    files = [(f"{FOLDER}/{name}", other) for name, other in zip(headers, others, strict=True)]
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:
         files[-1] = (main, files[-1][1] + tail)

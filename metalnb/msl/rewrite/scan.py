@@ -9,6 +9,8 @@ import dataclasses
 import posixpath
 import re
 import zlib
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NoReturn
@@ -21,7 +23,6 @@ from ..text.edits import Edit, EditedText, Omission, Refusal
 from ..text.includes import read_includes
 from ..text.instantiations import explicit_instantiations, restated_head, template_id, written
 from ..text.scanned_cell import Cell, Instantiation
-from ..text.tokens import Directive
 from .passes import PASSES
 
 __all__ = ["instantiations", "plain", "scan"]
@@ -64,7 +65,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         name,
         EditedText(source, edits),
         tuple(made for _, made in found),
-        any([*_instantiations(text, tree, name)] for tree in text.macros) or _preprocessed(found, text.directives),
+        _preprocessed(found, text),
         tuple(included.cells),
         frozenset(_asked_for(text)),
         any(names_simdgroups(word) for word in text.words),
@@ -85,10 +86,10 @@ def instantiations(expanded: str) -> tuple[Instantiation, ...]:
     marks = [(d.start, int(d.name)) for d in text.directives if d.name.isdigit()]
     found = []
     for offset, made in _instantiations(text, text.program, "cell"):
-        line = made.line
-        for start, number in marks:
-            if start <= offset:
-                line = number + expanded.count("\n", start, offset) - 1
+        line, last = made.line, bisect_right(marks, (offset, len(expanded)))
+        if last:
+            start, number = marks[last - 1]
+            line = number + expanded.count("\n", start, offset) - 1
         found.append(dataclasses.replace(made, line=line))
     return tuple(found)
 
@@ -146,15 +147,16 @@ def _asked_for(text: Outline) -> Iterator[str]:
 def _instantiations(text: Outline, tree: Tree, name: str) -> Iterator[tuple[int, Instantiation]]:
     """Yield the explicit instantiations with a host name, each with its offset."""
     places = EditedText(text.source, [])
-    for made in explicit_instantiations(tree):
-        if not made.host:
-            continue
+    hosted = [made for made in explicit_instantiations(tree) if made.host]
+    templates = _templates(tree) if hosted else Counter()
+    for made in hosted:
         at = tree.tokens[made.start].start
         found = template_id(tree, made.start + 1, made.stop)
         restated = restated_head(tree, made)
         function = written(text, tree, found) if found is not None else ""
         kind = ""
-        if restated and (not function or _overloaded(tree, function)):
+        base = function.partition("<")[0].split("::")[-1].strip()
+        if restated and (not function or templates[base] > 1):
             function, kind = function or restated[0], restated[1]
         if not function:
             _refuse(text, name, at, f'host_name "{made.name}": cannot tell which template is instantiated',
@@ -163,12 +165,10 @@ def _instantiations(text: Outline, tree: Tree, name: str) -> Iterator[tuple[int,
         yield at, Instantiation(made.name, function, places.place(at)[0], kind)
 
 
-def _overloaded(tree: Tree, function: str) -> bool:
-    """Return whether the name of ``a::f<T>`` stands for several function templates."""
-    name = function.partition("<")[0].split("::")[-1].strip()
-    heads = (f for f in tree.functions if tree.texts[f.name] == name and tree.texts[f.end] == "{")
-    starts = [tree.statement(f.name) for f in heads]
-    return sum(tree.texts[start : start + 2] == ["template", "<"] for start in starts) > 1
+def _templates(tree: Tree) -> Counter[str]:
+    """Count the function templates of each name that are defined."""
+    heads = ((tree.texts[f.name], tree.statement(f.name)) for f in tree.functions if tree.texts[f.end] == "{")
+    return Counter(name for name, start in heads if tree.texts[start : start + 2] == ["template", "<"])
 
 
 def _namespace(tree: Tree, i: int) -> str:
@@ -182,11 +182,13 @@ def _namespace(tree: Tree, i: int) -> str:
     return names
 
 
-def _preprocessed(found: Sequence[tuple[int, Instantiation]], directives: Sequence[Directive]) -> bool:
-    """Return whether the preprocessor affects an instantiation: by an ``#if``, or a macro in it."""
+def _preprocessed(found: Sequence[tuple[int, Instantiation]], text: Outline) -> bool:
+    """Return whether the preprocessor makes an instantiation, or affects one: by an ``#if``, or a macro in it."""
+    if any(made.host for tree in text.macros for made in explicit_instantiations(tree)):
+        return True
     if not found:
         return False
-    macros = {d.tokens[0].text for d in directives if d.name in {"define", "undef"} and d.tokens}
+    macros = {d.tokens[0].text for d in text.directives if d.name in {"define", "undef"} and d.tokens}
     words = {word for _, made in found for word in re.findall(r"[\w$]+", made.function)}
-    conditional = any(d.name in {"if", "ifdef", "ifndef"} for d in directives)
+    conditional = any(d.name in {"if", "ifdef", "ifndef"} for d in text.directives)
     return conditional or not macros.isdisjoint(words) or any(not made.name for _, made in found)

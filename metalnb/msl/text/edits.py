@@ -6,9 +6,10 @@ An edit never adds or removes a line end: line numbers stay correct, and only co
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 __all__ = ["Edit", "EditedText", "Omission", "Refusal"]
 
@@ -96,6 +97,19 @@ class EditedText:
     def _line_starts(self) -> list[int]:
         return [0, *(found.end() for found in re.finditer("\n", self.original))]
 
+    @cached_property
+    def _edited_lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @property
+    def lines(self) -> int:
+        """The number of lines."""
+        return len(self._line_starts)
+
+    def edited_line(self, number: int) -> str:
+        """Return a line of the edited text, counted from 1, without its end; an empty string if there is none."""
+        return self._edited_lines[number - 1] if 1 <= number <= len(self._edited_lines) else ""
+
     def line(self, number: int) -> str:
         """Return the author's line, counted from 1, without its end."""
         lines = self._line_starts
@@ -122,6 +136,22 @@ class EditedText:
             shift += len(_keep_lines(self.original[edit.start : edit.end], edit.text)) - (edit.end - edit.start)
         return offset + shift
 
+    @cached_property
+    def _shifts(self) -> list[int]:
+        """How far what follows each edit is moved by all up to it."""
+        lengths = (len(_keep_lines(self.original[e.start : e.end], e.text)) - (e.end - e.start) for e in self._edits)
+        return [0, *accumulate(lengths)]
+
+    def span(self, start: int, end: int) -> tuple[int, int] | None:
+        """Map a part of the author's text to the edited text, with all that was edited in it; None if an end is inside.
+
+        What was put in at its end stays behind it.
+        """
+        first, last = (bisect_left(self._edits, at, key=lambda e: e.start) for at in (start, end))
+        if any(i and self._edits[i - 1].end > at for i, at in ((first, start), (last, end))):
+            return None
+        return start + self._shifts[first], end + self._shifts[last]
+
     def original_column(self, line: int, column: int) -> int:
         """Map a column (from 1, in characters) of the edited text's line to the author's."""
         if not 1 <= line <= len(self._line_starts):
@@ -129,9 +159,8 @@ class EditedText:
         start = self._line_starts[line - 1]
         end = self._line_starts[line] if line < len(self._line_starts) else len(self.original) + 1
         shift = 0
-        for edit in self._edits:
-            if edit.start < start or edit.start >= end:
-                continue
+        first, last = (bisect_left(self._edits, at, key=lambda e: e.start) for at in (start, end))
+        for edit in self._edits[first:last]:
             if "\n" in self.original[edit.start : edit.end]:
                 break
             here = edit.start - start + 1 + shift

@@ -69,9 +69,8 @@ class Cell:
 
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""
-        edited, original = self.edited.text.split("\n"), self.edited.original
-        line = max(1, min(line, original.count("\n") + 1))
-        written = edited[line - 1] if line <= len(edited) else ""
+        line = max(1, min(line, self.edited.lines))
+        written = self.edited.edited_line(line)
         character = len(written.encode()[: column - 1].decode(errors="ignore")) + 1
         text = self.edited.line(line)
         character = min(self.edited.original_column(line, character), len(text) + 1)

@@ -49,7 +49,10 @@ def _too_few(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
     callee = call.referenced
     if callee is None or callee.kind.name != "CONSTRUCTOR":
         return
-    given = [p.type.spelling for p in callee.get_arguments()]
+    arguments = list(callee.get_arguments())
+    if len(arguments) not in {2, 3}:  # said first: the rest takes time
+        return
+    given = [p.type.spelling for p in arguments]
     width = re.search(r"vec<.*, ([34])>$", callee.semantic_parent.displayname)
     if width is None or len(given) != int(width[1]) - 1 or any("vec" in g or "$" in g for g in given):
         return
