@@ -275,7 +275,7 @@ def test_the_heat_map_has_a_row_for_each_y_and_names_what_failed(program: mnb.Pr
     html = tuner.html()
     rows = re.findall(r"<tr><th>(.*?)</th>", html)
     assert rows == ["y \\ x", "4", "8", "64"]
-    assert html.count(">failed</td>") == 1
+    assert html.count(">refused</td>") == 1
     assert html.count("µs</td>") + html.count("ns</td>") + html.count("ms</td>") == 3
 
 
