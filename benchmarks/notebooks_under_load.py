@@ -2,8 +2,8 @@
 
 Run: python benchmarks/notebooks_under_load.py [--load N] [NOTEBOOK …]
 
-The notebooks are executed into a folder that is thrown away. A notebook's memory is that of its whole tree of processes,
-the engine's compiler included, at its peak: of what each process has for itself, and its part of what is shared.
+The notebooks are executed into a folder that is thrown away. A notebook's memory is that of its whole tree of
+processes, the engine's compiler included, at its peak: what each has for itself, and its part of what is shared.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def main() -> int:
     with load(options.load) as beside, tempfile.TemporaryDirectory() as into:
         for notebook in options.notebooks or sorted(ROOT.glob("notebooks/[0-9]*.ipynb")):
             seconds, most, status, last = watched(notebook, into)
-            note = f"{most / 1e6:,.0f} MB at its peak (<= {MEMORY / 1e6:,.0f}){'' if status == 0 else f'; failed: {last}'}"
+            failed = f"; failed: {last}" if status else ""
+            note = f"{most / 1e6:,.0f} MB at its peak, of at most {MEMORY / 1e6:,.0f}{failed}"
             met = status == 0 and seconds < SECONDS and most < MEMORY
             rows.append(Row(notebook.stem, f"{seconds:.1f} s", f"< {SECONDS} s", met, note))
     return show(f"metalnb notebooks, beside {beside}", rows)

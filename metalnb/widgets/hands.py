@@ -12,7 +12,7 @@ import traitlets
 __all__ = ["Hands"]
 
 
-class Hands(anywidget.AnyWidget):  # type: ignore[misc]  # its base is not typed
+class Hands(anywidget.AnyWidget):
     """An invisible part of a widget's box, which listens to what happens in the box.
 
     Attributes
@@ -29,9 +29,9 @@ class Hands(anywidget.AnyWidget):  # type: ignore[misc]  # its base is not typed
     Parameters
     ----------
     **acts : callable
-        What is called when a hand did something, by what it did: ``click`` (``at``: the number of a map's cell), ``key``
-        (``at``: the number of a slider, ``by``: 1 or -1, ``fine``), ``move`` (``dx``, ``dy`` in heights of the picture,
-        ``by`` a factor around ``x``, ``y``), ``reset``, ``off`` (the hand has left).
+        What is called when a hand did something, by what it did: ``click`` (``at``: the number of a map's cell),
+        ``key`` (``at``: the number of a slider, ``by``: 1 or -1, ``fine``), ``move`` (``dx``, ``dy`` in heights of the
+        picture, ``by`` a factor around ``x``, ``y``), ``reset``, ``off`` (the hand has left).
     """
 
     _esm = Path(__file__).with_name("hands.js")

@@ -195,7 +195,8 @@ class Explorer(Live):
         size = threads(self._call.parts[self._place].value.shape[1::-1])
         text = f"{size} · kernel {seconds(kernel)}, picture {seconds(paint)} · {self.rate:.0f} pictures per second"
         if self._window:
-            text += "<br>" + escape(", ".join(f"{k.label} = {self._settings.get(k, k.value):.6g}" for k in self._window))
+            window = (f"{k.label} = {self._settings.get(k, k.value):.6g}" for k in self._window)
+            text += f"<br>{escape(', '.join(window))}"
         return f"{_SMALL}{text}</span>"
 
     def _alt(self) -> str:
@@ -253,7 +254,7 @@ def _window(asks: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
     if names is None:
         return []
     numbers = {k.label: k for k in knobs if k.dtype.kind == "f"}
-    if isinstance(names, str) or len(names) != 3 or any(n not in numbers for n in names):  # noqa: PLR2004
+    if isinstance(names, str) or len(names) != 3 or any(n not in numbers for n in names):
         have = ", ".join(numbers) or "none"
         rule = "window is the names of three scalars, of the middle's x and y and of the height"
         raise ArgumentError(f"{asks}: {rule}; got {names!r}. It has, of floating point: {have}.")

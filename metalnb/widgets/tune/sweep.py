@@ -306,8 +306,7 @@ class Sweep:
             raise LaunchError(f"tune: {name}: no configuration has run{why}")
         kernel = self.kernel(best)
         x, y, z = (*best.threadgroup, 1, 1)[:3]
-        grid = best.timing.grid if best.launch and best.timing and best.timing.grid else self.call.grid
-        kernel.keep_threadgroup((*grid, 1, 1)[:3], (x, y, z))
+        kernel.keep_threadgroup(self.call.grid, (x, y, z))
         self.applied = kernel
         return kernel
 

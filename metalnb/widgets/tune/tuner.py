@@ -29,9 +29,9 @@ def tune(
     """Find the threadgroup and the function constants with which a kernel is fastest.
 
     Every threadgroup is tried with every combination of constants, on copies of the arrays and in the background. A
-    configuration that fails is a row with its reason, and the sweep goes on. So is one that writes past the end of an array, or that writes
-    other results than the kernel as it is, because a kernel may rely on its threadgroup. The best three are measured
-    again, alternating with the kernel as it is.
+    configuration that is refused is a row with its reason, and the sweep goes on. So is one that writes past the end
+    of an array, or that writes other results than the kernel as it is, because a kernel may rely on its threadgroup.
+    The best three are measured again, alternating with the kernel as it is.
 
     Parameters
     ----------
