@@ -153,10 +153,10 @@ class Sweep:
             return self._reference
         if tried.error or not self.check:
             return None
-        guarded.reset()
-        self._dispatch(tried, guarded).run()
-        expected = guarded.results()
-        guarded.overrun()
+        self._go_on(guarded.reset)
+        self._go_on(self._dispatch(tried, guarded).run)
+        expected = self._go_on(guarded.results)
+        self._go_on(guarded.overrun)
         return expected
 
     def _tried(self, trial: Trial, guarded: GuardedArguments, expected: Mapping[str, Any] | None) -> Trial:
@@ -168,7 +168,9 @@ class Sweep:
             if beyond:
                 return replace(trial, error=f"writes past the end of '{beyond}'")
             shaped = expected is self._reference or not trial.launch
-            other = self._go_on(lambda: guarded.differing(expected, shaped=shaped)) if expected is not None else ""
+            other = ""
+            if expected is not None:
+                other = guarded.differing(expected, shaped=shaped, between=lambda: self._go_on(bool))
             if other:
                 return replace(trial, error=f"writes different results to '{other}' (check=False accepts them)")
             self._go_on(guarded.reset)
