@@ -324,16 +324,27 @@ def test_a_saved_notebook_keeps_the_last_state_of_each_widget(notebook: Notebook
     assert 'class="metalnb-png"' in notebook.still(BOARD)
 
 
+@pytest.mark.parametrize("width", [1400, 800])
 @pytest.mark.parametrize("name", THEMES)
-def test_the_widgets_in_both_themes(notebook: Notebook, name: str) -> None:
+def test_the_widgets_in_both_themes_wide_and_narrow(notebook: Notebook, name: str, width: int) -> None:
     page = notebook.page
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=1100, deviceScaleFactor=1, mobile=False)
     page.dress(name)
-    for label, i in {"dashboard": BOARD, "monitor": WATCH, "tune": TUNE, "explore": EXPLORE, "window": WINDOW}.items():
+    notebook.away()
+    widgets = {"dashboard": BOARD, "monitor": WATCH, "tune": TUNE, "explore": EXPLORE, "window": WINDOW}
+    for label, i in widgets.items():
+        page.wait(f"{ALL}[{i}].node.querySelector('.metalnb-live') !== null")
         part = page.evaluate(f"""(() => {{
           {ALL}[{i}].node.scrollIntoView();
           const outputs = [...{ALL}[{i}].node.querySelectorAll('.jp-OutputArea-output')];
           const r = outputs.map(e => e.getBoundingClientRect()).find(box => box.height > 0);
           return {{x: r.x, y: r.y, width: r.width, height: r.height}};
         }})()""")
-        page.screenshot(SCREENSHOTS / f"{label}-{name}.png", **part, scale=1)
+        page.screenshot(SCREENSHOTS / f"{label}-{name}-{width}.png", **part, scale=1)
         assert part["height"] > 150
+        wide = f"""[...{ALL}[{i}].node.querySelectorAll('.metalnb-live *')].filter(e => {{
+          const s = getComputedStyle(e);
+          const cut = e.closest('.metalnb-scroll') || e.closest('svg') || e.matches('.metalnb-picture') || !e.offsetWidth;
+          return !cut && s.overflowX !== 'visible' && e.scrollWidth > e.clientWidth + 1;
+        }}).map(e => e.className)"""
+        assert page.evaluate(wide) == [], (label, "is cut, or scrolls")
