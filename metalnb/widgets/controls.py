@@ -54,7 +54,7 @@ def player(sliders: Mapping[str, Any]) -> Any:
     """Return a button that moves a slider through its range, again and again; for several, a choice of one."""
     played = {label: s for label, s in sliders.items() if "metalnb-knob" in s._dom_classes}  # noqa: SLF001
     play = ipywidgets.Play(min=0, max=_COARSE, interval=_FRAME, repeat=True, show_repeat=False)
-    which = ipywidgets.Dropdown(options=list(played), description="play", style=_STYLE, layout={"width": "220px"})
+    which = ipywidgets.Dropdown(options=list(played), description="play", style=_STYLE, layout={"width": "200px"})
 
     def place() -> float:
         slider = played[which.value]

@@ -29,6 +29,7 @@ def _mix(percentage: int) -> str:
 _ACCENT = "var(--jp-brand-color1,#2f7fd6)"
 _CSS = (
     ".metalnb-live .metalnb{width:auto;min-width:0;margin:0}"
+    ".metalnb-live :is(.widget-html,.widget-html-content){min-width:0;max-width:100%}"
     ".metalnb-live .widget-readout{min-width:92px;white-space:nowrap}"
     ".metalnb .metalnb-body{padding:10px 12px 12px}"
     ".metalnb .metalnb-big{font-size:22px;font-weight:600;letter-spacing:-.01em;font-variant-numeric:tabular-nums}"

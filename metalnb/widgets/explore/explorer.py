@@ -243,8 +243,7 @@ class Explorer(Live):
         frame = ipywidgets.Box([self._image], layout={**layout, "overflow": "hidden"})
         self._note = controls.html(html_parts.error(self.error) if self.error else self._figures())
         acts = controls.html(f"{controls.copying()} {controls.saving(f'{self._call.kernel.signature.name}.png')}")
-        what = "computes" if self._window else "magnifies"
-        hint = controls.html(f"{_SMALL}drag moves, the wheel {what} (after a click), a double click goes back</span>")
+        hint = controls.html(f"{_SMALL}drag to move, click and turn the wheel to go in, double-click to go back</span>")
         left = [*self.controls.values(), controls.player(self.controls), acts, self._hands]
         return controls.side_by_side(left, ipywidgets.VBox([frame, self._note, hint]))
 
