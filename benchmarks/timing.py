@@ -1,4 +1,4 @@
-"""Whether a measured time is true: `measure`, `limits` and `compare` against independent ones; what a monitor costs.
+"""Whether a measured time is true: against independent ones. What a monitor costs, and how long one waits for figures.
 
 Run: python benchmarks/timing.py [--trials N] [--quick]
 """
@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -195,6 +196,52 @@ def watching(rounds: int) -> list[Row]:
     return [Row("monitor on, for each dispatch", f"{cost * 1e6:.2f} us", "<= 2 us", cost <= 2e-6, note)]
 
 
+def instruments(rounds: int) -> list[Row]:
+    """Time what a person waits for: a `%metal_time`, a tuner's Stop, a figure after a slider has come to rest."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    program = mnb.compile(SOURCE)
+    x, y = np.ones((2, 1 << 16), np.float32)
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "metalnb")
+    shell.push({"saxpy": program.saxpy, "x": x, "y": y})
+    mnb.limits()  # kept from another day, in a notebook
+    magic = [_lasted(lambda: shell.run_line_magic("metal_time", "saxpy(x, y, 2.0)")) for _ in range(rounds + 1)]
+    rows = [Row("%metal_time of a small kernel", f"{median(magic):.2f} s", "< 1 s", median(magic) < 1, _ends(magic))]
+
+    large, out = np.ones((2, 1 << 24), np.float32)
+    stops = []
+    for k in range(4 * rounds):
+        tuner = mnb.tune(program.saxpy, large, out, a=1e-9)
+        time.sleep(0.17 * (k + 1))
+        stops.append(_lasted(lambda tuner=tuner: tuner.stop().wait()))
+    name = "tune: from Stop to the end, 2^24 elements, the longest"
+    rows.append(Row(name, f"{max(stops):.2f} s", "<= 1 s", max(stops) <= 1, _ends(stops)))
+
+    for power in (16, 20, 24):
+        board = mnb.dashboard(program.saxpy, *np.ones((2, 1 << power), np.float32), a=2.0)
+        _ = board.widget
+        slider, rests = board.controls["grid"], []
+        for factor in [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)] * rounds:
+            for passed in (Fraction(1, 16), Fraction(1), factor):  # a drag, whose way is not measured
+                slider.value = passed
+                time.sleep(0.02)
+            rests.append(_lasted(board.wait))
+        name = f"dashboard: a figure after the size slider rests, 2^{power} elements"
+        rows.append(Row(name, f"{median(rests):.2f} s", "<= 0.3 s", median(rests) <= 0.3, _ends(rests)))
+    return rows
+
+
+def _lasted(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def _ends(seconds: list[float]) -> str:
+    return f"of {len(seconds)}: {min(seconds):.2f} to {max(seconds):.2f} s"
+
+
 def _interval(found: Any) -> str:
     low, high = found.interval
     return f"95 % interval {low:.3f} to {high:.3f}"
@@ -208,7 +255,7 @@ def main() -> int:
     options = parser.parse_args()
     rounds, trials = (1, 3) if options.quick else (5, options.trials)
     rows = [*agreement(rounds, longest=not options.quick), *repeated(3 if options.quick else 20)]
-    rows += [*ceilings(rounds), *comparisons(trials), *watching(rounds)]
+    rows += [*ceilings(rounds), *comparisons(trials), *watching(rounds), *instruments(rounds)]
     return show("metalnb timing: against OpenCL's events, and a copy in C", rows)
 
 

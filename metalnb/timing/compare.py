@@ -17,7 +17,8 @@ from metalnb.rendering import Rendered
 
 from .measure import job_of, name_of
 from .other_processes import OtherProcesses
-from .sampling import Job, count_for, lasting, restored
+from .progress import progress
+from .sampling import PATIENCE, Job, count_for, lasting, restored
 
 __all__ = ["Comparison", "compare", "median_interval"]
 
@@ -160,25 +161,27 @@ def _rounds(jobs: Sequence[Job]) -> list[list[float]]:
 
     Everything that either wrote is restored before each run: one may read what the other writes.
     """
-    counts = _counts(jobs)
     times: list[list[float]] = [[], []]
-    start = time.perf_counter()
-    while len(times[0]) < _MOST and (len(times[0]) < _LEAST or time.perf_counter() - start < _TOTAL):
-        order = (0, 1) if len(times[0]) % 2 == 0 else (1, 0)
-        for i in order:
-            times[i].append(jobs[i].run(counts[i]))
-            _restore(jobs)
+    with progress("comparing", PATIENCE) as told:
+        counts = _counts(jobs, told)
+        start, end = time.perf_counter(), max(_TOTAL, 1e-9)
+        while len(times[0]) < _MOST and (len(times[0]) < _LEAST or time.perf_counter() - start < _TOTAL):
+            told(min(1, max(len(times[0]) / _MOST, min(len(times[0]) / _LEAST, (time.perf_counter() - start) / end))))
+            order = (0, 1) if len(times[0]) % 2 == 0 else (1, 0)
+            for i in order:
+                times[i].append(jobs[i].run(counts[i]))
+                _restore(jobs)
     return times
 
 
-def _counts(jobs: Sequence[Job]) -> list[int]:
+def _counts(jobs: Sequence[Job], told: Callable[[float], None] = lambda _: None) -> list[int]:
     """Return the runs in a batch of each: as many for one as for the other, unless it is much slower.
 
     A kernel that runs more often in a row finds more in the caches: it would seem the faster of two equal ones.
     """
     counts = []
     for job in jobs:
-        counts.append(count_for(job)[0])
+        counts.append(count_for(job, told)[0])
         _restore(jobs)
     most = max(counts)
     for i, job in enumerate(jobs):

@@ -11,22 +11,23 @@ from typing import TextIO
 
 __all__ = ["progress"]
 
-_PATIENCE = 0.3  # seconds: what takes less says nothing
+_PATIENCE = 0.3  # seconds
 
 
 @contextlib.contextmanager
-def progress(what: str) -> Iterator[Callable[[float], None]]:
+def progress(what: str, patience: float | None = None) -> Iterator[Callable[[float], None]]:
     """Yield what is told the part that is done, from 0 to 1; it shows one line, which is gone in the end.
 
-    Nothing is written to a file or a pipe: only to a terminal, and in a notebook.
+    What is done within ``patience`` seconds shows none. Nothing is written to a file or a pipe: only to a terminal, and
+    in a notebook.
     """
     show = _writer(sys.stdout)
-    start, last = time.monotonic(), -1
+    due, last = time.monotonic() + (_PATIENCE if patience is None else patience), -1
 
     def told(part: float) -> None:
         nonlocal last
         percent = round(100 * part)
-        if show and percent > last and time.monotonic() - start > _PATIENCE:
+        if show and percent > last and time.monotonic() > due:
             last = percent
             show(f"{what}: {percent} %")
 

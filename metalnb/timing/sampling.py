@@ -16,12 +16,16 @@ from metalnb.engine.base import Clocked, Engine
 from metalnb.free_memory import free_memory
 from metalnb.program import compile
 
+from .progress import progress
+
 __all__ = [
-    "OWN", "CallJob", "DispatchJob", "Job", "Samples", "batches", "cold", "count_for", "empty_dispatch", "lasting",
+    "OWN", "PATIENCE", "CallJob", "DispatchJob", "Job", "Samples", "batches", "cold", "count_for", "empty_dispatch",
+    "lasting",
 ]  # fmt: skip
 
 BATCH = 0.010  # seconds of a batch: a thousand times the cost of a launch
 TOTAL = 0.25  # seconds of all batches
+PATIENCE = 1.0  # seconds before a measurement says how far it is
 _LEAST, _MOST = 5, 50  # batches
 _LONGEST = 1000  # dispatches in a batch
 _SURE = 20 * BATCH  # longer than any other program holds the processor at a time
@@ -139,17 +143,18 @@ def restored(job: Job) -> Iterator[None]:
 
 def batches(job: Job) -> Samples:
     """Warm up, find the size of a batch, and time batches."""
-    with restored(job):
-        count, lasted = count_for(job)
+    with restored(job), progress("measuring", PATIENCE) as told:
+        count, lasted = count_for(job, told)
         wanted = min(_MOST, max(_LEAST, round(TOTAL / lasted)))
         seconds = []
-        for _ in range(wanted):
+        for n in range(wanted):
+            told(n / wanted)
             job.restore()
             seconds.append(job.run(count))
     return Samples(tuple(seconds), count)
 
 
-def count_for(job: Job) -> tuple[int, float]:
+def count_for(job: Job, told: Callable[[float], None] = lambda _: None) -> tuple[int, float]:
     """Return how many runs fill a batch, and the seconds that such a batch takes with everything around it.
 
     The first run compiles what is not compiled yet, and does not count. A batch that seems full is run again, because a
@@ -158,6 +163,7 @@ def count_for(job: Job) -> tuple[int, float]:
     job.run(1)
     count = 1
     while True:
+        told(0)
         lasted = lasting(job, count)
         if BATCH / 2 <= lasted < _SURE:
             lasted = min(lasted, *(lasting(job, count) for _ in range(2)))

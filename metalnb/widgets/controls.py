@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 import ipywidgets
 
 from .scalars import Knob
 
-__all__ = ["button", "choice", "control", "html", "side_by_side"]
+__all__ = ["button", "choice", "control", "copying", "html", "nudge", "player", "saving", "side_by_side"]
 
 _STYLE = {"description_width": "96px"}
 _WIDE = {"width": "auto"}
+_COARSE, _FINE = 100, 1000  # steps of the arrow keys across a slider's range
+_FRAME = 100  # milliseconds of a step of a slider that plays
 
 
 def control(knob: Knob, changed: Callable[[Any], None]) -> Any:
@@ -27,8 +30,64 @@ def control(knob: Knob, changed: Callable[[Any], None]) -> Any:
         made = ipywidgets.FloatSlider(
             value=float(knob.value), min=knob.low, max=knob.high, step=knob.step, readout_format=".4g", **common,
         )  # fmt: skip
+    if knob.dtype.kind != "b":
+        made.add_class("metalnb-knob")  # whose arrow keys `nudge` answers
     made.observe(lambda change: changed(change["new"]), names="value")
     return made
+
+
+def nudge(sliders: Mapping[str, Any], at: int, by: int, *, fine: bool) -> None:
+    """Move the slider of a number by a hundredth of its range, or by a thousandth."""
+    slider = [s for s in sliders.values() if "metalnb-knob" in s._dom_classes][at]  # noqa: SLF001  (where add_class puts it)
+    _put(slider, slider.value + by * (slider.max - slider.min) / (_FINE if fine else _COARSE), by)
+
+
+def _put(slider: Any, value: float, by: int = 0) -> None:
+    """Set a slider to a step near a value; ``by`` is the direction in which it moves by one step at least."""
+    steps = round((value - slider.min) / slider.step)
+    now = round((slider.value - slider.min) / slider.step)
+    steps = max(steps, now + 1) if by > 0 else min(steps, now - 1) if by < 0 else steps
+    slider.value = type(slider.value)(min(slider.max, max(slider.min, slider.min + steps * slider.step)))
+
+
+def player(sliders: Mapping[str, Any]) -> Any:
+    """Return a button that moves a slider through its range, again and again; for several, a choice of one."""
+    played = {label: s for label, s in sliders.items() if "metalnb-knob" in s._dom_classes}  # noqa: SLF001
+    play = ipywidgets.Play(min=0, max=_COARSE, interval=_FRAME, repeat=True, show_repeat=False)
+    which = ipywidgets.Dropdown(options=list(played), description="play", style=_STYLE, layout={"width": "200px"})
+
+    def place() -> float:
+        slider = played[which.value]
+        return float(_COARSE * (slider.value - slider.min) / (slider.max - slider.min))
+
+    def follow(change: Any) -> None:
+        slider = played[which.value]
+        if round(place()) != change["new"]:
+            _put(slider, slider.min + change["new"] * (slider.max - slider.min) / _COARSE)
+
+    def moved(_: Any) -> None:
+        if round(place()) != play.value:
+            play.value = round(place())
+
+    play.observe(follow, names="value")
+    for control in (which, *played.values()):
+        control.observe(moved, names="value")
+    if played:
+        moved(None)
+    return ipywidgets.HBox([which, play], layout={"display": "" if played else "none", "flex_flow": "row wrap"})
+
+
+def copying() -> str:
+    """Return a button that copies the call of `Hands`; the page does that."""
+    return f'<button type="button" class="metalnb-copy {_BUTTON}>copy the call</button>'
+
+
+def saving(name: str) -> str:
+    """Return a button that saves the picture beside it as a file; the page does that."""
+    return f'<button type="button" class="{_BUTTON} data-metalnb-save="{escape(name)}">save the picture</button>'
+
+
+_BUTTON = 'jupyter-widgets jupyter-button widget-button" style="width:auto"'
 
 
 def choice(label: str, options: Sequence[tuple[str, Any]], value: Any, changed: Callable[[Any], None]) -> Any:

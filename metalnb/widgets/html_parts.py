@@ -29,6 +29,7 @@ def _mix(percentage: int) -> str:
 _ACCENT = "var(--jp-brand-color1,#2f7fd6)"
 _CSS = (
     ".metalnb-live .metalnb{width:auto;min-width:0;margin:0}"
+    ".metalnb-live :is(.widget-html,.widget-html-content){min-width:0;max-width:100%}"
     ".metalnb-live .widget-readout{min-width:92px;white-space:nowrap}"
     ".metalnb .metalnb-body{padding:10px 12px 12px}"
     ".metalnb .metalnb-big{font-size:22px;font-weight:600;letter-spacing:-.01em;font-variant-numeric:tabular-nums}"
@@ -62,7 +63,12 @@ _CSS = (
     ".metalnb.metalnb .metalnb-map{width:auto}"
     ".metalnb.metalnb .metalnb-map :is(th,td){border:0}"
     ".metalnb.metalnb .metalnb-map thead th:not(:first-child){text-align:center}"
-    ".metalnb.metalnb .metalnb-list{margin:2px 0 0;padding-left:18px}"
+    ".metalnb.metalnb td[data-metalnb-at]{cursor:pointer}"
+    ".metalnb.metalnb td[data-metalnb-at]:is(:hover,:focus-visible){outline:2px solid currentColor;outline-offset:-2px}"
+    ".metalnb.metalnb .metalnb-refused td{white-space:normal;overflow-wrap:anywhere;vertical-align:top}"
+    ".metalnb-live .metalnb-picture{cursor:grab;touch-action:none;height:auto;flex:none}"
+    ".metalnb-live .metalnb-picture:active{cursor:grabbing}"
+    ".metalnb-live .metalnb-picture:focus-visible{outline:2px solid currentColor;outline-offset:-2px}"
     ".metalnb img{max-width:100%}"
 )  # fmt: skip
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 from abc import ABC, abstractmethod
+from html import escape
 from typing import Any
 
+from .background import Latest
+
 __all__ = ["Live"]
+
 
 _in_cell: dict[str, Live] = {}  # what each cell of the notebook shows, by the cell's id
 
@@ -15,12 +20,18 @@ class Live(ABC):
     """Base class of what a notebook shows as a widget.
 
     The widget is created when it is first shown, so that a script needs none. A page that runs no widgets (GitHub,
-    nbconvert, a terminal) shows what `html` and `text` returned at that moment, or at the last `_retake`.
+    nbconvert, a terminal) shows what `html` and `text` returned at that moment, or at the last `_retake`. A notebook
+    draws the widget anew for that, so it waits until the widget rests and no hand is on it: see `_settled`.
     """
+
+    _REST = 1.0  # seconds without a change before the picture is taken again
 
     def __init__(self) -> None:
         self._made: Any = None
         self._handles: list[Any] = []
+        self._hands: Any = None
+        self._stale = False
+        self._rest: Latest[None] = Latest(lambda _: self._rested(), self._REST)
 
     @abstractmethod
     def text(self) -> str:
@@ -29,6 +40,10 @@ class Live(ABC):
     @abstractmethod
     def html(self) -> str:
         """Return the picture as HTML, without scripts."""
+
+    def plots(self) -> bytes:
+        """Return the plots as a picture, for pages that strip SVG; empty where the HTML has none."""
+        return b""
 
     @abstractmethod
     def _make(self) -> Any:
@@ -49,7 +64,7 @@ class Live(ABC):
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
         view = self.widget._repr_mimebundle_()
-        return {**view, "text/plain": self.text(), "text/html": self.html()}
+        return {**view, "text/plain": self.text(), "text/html": self.html() + self._spare_plots()}
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -65,8 +80,33 @@ class Live(ABC):
         if handle is not None:
             self._handles.append(handle)
 
+    def _spare_plots(self) -> str:
+        """Return the plots as PNG: a page that keeps the styles, and with them SVG, does not show it."""
+        data = self.plots()
+        if not data:
+            return ""
+        source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+        hidden = '<style scoped="">.metalnb-png{display:none}</style>'
+        return f'{hidden}<img class="metalnb-png" alt="{escape(self.text())}" src="{source}"/>'
+
+    def _settled(self) -> None:
+        """Take the pictures again soon: there is a new state."""
+        self._stale = True
+        if self._handles and (self._hands is None or not self._hands.on):
+            self._rest.ask(None)
+
+    def _left(self) -> None:
+        """Take the pictures again, if there is a new state: the hand is off the widget."""
+        if self._stale:
+            self._settled()
+
+    def _rested(self) -> None:
+        if self._hands is None or not self._hands.on:
+            self._retake()
+
     def _retake(self) -> None:
         """Update the pictures that a saved notebook keeps, wherever the widget was shown."""
+        self._stale = False
         for handle in self._handles:
             with contextlib.suppress(Exception):  # the notebook may be closed
                 handle.update(self._repr_mimebundle_(), raw=True)

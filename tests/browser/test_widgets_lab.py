@@ -4,17 +4,21 @@ The screenshots are left in ``build/screenshots``.
 """
 
 import json
+import math
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lab import CELLS as ALL
-from lab import PANEL, THEMES, Page, new_notebook, opened
+from lab import PANEL, THEMES, Page, new_notebook, opened, until
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
-SECONDS = 120  # for everything here that waits
+SECONDS = 180  # for everything here that waits
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -47,6 +51,12 @@ kernel void julia(device float* image, constant float2& c, uint2 at [[thread_pos
     float n = 0;
     while (n < 200 && dot(z, z) < 256) { z = float2(z.x * z.x - z.y * z.y, 2 * z.x * z.y) + c; n += 1; }
     image[at.y * size.x + at.x] = n < 200 ? log(n + 1 - log2(log2(dot(z, z)) / 2)) : 0;
+}
+
+kernel void rings(device float* image, constant float2& centre, constant float& height, constant float& width,
+                  uint2 at [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
+    float2 p = centre + (float2(at) + 0.5 - 0.5 * float2(size)) / size.y * height;
+    image[at.y * size.x + at.x] = fract(length(p) / width);
 }""",
     "board = mnb.dashboard(saxpy, x, y, a=2.0)\nboard",
     "watch = mnb.monitor()\nwatch",
@@ -57,8 +67,11 @@ for _ in range(150):
     time.sleep(0.02)""",
     "tuner = mnb.tune(blur, image, radius=200)\ntuner",
     "mnb.explore(julia, c=(-0.7269, 0.1889), grid=(384, 384))",
+    """\
+mnb.explore(rings, centre=(0.0, 0.0), height=2.0, width=0.5, grid=(300, 200),
+            window=("centre.x", "centre.y", "height"))""",
 ]
-SETUP, KERNELS, BOARD, WATCH, LOOP, TUNE, EXPLORE = range(len(CELLS))
+SETUP, KERNELS, BOARD, WATCH, LOOP, TUNE, EXPLORE, WINDOW = range(len(CELLS))
 
 
 class Notebook:
@@ -88,21 +101,45 @@ class Notebook:
         buttons = f"[...{ALL}[{i}].node.querySelectorAll('button.jupyter-button')]"
         self.press(f"{buttons}.find(b => b.innerText.trim() === {json.dumps(label)})")
 
-    def press(self, element: str, move: float = 0.0) -> None:
-        """Press the mouse on an element, and draw it to the right before letting go."""
+    def press(self, element: str, move: float = 0.0, down: float = 0.0) -> None:
+        """Press the mouse on an element, and draw it to the right and down before letting go."""
         box = self.page.evaluate(f"""(e => {{
           e.scrollIntoView({{block: 'center'}});
           const r = e.getBoundingClientRect();
           return [r.x + r.width / 2, r.y + r.height / 2];
         }})({element})""")
         x, y = box
-        mouse = lambda kind, x: self.page.call(  # noqa: E731
-            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1,
+        mouse = lambda kind, part: self.page.call(  # noqa: E731
+            "Input.dispatchMouseEvent", type=kind, x=x + part * move, y=y + part * down, button="left", buttons=1,
+            clickCount=1,
         )  # fmt: skip
-        mouse("mousePressed", x)
-        for step in range(1, 6 if move else 0):
-            mouse("mouseMoved", x + move * step / 5)
-        mouse("mouseReleased", x + move)
+        mouse("mousePressed", 0)
+        for step in range(1, 6 if move or down else 0):
+            mouse("mouseMoved", step / 5)
+        mouse("mouseReleased", 1)
+
+    def over(self, element: str) -> None:
+        """Move the mouse onto an element."""
+        x, y = self.page.evaluate(f"""(e => {{
+          e.scrollIntoView({{block: 'center'}});
+          const r = e.getBoundingClientRect();
+          return [r.x + r.width / 2, r.y + r.height / 2];
+        }})({element})""")
+        self.page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def away(self) -> None:
+        """Move the mouse, and the keyboard's focus, off every widget."""
+        self.page.evaluate("document.activeElement.blur()")
+        self.page.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+
+    def key(self, key: str, modifiers: int = 0) -> None:
+        """Press a key where the focus is."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self.page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, modifiers=modifiers)
+
+    def still(self, i: int, kind: str = "text/html") -> str:
+        """Return the picture that a saved notebook keeps."""
+        return str(self.page.evaluate(f"{ALL}[{i}].model.outputs.get(0).toJSON().data['{kind}']"))
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +166,7 @@ def test_a_slider_of_the_dashboard_moved_by_the_mouse_changes_the_figures(notebo
     runs = "Number(e.innerText.match(/(\\d+) runs/)[1])"
     count = notebook.wait(BOARD, runs)
     notebook.click(BOARD, "Run")
-    notebook.wait(BOARD, f"{runs} === {count} + 1")
+    notebook.wait(BOARD, f"{runs} > {count}")
 
 
 def test_the_monitor_fills_while_a_cell_runs(notebook: Notebook) -> None:
@@ -179,16 +216,139 @@ def test_a_picture_follows_its_slider(notebook: Notebook) -> None:
     notebook.wait(EXPLORE, "e.innerText.includes('per second')")
 
 
-@pytest.mark.parametrize("name", THEMES)
-def test_the_widgets_in_both_themes(notebook: Notebook, name: str) -> None:
+COPIED = "e.querySelector('.metalnb-copy')?.title"
+HANDLE = f"{ALL}[{{}}].node.querySelectorAll('.metalnb-knob .noUi-handle')[0]"
+PICTURE = f"{ALL}[{{}}].node.querySelector('.metalnb-picture')"
+
+
+def test_arrows_move_a_slider_by_a_hundredth_and_with_shift_by_a_thousandth(notebook: Notebook) -> None:
+    """And a screen reader is told which scalar it is."""
+    notebook.wait(EXPLORE, "e.querySelectorAll('.noUi-handle[aria-label]').length === 2")
+    labels = notebook.wait(EXPLORE, "[...e.querySelectorAll('.noUi-handle')].map(h => h.ariaLabel)")
+    assert labels == ["c.x", "c.y"]
+    value = f"Number(({COPIED}).match(/c=\\(([-\\d.]+)/)[1])"
+    notebook.page.evaluate(f"{HANDLE.format(EXPLORE)}.focus()")
+    before = notebook.wait(EXPLORE, value)
+    notebook.key("ArrowRight")
+    reach = 4 * 0.7269
+    notebook.wait(EXPLORE, f"Math.abs({value} - {before} - {reach / 100}) < 0.001")
+    notebook.key("ArrowLeft")
+    notebook.wait(EXPLORE, f"Math.abs({value} - {before}) < 0.001")
+    notebook.key("ArrowLeft", modifiers=8)
+    notebook.wait(EXPLORE, f"Math.abs({value} - {before} + {reach / 1000}) < 0.0006")
+
+
+def test_a_picture_is_magnified_and_moved_by_hand(notebook: Notebook) -> None:
+    image = PICTURE.format(EXPLORE)
+    notebook.press(image)
+    notebook.key("+")
+    style = "e.querySelector('.metalnb-picture').style.transform"
+    assert "scale(1.25)" in notebook.wait(EXPLORE, f"{style}.includes('scale(1.25)') && {style}")
+    before = notebook.wait(EXPLORE, style)
+    notebook.press(image, 20, 10)
+    after = notebook.wait(EXPLORE, f"{style} !== {json.dumps(before)} && {style}")
+    (x0, y0), (x1, y1) = ([float(n) for n in re.findall(r"(-?[\d.]+)px", text)] for text in (before, after))
+    assert (x1 - x0, y1 - y0) == pytest.approx((20, 10), abs=0.5)
+    notebook.key("0")
+    notebook.wait(EXPLORE, f"{style}.includes('scale(1)')")
+
+
+def test_a_slider_plays(notebook: Notebook) -> None:
+    play = f"{ALL}[{EXPLORE}].node.querySelectorAll('.jupyter-widget-play button, .widget-play button')[0]"
+    before = notebook.wait(EXPLORE, COPIED)
+    notebook.press(play)
+    seen = notebook.wait(EXPLORE, f"{COPIED} !== {json.dumps(before)} && {COPIED}")
+    notebook.wait(EXPLORE, f"{COPIED} !== {json.dumps(seen)} && {COPIED}")
+    notebook.press(play)
+
+
+def test_a_call_is_copied_and_a_picture_saved(notebook: Notebook, tmp_path: Path) -> None:
     page = notebook.page
+    page.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    page.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    notebook.press(f"{ALL}[{EXPLORE}].node.querySelector('.metalnb-copy')")
+    notebook.wait(EXPLORE, "e.querySelector('.metalnb-copy').innerText === 'copied'")
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert re.fullmatch(r"image = julia\(c=\(-?[\d.]+, [\d.]+\), grid=\(384, 384\)\)", text)
+    notebook.press(f"{ALL}[{EXPLORE}].node.querySelector('[data-metalnb-save]')")
+    saved = tmp_path / "julia.png"
+    until(saved.exists, time.monotonic() + SECONDS, "the picture")
+    with Image.open(saved) as picture:
+        assert picture.size == (384, 384)
+
+
+def test_a_window_is_moved_by_dragging_and_zoomed_by_the_wheel(notebook: Notebook) -> None:
+    notebook.run(WINDOW)
+    notebook.wait(WINDOW, "e.querySelector('.metalnb-picture[tabindex]')?.naturalWidth")
+    assert notebook.wait(WINDOW, "[...e.querySelectorAll('.noUi-handle')].map(h => h.ariaLabel).join()") == "width"
+    image = PICTURE.format(WINDOW)
+    place = f"({COPIED}).match(/[-\\d.e]+(?=[,)])/g).slice(0, 3).map(Number)"
+    assert notebook.wait(WINDOW, place) == [0, 0, 2]
+    tall = notebook.page.evaluate(f"{image}.getBoundingClientRect().height")
+    notebook.press(image, 50, 25)
+    goal = f"[{-50 / tall * 2}, {-25 / tall * 2}, 2]"  # frame by frame
+    notebook.wait(WINDOW, f"({place}).every((n, i) => Math.abs(n - {goal}[i]) < 0.001)")
+    notebook.over(image)
+    x, y = notebook.page.evaluate(f"(r => [r.x + r.width / 2, r.y + r.height / 2])({image}.getBoundingClientRect())")
+    notebook.page.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-120)
+    assert notebook.wait(WINDOW, f"({place})[2] !== 2 && {place}")[2] == pytest.approx(2 * math.exp(-120 / 500), 1e-3)
+    notebook.key("0")
+    notebook.wait(WINDOW, f"({place}).join() === '0,0,2'")
+
+
+def test_a_configuration_is_read_by_pointing_and_applied_by_clicking(notebook: Notebook) -> None:
+    cells = f"[...{ALL}[{TUNE}].node.querySelectorAll('[data-metalnb-at]')]"
+    cell = f"{cells}.find(c => !c.classList.contains('metalnb-best'))"
+    title = notebook.page.evaluate(f"{cell}.title")
+    notebook.over(cell)
+    assert re.match(r"[\d ×]+: [\d.]+ [µm]s", title)
+    notebook.wait(TUNE, f"e.querySelector('.metalnb-told').innerText === {json.dumps(title)}")
+    notebook.press(cell)
+    group = title.split(":")[0]
+    notebook.wait(TUNE, f"e.innerText.includes({json.dumps(f'blur now uses threadgroup {group} by default')})")
+
+
+def test_a_saved_notebook_keeps_the_last_state_of_each_widget(notebook: Notebook) -> None:
+    notebook.run(BOARD)
+    notebook.wait(BOARD, "e.querySelectorAll('.noUi-handle[aria-label]').length === 3")
+    assert "threadgroup 256" in notebook.still(BOARD)
+    handle = f"{ALL}[{BOARD}].node.querySelectorAll('.noUi-handle')[0]"
+    notebook.press(handle, -60)
+    notebook.wait(BOARD, "/2 runs/.test(e.innerText)")
+    shown = notebook.wait(BOARD, "e.innerText.match(/grid ([\\d,]+),/)[1]")
+    assert f"grid {shown}," not in notebook.still(BOARD), "it would be drawn anew under the hand"
+    notebook.away()
+    kept = f"{ALL}[{BOARD}].model.outputs.get(0).toJSON().data['text/html']"
+    notebook.page.wait(f"{kept}.includes({json.dumps(f'grid {shown},')})")
+    notebook.wait(BOARD, "e.querySelectorAll('.noUi-handle[aria-label]').length === 3")
+    assert 'class="metalnb-png"' in notebook.still(BOARD)
+
+
+@pytest.mark.parametrize("width", [1400, 800])
+@pytest.mark.parametrize("name", THEMES)
+def test_the_widgets_in_both_themes_wide_and_narrow(notebook: Notebook, name: str, width: int) -> None:
+    page = notebook.page
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=1100, deviceScaleFactor=1, mobile=False)
     page.dress(name)
-    for label, i in {"dashboard": BOARD, "monitor": WATCH, "tune": TUNE, "explore": EXPLORE}.items():
+    notebook.away()
+    page.evaluate("new Promise(done => setTimeout(done, 500))")  # the page is laid out anew
+    widgets = {"dashboard": BOARD, "monitor": WATCH, "tune": TUNE, "explore": EXPLORE, "window": WINDOW}
+    for label, i in widgets.items():
+        page.wait(f"{ALL}[{i}].node.querySelector('.metalnb-live') !== null")
         part = page.evaluate(f"""(() => {{
           {ALL}[{i}].node.scrollIntoView();
           const outputs = [...{ALL}[{i}].node.querySelectorAll('.jp-OutputArea-output')];
           const r = outputs.map(e => e.getBoundingClientRect()).find(box => box.height > 0);
           return {{x: r.x, y: r.y, width: r.width, height: r.height}};
         }})()""")
-        page.screenshot(SCREENSHOTS / f"{label}-{name}.png", **part, scale=1)
+        part["width"] += 16  # a scrollbar, which the screenshot leaves out
+        page.screenshot(SCREENSHOTS / f"{label}-{name}-{width}.png", **part, scale=1)
         assert part["height"] > 150
+        wide = f"""[...{ALL}[{i}].node.querySelectorAll('.metalnb-live *')].filter(e => {{
+          const s = getComputedStyle(e);
+          const edge = e.closest('.jp-OutputArea-output').getBoundingClientRect().right + 1;
+          if (e.closest('.metalnb-scroll, svg, .metalnb-picture, .metalnb table') || !e.offsetWidth) return false;
+          const out = e.getBoundingClientRect().right > edge;
+          return out || (s.overflowX === 'hidden' && e.scrollWidth > e.clientWidth + 1);
+        }}).map(e => [e.className, e.getBoundingClientRect().right, e.scrollWidth, e.clientWidth])"""
+        assert page.evaluate(wide) == [], (label, "is cut, or scrolls")

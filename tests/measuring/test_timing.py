@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -428,3 +429,23 @@ def test_the_times_are_drawn() -> None:
     from matplotlib import pyplot as plt
 
     plt.close(ax.figure)
+
+
+@pytest.mark.parametrize("room", ["sampling", "compare"])
+def test_what_takes_long_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, room: str) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("metalnb.timing.progress._writer", lambda _: said.append)
+    monkeypatch.setattr(f"metalnb.timing.{room}.PATIENCE", 0.0)
+
+    def slow() -> None:
+        time.sleep(0.02)
+
+    if room == "sampling":
+        mnb.measure(slow, cold=False)
+    else:
+        mnb.compare(slow, slow)
+    parts = [int(text.split()[-2]) for text in said[:-1]]
+    assert said[0].startswith("measuring" if room == "sampling" else "comparing")
+    assert parts == sorted(parts)
+    assert (parts[0], len(parts) > 4) == (0, True)
+    assert said[-1] == "", "the line is gone"

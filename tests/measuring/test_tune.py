@@ -275,7 +275,7 @@ def test_the_heat_map_has_a_row_for_each_y_and_names_what_failed(program: mnb.Pr
     html = tuner.html()
     rows = re.findall(r"<tr><th>(.*?)</th>", html)
     assert rows == ["y \\ x", "4", "8", "64"]
-    assert html.count(">failed</td>") == 1
+    assert html.count(">refused</td>") == 1
     assert html.count("µs</td>") + html.count("ns</td>") + html.count("ms</td>") == 3
 
 
@@ -378,3 +378,46 @@ def test_many_columns_are_laid_the_other_way_round(program: mnb.Program) -> None
     assert head
     assert head[0].count("<th>") == 2
     assert tuner.html().count("<tr>") == 15
+
+
+def test_a_configuration_that_is_refused_is_a_row_and_the_sweep_goes_on() -> None:
+    """Whether its function raises, gives no threadgroup, or the compiler and the launch refuse it."""
+    kernel = mnb.compile(ROWS, constants={"EACH": 1}).sums
+
+    def grid(EACH: int) -> int:
+        if EACH == 3:
+            raise ValueError("3 does not divide 4096")
+        return X.size // EACH
+
+    threadgroup = {1: 64, 2: 0, 3: 64, 4: 2048, 8: 128}
+    options = {"constants": {"EACH": [*threadgroup]}, "shapes": lambda EACH: {"out": X.size // EACH}, "grid": grid}
+    tuner = swept(kernel, X, threadgroup=lambda EACH: threadgroup[EACH], **options)
+    assert tuner.done == 5
+    assert [t.constants["EACH"] for t in tuner.trials if t.timing] == [1, 8]
+    said = {t.constants["EACH"]: t.error for t in tuner.failures}
+    assert said[2].startswith("sums: threadgroup is 1 to 3 whole numbers")
+    assert said[3] == "ValueError: 3 does not divide 4096"
+    assert "2048 threads; Metal allows 1024" in said[4]
+    for trial in tuner.failures:
+        name = f"EACH = {trial.constants['EACH']}"
+        assert re.search(rf"^  .*{name} +refused: {re.escape(trial.error)}$", tuner.text(), re.MULTILINE)
+        assert f"<td>refused: {trial.error}</td></tr>" in tuner.html()
+    assert tuner.html().count(">refused</td>") == 3
+
+
+def test_a_click_on_the_map_applies_that_configuration(program: mnb.Program, forgotten: None) -> None:
+    tuner = mnb.tune(program.plane, np.zeros((64, 64), np.float32), threadgroup=[(8, 8), (4, 4), (64, 64)], run=False)
+    _ = tuner.widget
+    shown = tuner._controls
+    assert 'data-metalnb-at="' not in shown._view.value, "nothing ran"
+    tuner.run()
+    assert re.findall(r'data-metalnb-at="(\d+)"', shown._view.value) == ["1", "0"]
+    assert 'title="4 × 4: ' in shown._view.value
+    shown.hands._did(None, {"did": "click", "at": 1}, [])
+    assert tuner.applied is program.plane
+    assert program.plane.tuned == {2: (4, 4, 1)}
+    assert "plane now uses threadgroup 4 × 4 by default" in shown._note.value
+    shown.hands._did(None, {"did": "click", "at": 2}, [])
+    assert "this configuration was refused" in shown._note.value
+    assert program.plane.tuned == {2: (4, 4, 1)}
+    assert 'data-metalnb-at="' not in tuner.html(), "a saved picture cannot be clicked"

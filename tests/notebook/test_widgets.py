@@ -1,5 +1,6 @@
 """The widgets without a browser: what they measure, refuse, survive, and show where no widget can run."""
 
+import base64
 import io
 import json
 import re
@@ -9,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 from xml.etree import ElementTree as ET
 
 import ipywidgets
@@ -22,6 +23,7 @@ import metalnb as mnb
 from metalnb.widgets import svg_plots
 from metalnb.widgets.background import Latest
 from metalnb.widgets.bound_call import bound_call
+from metalnb.widgets.call_text import call_text
 from metalnb.widgets.dashboard import Dashboard
 from metalnb.widgets.dashboard.problem_sizes import Sizes
 from metalnb.widgets.explore.painter import Painter, png
@@ -333,7 +335,7 @@ def shown_things(program: mnb.Program, board: Dashboard) -> Iterator[tuple[Live,
     timing = board.timings[-1]
     yield board, ["saxpy", "grid 16,384", "a = 2", "median of", "GB/s", "medians of the runs", timing.clock]
     tuner = mnb.tune(program.saxpy, X, X.copy(), a=1.0, threadgroup=[8, 16, 2048], run=False).run()
-    yield tuner, ["saxpy", "3 of 3 configurations tried, 1 failed", "2048 threads; Metal allows 1024", "as it is"]
+    yield tuner, ["saxpy", "3 of 3 configurations tried, 1 refused", "2048 threads; Metal allows 1024", "as it is"]
     yield mnb.explore(program.plane, X.reshape(4, 4), gain=1.5), ["plane", "gain = 1.5"]
 
 
@@ -464,3 +466,124 @@ def test_the_cards_of_timings_do_not_dress_the_widgets() -> None:
     assert "metalnb-bar" in dressed[0]
     assert "metalnb-share" in dressed[1]
     assert not dressed[0] & dressed[1]
+
+
+# --- the hand --------------------------------------------------------------------------------------------------------
+
+WINDOW = """
+kernel void rings(device float* image, constant float2& centre, constant float& height, constant float3& tint,
+                  uint2 at [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
+    float2 p = centre + (float2(at) + 0.5 - 0.5 * float2(size)) / size.y * height;
+    image[at.y * size.x + at.x] = p.y + tint.x;
+}
+"""
+
+
+def told(live: Any, did: str, **how: Any) -> None:
+    """Do what the page does when a hand did something."""
+    live._hands._did(live._hands, {"did": did, **how}, [])
+    live.wait(30)
+
+
+@pytest.mark.parametrize("origin", ["upper", "lower"])
+def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
+    kernel = mnb.compile(WINDOW).rings
+    launch = {"centre": (1.0, 2.0), "height": 4.0, "tint": (0, 0, 0), "grid": (40, 20), "origin": origin}
+    found = mnb.explore(kernel, **launch, window=("centre.x", "centre.y", "height"), limits=(0, 1))
+    _ = found.widget
+    assert set(found.controls) == {"tint.x", "tint.y", "tint.z"}
+    down = 1 if origin == "upper" else -1
+
+    def under(x: float, y: float) -> tuple[float, float]:
+        now = found.settings
+        return now["centre.x"] + x * now["height"], now["centre.y"] + down * y * now["height"]
+
+    before = under(0.5, -0.25)
+    told(found, "move", dx=0, dy=0, by=2, x=0.5, y=-0.25)
+    assert found.settings["height"] == 2
+    assert under(0.5, -0.25) == pytest.approx(before)
+    told(found, "move", dx=0.1, dy=0.2, by=1, x=0, y=0)
+    assert under(0.6, -0.05) == pytest.approx(before), "a drag takes the point with it"
+    top = found._values[0][0 if origin == "upper" else -1, 0] - down * 0.05
+    assert top == pytest.approx(under(0, -0.5)[1], abs=1e-6), "the kernel was told"
+    told(found, "reset")
+    assert found.settings == {"centre.x": 1, "centre.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
+    with pytest.raises(mnb.ArgumentError, match=r"window is the names of three scalars.*got \('a', 'b', 'c'\).*height"):
+        mnb.explore(kernel, **launch, window=("a", "b", "c"))
+
+
+def test_arrow_keys_move_a_hundredth_of_the_range_or_a_thousandth(program: mnb.Program) -> None:
+    found = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0, ranges={"gain": (0, 4)})
+    _ = found.widget
+    told(found, "key", at=0, by=1, fine=False)
+    assert found.settings["gain"] == pytest.approx(1.04)
+    told(found, "key", at=0, by=-1, fine=True)
+    assert found.settings["gain"] == pytest.approx(1.036)
+    for _ in range(30):
+        told(found, "key", at=0, by=-1, fine=False)
+    assert found.settings["gain"] == 0, "and no further"
+    many = mnb.dashboard(program.many, p={"scale": 1, "tint": (0, 0, 0), "count": 1, "on": True}, c=(0, 0), n=3, k=7,
+                         grid=64)  # fmt: skip
+    _ = many.widget
+    place = [k for k in many.controls if k not in {"grid", "threadgroup", "p.on"}].index("n")
+    told(many, "key", at=place, by=1, fine=True)
+    assert many.settings["n"] == 4, "a whole number moves by one at least"
+
+
+def test_a_call_is_written_as_python(program: mnb.Program) -> None:
+    x = np.ones(64, np.float32)
+    board = mnb.dashboard(program.saxpy, x, x, a=0.1, threadgroup=32)
+    _ = board.widget
+    assert board._hands.call == "saxpy(x=x, y=y, a=0.1, grid=64, threadgroup=32)"
+    params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
+    call = bound_call("test", program.many, (), {"p": params, "c": (0.1, -4), "n": 64, "k": -3, "grid": 64})
+    text = call_text(call, [p.value for p in call.parts])
+    out = eval(text.removeprefix("out = "), {"many": program.many})  # noqa: S307  (what was written is a call)
+    np.testing.assert_array_equal(out, program.many(p=params, c=(0.1, -4), n=64, k=-3, grid=64))
+    assert text.startswith("out = many(p={'scale': 0.5, ")
+    assert "c=(0.1, -4.0), n=64, k=-3, grid=64)" in text
+
+
+def test_where_svg_is_stripped_the_plots_are_a_png(program: mnb.Program, board: Dashboard) -> None:
+    """A page that strips SVG strips styles too, and so shows what a style hides."""
+    html = board._repr_mimebundle_()["text/html"]
+    assert '<style scoped="">.metalnb-png{display:none}</style>' in html
+    hidden = r'<img class="metalnb-png" alt="dashboard: .*?base64,(.*?)"/>'
+    found = re.search(hidden, html, re.DOTALL)
+    assert found
+    with Image.open(io.BytesIO(base64.b64decode(found[1]))) as picture:
+        assert picture.width > 2 * picture.height
+        assert np.ptp(np.asarray(picture.convert("RGBA"))[..., 3]) == 255, "drawn on nothing"
+    with mnb.monitor() as seen:
+        assert seen.plots() == b""
+        for _ in range(3):
+            program.saxpy(X, X.copy(), a=1.0)
+    assert 'class="metalnb-png"' in seen._repr_mimebundle_()["text/html"]
+
+
+def test_a_picture_is_taken_again_when_the_hand_is_off(
+    program: mnb.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Handle:
+        taken: ClassVar[list[Any]] = []
+
+        def update(self, bundle: Any, **_: Any) -> None:
+            self.taken.append(bundle["text/plain"])
+
+    monkeypatch.setattr(Live, "_REST", 0.05)
+    found = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0)
+    _ = found.widget
+    found._handles.append(Handle())
+    told(found, "on")
+    found.controls["gain"].value = 0.5
+    assert found.wait(30)
+    assert found._rest.wait(0)
+    assert Handle.taken == [], "the page draws the widget anew for it"
+    told(found, "off")
+    assert found._rest.wait(30)
+    (text,) = Handle.taken
+    assert "gain = 0.5" in text
+    told(found, "on")
+    told(found, "off")
+    assert found._rest.wait(30)
+    assert len(Handle.taken) == 1, "nothing is new"

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "metalnb"
-HEAVY = ("clang", "IPython", "ipywidgets", "matplotlib", "metalcompute", "PIL", "psutil", "pyopencl", "ziglang")
+HEAVY = ("anywidget", "clang", "IPython", "ipywidgets", "matplotlib", "metalcompute", "PIL", "psutil", "pyopencl", "ziglang")
 
 
 def run(*command: str | Path, cwd: Path) -> str:

@@ -17,7 +17,9 @@ from metalnb.timing.units import seconds, threads, trimmed
 from .. import html_parts
 from ..background import Latest
 from ..bound_call import BoundCall, bound_call
+from ..call_text import call_text
 from ..live import Live
+from ..png_plots import plots_png
 from ..quick_timing import quick
 from ..scalars import Knob, free, ranged, turned
 from ..threadgroup_choices import some_groups
@@ -182,6 +184,13 @@ class Dashboard(Live):
         head = f"<code><b>{escape(signature.name)}</b></code> <span>{escape(self._label(self._setting))}</span>"
         return html_parts.card(head, self._body())
 
+    def plots(self) -> bytes:
+        """Return both plots as a picture."""
+        if not self.timings:
+            return b""
+        recent = [t.median for t in self.timings[-_RUNS:]]
+        return plots_png([("times of a dispatch", self.timings[-1].seconds, "bars"), ("medians", recent, "line")])
+
     def _body(self) -> str:
         shown = html_parts.error(self.error) if self.error else ""
         if self.timings:
@@ -191,7 +200,10 @@ class Dashboard(Live):
         return shown
 
     def _make(self) -> Any:
+        import ipywidgets
+
         from .. import controls
+        from ..hands import Hands
 
         signature = self._call.kernel.signature
         sizes = [(threads(trimmed(self._sizes.grid(f))), f) for f in self._sizes.factors]
@@ -203,10 +215,18 @@ class Dashboard(Live):
         }
         for knob in self._knobs:
             self.controls[knob.label] = controls.control(knob, functools.partial(self._turn_knob, knob))
+        self._hands = Hands(call=self._python(), off=self._left, key=functools.partial(controls.nudge, self.controls))
         self._button = controls.button("Run", "play", turn, tip=f"measure {signature.name} again")
         self._note = controls.html()
         self._view = controls.html(self.html())
-        return controls.side_by_side([*self.controls.values(), self._button, self._note], self._view)
+        acts = ipywidgets.HBox([self._button, controls.html(controls.copying())], layout={"align_items": "center"})
+        left = [*self.controls.values(), controls.player(self.controls), acts, self._note, self._hands]
+        return controls.side_by_side(left, self._view)
+
+    def _python(self) -> str:
+        now = self._setting
+        values = turned(self._call.parts, now.knobs, self._sizes.values(now.factor))
+        return call_text(self._call, values, grid=self._grid(now), threadgroup=now.threadgroup)
 
     def _said(self, text: str) -> None:
         if self._made is not None:
@@ -215,6 +235,8 @@ class Dashboard(Live):
     def _draw(self) -> None:
         if self._made is not None:
             self._view.value = self.html()
+            self._hands.call = self._python()
+            self._settled()
 
 
 def _threads(group: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:

@@ -10,6 +10,7 @@ is not seen here (in a bit field, say) still reads its own memory. Larger sizes 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -92,12 +93,10 @@ class Sizes:
             return given[: shape[0]]  # its memory goes on, as the original's does
         memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
         array = memory[:nbytes].view(part.value.dtype).reshape(full)
-        for axis, (new, old) in enumerate(zip(shape, before, strict=True)):
-            if new < old:
-                given = given[(slice(None),) * axis + (slice(new),)]
-            elif new > old:
-                given = np.take(given, np.arange(new) % old, axis)
-        array[...] = given
+        for place in itertools.product(*(range(0, new, old) for new, old in zip(shape, before, strict=True))):
+            whole = tuple(slice(at, at + old) for at, old in zip(place, before, strict=True))
+            piece = array[whole]  # cut off at the array's end
+            piece[...] = given[tuple(slice(n) for n in piece.shape[: len(shape)])]
         return array
 
     def _can_grow(self, factor: Fraction) -> bool:

@@ -6,7 +6,7 @@ import base64
 import functools
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -16,6 +16,7 @@ from metalnb.timing.units import seconds, threads, trimmed
 from .. import html_parts
 from ..background import Latest
 from ..bound_call import BoundCall, bound_call
+from ..call_text import call_text
 from ..live import Live
 from ..scalars import Knob, free, ranged, turned
 from .painter import Painter
@@ -24,6 +25,7 @@ __all__ = ["Explorer", "explore"]
 
 _RECENT = 30  # frames that the rate is computed from
 _WIDTH = 256  # pixels that a smaller picture is enlarged to
+_SMALL = '<span style="opacity:.75;font-size:12px">'
 
 
 def explore(
@@ -35,6 +37,7 @@ def explore(
     colours: str = "magma",
     limits: tuple[float, float] | None = None,
     origin: str = "upper",
+    window: tuple[str, str, str] | None = None,
     **launch: Any,
 ) -> Explorer:
     """Show a kernel's output as a picture that follows sliders for its scalars.
@@ -57,6 +60,10 @@ def explore(
         The values at the ends of the colour map; by default each picture's smallest and largest number.
     origin : {"upper", "lower"}, optional
         The position of row 0.
+    window : (x, y, height), optional
+        The names of three scalars: the middle of what the kernel computes, and the height of that. They have no
+        sliders: dragging the picture and turning the wheel on it (or the arrow keys, +, - and 0) compute another part.
+        Without it the picture that is there is moved and magnified.
 
     Returns
     -------
@@ -71,6 +78,8 @@ def explore(
     Examples
     --------
     >>> mnb.explore(julia, c=(-0.8, 0.16), grid=(512, 512))   # doctest: +SKIP
+    >>> mnb.explore(mandelbrot, centre=(-0.5, 0.0), height=2.5, grid=(512, 512),
+    ...             window=("centre.x", "centre.y", "height"))   # doctest: +SKIP
     """
     call = bound_call("explore", kernel, args, launch)
     asks = f"explore: {call.kernel.signature.name}"
@@ -80,7 +89,7 @@ def explore(
         raise ArgumentError(f"{asks}: has no scalar for a slider. Add one to the kernel: constant float& name.")
     part = call.parts[place]
     painter = Painter(asks, part.value.shape, colours, limits, origin)
-    return Explorer(call, place, knobs, painter)
+    return Explorer(call, place, knobs, painter, _window(asks, knobs, window))
 
 
 class Explorer(Live):
@@ -96,8 +105,11 @@ class Explorer(Live):
         Pictures made so far.
     """
 
-    def __init__(self, call: BoundCall, place: int, knobs: list[Knob], painter: Painter) -> None:
+    def __init__(
+        self, call: BoundCall, place: int, knobs: list[Knob], painter: Painter, window: Sequence[Knob] = ()
+    ) -> None:
         super().__init__()
+        self._window = list(window)
         self._call = call
         self._place = place
         self._knobs = knobs
@@ -130,8 +142,24 @@ class Explorer(Live):
     # --- painting --------------------------------------------------------------------------------------------------
 
     def _turn(self, knob: Knob, value: Any) -> None:
-        self._settings = {**self._settings, knob: value}
+        self._set({knob: value})
+
+    def _set(self, change: Mapping[Knob, Any]) -> None:
+        self._settings = {**self._settings, **change}
         self._worker.ask(self._settings)
+
+    def _move(self, dx: float, dy: float, by: float, x: float, y: float) -> None:
+        """Move the window: by parts of its height, and then ``by`` times as close around a point of it."""
+        middle_x, middle_y, height = (self._settings.get(k, k.value) for k in self._window)
+        less = height / by
+        down = -1 if self._painter.flip else 1
+        moved = (
+            middle_x + x * (height - less) - dx * less, middle_y + down * (y * (height - less) - dy * less), less,
+        )  # fmt: skip
+        self._set(dict(zip(self._window, moved, strict=True)))
+
+    def _reset(self) -> None:
+        self._set({k: k.value for k in self._window})
 
     def _run(self, settings: dict[Knob, Any]) -> None:
         self._frame(settings)
@@ -139,6 +167,8 @@ class Explorer(Live):
             if not self.error:
                 self._image.value = self.png
             self._note.value = html_parts.error(self.error) if self.error else self._figures()
+            self._hands.alt, self._hands.call = self._alt(), self._python()
+            self._settled()
 
     def _frame(self, settings: dict[Knob, Any]) -> None:
         try:
@@ -164,7 +194,17 @@ class Explorer(Live):
         kernel, paint = self._spent[-1]
         size = threads(self._call.parts[self._place].value.shape[1::-1])
         text = f"{size} · kernel {seconds(kernel)}, picture {seconds(paint)} · {self.rate:.0f} pictures per second"
-        return f'<span style="opacity:.75;font-size:12px">{text}</span>'
+        if self._window:
+            window = (f"{k.label} = {self._settings.get(k, k.value):.6g}" for k in self._window)
+            text += f"<br>{escape(', '.join(window))}"
+        return f"{_SMALL}{text}</span>"
+
+    def _alt(self) -> str:
+        return f"{self._call.kernel.signature.name}: {self._caption()}"
+
+    def _python(self) -> str:
+        parts = self._call.parts
+        return call_text(self._call, turned(parts, self._settings, [p.value for p in parts]))
 
     def _caption(self) -> str:
         return ", ".join(f"{k} = {v:.4g}" if isinstance(v, float) else f"{k} = {v}" for k, v in self.settings.items())
@@ -181,20 +221,43 @@ class Explorer(Live):
         name = escape(self._call.kernel.signature.name)
         head = f"<code><b>{name}</b></code> <span>{escape(self._caption())}</span>"
         data = base64.b64encode(self.png).decode()
-        image = f'<img alt="{name}: {escape(self._caption())}" src="data:image/png;base64,{data}"/>' if data else ""
+        image = f'<img alt="{escape(self._alt())}" src="data:image/png;base64,{data}"/>' if data else ""
         return html_parts.card(head, image + (html_parts.error(self.error) if self.error else ""))
 
     def _make(self) -> Any:
         import ipywidgets
 
         from .. import controls
+        from ..hands import Hands
 
-        self.controls = {k.label: controls.control(k, functools.partial(self._turn, k)) for k in self._knobs}
+        turned_here = [k for k in self._knobs if k not in self._window]
+        self.controls = {k.label: controls.control(k, functools.partial(self._turn, k)) for k in turned_here}
+        self._hands = Hands(
+            window=bool(self._window), alt=self._alt(), call=self._python(), move=self._move, reset=self._reset,
+            off=self._left, key=functools.partial(controls.nudge, self.controls),
+        )  # fmt: skip
         width = max(_WIDTH, self._call.parts[self._place].value.shape[1])
         layout = {"width": f"{width}px", "max_width": "100%", "align_self": "flex-start"}
-        self._image = ipywidgets.Image(value=self.png, format="png", layout=layout)
+        self._image = ipywidgets.Image(value=self.png, format="png", layout={"width": "100%", "margin": "0"})
+        self._image.add_class("metalnb-picture")
+        frame = ipywidgets.Box([self._image], layout={**layout, "overflow": "hidden"})
         self._note = controls.html(html_parts.error(self.error) if self.error else self._figures())
-        return controls.side_by_side(list(self.controls.values()), ipywidgets.VBox([self._image, self._note]))
+        acts = controls.html(f"{controls.copying()} {controls.saving(f'{self._call.kernel.signature.name}.png')}")
+        hint = controls.html(f"{_SMALL}drag to move, click and turn the wheel to go in, double-click to go back</span>")
+        left = [*self.controls.values(), controls.player(self.controls), acts, self._hands]
+        return controls.side_by_side(left, ipywidgets.VBox([frame, self._note, hint]))
+
+
+def _window(asks: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
+    """Find the scalars that dragging and the wheel change."""
+    if names is None:
+        return []
+    numbers = {k.label: k for k in knobs if k.dtype.kind == "f"}
+    if isinstance(names, str) or len(names) != 3 or any(n not in numbers for n in names):
+        have = ", ".join(numbers) or "none"
+        rule = "window is the names of three scalars, of the middle's x and y and of the height"
+        raise ArgumentError(f"{asks}: {rule}; got {names!r}. It has, of floating point: {have}.")
+    return [numbers[n] for n in names]
 
 
 def _place(asks: str, call: BoundCall, wanted: str | None) -> int:

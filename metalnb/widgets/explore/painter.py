@@ -44,13 +44,13 @@ class Painter:
             raise ArgumentError(f"{asks}: {rule}; got shape {shape}. Pass a grid or shapes= of two dimensions.")
         if origin not in {"upper", "lower"}:
             raise ArgumentError(f"{asks}: origin is 'upper' or 'lower'; got {origin!r}.")
-        self._flip = origin == "lower"
+        self.flip = origin == "lower"
         self._limits = _checked_limits(asks, limits)
         self._palette = _palette(asks, colours) if len(shape) == 2 else None
 
     def paint(self, array: Any) -> bytes:
         """Return the array as PNG."""
-        if self._flip:
+        if self.flip:
             array = array[::-1]
         if self._palette is not None:
             return png(self._scaled(array), self._palette)

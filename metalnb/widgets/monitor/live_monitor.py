@@ -9,7 +9,7 @@ from metalnb.errors import ArgumentError
 from metalnb.timing.limits import Limits, limits
 
 from ..live import Live
-from .log_view import monitor_html, monitor_text
+from .log_view import monitor_html, monitor_plots, monitor_text
 from .recorder import DispatchRecorder
 
 __all__ = ["Monitor", "monitor"]
@@ -55,6 +55,8 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
 class Monitor(DispatchRecorder, Live):
     """A `DispatchRecorder` as a widget: a table of the kernels that ran, with buttons to stop, to clear and to save."""
 
+    _REST = 5.0  # it is drawn anew for its picture, and cells follow each other fast
+
     def __init__(self, engine: engines.Engine, found: Limits, keep: int) -> None:
         Live.__init__(self)
         DispatchRecorder.__init__(self, engine, found, keep)
@@ -69,18 +71,25 @@ class Monitor(DispatchRecorder, Live):
         self.look()
         return monitor_html(self)
 
+    def plots(self) -> bytes:
+        """Return the times of the kernels as a picture."""
+        return monitor_plots(self)
+
     def _make(self) -> Any:
         from .monitor_buttons import MonitorButtons
 
-        self._controls = MonitorButtons(self)
+        self._controls = MonitorButtons(self, self._left)
+        self._hands = self._controls.hands
         return self._controls.box
 
     def _changed(self) -> None:
         if self._made is not None:
             self._controls.draw()
+            self._settled()
 
     def _ended(self) -> None:
-        self._retake()
+        self._stale = True
+        self._rested()
 
     def _replaced(self) -> None:
         self.stop()

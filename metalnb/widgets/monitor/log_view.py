@@ -11,14 +11,16 @@ import numpy as np
 from metalnb.timing.units import percent, rate, seconds, threads
 
 from .. import html_parts
+from ..png_plots import plots_png
 from ..svg_plots import bar, spark
 from .dispatch_log import DispatchRecord, KernelStats
 from .recorder import DispatchRecorder
 
-__all__ = ["monitor_html", "monitor_text"]
+__all__ = ["monitor_html", "monitor_plots", "monitor_text"]
 
 _KERNELS = 12
 _LATEST = 6
+_DRAWN = 3  # kernels in the picture
 
 
 def monitor_html(monitor: DispatchRecorder) -> str:
@@ -46,6 +48,12 @@ def monitor_text(monitor: DispatchRecorder) -> str:
         times = html_parts.sparkline([s.seconds for s in row.tail])
         lines.append(f"  {name:<20} {row.count:>7,} × {seconds(_median(row)):>8}{speed}  {times}")
     return "\n".join(lines)
+
+
+def monitor_plots(monitor: DispatchRecorder) -> bytes:
+    """Draw the times of the kernels that took the most time; nothing before one ran."""
+    rows = [item for item in _shown(monitor) if len(item[1].tail) > 1][:_DRAWN]
+    return plots_png([(name, [s.seconds for s in list(row.tail)], "line") for name, row in rows]) if rows else b""
 
 
 def _summary(monitor: DispatchRecorder) -> str:

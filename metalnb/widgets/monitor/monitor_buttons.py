@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import csv
 import io
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
 import ipywidgets
 
 from .. import controls
+from ..hands import Hands
 from .log_view import monitor_html
 from .recorder import DispatchRecorder
 
@@ -23,16 +25,25 @@ class MonitorButtons:
     Attributes
     ----------
     box : ipywidgets.VBox
+    hands : Hands
+
+    Parameters
+    ----------
+    monitor : DispatchRecorder
+    left : callable
+        Called when the hand is off the widget.
     """
 
-    def __init__(self, monitor: DispatchRecorder) -> None:
+    def __init__(self, monitor: DispatchRecorder, left: Callable[[], None]) -> None:
         self._monitor = monitor
         self.toggle = controls.button("Stop", "stop", self._toggled, tip="stop recording, or start again")
         self.clear = controls.button("Clear", "trash", monitor.clear, tip="delete what was recorded")
         self.export = controls.button("CSV", "download", self._exported, tip="save what was recorded as a file")
         self._link = controls.html()
         self._view = controls.html()
-        bar = ipywidgets.HBox([self.toggle, self.clear, self.export, self._link], layout={"align_items": "center"})
+        self.hands = Hands(off=left)
+        row = [self.toggle, self.clear, self.export, self._link, self.hands]
+        bar = ipywidgets.HBox(row, layout={"align_items": "center"})
         self.box: Any = ipywidgets.VBox([bar, self._view], layout={"max_width": "980px", "grid_gap": "4px"})
         self.box.add_class("metalnb-live")
         self.draw()

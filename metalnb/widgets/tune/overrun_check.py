@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ __all__ = ["GuardedArguments", "differing"]
 _MARK = 0xA5
 _MOST = 1 << 26  # guard bytes behind an array
 _LEAST = 1 << 12
+_PART = 1 << 19  # elements that are compared at once
 # Allowed difference of results, relative to the largest: another order of summation changes less, a mistake far more.
 _TOLERANCE = {"float16": 0.02, "bfloat16": 0.05, "float32": 1e-3}
 
@@ -37,7 +38,8 @@ class GuardedArguments:
         for i, part in self._written:
             nbytes = part.value.nbytes
             more = max(_LEAST, min(_MOST, threads * part.value.itemsize * math.prod(part.inner)))
-            memory = np.full(nbytes + more, _MARK, np.uint8)
+            memory = np.empty(nbytes + more, np.uint8)
+            memory[nbytes:] = _MARK
             self.values[i] = memory[:nbytes].view(part.value.dtype).reshape(part.value.shape)
             self._behind.append((part, memory[nbytes:]))
         self.reset()
@@ -60,27 +62,42 @@ class GuardedArguments:
         """Return copies of what the kernel has written."""
         return {part.param.name: self.values[i].copy() for i, part in self._written}
 
-    def differing(self, expected: Mapping[str, Any], *, shaped: bool = True) -> str:
+    def differing(
+        self, expected: Mapping[str, Any], *, shaped: bool = True, between: Callable[[], object] = lambda: None
+    ) -> str:
         """Return the name of an array with unexpected contents; empty if there is none.
 
         Only what ``expected`` names is compared. Without ``shaped`` an array of another shape than expected is not.
+        ``between`` is called between parts of large arrays, and may raise.
         """
         for i, part in self._written:
             found, want = self.values[i], expected.get(part.param.name)
             if want is None or (not shaped and np.shape(want) != found.shape):
                 continue
-            if np.size(want) != found.size or differing(found, np.asarray(want, found.dtype).reshape(found.shape)):
+            if np.size(want) != found.size or differing(
+                found, np.asarray(want, found.dtype).reshape(found.shape), between
+            ):  # fmt: skip
                 return part.param.name
         return ""
 
 
-def differing(found: Any, expected: Any) -> bool:
+def differing(found: Any, expected: Any, between: Callable[[], object] = lambda: None) -> bool:
     """Return whether results differ by more than a reordering of operations explains; integers must be equal."""
     if found.dtype.names:
-        return any(differing(found[name], expected[name]) for name in found.dtype.names)
+        return any(differing(found[name], expected[name], between) for name in found.dtype.names)
     tolerance = _TOLERANCE.get(found.dtype.name, 0.0)
     if not tolerance:
         return not np.array_equal(found, expected)
-    a, b = found.astype(np.float64), expected.astype(np.float64)
-    largest = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
-    return not np.allclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+    flat, wants = found.reshape(-1), expected.reshape(-1)
+    pairs = [(flat[i : i + _PART], wants[i : i + _PART]) for i in range(0, flat.size, _PART)]
+    largest = 0.0
+    for _, wanted in pairs:
+        between()
+        b = wanted.astype(np.float64)
+        largest = max(largest, float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b))))
+    for got, wanted in pairs:
+        between()
+        a, b = got.astype(np.float64), wanted.astype(np.float64)
+        if not np.allclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True):
+            return True
+    return False

@@ -20,7 +20,7 @@ from ..background import spawn
 from ..bound_call import BoundCall
 from ..quick_timing import Stopped, quick
 from .overrun_check import GuardedArguments
-from .trials import Trial
+from .trials import Trial, failure
 
 __all__ = ["EVEN", "Sweep"]
 
@@ -65,6 +65,7 @@ class Sweep:
         self.check = check
         self.baseline = Trial(trimmed(call.dispatch().threadgroup))
         self.error = ""
+        self.applied: Kernel | None = None
         self._own: tuple[Any, GuardedArguments] | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -130,8 +131,10 @@ class Sweep:
                 expected = self._measure_baseline(guarded)
                 while self.done < len(self.trials) and not self._stopping.is_set():
                     trial = self.trials[self.done]
-                    known = self.changes_nothing(trial)
-                    self.trials[self.done] = self._as_it_is(trial) if known else self._tried(trial, guarded, expected)
+                    if not trial.error:  # refused before anything ran
+                        known = self.changes_nothing(trial)
+                        tried = self._as_it_is(trial) if known else self._tried(trial, guarded, expected)
+                        self.trials[self.done] = tried
                     self.done += 1
                     self._changed()
                 if self.done == len(self.trials):
@@ -150,10 +153,10 @@ class Sweep:
             return self._reference
         if tried.error or not self.check:
             return None
-        guarded.reset()
-        self._dispatch(tried, guarded).run()
-        expected = guarded.results()
-        guarded.overrun()
+        self._go_on(guarded.reset)
+        self._go_on(self._dispatch(tried, guarded).run)
+        expected = self._go_on(guarded.results)
+        self._go_on(guarded.overrun)
         return expected
 
     def _tried(self, trial: Trial, guarded: GuardedArguments, expected: Mapping[str, Any] | None) -> Trial:
@@ -165,7 +168,9 @@ class Sweep:
             if beyond:
                 return replace(trial, error=f"writes past the end of '{beyond}'")
             shaped = expected is self._reference or not trial.launch
-            other = self._go_on(lambda: guarded.differing(expected, shaped=shaped)) if expected is not None else ""
+            other = ""
+            if expected is not None:
+                other = guarded.differing(expected, shaped=shaped, between=lambda: self._go_on(bool))
             if other:
                 return replace(trial, error=f"writes different results to '{other}' (check=False accepts them)")
             self._go_on(guarded.reset)
@@ -173,7 +178,7 @@ class Sweep:
         except Stopped:
             raise
         except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep continues)
-            return replace(trial, error=f"{type(error).__name__}: {error}")
+            return replace(trial, error=failure(error))
 
     def _go_on(self, step: Callable[[], T]) -> T:
         """Take a step of a configuration, unless the sweep is to stop: it begins again with that configuration."""
@@ -272,23 +277,31 @@ class Sweep:
         """The 95 % confidence interval of `gain` (see `metalnb.compare`); None before the best is known."""
         return median_interval(self.ratios) if self.ratios else None
 
-    def apply(self) -> Kernel:
-        """Make the best threadgroup the kernel's default.
+    def apply(self, trial: Trial | None = None) -> Kernel:
+        """Make the best threadgroup the kernel's default, or that of another configuration.
 
         It is kept on disk for the kernel's content, its constants and the device. A call without a threadgroup uses it
         for a grid with the same number of dimensions. `Kernel.keep_threadgroup` undoes this.
 
+        Parameters
+        ----------
+        trial : Trial, optional
+            One of ``trials`` that ran; by default the best.
+
         Returns
         -------
         Kernel
-            With the best constants; the kernel itself if none were swept.
+            With the configuration's constants; the kernel itself if none were swept.
 
         Raises
         ------
         LaunchError
-            When no configuration has run.
+            When no configuration has run, or the one that was asked for has not.
         """
-        best = self.best
+        best = trial or self.best
+        if trial is not None and trial.timing is None:
+            why = f"was refused: {trial.error}" if trial.error else "has not run yet"
+            raise LaunchError(f"tune: {self.call.kernel.signature.name}: this configuration {why}")
         if best is None:
             name = self.call.kernel.signature.name
             why = f": {self.failures[0].error}" if self.failures else " yet. Call run() or wait() first."
@@ -296,6 +309,7 @@ class Sweep:
         kernel = self.kernel(best)
         x, y, z = (*best.threadgroup, 1, 1)[:3]
         kernel.keep_threadgroup(self.call.grid, (x, y, z))
+        self.applied = kernel
         return kernel
 
 

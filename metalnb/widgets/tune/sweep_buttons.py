@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import ipywidgets
 
 from metalnb.errors import MetalnbError
+from metalnb.timing.units import threads
 
 from .. import controls, html_parts
+from ..hands import Hands
 from .sweep import Sweep
-from .sweep_view import sweep_html
+from .sweep_view import named, sweep_html
+from .trials import Trial
 
 __all__ = ["SweepButtons"]
 
@@ -21,9 +26,16 @@ class SweepButtons:
     Attributes
     ----------
     box : ipywidgets.VBox
+    hands : Hands
+
+    Parameters
+    ----------
+    sweep : Sweep
+    left : callable
+        Called when the hand is off the widget.
     """
 
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, sweep: Sweep, left: Callable[[], None]) -> None:
         self._sweep = sweep
         count = len(sweep.trials)
         self.progress = ipywidgets.IntProgress(
@@ -33,8 +45,9 @@ class SweepButtons:
         self.toggle = controls.button("Stop", "stop", self._toggled, tip="stop after this one, or continue")
         self.apply = controls.button("Apply", "check", self._applied, tip="make the best one the default")
         self._note = controls.html()
-        self._view = controls.html(sweep_html(sweep))
-        row = [self.progress, self.count, self.toggle, self.apply, self._note]
+        self._view = controls.html()
+        self.hands = Hands(click=self._clicked, off=left)
+        row = [self.progress, self.count, self.toggle, self.apply, self._note, self.hands]
         bar = ipywidgets.HBox(row, layout={"align_items": "center", "flex_flow": "row wrap"})
         self.box: Any = ipywidgets.VBox([bar, self._view], layout={"max_width": "980px", "grid_gap": "4px"})
         self.box.add_class("metalnb-live")
@@ -50,7 +63,7 @@ class SweepButtons:
         self.toggle.description, self.toggle.icon = ("Stop", "stop") if sweep.running else ("Continue", "play")
         self.toggle.disabled = finished and not sweep.running
         self.apply.disabled = sweep.best is None
-        self._view.value = sweep_html(sweep)
+        self._view.value = sweep_html(sweep, live=True)
 
     def _toggled(self) -> None:
         if self._sweep.running:
@@ -58,11 +71,17 @@ class SweepButtons:
         else:
             self._sweep.start()
 
-    def _applied(self) -> None:
+    def _clicked(self, at: int) -> None:
+        self._applied(self._sweep.trials[at])
+
+    def _applied(self, trial: Trial | None = None) -> None:
+        chosen = trial or self._sweep.best
         try:
-            kernel = self._sweep.apply()
+            kernel = self._sweep.apply(chosen)
         except MetalnbError as error:
             self._note.value = html_parts.error(str(error))
             return
-        group = " × ".join(map(str, self._sweep.best.threadgroup)) if self._sweep.best else ""
-        self._note.value = f"{kernel.signature.name} now uses threadgroup {group} by default"
+        name = escape(kernel.signature.name)
+        with_constants = f" with {escape(', '.join(named(chosen.constants)))}" if chosen and chosen.constants else ""
+        group = threads(chosen.threadgroup) if chosen else ""
+        self._note.value = f"{name}{with_constants} now uses threadgroup {group} by default"

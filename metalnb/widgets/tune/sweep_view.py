@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from metalnb.timing.units import seconds, threads, times, trimmed
+from metalnb.timing.units import rate, seconds, threads, times, trimmed
 
 from .. import html_parts
 from .sweep import EVEN, Sweep
 from .trials import Trial
 
-__all__ = ["label", "sweep_html", "sweep_text"]
+__all__ = ["label", "named", "sweep_html", "sweep_text"]
 
 _LISTED = 12
 _ACROSS = 12  # columns; more are laid the other way round
@@ -21,11 +21,12 @@ _PLANE = "y \\ x"
 
 def label(trial: Trial) -> str:
     """Return the name of a configuration: ``32 × 8, TILE = 16``."""
-    return ", ".join([threads(trial.threadgroup), *_constants(trial.constants)])
+    group = [threads(trial.threadgroup)] if trial.threadgroup else []  # there is none where its function failed
+    return ", ".join([*group, *named(trial.constants)])
 
 
-def sweep_html(sweep: Sweep) -> str:
-    """Render a sweep as HTML."""
+def sweep_html(sweep: Sweep, *, live: bool = False) -> str:
+    """Render a sweep as HTML; on a live page a cell of the map can be clicked, and a line says what it is."""
     head = f"<code><b>{escape(sweep.call.kernel.signature.name)}</b></code> <span>{escape(_state(sweep))}</span>"
     best = sweep.best
     body = ""
@@ -33,7 +34,7 @@ def sweep_html(sweep: Sweep) -> str:
         body += f'<div><span class="metalnb-big">threadgroup {escape(label(best))}</span> {_against(sweep)}</div>'
         body += html_parts.throughput(best.timing)
     ended = html_parts.error(sweep.error) if sweep.error else ""
-    return html_parts.card(head, ended + body + _heat(sweep) + _failures(sweep.failures))
+    return html_parts.card(head, ended + body + _heat(sweep, live=live) + _failures(sweep.failures))
 
 
 def sweep_text(sweep: Sweep) -> str:
@@ -50,16 +51,16 @@ def sweep_text(sweep: Sweep) -> str:
         if len(ranked) > _LISTED:
             lines.append(f"  … and {len(ranked) - _LISTED} slower")
     failed = sweep.failures
-    lines += [f"  failed: {label(t)}: {_brief(t.error)}" for t in failed[:_LISTED]]
+    lines += [f"  {label(t):<24} refused: {_brief(t.error)}" for t in failed[:_LISTED]]
     if len(failed) > _LISTED:
-        lines.append(f"  … and {len(failed) - _LISTED} more failed")
+        lines.append(f"  … and {len(failed) - _LISTED} more refused")
     lines += [f"  ended: {sweep.error}"] if sweep.error else []
     return "\n".join(lines)
 
 
 def _state(sweep: Sweep) -> str:
     tried = f"{sweep.done} of {len(sweep.trials)} configurations tried"
-    failed = f", {len(sweep.failures)} failed" if sweep.failures else ""
+    failed = f", {len(sweep.failures)} refused" if sweep.failures else ""
     grid = f"grid {threads(trimmed(sweep.call.grid))}"
     return f"{grid} · {tried}{failed}{' …' if sweep.running else ''}"
 
@@ -80,7 +81,7 @@ def _against(sweep: Sweep) -> str:
     return f"{took}, {gain} the {as_it_is}"
 
 
-def _heat(sweep: Sweep) -> str:
+def _heat(sweep: Sweep, *, live: bool) -> str:
     """Render the configurations as a table; the faster one is, the deeper its colour."""
     corner, at = _places(sweep.trials)
     rows, columns = ([*dict.fromkeys(names)] for names in zip(*at, strict=True))
@@ -90,13 +91,16 @@ def _heat(sweep: Sweep) -> str:
         rows, columns, at = columns, rows, {(c, r): t for (r, c), t in at.items()}
         corner = "x \\ y" if corner == _PLANE else ""
     top = "".join(f"<th>{escape(c)}</th>" for c in columns)
+    numbers = {id(t): i for i, t in enumerate(sweep.trials)} if live else {}
     lines = []
     for row in rows:
-        cells = "".join(_cell(at.get((row, c)), sweep.best) for c in columns)
+        cells = "".join(_cell(sweep, at.get((row, c)), numbers) for c in columns)
         lines.append(f"<tr><th>{escape(row)}</th>{cells}</tr>")
     head = f"<thead><tr><th>{escape(corner)}</th>{top}</tr></thead>"
     table = f'<table class="metalnb-map">{head}<tbody>{"".join(lines)}</tbody></table>'
-    return f'<div class="metalnb-part metalnb-scroll">{table}</div>'
+    hint = "point at a configuration to read it, click on it to apply it"
+    told = f'<div class="metalnb-soft metalnb-told">{hint}</div>' if live else ""
+    return f'<div class="metalnb-part metalnb-scroll">{table}</div>{told}'
 
 
 def _places(trials: Sequence[Trial]) -> tuple[str, dict[tuple[str, str], Trial]]:
@@ -104,36 +108,54 @@ def _places(trials: Sequence[Trial]) -> tuple[str, dict[tuple[str, str], Trial]]
     groups = {t.threadgroup for t in trials}
     if len(groups) > 1 and all(len(g) == 2 for g in groups) and not any(t.constants for t in trials):
         return _PLANE, {(str(t.threadgroup[1]), str(t.threadgroup[0])): t for t in trials}
-    return "threadgroup", {(", ".join(_constants(t.constants)), threads(t.threadgroup)): t for t in trials}
+    return "threadgroup", {(", ".join(named(t.constants)), threads(t.threadgroup)): t for t in trials}
 
 
-def _cell(trial: Trial | None, best: Trial | None) -> str:
+def _cell(sweep: Sweep, trial: Trial | None, numbers: Mapping[int, int]) -> str:
+    best = sweep.best
     if trial is None:
         return "<td></td>"
     if trial.error:
-        return f'<td class="metalnb-heat metalnb-soft" title="{escape(_brief(trial.error))}">failed</td>'
+        why = escape(f"{label(trial)} refused: {_brief(trial.error)}")
+        return f'<td class="metalnb-heat metalnb-soft" title="{why}">refused</td>'
     if trial.seconds is None or best is None or best.seconds is None:
         return '<td class="metalnb-heat metalnb-soft">·</td>'
     part = best.seconds / trial.seconds if trial.seconds else 1.0
     depth = round(6 + 54 * part * part)
     colour = f"background:color-mix(in srgb,var(--jp-brand-color1,#2f7fd6) {depth}%,transparent)!important"
     kind = "metalnb-heat metalnb-best" if trial.timing is best.timing else "metalnb-heat"
-    return f'<td class="{kind}" style="{colour}">{seconds(trial.seconds)}</td>'
+    number = numbers.get(id(trial))
+    acts = "" if number is None else f' data-metalnb-at="{number}" tabindex="0" role="button"'
+    title = escape(_described(sweep, trial))
+    return f'<td class="{kind}" style="{colour}" title="{title}"{acts}>{seconds(trial.seconds)}</td>'
+
+
+def _described(sweep: Sweep, trial: Trial) -> str:
+    """Return a configuration with its figures, in words."""
+    parts = [f"{label(trial)}: {seconds(trial.seconds or 0)}"]
+    if trial.timing and trial.timing.bandwidth:
+        parts.append(rate(trial.timing.bandwidth, "B/s"))
+    if sweep.baseline.seconds and trial.seconds:
+        parts.append(f"{times(sweep.baseline.seconds / trial.seconds)} as fast as the kernel as it is")
+    return ", ".join(parts)
 
 
 def _failures(failed: Sequence[Trial]) -> str:
-    """Render what failed, each reason once."""
+    """Render what was refused, a row for each reason."""
     reasons: dict[str, list[str]] = {}
     for trial in failed:
         reasons.setdefault(_brief(trial.error), []).append(label(trial))
     if not reasons:
         return ""
     listed = list(reasons.items())[:_LISTED]
-    items = [f"<li>{escape('; '.join(names))}: {escape(reason)}</li>" for reason, names in listed]
-    return f'<div class="metalnb-part metalnb-soft">failed<ul class="metalnb-list">{"".join(items)}</ul></div>'
+    rows = [f"<tr><td>{escape('; '.join(names))}</td><td>refused: {escape(why)}</td></tr>" for why, names in listed]
+    more = len(reasons) - len(listed)
+    rest = f'<div class="metalnb-soft">… and {more} more reasons</div>' if more else ""
+    return f'<table class="metalnb-part metalnb-refused"><tbody>{"".join(rows)}</tbody></table>{rest}'
 
 
-def _constants(constants: Mapping[str, Any]) -> list[str]:
+def named(constants: Mapping[str, Any]) -> list[str]:
+    """Return each constant with its value."""
     return [f"{name} = {value!r}" for name, value in constants.items()]
 
 

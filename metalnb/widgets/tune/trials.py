@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from metalnb.call.grids import check_threadgroup
 from metalnb.call.kernel import Kernel
 from metalnb.call.packing import check_constant
-from metalnb.errors import ArgumentError
+from metalnb.errors import ArgumentError, MetalnbError
 from metalnb.timing.records import Timing
 
 from ..bound_call import BoundCall
 from ..threadgroup_choices import all_groups
 
-__all__ = ["Trial", "resolved", "trials"]
+__all__ = ["Trial", "failure", "resolved", "trials"]
 
 _MOST = 4096  # configurations
 
@@ -34,7 +34,7 @@ class Trial:
     timing : Timing or None
         None when it has not run, or failed.
     error : str
-        Why it failed.
+        Why it was refused, or failed.
     launch : mapping of str to value
         What of the launch depends on the constants: ``grid``, ``shapes``, ``threadgroup_memory``.
     """
@@ -78,8 +78,7 @@ def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[T
             check_constant(known[name], value)
     combinations = list(_combinations(constants))
     if callable(groups):
-        pairs = [(chosen, _group(resolved(call.kernel, chosen, groups))) for chosen in combinations]
-        return [_checked(Trial(group, chosen), call) for chosen, group in pairs]
+        return [_grouped(call, chosen, groups) for chosen in combinations]
     if groups is None:
         groups = all_groups(signature, call.grid)
     elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
@@ -102,6 +101,19 @@ def resolved(kernel: Kernel, chosen: Mapping[str, Any], value: Any) -> Any:
         asked = f"a function of the launch asks for {missing[0]!r}"
         raise ArgumentError(f"tune: {kernel.signature.name}: {asked}; the constants are: {have}.")
     return value(**{name: known[name] for name in names})
+
+
+def failure(error: Exception) -> str:
+    """Return why a configuration is refused, in a line or more."""
+    return str(error) if isinstance(error, MetalnbError) else f"{type(error).__name__}: {error}"
+
+
+def _grouped(call: BoundCall, chosen: Mapping[str, Any], groups: Callable[..., Any]) -> Trial:
+    """Return the configuration of some constants; one for which there is no threadgroup is listed as refused."""
+    try:
+        return _checked(Trial(_group(resolved(call.kernel, chosen, groups)), chosen), call)
+    except Exception as error:  # noqa: BLE001  (the author's own function, of these constants)
+        return Trial((), chosen, error=failure(error))
 
 
 def _combinations(constants: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

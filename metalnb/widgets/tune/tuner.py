@@ -10,7 +10,7 @@ from ..bound_call import BoundCall, bound_call
 from ..live import Live
 from .sweep import Sweep
 from .sweep_view import sweep_html, sweep_text
-from .trials import Trial, resolved, trials
+from .trials import Trial, failure, resolved, trials
 
 __all__ = ["Tuner", "tune"]
 
@@ -29,9 +29,9 @@ def tune(
     """Find the threadgroup and the function constants with which a kernel is fastest.
 
     Every threadgroup is tried with every combination of constants, on copies of the arrays and in the background. A
-    configuration that fails is listed with its reason. So is one that writes past the end of an array, or that writes
-    other results than the kernel as it is, because a kernel may rely on its threadgroup. The best three are measured
-    again, alternating with the kernel as it is.
+    configuration that is refused is a row with its reason, and the sweep goes on. So is one that writes past the end
+    of an array, or that writes other results than the kernel as it is, because a kernel may rely on its threadgroup.
+    The best three are measured again, alternating with the kernel as it is.
 
     Parameters
     ----------
@@ -78,7 +78,10 @@ def tune(
     call = bound_call("tune", kernel, args, fixed)
 
     def launched(trial: Trial) -> Trial:
-        return replace(trial, launch={name: resolved(kernel, trial.constants, v) for name, v in changing.items()})
+        try:
+            return replace(trial, launch={name: resolved(kernel, trial.constants, v) for name, v in changing.items()})
+        except Exception as error:  # noqa: BLE001  (the author's own function, of these constants)
+            return replace(trial, error=trial.error or failure(error))
 
     found = [launched(trial) for trial in trials(call, threadgroup, constants or {})]
 
@@ -91,7 +94,15 @@ def tune(
 
 
 class Tuner(Sweep, Live):
-    """A `Sweep` as a widget: a progress bar, a heat map of the configurations, and a button that applies the best."""
+    """A `Sweep` as a widget: a progress bar, a heat map of the configurations, and a button that applies the best.
+
+    A click on a cell of the heat map applies that configuration.
+
+    Attributes
+    ----------
+    applied : Kernel or None
+        What `apply`, the button or a click made the default of, with its constants.
+    """
 
     def __init__(
         self, call: BoundCall, trials: list[Trial], *, check: bool, reference: Any = None,
@@ -111,7 +122,8 @@ class Tuner(Sweep, Live):
     def _make(self) -> Any:
         from .sweep_buttons import SweepButtons
 
-        self._controls = SweepButtons(self)
+        self._controls = SweepButtons(self, self._left)
+        self._hands = self._controls.hands
         return self._controls.box
 
     def _changed(self) -> None:
@@ -119,7 +131,8 @@ class Tuner(Sweep, Live):
             self._controls.draw()
 
     def _ended(self) -> None:
-        self._retake()
+        self._stale = True
+        self._rested()  # at once: a notebook that is executed without a page may be saved now
 
     def _replaced(self) -> None:
         self.stop()

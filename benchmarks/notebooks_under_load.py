@@ -1,0 +1,87 @@
+"""Whether the notebooks go through on a busy machine: each beside `stress-ng`, with its time and its memory.
+
+Run: python benchmarks/notebooks_under_load.py [--load N] [NOTEBOOK …]
+
+The notebooks are executed into a folder that is thrown away. A notebook's memory is that of its whole tree of
+processes, the engine's compiler included, at its peak: what each has for itself, and its part of what is shared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+from report import Row, show
+
+ROOT = Path(__file__).resolve().parent.parent
+BUSY = [sys.executable, "-c", "while True: pass"]
+SECONDS, MEMORY = 60, 1e9  # of each notebook
+LOOK = 0.25  # seconds between two looks at the memory
+
+
+@contextlib.contextmanager
+def load(count: int) -> Iterator[str]:
+    """Keep cores busy with `stress-ng`, or with loops of Python where there is none; say which."""
+    stress = shutil.which("stress-ng")
+    commands = [[stress, "--cpu", str(count), "--quiet"]] if stress and count else [BUSY] * count
+    started = [subprocess.Popen(command) for command in commands]
+    try:
+        yield f"stress-ng --cpu {count}" if stress and count else f"{count} loops of Python"
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
+
+
+def memory(process: psutil.Process) -> float:
+    """Return what a process and its children hold, in bytes; what several of them share is counted once."""
+    held = 0
+    for one in (process, *process.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):  # it may have ended
+            found = one.memory_full_info()
+            held += getattr(found, "pss", found.uss)
+    return held
+
+
+def watched(notebook: Path, into: str) -> tuple[float, float, int, str]:
+    """Execute a notebook; return its seconds, the most memory that it held, its exit status and what it said last."""
+    command = [sys.executable, str(ROOT / "notebooks" / "run.py"), "--into", into, str(notebook)]
+    start, most = time.perf_counter(), 0.0
+    with tempfile.TemporaryFile("w+") as said:
+        process = psutil.Popen(command, stdout=said, stderr=subprocess.STDOUT, cwd=ROOT)
+        while process.poll() is None:
+            most = max(most, memory(process))
+            time.sleep(LOOK)
+        said.seek(0)
+        last = said.read().strip().splitlines()[-1:]
+    return time.perf_counter() - start, most, process.returncode, "".join(last)
+
+
+def main() -> int:
+    """Run all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="by default all")
+    parser.add_argument("--load", type=int, default=2, help="cores kept busy beside them (default 2; 0 for none)")
+    options = parser.parse_args()
+    rows = []
+    with load(options.load) as beside, tempfile.TemporaryDirectory() as into:
+        for notebook in options.notebooks or sorted(ROOT.glob("notebooks/[0-9]*.ipynb")):
+            seconds, most, status, last = watched(notebook, into)
+            failed = f"; failed: {last}" if status else ""
+            note = f"{most / 1e6:,.0f} MB at its peak, of at most {MEMORY / 1e6:,.0f}{failed}"
+            met = status == 0 and seconds < SECONDS and most < MEMORY
+            rows.append(Row(notebook.stem, f"{seconds:.1f} s", f"< {SECONDS} s", met, note))
+    return show(f"metalnb notebooks, beside {beside}", rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(1 if main() else 0)

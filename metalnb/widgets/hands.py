@@ -1,0 +1,56 @@
+"""What a hand does on a widget's page, told to Python: clicks, keys, drags. The page's side is ``hands.js``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+__all__ = ["Hands"]
+
+
+class Hands(anywidget.AnyWidget):
+    """An invisible part of a widget's box, which listens to what happens in the box.
+
+    Attributes
+    ----------
+    window : bool
+        Whether the kernel computes the part of the picture that is moved to; else the page magnifies what is there.
+    alt : str
+        The picture in words.
+    call : str
+        The call with these settings as Python, to be copied.
+    on : bool
+        Whether the mouse or the keyboard is on the widget.
+
+    Parameters
+    ----------
+    **acts : callable
+        What is called when a hand did something, by what it did: ``click`` (``at``: the number of a map's cell),
+        ``key`` (``at``: the number of a slider, ``by``: 1 or -1, ``fine``), ``move`` (``dx``, ``dy`` in heights of the
+        picture, ``by`` a factor around ``x``, ``y``), ``reset``, ``off`` (the hand has left).
+    """
+
+    _esm = Path(__file__).with_name("hands.js")
+    window = traitlets.Bool(False).tag(sync=True)
+    alt = traitlets.Unicode("").tag(sync=True)
+    call = traitlets.Unicode("").tag(sync=True)
+    place = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, *, window: bool = False, alt: str = "", call: str = "", **acts: Callable[..., None]) -> None:
+        super().__init__(window=window, alt=alt, call=call, layout={"display": "none"})
+        self.on = False
+        self._acts = acts
+        self.on_msg(self._did)
+
+    def _did(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
+        told = dict(content)
+        did = told.pop("did")
+        if did in {"on", "off"}:
+            self.on = did == "on"
+        act = self._acts.get(did)
+        if act is not None:
+            act(**told)
