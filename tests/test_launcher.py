@@ -22,7 +22,7 @@ def test_what_is_bound_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     Launch("binary", (4, 1, 1), (2, 1, 1), (record,)).start(x[1:], scalar, out, more=(last,))
     ((engine, binary, arguments, grid, threadgroup, blocks),) = calls
     assert (engine, binary, grid, threadgroup) == (x.engine, "binary", (4, 1, 1), (2, 1, 1))
-    assert all(a is b for a, b in zip(arguments, (x.block.host, scalar, out.block.host, record, last), strict=True))
+    assert all(a is b for a, b in zip(arguments, (x.block.bound, scalar, out.block.bound, record, last), strict=True))
     assert blocks == [x.block, out.block]
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...arrays.array import Array
-from ...arrays.memory_pool import Block
 from ...arrays.stream import start
 from ...call.kernel import Kernel
-from ...engine.base import Grid
+from ...engine.base import Engine, Grid
 
 __all__ = ["Launch", "dispatch"]
 
@@ -25,13 +22,17 @@ class Launch(NamedTuple):
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     records : tuple of numpy.ndarray
-        The buffers after the arrays: what the plan tells the kernel.
+        The buffers after the arrays: what the plan tells the kernel; of `kept` ones what the engine made of them.
     """
 
     binary: Any
     grid: Grid
     threadgroup: Grid
-    records: tuple[np.ndarray[Any, Any], ...] = ()
+    records: tuple[Any, ...] = ()
+
+    def kept(self, engine: Engine) -> Launch:
+        """Return this launch for many calls on an engine: its records are bound once."""
+        return self._replace(records=tuple(map(engine.bind, self.records)))
 
     def start(self, *arguments: Any, more: tuple[Any, ...] = ()) -> None:
         """Start the kernel.
@@ -44,15 +45,12 @@ class Launch(NamedTuple):
         more : tuple of buffers, optional
             The buffers after the records.
         """
-        memory: list[Any] = []
-        blocks: list[Block] = []
-        for given in arguments:
-            if type(given) is Array:
-                block = given.block
-                blocks.append(block)
-                memory.append(block.host)
-            else:
-                memory.append(given)
+        self.start_on(arguments, more)
+
+    def start_on(self, arguments: tuple[Any, ...], more: tuple[Any, ...] = ()) -> None:
+        """Start the kernel, as `start` does."""
+        blocks = [a.block for a in arguments if type(a) is Array]
+        memory = [a.block.bound if type(a) is Array else a for a in arguments]
         memory += self.records
         memory += more
         start(blocks[0].engine, self.binary, memory, self.grid, self.threadgroup, blocks)

@@ -40,6 +40,8 @@ def start(
     seen = False
     with _lock:
         ticket = engine.launch(binary, arguments, grid, threadgroup)
+        if getattr(ticket, "done", False):
+            return ticket  # and with it all that was started before
         for block in blocks:
             block.ticket = ticket
             # Read after the ticket is set: a new viewer first counts itself, then waits for the ticket.

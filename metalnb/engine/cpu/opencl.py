@@ -17,6 +17,7 @@ from metalnb import cache
 from metalnb.errors import EngineUnavailable, MetalnbWarning
 
 from ..base import Caps
+from .at_once import bound_type, local_queue
 from .compiler_process import BuildFailed, CompilerProcess, NoCompilerProcess
 from .loader import vendors
 
@@ -69,6 +70,9 @@ class Device:
         self.context = cl.Context([device])
         # It notes when the device began and ended each command: of the 6 µs of a dispatch that takes 0.1.
         self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self.last: Any = None  # the event of what was started last on that queue
+        self.enqueue = cl.enqueue_nd_range_kernel
+        self.bound_type = bound_type(cl)
         atexit.register(self.finish)  # Python's end frees the memory that a kernel may still be writing to
         self.identity = f"{device.name}|{device.driver_version}|{device.version}"
         self.caps = Caps(
@@ -83,6 +87,17 @@ class Device:
     def timed_queue(self) -> Any:
         """A second queue, for measuring: what other threads launch meanwhile does not wait behind its gate."""
         return self.cl.CommandQueue(self.context, properties=self.cl.command_queue_properties.PROFILING_ENABLE)
+
+    @functools.cached_property
+    def local_queue(self) -> Any:
+        """A queue for brief dispatches, which run in the thread that enqueues them; None where there is no such."""
+        return local_queue(self.cl, self.context, self.device)
+
+    def argument(self, given: Any) -> Any:
+        """Return an argument of a dispatch as OpenCL takes it."""
+        if type(given) is self.bound_type or given is None:
+            return given
+        return self.cl.LocalMemory(given) if type(given) is int else self.cl.SVM(given)
 
     def finish(self) -> None:
         """Wait for all that is under way."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from metalnb.errors import KernelFault
@@ -43,13 +43,16 @@ class CpuTicket:
     ----------
     elapsed : Elapsed
         For those who ask: asking costs more than some kernels take.
+    told : callable or None
+        What the wait tells how long it took.
     """
 
-    __slots__ = ("_held", "elapsed")
+    __slots__ = ("_held", "elapsed", "told")
 
-    def __init__(self, events: Iterable[Any], held: Any) -> None:
+    def __init__(self, events: Iterable[Any], held: Any, told: Callable[[float | None], None] | None = None) -> None:
         self.elapsed = Elapsed(events)
         self._held = held
+        self.told = told
 
     def __del__(self) -> None:
         if self._held is not None:
@@ -75,6 +78,9 @@ class CpuTicket:
         if failed is not None:
             message = f"the kernel failed on the device: {failed}"
             raise KernelFault(message) from failed
+        told, self.told = self.told, None
+        if told is not None:
+            told(self.elapsed())
 
     def seconds(self) -> float:
         """Wait; return the seconds that the device took."""
