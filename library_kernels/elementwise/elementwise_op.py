@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array
+from ...arrays.core import ArrayForm, contiguous_strides, form_of
 from ...arrays.memory_pool import Pool, pool_of
 from ...arrays.promotion import kind_of
 from ...display import Source
@@ -47,11 +48,12 @@ class _Call(NamedTuple):
     shape: tuple[int, ...]
     nbytes: int
     pool: Pool
+    form: ArrayForm
     scalars: bool
 
     def fresh(self) -> Array:
         """Return an array for the result."""
-        return Array(self.pool.give(self.nbytes), self.result, self.shape, None, 0)
+        return Array(self.pool.give(self.nbytes), self.result, self.shape, None, 0, self.form)
 
 
 class Elementwise(Op):
@@ -158,15 +160,18 @@ class Elementwise(Op):
         if self._check is not None:
             self._check(self.name, operands)
         key: tuple[Any, ...] = tuple([
-            (a.dtype, a.shape, a.strides, a.offset, a.block.engine.name) if type(a) is Array else type(a)
-            for a in operands
+            (a.form or a.formed()) if type(a) is Array else type(a) for a in operands
         ])
         if out is not None:
             return self._into(key, operands, out, values)
         plan = self._plans.get(key)
         if plan is None:
             return self._planned(key, operands, values)
-        return self._start(plan, operands, plan.fresh(), values)
+        if plan.scalars or plan.launch is None:
+            return self._start(plan, operands, plan.fresh(), values)
+        made = Array(plan.pool.give(plan.nbytes), plan.result, plan.shape, None, 0, plan.form)
+        plan.launch.start_on((*operands, made), values)
+        return made
 
     def _values(self, rest: tuple[Any, ...], options: dict[str, Any]) -> tuple[bytearray, ...]:
         """Pack the parameters of a call."""
@@ -208,7 +213,8 @@ class Elementwise(Op):
         launch = None if 0 in shape else self._launch(taken, out)
         nbytes = math.prod(shape) * result.itemsize
         scalars = any(type(a) is not Array for a in ready)
-        return _Call(launch, engine, loop, result, shape, nbytes, pool_of(engine), scalars)
+        form = form_of(result, shape, contiguous_strides(shape, result.itemsize), 0, engine)
+        return _Call(launch, engine, loop, result, shape, nbytes, pool_of(engine), form, scalars)
 
     def _launch(self, taken: Taken, out: Array | None) -> Launch:
         ready, shape, loop, _, engine = taken
@@ -231,7 +237,7 @@ class Elementwise(Op):
         if type(out) is not Array:
             raise TypeError(f"{self.name}: out must be a metalnb array; got {type(out).__name__}.")
         clash = any(type(a) is Array and _clash(a, out) for a in operands)
-        key = (*key, (out.dtype, out.shape, out.strides, out.offset))
+        key = (*key, out.formed())
         plan = None if clash else self._plans.get(key)
         if plan is not None and plan.engine is out.block.engine:
             return self._start(plan, operands, out, values)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...arrays.array import Array
 from ...arrays.stream import start
 from ...call.kernel import Kernel
@@ -23,16 +25,19 @@ class Launch(NamedTuple):
         Threads, x first.
     records : tuple of numpy.ndarray
         The buffers after the arrays: what the plan tells the kernel; of `kept` ones what the engine made of them.
+    engine : Engine, optional
+        Of `kept` ones the engine.
     """
 
     binary: Any
     grid: Grid
     threadgroup: Grid
     records: tuple[Any, ...] = ()
+    engine: Engine | None = None
 
     def kept(self, engine: Engine) -> Launch:
         """Return this launch for many calls on an engine: its records are bound once."""
-        return self._replace(records=tuple(map(engine.bind, self.records)))
+        return self._replace(records=tuple(map(engine.bind, self.records)), engine=engine)
 
     def start(self, *arguments: Any, more: tuple[Any, ...] = ()) -> None:
         """Start the kernel.
@@ -49,11 +54,12 @@ class Launch(NamedTuple):
 
     def start_on(self, arguments: tuple[Any, ...], more: tuple[Any, ...] = ()) -> None:
         """Start the kernel, as `start` does."""
-        blocks = [a.block for a in arguments if type(a) is Array]
         memory = [a.block.bound if type(a) is Array else a for a in arguments]
         memory += self.records
-        memory += more
-        start(blocks[0].engine, self.binary, memory, self.grid, self.threadgroup, blocks)
+        if more:
+            memory += more
+        engine = self.engine or next(a.block.engine for a in arguments if type(a) is Array)
+        start(engine, self.binary, memory, self.grid, self.threadgroup, arguments)
 
 
 def dispatch(
@@ -78,8 +84,7 @@ def dispatch(
     bound = [_memory(a) if type(a) is Array else a for a in arguments]
     made = kernel.prepare(*bound, grid=grid, threadgroup=threadgroup)
     if 0 not in made.grid:
-        blocks = [a.block for a in arguments if type(a) is Array]
-        start(kernel.engine, kernel.binary, made.arguments, made.grid, made.threadgroup, blocks)
+        start(kernel.engine, kernel.binary, made.arguments, made.grid, made.threadgroup, arguments)
 
 
 def _memory(x: Array) -> np.ndarray[Any, Any]:

@@ -155,13 +155,15 @@ class Pool:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.used = self.cached = self.peak = 0
+        self.cached = self.peak = self._held = 0
         self._free: defaultdict[int, list[_Piece]] = defaultdict(list)
         self._lock = threading.RLock()  # re-entrant: the garbage collector may run `take_back` inside `give`
+        self._kind: type[Block] = Block
 
-    @functools.cached_property
-    def _kind(self) -> type[Block]:
-        return Block if self.engine.caps.shared else DeviceBlock  # asked at the first block: it opens the device
+    @property
+    def used(self) -> int:
+        """Bytes in blocks of arrays that are alive."""
+        return self._held - self.cached
 
     def give(self, nbytes: int) -> Block:
         """Return a block of at least `nbytes`, uninitialised.
@@ -176,12 +178,12 @@ class Pool:
             free = self._free.get(size)
             if free:
                 memory, host, ticket, bound = free.pop()
-                self.cached -= size
+                cached = self.cached = self.cached - size
             else:
                 memory, host, ticket, bound = self._fresh(size)
-            used = self.used = self.used + size
-            if used > self.peak:
-                self.peak = used
+                self._held += size
+                cached = self.cached
+            self.peak = max(self.peak, self._held - cached)
         return self._kind(self.engine, memory, host, self, ticket, bound)
 
     def _fresh(self, size: int) -> _Piece:
@@ -190,6 +192,8 @@ class Pool:
         except MemoryError:
             self.clear()
             memory = self.engine.alloc(size)
+        if not self.engine.caps.shared:  # asked at the first block: it opens the device
+            self._kind = DeviceBlock
         host = np.frombuffer(memory, np.uint8)
         return memory, host, None, self.engine.bind(host)
 
@@ -197,9 +201,10 @@ class Pool:
         """Keep a block that is no longer used. Dispatches run in order, so those still under way on it do no harm."""
         size = block.host.size
         with self._lock:
-            self.used -= size
             cached = self.cached + size
-            if cached <= _KEPT:
+            if cached > _KEPT:
+                self._held -= size
+            else:
                 self.cached = cached
                 self._free[size].append((block.memory, block.host, block.ticket, block.bound))
 
@@ -207,6 +212,7 @@ class Pool:
         """Free the unused blocks."""
         with self._lock:
             self._free.clear()
+            self._held -= self.cached
             self.cached = 0
 
 

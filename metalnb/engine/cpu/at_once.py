@@ -13,8 +13,9 @@ import itertools
 import math
 import os
 import re
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from metalnb.msl.language.versions import words
@@ -22,7 +23,7 @@ from metalnb.msl.text.scanned_cell import Cell
 
 from ..base import Grid
 from ..unit import Unit
-from .tickets import Elapsed
+from .tickets import CpuTicket, Elapsed
 
 __all__ = ["STATUS", "WIDE", "Brief", "DoneTicket", "bound_type", "bounded", "local_queue"]
 
@@ -65,6 +66,8 @@ def bound_type(cl: Any) -> type[Any]:
 
 def bounded(unit: Unit) -> bool:
     """Return whether how long a thread runs is decided by the text alone, or is a matter of the library's own files."""
+    if len(unit.signature.buffers) < len(unit.signature.params) or any(map(unit.absent, unit.signature.params)):
+        return False  # what it is given is more than memory
     own = [cell for name, cell in unit.headers.items() if not name.startswith("metalnb/")]
     return all(map(_counted, (unit.cell, *own)))
 
@@ -81,14 +84,15 @@ class Brief(dict[tuple[Grid, Grid], tuple[tuple[int, ...], tuple[int, ...]]]):
     ----------
     kernel : object
         OpenCL's.
-    count : int
-        How many arguments it takes.
+    lock : threading.Lock
+        Held by whoever sets the kernel's arguments.
     """
 
-    def __init__(self, kernel: Any, count: int) -> None:
+    def __init__(self, kernel: Any, lock: threading.Lock) -> None:
         super().__init__()
         self._kernel = kernel
-        self._set = [0] * count  # of each argument that the kernel has: the number of a `bound_type`, else 0
+        self._lock = lock
+        self._set: list[int] = []  # the numbers of the arguments that the kernel has, if all are of `bound_type`
         self._late: tuple[Grid, Grid] | None = None
 
     def learn(self, grid: Grid, threadgroup: Grid, seconds: float | None) -> None:
@@ -103,44 +107,48 @@ class Brief(dict[tuple[Grid, Grid], tuple[tuple[int, ...], tuple[int, ...]]]):
 
     def forget(self) -> None:
         """Take note that somebody else sets the kernel's arguments; to be called with the kernel's lock held."""
-        self._set = [0] * len(self._set)
+        self._set = []
 
     def tried(self, grid: Grid, threadgroup: Grid) -> Callable[[float | None], None] | None:
         """Return what is to be told how long a dispatch took; None for one that is too large to be brief."""
         return functools.partial(self.learn, grid, threadgroup) if math.prod(grid) <= _MOST else None
 
-    def start(self, device: Any, arguments: Sequence[Any], form: tuple[Grid, Grid]) -> Any:
-        """Run a dispatch that is brief, if nothing is under way, and return its event; otherwise return None.
-
-        To be called with the kernel's lock held.
-        """
+    def run(self, device: Any, arguments: Sequence[Any], form: tuple[Grid, Grid]) -> DoneTicket | CpuTicket | None:
+        """Run a dispatch that is brief, if nothing is under way; otherwise return None."""
         sizes = self.get(form)
-        last = device.last
-        if sizes is None or (last is not None and last.get_info(STATUS) > 0):
+        if sizes is None or (device.last is not None and device.busy()):
             return None
         kernel = self._kernel
-        try:
-            numbers = [a.number for a in arguments]
-        except AttributeError:
-            if any(getattr(a, "nbytes", 0) >= WIDE for a in arguments):
-                return None
-            self.forget()
-            kernel.set_args(*map(device.argument, arguments))
-        else:
-            if numbers != self._set:
+        with self._lock:
+            try:
+                numbers = [a.number for a in arguments]
+            except AttributeError:
                 self.forget()
                 for place, argument in enumerate(arguments):
-                    kernel.set_arg(place, argument)
-                self._set = numbers
-        began = _clock()
-        event = device.enqueue(device.local_queue, kernel, *sizes)
-        if _clock() - began < _LONG:
+                    if type(argument) is not bytearray and argument.nbytes >= WIDE:
+                        return None
+                    kernel.set_arg(place, argument if type(argument) is device.bound_type else device.svm(argument))
+            else:
+                if numbers != self._set:
+                    self.forget()
+                    for place, argument in enumerate(arguments):
+                        kernel.set_arg(place, argument)
+                    self._set = numbers
+            began = _clock()
+            event = device.enqueue(device.local_queue, kernel, *sizes)
+            took = _clock() - began
+        if took > _LONG or self._late is not None:
+            self._judge(form, took)
+        return CpuTicket((event,), arguments) if event.get_info(STATUS) else DoneTicket((event,))
+
+    def _judge(self, form: tuple[Grid, Grid], took: float) -> None:
+        """After two dispatches in a row that took long, hand the next one to the device's threads."""
+        if took < _LONG:
             self._late = None
-        elif self._late == form:  # once may be the system's doing, which gave the processor to another program
+        elif self._late == form:
             self.pop(form, None)
-        else:
+        else:  # once may be the system's doing, which gave the processor to another program
             self._late = form
-        return event
 
 
 class DoneTicket(tuple[Any]):

@@ -24,7 +24,7 @@ from ..grid_split import equal_boxes
 from ..observation import Observable
 from ..time_limits import refuse_call_limit
 from ..unit import Unit
-from .at_once import STATUS, WIDE, Brief, DoneTicket, bounded
+from .at_once import WIDE, Brief, DoneTicket, bounded
 from .compiler_process import CompilerProcess
 from .form_ladder import Built, Guarded, built
 from .loader import runtime
@@ -153,15 +153,16 @@ class CpuEngine(Observable, SharedMemory):
         entries = {_USUAL: self._entries(unit, _USUAL)} if unit.checked else {}
         kernel, stack = entries[_USUAL].first.built if entries else self._built(unit, _USUAL)
         info = device.cl.kernel_work_group_info
-        soon = stack is None and not entries and device.local_queue is not None and bounded(unit)
-        return CpuBinary(
+        made = CpuBinary(
             unit,
             kernel,
             kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device.device),
             stack,
             entries=entries,
-            brief=Brief(kernel, len(unit.signature.params)) if soon else None,
         )
+        if stack is None and not entries and device.local_queue is not None and bounded(unit):
+            made.brief = Brief(kernel, made.lock)
+        return made
 
     def _entries(self, unit: Unit, variant: Variant) -> Entries:
         from .robust.entries import Entries
@@ -177,16 +178,17 @@ class CpuEngine(Observable, SharedMemory):
         first = -whole.ctypes.data % _LINE
         return whole[first : first + nbytes]
 
-    def start(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CpuTicket | DoneTicket:
+    def start(
+        self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
+    ) -> CpuTicket | DoneTicket:  # fmt: skip
         """Start a dispatch; a brief one has ended when this returns."""
         device, brief = self._device, binary.brief
         if brief and not running:
-            with binary.lock:
-                event = brief.start(device, arguments, (grid, threadgroup))
-            if event is not None:
-                return CpuTicket((event,), arguments) if event.get_info(STATUS) else DoneTicket((event,))
+            done = brief.run(device, arguments, (grid, threadgroup))
+            if done is not None:
+                return done
         ticket = self._enqueue(device.queue, binary, arguments, grid, threadgroup)
-        device.last = ticket.elapsed[-1]
+        device.started(ticket.elapsed[-1])
         return ticket
 
     def bind(self, memory: Any) -> Any:

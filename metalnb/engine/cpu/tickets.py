@@ -47,11 +47,12 @@ class CpuTicket:
         What the wait tells how long it took.
     """
 
-    __slots__ = ("_held", "elapsed", "told")
+    __slots__ = ("_ended", "_held", "elapsed", "told")
 
     def __init__(self, events: Iterable[Any], held: Any, told: Callable[[float | None], None] | None = None) -> None:
         self.elapsed = Elapsed(events)
         self._held = held
+        self._ended = False
         self.told = told
 
     def __del__(self) -> None:
@@ -63,6 +64,8 @@ class CpuTicket:
 
     def wait(self) -> None:
         """Wait, with the GIL released."""
+        if self._ended:
+            return
         import pyopencl as cl
 
         failed = None
@@ -78,6 +81,7 @@ class CpuTicket:
         if failed is not None:
             message = f"the kernel failed on the device: {failed}"
             raise KernelFault(message) from failed
+        self._ended = True
         told, self.told = self.told, None
         if told is not None:
             told(self.elapsed())
