@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ...arrays.array import Array, empty
+from ...arrays.array import Array
+from ...arrays.core import ArrayForm, contiguous_strides, form_of
+from ...arrays.memory_pool import Pool, pool_of
 from ...arrays.promotion import kind_of
 from ...display import Source
 from ...engine.base import Engine
@@ -43,6 +46,14 @@ class _Call(NamedTuple):
     loop: DType
     result: DType
     shape: tuple[int, ...]
+    nbytes: int
+    pool: Pool
+    form: ArrayForm
+    scalars: bool
+
+    def fresh(self) -> Array:
+        """Return an array for the result."""
+        return Array(self.pool.give(self.nbytes), self.result, self.shape, None, 0, self.form)
 
 
 class Elementwise(Op):
@@ -149,15 +160,18 @@ class Elementwise(Op):
         if self._check is not None:
             self._check(self.name, operands)
         key: tuple[Any, ...] = tuple([
-            (a.dtype, a.shape, a.strides, a.offset, a.block.engine.name) if type(a) is Array else type(a)
-            for a in operands
+            (a.form or a.formed()) if type(a) is Array else type(a) for a in operands
         ])
         if out is not None:
             return self._into(key, operands, out, values)
         plan = self._plans.get(key)
         if plan is None:
             return self._planned(key, operands, values)
-        return self._start(plan, operands, empty(plan.shape, plan.result, plan.engine), values)
+        if plan.scalars or plan.launch is None:
+            return self._start(plan, operands, plan.fresh(), values)
+        made = Array(plan.pool.give(plan.nbytes), plan.result, plan.shape, None, 0, plan.form)
+        plan.launch.start_on((*operands, made), values)
+        return made
 
     def _values(self, rest: tuple[Any, ...], options: dict[str, Any]) -> tuple[bytearray, ...]:
         """Pack the parameters of a call."""
@@ -180,7 +194,7 @@ class Elementwise(Op):
         taken = self._take(operands, None)
         plan = self._plan(taken, None)
         self._keep(key, plan, taken.ready, operands)
-        return self._start(plan, taken.ready, empty(plan.shape, plan.result, plan.engine), values)
+        return self._start(plan, tuple(taken.ready), plan.fresh(), values)
 
     def _take(self, operands: tuple[Any, ...], out: Array | None) -> Taken:
         if len(operands) < self._count:
@@ -196,19 +210,25 @@ class Elementwise(Op):
 
     def _plan(self, taken: Taken, out: Array | None) -> _Call:
         ready, shape, loop, result, engine = taken
-        if 0 in shape:
-            return _Call(None, engine, loop, result, shape)
+        launch = None if 0 in shape else self._launch(taken, out)
+        nbytes = math.prod(shape) * result.itemsize
+        scalars = any(type(a) is not Array for a in ready)
+        form = form_of(result, shape, contiguous_strides(shape, result.itemsize), 0, engine)
+        return _Call(launch, engine, loop, result, shape, nbytes, pool_of(engine), form, scalars)
+
+    def _launch(self, taken: Taken, out: Array | None) -> Launch:
+        ready, shape, loop, _, engine = taken
         strips = [strip(a, shape) for a in ready]
         strips.append(_fresh(shape) if out is None else strip(out, shape))
         planned = plan_elementwise(shape, strips, device_of(engine.caps))
         kernel = self.program(loop, engine)[self.formula.kernel(loop.name, planned.kinds)]
-        launch = Launch(kernel.binary, planned.grid, planned.threadgroup, (planned.record,))
-        return _Call(launch, engine, loop, result, shape)
+        return Launch(kernel.binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
 
-    def _start(self, plan: _Call, operands: Any, out: Array, values: tuple[Any, ...]) -> Array:
+    def _start(self, plan: _Call, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
         if plan.launch is not None:
-            ready = [o if type(o) is Array else np.array(o, plan.loop) for o in operands]
-            plan.launch.start(*ready, out, more=values)
+            if plan.scalars:
+                operands = tuple(o if type(o) is Array else np.array(o, plan.loop) for o in operands)
+            plan.launch.start_on((*operands, out), values)
         return out
 
     # --- into an array that is there already -----------------------------------------------------------------------
@@ -217,18 +237,18 @@ class Elementwise(Op):
         if type(out) is not Array:
             raise TypeError(f"{self.name}: out must be a metalnb array; got {type(out).__name__}.")
         clash = any(type(a) is Array and _clash(a, out) for a in operands)
-        key = (*key, (out.dtype, out.shape, out.strides, out.offset))
+        key = (*key, out.formed())
         plan = None if clash else self._plans.get(key)
         if plan is not None and plan.engine is out.block.engine:
             return self._start(plan, operands, out, values)
         taken = self._take(operands, out)
         self._fits(out, taken.shape, taken.result)
         if clash or taken.result != out.dtype:  # elements still to be read must not be overwritten
-            made = empty(taken.shape, taken.result, taken.engine)
-            return copy_into(out, self._start(self._plan(taken, None), taken.ready, made, values))
+            plan = self._plan(taken, None)
+            return copy_into(out, self._start(plan, tuple(taken.ready), plan.fresh(), values))
         plan = self._plan(taken, out)
         self._keep(key, plan, taken.ready, operands)
-        return self._start(plan, taken.ready, out, values)
+        return self._start(plan, tuple(taken.ready), out, values)
 
     def _fits(self, out: Array, shape: tuple[int, ...], result: DType) -> None:
         if shape != out.shape:

@@ -10,6 +10,7 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import DTYPES
+from ...engine import named
 from ..planning.elementwise_plan import Strip, plan_elementwise, plan_transposed, stretched
 from .launcher import Launch
 from .programs import with_macros
@@ -135,7 +136,7 @@ def _launch(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
         elif planned.kinds == "gu" and planned.inner[0] == -1:
             planned = planned._replace(kinds="ru")
     binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine)
-    return Launch(binary, planned.grid, planned.threadgroup, (planned.record,))
+    return Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(named(engine))
 
 
 def _word(dtype: DType, other: DType) -> str:

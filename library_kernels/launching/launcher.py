@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.memory_pool import Block
 from ...arrays.stream import start
 from ...call.kernel import Kernel
-from ...engine.base import Grid
+from ...engine.base import Engine, Grid
 
 __all__ = ["Launch", "dispatch"]
 
@@ -25,13 +24,20 @@ class Launch(NamedTuple):
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     records : tuple of numpy.ndarray
-        The buffers after the arrays: what the plan tells the kernel.
+        The buffers after the arrays: what the plan tells the kernel; of `kept` ones what the engine made of them.
+    engine : Engine, optional
+        Of `kept` ones the engine.
     """
 
     binary: Any
     grid: Grid
     threadgroup: Grid
-    records: tuple[np.ndarray[Any, Any], ...] = ()
+    records: tuple[Any, ...] = ()
+    engine: Engine | None = None
+
+    def kept(self, engine: Engine) -> Launch:
+        """Return this launch for many calls on an engine: its records are bound once."""
+        return self._replace(records=tuple(map(engine.bind, self.records)), engine=engine)
 
     def start(self, *arguments: Any, more: tuple[Any, ...] = ()) -> None:
         """Start the kernel.
@@ -44,18 +50,16 @@ class Launch(NamedTuple):
         more : tuple of buffers, optional
             The buffers after the records.
         """
-        memory: list[Any] = []
-        blocks: list[Block] = []
-        for given in arguments:
-            if type(given) is Array:
-                block = given.block
-                blocks.append(block)
-                memory.append(block.host)
-            else:
-                memory.append(given)
+        self.start_on(arguments, more)
+
+    def start_on(self, arguments: tuple[Any, ...], more: tuple[Any, ...] = ()) -> None:
+        """Start the kernel, as `start` does."""
+        memory = [a.block.bound if type(a) is Array else a for a in arguments]
         memory += self.records
-        memory += more
-        start(blocks[0].engine, self.binary, memory, self.grid, self.threadgroup, blocks)
+        if more:
+            memory += more
+        engine = self.engine or next(a.block.engine for a in arguments if type(a) is Array)
+        start(engine, self.binary, memory, self.grid, self.threadgroup, arguments)
 
 
 def dispatch(
@@ -80,8 +84,7 @@ def dispatch(
     bound = [_memory(a) if type(a) is Array else a for a in arguments]
     made = kernel.prepare(*bound, grid=grid, threadgroup=threadgroup)
     if 0 not in made.grid:
-        blocks = [a.block for a in arguments if type(a) is Array]
-        start(kernel.engine, kernel.binary, made.arguments, made.grid, made.threadgroup, blocks)
+        start(kernel.engine, kernel.binary, made.arguments, made.grid, made.threadgroup, arguments)
 
 
 def _memory(x: Array) -> np.ndarray[Any, Any]:

@@ -194,7 +194,8 @@ def _stages(
         variant = ("" if last else "_first") if i == 0 else ("_later" if last else "_between")
         binary = program[step.kernel + variant].binary
         dtype = result if last else acc
-        stages.append(_Stage(Launch(binary, step.grid, step.threadgroup, (step.record,)), step.outputs, dtype))
+        launch = Launch(binary, step.grid, step.threadgroup, (step.record,)).kept(named(engine))
+        stages.append(_Stage(launch, step.outputs, dtype))
     return tuple(stages)
 
 

@@ -13,24 +13,44 @@ from metalnb.errors import ArgumentError
 
 from .memory_pool import Block, Lease
 
-__all__ = ["Core", "contiguous_strides"]
+__all__ = ["ArrayForm", "Core", "contiguous_strides", "form_of"]
 
 Shape = tuple[int, ...]
+
+
+class ArrayForm:
+    """All that a plan depends on, dtype, shape, strides, offset and engine: an object, by which plans are found."""
+
+    __slots__ = ()
 
 
 class Core:
     """A block of an engine's memory and its layout; the attributes are those of `Array`."""
 
-    __slots__ = ("__weakref__", "block", "contiguous", "dtype", "offset", "shape", "strides")
+    __slots__ = ("__weakref__", "block", "contiguous", "dtype", "form", "offset", "shape", "strides")
 
-    def __init__(self, block: Block, dtype: np.dtype[Any], shape: Shape, strides: Shape | None, offset: int) -> None:
+    def __init__(
+        self, block: Block, dtype: np.dtype[Any], shape: Shape, strides: Shape | None, offset: int,
+        form: ArrayForm | None = None,
+    ) -> None:  # fmt: skip
+        self.form = form
         self.block = block
         self.dtype = dtype
         self.shape = shape
         self.offset = offset
         whole = contiguous_strides(shape, dtype.itemsize)
-        self.strides = whole if strides is None else strides
-        self.contiguous = strides is None or strides == whole or _same_walk(shape, strides, whole)
+        if strides is None:
+            self.strides = whole
+            self.contiguous = True
+        else:
+            self.strides = strides
+            self.contiguous = strides == whole or _same_walk(shape, strides, whole)
+
+    def formed(self) -> ArrayForm:
+        """Return its form, the same object for arrays that differ in nothing but their elements."""
+        if self.form is None:
+            self.form = form_of(self.dtype, self.shape, self.strides, self.offset, self.block.engine)
+        return self.form
 
     @property
     def ndim(self) -> int:
@@ -110,6 +130,16 @@ class Core:
         """Wait until it is computed, and return it."""
         self.block.settle()
         return self
+
+
+def form_of(dtype: np.dtype[Any], shape: Shape, strides: Shape, offset: int, engine: Any) -> ArrayForm:
+    """Return the form of arrays like one."""
+    return _form(dtype, shape, strides, offset, engine)
+
+
+@functools.lru_cache(4096)  # a form that was forgotten stays what it is: an equal array is planned for again
+def _form(*_told: Any) -> ArrayForm:
+    return ArrayForm()
 
 
 @functools.lru_cache(4096)

@@ -15,7 +15,7 @@ from metalnb.display.memory_table import memory_table
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Ticket
 
-__all__ = ["Block", "DeviceBlock", "Lease", "MemoryInfo", "allocate", "borrow", "memory_info", "pool_of"]
+__all__ = ["Block", "DeviceBlock", "Lease", "MemoryInfo", "Pool", "allocate", "borrow", "memory_info", "pool_of"]
 
 _LEAST = 256
 _KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
@@ -57,6 +57,8 @@ class Block:
         The engine's own memory, or the memory borrowed: it has the buffer protocol.
     host : numpy.ndarray
         The same bytes; to be touched only after `settle`.
+    bound : object
+        What a dispatch is given for it: `Engine.bind` of those bytes.
     viewers : int
         How many others (NumPy, DLPack) may look at it at any moment: while there are any, every dispatch on it is
         waited for.
@@ -67,12 +69,16 @@ class Block:
         is.
     """
 
-    __slots__ = ("__weakref__", "_pool", "engine", "host", "lent", "memory", "ticket", "viewers")
+    __slots__ = ("__weakref__", "_pool", "bound", "engine", "host", "lent", "memory", "ticket", "viewers")
 
-    def __init__(self, engine: Engine, memory: Any, host: Any, pool: Pool | None, ticket: Ticket | None = None) -> None:
+    def __init__(
+        self, engine: Engine, memory: Any, host: Any, pool: Pool | None, ticket: Ticket | None = None,
+        bound: Any = None,
+    ) -> None:  # fmt: skip
         self.engine = engine
         self.memory = memory
         self.host = host
+        self.bound = host if bound is None else bound
         self.viewers = 0
         self.lent = False
         self.ticket = ticket
@@ -97,8 +103,9 @@ class Block:
         """Take what was written to `host` to the device; to be called after each such write, before a dispatch."""
 
     def __del__(self) -> None:
-        if self._pool is not None:
-            self._pool.take_back(self)
+        pool = self._pool
+        if pool is not None:
+            pool.take_back(self)
 
 
 class DeviceBlock(Block):
@@ -140,18 +147,23 @@ class Lease:
             self._block.viewers -= 1
 
 
+_Piece = tuple[Any, Any, "Ticket | None", Any]  # memory, host, ticket and bound of a block
+
+
 class Pool:
     """The free blocks of one engine, by size."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.used = self.cached = self.peak = 0
-        self._free: defaultdict[int, list[tuple[Any, Any, Any]]] = defaultdict(list)
+        self.cached = self.peak = self._held = 0
+        self._free: defaultdict[int, list[_Piece]] = defaultdict(list)
         self._lock = threading.RLock()  # re-entrant: the garbage collector may run `take_back` inside `give`
+        self._kind: type[Block] = Block
 
-    @functools.cached_property
-    def _kind(self) -> type[Block]:
-        return Block if self.engine.caps.shared else DeviceBlock  # asked at the first block: it opens the device
+    @property
+    def used(self) -> int:
+        """Bytes in blocks of arrays that are alive."""
+        return self._held - self.cached
 
     def give(self, nbytes: int) -> Block:
         """Return a block of at least `nbytes`, uninitialised.
@@ -165,41 +177,49 @@ class Pool:
         with self._lock:
             free = self._free.get(size)
             if free:
-                memory, host, ticket = free.pop()
-                self.cached -= size
+                memory, host, ticket, bound = free.pop()
+                cached = self.cached = self.cached - size
             else:
-                memory, host, ticket = self._fresh(size)
-            self.used += size
-            self.peak = max(self.peak, self.used)
-        return self._kind(self.engine, memory, host, self, ticket)
+                memory, host, ticket, bound = self._fresh(size)
+                self._held += size
+                cached = self.cached
+            self.peak = max(self.peak, self._held - cached)
+        return self._kind(self.engine, memory, host, self, ticket, bound)
 
-    def _fresh(self, size: int) -> tuple[Any, Any, None]:
+    def _fresh(self, size: int) -> _Piece:
         try:
             memory = self.engine.alloc(size)
         except MemoryError:
             self.clear()
             memory = self.engine.alloc(size)
-        return memory, np.frombuffer(memory, np.uint8), None
+        if not self.engine.caps.shared:  # asked at the first block: it opens the device
+            self._kind = DeviceBlock
+        host = np.frombuffer(memory, np.uint8)
+        return memory, host, None, self.engine.bind(host)
 
     def take_back(self, block: Block) -> None:
         """Keep a block that is no longer used. Dispatches run in order, so those still under way on it do no harm."""
         size = block.host.size
         with self._lock:
-            self.used -= size
-            if self.cached + size <= _KEPT:
-                self.cached += size
-                self._free[size].append((block.memory, block.host, block.ticket))
+            cached = self.cached + size
+            if cached > _KEPT:
+                self._held -= size
+            else:
+                self.cached = cached
+                self._free[size].append((block.memory, block.host, block.ticket, block.bound))
 
     def clear(self) -> None:
         """Free the unused blocks."""
         with self._lock:
             self._free.clear()
+            self._held -= self.cached
             self.cached = 0
 
 
 _pools: dict[Engine, Pool] = {}
 
 
+@functools.lru_cache(4096)
 def rounded(nbytes: int) -> int:
     """Round a size up, so that sizes near each other share blocks: to a quarter of its power of two."""
     if nbytes <= _LEAST:

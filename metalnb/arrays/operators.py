@@ -21,7 +21,9 @@ def _unary(name: str) -> Any:
 
 def _binary(name: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
-        return implementations[name](self, other) if _known(other) else NotImplemented
+        if isinstance(other, Operators) or _known(other):
+            return implementations[name](self, other)
+        return NotImplemented
 
     return operator
 
@@ -41,7 +43,7 @@ def _in_place(name: str) -> Any:
 
 
 def _known(other: Any) -> bool:
-    return isinstance(other, (Operators, bool, int, float, np.ndarray, np.generic))
+    return isinstance(other, _KNOWN)
 
 
 def _matmul_in_place(self: Any, other: Any) -> Any:
@@ -78,3 +80,6 @@ class Operators(Core):
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
     __eq__, __ne__ = _binary("equal"), _binary("not_equal")
+
+
+_KNOWN = (Operators, bool, int, float, np.ndarray, np.generic)

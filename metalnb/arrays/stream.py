@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from metalnb import engine as engines
 
-from .memory_pool import Block, pool_of
+from .core import Core
+from .memory_pool import pool_of
 
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Grid, Ticket
@@ -28,9 +29,16 @@ def start(
     arguments: Sequence[Any],
     grid: Grid,
     threadgroup: Grid,
-    blocks: Sequence[Block],
+    touched: Iterable[Any],
 ) -> Ticket:
-    """Start a dispatch that touches `blocks`; wait for it only if another library may be looking at one of them.
+    """Start a dispatch that touches some arrays; wait for it only if another library may be looking at one of them.
+
+    Parameters
+    ----------
+    engine, binary, arguments, grid, threadgroup
+        As for `Engine.launch`.
+    touched : iterable
+        The arrays; what is no array may stand among them.
 
     Raises
     ------
@@ -40,7 +48,9 @@ def start(
     seen = False
     with _lock:
         ticket = engine.launch(binary, arguments, grid, threadgroup)
-        for block in blocks:
+        if getattr(ticket, "done", False):
+            return ticket  # and with it all that was started before
+        for block in [a.block for a in touched if isinstance(a, Core)]:
             block.ticket = ticket
             # Read after the ticket is set: a new viewer first counts itself, then waits for the ticket.
             seen = seen or block.viewers > 0

@@ -21,6 +21,7 @@ from . import tuned_threadgroups as tuned
 from .binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
 from .grids import check_places, check_threadgroup, grid_of_call, grid_of_groups
+from .known_calls import KnownCalls
 from .outputs import make_outputs, refuse_options, refuse_shapes
 from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
 
@@ -147,6 +148,10 @@ class Kernel:
         return Binder(self.signature, self._present, self.reflection)
 
     @functools.cached_property
+    def _known(self) -> KnownCalls:
+        return KnownCalls(self._binder.slots)
+
+    @functools.cached_property
     def tuned(self) -> Mapping[int, Grid]:
         """The threadgroups kept for this kernel on this device, by the number of a grid's dimensions (see `tune`)."""
         return tuned.recall(self._tuned_key)
@@ -169,6 +174,7 @@ class Kernel:
         else:
             tuned.remember(self._tuned_key, grid, check_threadgroup(self.signature, threadgroup, grid))
         self.__dict__.pop("tuned", None)
+        self._known.clear()
 
     @property
     def source(self) -> str:
@@ -205,7 +211,17 @@ class Kernel:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the kernel; see the class for what a call takes and returns."""
-        return self.prepare(*args, **named).run()
+        if named:
+            return self.prepare(*args, **named).run()
+        known = self._known.arguments(args)
+        if known is not None:
+            self.engine.launch(self._binary, *known).wait()
+            return None
+        ready = self.prepare(*args)
+        result = ready.run()
+        if self._simple and not ready.outputs and not ready.residents:
+            self._known.keep(args, ready.grid, ready.threadgroup)
+        return result
 
     def prepare(
         self,

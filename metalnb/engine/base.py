@@ -93,6 +93,8 @@ class Ticket(Protocol):
 
     Attributes
     ----------
+    done : bool, optional
+        True for a dispatch that had ended when `Engine.launch` returned; otherwise it may be under way.
     elapsed : callable
         Returns the seconds that the dispatch took: None while it runs, NaN when it failed. It is the device's time, or
         without a device clock the time from the launch to the end of the wait (see `Stopwatch`). It holds neither the
@@ -200,6 +202,13 @@ class Engine(Protocol):
         """
         ...
 
+    def bind(self, memory: Any) -> Any:
+        """Return what `launch` may be given for an array of bytes from `alloc`, or of a record that stays as it is.
+
+        It is for memory that is given many times, has the memory's ``nbytes``, and keeps the memory alive.
+        """
+        ...
+
     def copy_in(self, memory: Any, offset: int, data: Bytes) -> None:
         """Copy host bytes to device memory at a byte offset.
 
@@ -223,7 +232,8 @@ class Engine(Protocol):
         binary
             From `compile`.
         arguments : sequence
-            In the order of the signature's params: an object with the buffer protocol, C-contiguous, for a buffer;
+            In the order of the signature's params: an object with the buffer protocol, C-contiguous, for a buffer, or
+            what `bind` made of one;
             a number of bytes for threadgroup memory; None for a parameter that a function constant removes.
         grid, threadgroup : tuple of 3 int
             Threads, x first; all at least 1. A threadgroup may be larger than the grid.

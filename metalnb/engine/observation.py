@@ -27,6 +27,10 @@ class Observable:
     def expect(self) -> None:
         """A kernel will be compiled soon: an engine whose compiler takes long to start begins with that."""
 
+    def bind(self, memory: Any) -> Any:
+        """Return what `launch` may be given for memory: the memory, unless the engine has a form that is faster."""
+        return memory
+
     def start(self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
         """Start a dispatch; parameters as for `Engine.launch`."""
         raise NotImplementedError

@@ -24,6 +24,7 @@ from ..grid_split import equal_boxes
 from ..observation import Observable
 from ..time_limits import refuse_call_limit
 from ..unit import Unit
+from .at_once import WIDE, Brief, DoneTicket, bounded
 from .compiler_process import CompilerProcess
 from .form_ladder import Built, Guarded, built
 from .leaving import leaving, stay
@@ -80,7 +81,10 @@ class Variant(NamedTuple):
 
 @dataclass(slots=True)
 class CpuBinary:
-    """A compiled kernel: its usual variant, and the others once they are wanted; of a checked one also its forms."""
+    """A compiled kernel: its usual variant, and the others once they are wanted; of a checked one also its forms.
+
+    `brief` is there for a kernel whose time no argument decides: which of its dispatches run in the calling thread.
+    """
 
     unit: Unit
     kernel: Any
@@ -88,6 +92,7 @@ class CpuBinary:
     stack: Stack | None = None
     others: dict[Variant, Any] = field(default_factory=dict)
     entries: dict[Variant, Entries] = field(default_factory=dict)
+    brief: Brief | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -149,13 +154,16 @@ class CpuEngine(Observable, SharedMemory):
         entries = {_USUAL: self._entries(unit, _USUAL)} if unit.checked else {}
         kernel, stack = entries[_USUAL].first.built if entries else self._built(unit, _USUAL)
         info = device.cl.kernel_work_group_info
-        return CpuBinary(
+        made = CpuBinary(
             unit,
             kernel,
             kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device.device),
             stack,
             entries=entries,
         )
+        if stack is None and not entries and device.local_queue is not None and bounded(unit):
+            made.brief = Brief(kernel, made.lock)
+        return made
 
     def _entries(self, unit: Unit, variant: Variant) -> Entries:
         from .robust.entries import Entries
@@ -171,9 +179,22 @@ class CpuEngine(Observable, SharedMemory):
         first = -whole.ctypes.data % _LINE
         return whole[first : first + nbytes]
 
-    def start(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CpuTicket:
-        """Start a dispatch."""
-        return self._enqueue(self._device.queue, binary, arguments, grid, threadgroup)
+    def start(
+        self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
+    ) -> CpuTicket | DoneTicket:  # fmt: skip
+        """Start a dispatch; a brief one has ended when this returns."""
+        device, brief = self._device, binary.brief
+        if brief and not running:
+            done = brief.run(device, arguments, (grid, threadgroup))
+            if done is not None:
+                return done
+        ticket = self._enqueue(device.queue, binary, arguments, grid, threadgroup)
+        device.started(ticket.elapsed[-1])
+        return ticket
+
+    def bind(self, memory: Any) -> Any:
+        """Return the memory as OpenCL takes it."""
+        return self.connect().bound_type(memory) if memory.nbytes < WIDE else memory
 
     def timed(
         self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
@@ -209,9 +230,7 @@ class CpuEngine(Observable, SharedMemory):
             check_stack(binary.unit.signature.name, binary.stack, grid, threadgroup)
         device = self._device
         cl = device.cl
-        bound = [
-            cl.LocalMemory(a) if type(a) is int else (None if a is None else cl.SVM(a)) for a in arguments
-        ]
+        bound = list(map(device.argument, arguments))
         flat = binary.unit.signature.simd and threadgroup[1] * threadgroup[2] > 1
         variant = Variant(flat, _is_wide(arguments, grid))
         with binary.lock:
@@ -223,6 +242,8 @@ class CpuEngine(Observable, SharedMemory):
                 bound += [cl.SVM(watch.table) for watch in watches]
             else:
                 kernel = self._entered(binary, variant)
+            if binary.brief is not None:
+                binary.brief.forget()
             kernel.set_args(*bound)
             if grid[1] == grid[2] == threadgroup[1] == threadgroup[2] == 1:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid[:1], threadgroup[:1])
@@ -230,7 +251,9 @@ class CpuEngine(Observable, SharedMemory):
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid, threadgroup)
         if watches or running:
             return WatchedTicket((event,), arguments, watches)
-        return CpuTicket((event,), arguments)
+        if binary.brief is None or variant != _USUAL:
+            return CpuTicket((event,), arguments)
+        return CpuTicket((event,), arguments, binary.brief.tried(grid, threadgroup))
 
     def _watched(
         self, binary: CpuBinary, variant: Variant, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
@@ -240,6 +263,7 @@ class CpuEngine(Observable, SharedMemory):
 
         if variant not in binary.entries:
             binary.entries[variant] = self._entries(binary.unit, variant)
+        arguments = [getattr(a, "mem", a) for a in arguments]
         facts = facts_of(arguments, grid, threadgroup)
         form = binary.entries[variant].form_for(facts)
         if not form.watched:
@@ -285,8 +309,7 @@ class CpuEngine(Observable, SharedMemory):
 _SIMD = 32
 _LINE = 64  # bytes of a cache line
 _USUAL = Variant()
-_WIDE = 2**31
 
 
 def _is_wide(arguments: Sequence[Any], grid: Grid) -> bool:
-    return max(grid) >= _WIDE or any(getattr(a, "nbytes", 0) >= _WIDE for a in arguments)
+    return max(grid) >= WIDE or any(getattr(a, "nbytes", 0) >= WIDE for a in arguments)

@@ -17,6 +17,7 @@ from metalnb import cache
 from metalnb.errors import EngineUnavailable, MetalnbWarning
 
 from ..base import Caps
+from .at_once import STATUS, bound_type, local_queue
 from .compiler_process import BuildFailed, CompilerProcess, NoCompilerProcess
 from .leaving import at_end, leaving, stay
 from .loader import vendors
@@ -70,6 +71,11 @@ class Device:
         self.context = cl.Context([device])
         # It notes when the device began and ended each command: of the 6 µs of a dispatch that takes 0.1.
         self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self.last: Any = None  # the event of what was started last on that queue; None once it is known to have ended
+        self._order = threading.Lock()
+        self.svm = cl.SVM
+        self.enqueue = cl.enqueue_nd_range_kernel
+        self.bound_type = bound_type(cl)
         at_end()
         atexit.register(self.finish)  # Python's end frees the memory that a kernel may still be writing to
         self.identity = f"{device.name}|{device.driver_version}|{device.version}"
@@ -86,6 +92,30 @@ class Device:
     def timed_queue(self) -> Any:
         """A second queue, for measuring: what other threads launch meanwhile does not wait behind its gate."""
         return self.cl.CommandQueue(self.context, properties=self.cl.command_queue_properties.PROFILING_ENABLE)
+
+    @functools.cached_property
+    def local_queue(self) -> Any:
+        """A queue for brief dispatches, which run in the thread that enqueues them; None where there is no such."""
+        return local_queue(self.cl, self.context, self.device)
+
+    def started(self, event: Any) -> None:
+        """Note what was started last on the queue."""
+        with self._order:
+            self.last = event
+
+    def busy(self) -> bool:
+        """Return whether something that was started on the queue has not ended."""
+        with self._order:
+            if self.last is not None and self.last.get_info(STATUS) > 0:
+                return True
+            self.last = None
+        return False
+
+    def argument(self, given: Any) -> Any:
+        """Return an argument of a dispatch as OpenCL takes it."""
+        if type(given) is self.bound_type or given is None:
+            return given
+        return self.cl.LocalMemory(given) if type(given) is int else self.cl.SVM(given)
 
     def finish(self) -> None:
         """Wait for all that is under way."""

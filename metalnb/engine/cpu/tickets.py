@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from metalnb.errors import KernelFault
@@ -44,13 +44,17 @@ class CpuTicket:
     ----------
     elapsed : Elapsed
         For those who ask: asking costs more than some kernels take.
+    told : callable or None
+        What the wait tells how long it took.
     """
 
-    __slots__ = ("_held", "elapsed")
+    __slots__ = ("_ended", "_held", "elapsed", "told")
 
-    def __init__(self, events: Iterable[Any], held: Any) -> None:
+    def __init__(self, events: Iterable[Any], held: Any, told: Callable[[float | None], None] | None = None) -> None:
         self.elapsed = Elapsed(events)
         self._held = held
+        self._ended = False
+        self.told = told
 
     def __del__(self) -> None:
         if self._held is not None:
@@ -61,6 +65,8 @@ class CpuTicket:
 
     def wait(self) -> None:
         """Wait, with the GIL released."""
+        if self._ended:
+            return
         import pyopencl as cl
 
         if leaving:
@@ -78,6 +84,10 @@ class CpuTicket:
         if failed is not None:
             message = f"the kernel failed on the device: {failed}"
             raise KernelFault(message) from failed
+        self._ended = True
+        told, self.told = self.told, None
+        if told is not None:
+            told(self.elapsed())
 
     def seconds(self) -> float:
         """Wait; return the seconds that the device took."""

@@ -1,0 +1,181 @@
+"""Small calls: dispatches that run at once, calls that are known, and what must not be taken from an earlier call."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.engine import named
+from metalnb.engine.cpu.at_once import Brief
+from metalnb.engine.observation import observe
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+SAXPY = HEAD + """
+kernel void saxpy(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]]) {
+    y[i] += a * x[i];
+}
+"""
+LOOP = HEAD + """
+kernel void loop(device float* y, constant uint& turns, uint i [[thread_position_in_grid]]) {
+    for (uint k = 0; k < turns; ++k) y[i] = fma(y[i], 0.5f, 1.f);
+}
+"""
+COUNTED = LOOP.replace("k < turns", "k < 3").replace("constant uint& turns, ", "").replace("loop", "counted")
+
+
+def ran(kernel: mnb.Kernel, *args: Any) -> Any:
+    """Call a kernel until it is known how long it takes; return the ticket of one dispatch more."""
+    ready = kernel.prepare(*args)
+    for _ in range(300):  # other programs may make any one of them long
+        ready.run()
+        if kernel.binary.brief:
+            break
+    ticket = ready.launch()
+    assert ticket is not None
+    return ticket
+
+
+@pytest.fixture
+def saxpy() -> mnb.Kernel:
+    kernel = mnb.compile(SAXPY, engine="cpu").saxpy
+    if kernel.binary.brief is None:
+        pytest.skip("this OpenCL has no queue for the calling thread")
+    return kernel
+
+
+def test_a_brief_dispatch_has_ended_when_it_is_started(saxpy: mnb.Kernel) -> None:
+    x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
+    ticket = ran(saxpy, x, y, 2.0)
+    assert ticket.done
+    assert y[0] >= 4
+    assert (y == y[0]).all()
+    ticket.wait()
+    assert 0 < ticket.elapsed() < 1
+
+
+def test_a_dispatch_of_many_threads_goes_to_the_devices_threads(saxpy: mnb.Kernel) -> None:
+    x, y = np.ones(1 << 16, np.float32), np.zeros(1 << 16, np.float32)
+    ready = saxpy.prepare(x, y, 2.0)
+    for _ in range(5):
+        ready.run()
+    assert not saxpy.binary.brief or ready.grid not in [grid for grid, _ in saxpy.binary.brief]
+    assert (y == 10).all()
+
+
+@pytest.mark.parametrize(("text", "brief"), [(LOOP, False), (COUNTED, True), (SAXPY, True)])
+def test_a_kernel_is_brief_only_if_no_argument_decides_its_time(text: str, *, brief: bool) -> None:
+    kernel = next(iter(mnb.compile(text, engine="cpu").values()))
+    assert (kernel.binary.brief is not None) is brief
+
+
+def test_what_takes_long_goes_back_to_the_devices_threads(saxpy: mnb.Kernel) -> None:
+    form = ((1, 1, 1), (1, 1, 1))
+    brief = Brief(saxpy.binary.kernel, threading.Lock())
+    brief.learn(*form, 1.0)
+    brief.learn(*form, float("nan"))
+    assert not brief
+    brief.learn(*form, 1e-6)
+    assert list(brief) == [form]
+    for seconds in (1.0, 1e-6, 1.0):
+        brief._judge(form, seconds)
+        assert brief, "once may be chance"
+    brief._judge(form, 1.0)
+    assert not brief
+
+
+def test_a_brief_dispatch_does_not_overtake(saxpy: mnb.Kernel) -> None:
+    """It reads what one before it, which takes long, has yet to write."""
+    y = np.zeros(8, np.float32)
+    ran(saxpy, np.ones(8, np.float32), y, 1.0)
+    slow = mnb.compile(LOOP.replace("0.5f, 1.f", "1.f, 1.f"), engine="cpu").loop
+    y[:] = 0
+    first = slow.prepare(y, 1 << 22).launch()
+    second = saxpy.prepare(np.ones(8, np.float32), y, 1.0).launch()
+    assert first is not None
+    assert second is not None
+    assert first.elapsed() is None, "it had ended: nothing could be overtaken"
+    assert not getattr(second, "done", False)
+    second.wait()
+    assert (y == (1 << 22) + 1).all()
+
+
+def test_arguments_that_were_bound_are_bound_again_when_they_change(saxpy: mnb.Kernel) -> None:
+    a, b = (mnb.asarray(np.full(5, v, np.float32), device="cpu", copy=True) for v in (1, 2))
+    for _ in range(4):
+        (a + a).wait()
+    for _ in range(3):  # blocks swap places, and another op of the same kernel comes between
+        x, y = a + b, b + a
+        z = x + y
+        assert np.asarray(z).tolist() == [6] * 5
+        assert np.asarray(x + a).tolist() == [4] * 5
+        assert np.asarray(mnb.add(x, 2)).tolist() == [5] * 5
+    big = mnb.ones(1 << 16, device="cpu")
+    assert float((big + big).sum()) == 2 << 16
+    assert np.asarray(a + b).tolist() == [3] * 5
+
+
+def test_observers_are_told_of_brief_dispatches(saxpy: mnb.Kernel) -> None:
+    x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
+    ran(saxpy, x, y, 2.0)
+    seen: list[Any] = []
+    end = observe(named("cpu"), seen.append)
+    saxpy(x, y, 2.0)
+    end()
+    (told,) = seen
+    assert told.sizes[:2] == [32, 32]
+    assert 0 < told.elapsed() < 1
+
+
+def test_a_known_call_is_checked_where_it_differs(saxpy: mnb.Kernel) -> None:
+    x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
+    for _ in range(3):
+        saxpy(x, y, 2.0)
+    assert (y == 6).all()
+    with pytest.raises(mnb.ArgumentError, match="got float64"):
+        saxpy(np.ones(8), y, 2.0)
+    with pytest.raises(mnb.ArgumentError, match="not C-contiguous"):
+        saxpy(np.ones(16, np.float32)[::2], y, 2.0)
+    with pytest.raises(mnb.ArgumentError, match="each of the grid's 8 threads"):
+        saxpy(x[:4], y, 2.0)
+    with pytest.raises(mnb.ArgumentError, match=r"holds .*; got 1e\+39"):
+        saxpy(x, y, 1e39)
+    locked = y.copy()
+    locked.flags.writeable = False
+    with pytest.raises(mnb.ArgumentError, match="read-only"):
+        saxpy(x, locked, 2.0)
+    assert (locked == 6).all()
+    x.flags.writeable = False  # an input may be
+    saxpy(x, y, 2)
+    saxpy(x, y, np.float32(2))
+    assert (y == 10).all()
+
+
+def test_a_known_call_takes_the_threadgroup_that_was_kept() -> None:
+    text = HEAD + """
+kernel void group(device uint* y, uint i [[thread_position_in_grid]], uint n [[threads_per_threadgroup]]) { y[i] = n; }
+"""
+    group = mnb.compile(text, engine="cpu").group
+    y = np.zeros(64, np.uint32)
+    for _ in range(3):
+        group(y)
+    assert set(y.tolist()) == {64}
+    group.keep_threadgroup((64, 1, 1), (16, 1, 1))
+    try:
+        group(y)
+        assert set(y.tolist()) == {16}
+    finally:
+        group.keep_threadgroup((64, 1, 1), None)
+    group(y)
+    assert set(y.tolist()) == {64}
+
+
+def test_calls_alike_find_one_form_and_others_another() -> None:
+    a, b = mnb.ones((3, 4), device="cpu"), mnb.zeros((3, 4), device="cpu")
+    assert a.formed() is b.formed()
+    assert (a + b).formed() is a.formed()
+    others = [a.T, a[1:], a[:, ::2], a.astype(mnb.int32), mnb.ones((4, 3), device="cpu")]
+    assert len({id(x.formed()) for x in (a, *others)}) == 1 + len(others)
+    for x in others:  # and each is planned for itself
+        assert np.array_equal(np.asarray(x + x), 2 * np.asarray(x))
