@@ -22,7 +22,7 @@ INSTALL = 'pip install "metalnb[cuda]"'
 LEAST = 70  # compute capability 7.0, Volta: the first whose threads shuffle and vote by masks
 # Compute capabilities that clang knows, and the version of PTX that has each: a driver takes none newer than itself.
 # PTX for one GPU runs on all later ones.
-_KNOWN = {70: 63, 72: 63, 75: 63, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78, 100: 86, 103: 88, 120: 87, 121: 88}
+_KNOWN = {70: 63, 72: 63, 75: 65, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78, 100: 86, 103: 88, 120: 87, 121: 88}
 
 
 
