@@ -40,6 +40,8 @@ class Device(NamedTuple):
         The same of a scan, which reads its elements twice.
     waits : bool
         Whether a thread's loads take long, and many threads at once make up for that: a GPU.
+    tile_places : int
+        Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 where tiles do not pay.
     """
 
     simd_groups: int
@@ -49,6 +51,7 @@ class Device(NamedTuple):
     scan_rows: int
     scan_groups: int
     waits: bool = False
+    tile_places: int = 0
 
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
@@ -60,7 +63,7 @@ def device_of(caps: Caps) -> Device:
     if not caps.processors:
         return CORES
     groups = _RESIDENT * caps.processors
-    return Device(groups, 2048, 16, groups // 4, 64, groups // 4, waits=True)
+    return Device(groups, 2048, 16, groups // 4, 64, groups // 4, waits=True, tile_places=2 * caps.processors)
 
 
 class Cut(NamedTuple):

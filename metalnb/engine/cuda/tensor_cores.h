@@ -30,6 +30,16 @@ template <class T> METAL_FUNC vec<T, 2> $of_pair(uint pair) {
     return vec<T, 2>(__builtin_bit_cast(T, ushort(pair)), __builtin_bit_cast(T, ushort(pair >> 16)));
 }
 
+/// Two elements of memory: by one access where they are neighbours that are known to lie as one does.
+template <class T> METAL_FUNC uint $pair_at(const __global T* from, ulong first, ulong second, bool) {
+    return $pair<T>(from[first], from[second]);
+}
+template <class T> METAL_FUNC uint $pair_at(const __local T* from, ulong first, ulong second, bool neighbours) {
+    if (neighbours && !(reinterpret_cast<uintptr_t>(from + first) & 3))
+        return *reinterpret_cast<const __local uint*>(from + first);
+    return $pair<T>(from[first], from[second]);
+}
+
 /// A matrix in the core's layouts.
 template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfloat
     uint $rows, $columns;
@@ -41,6 +51,12 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
         const uint l = $simd_lane(), i = $core_row(l), j = $core_column(l);
         $rows = $pair<T>(at(i, j), at(i, j + 1));
         $columns = $pair<T>(at(j, i), at(j + 1, i));
+    }
+    /// The same from memory: place(row, column) says where an element is.
+    template <class P, class F> METAL_FUNC void $fill_from(P from, F place, bool transposed) {
+        const uint l = $simd_lane(), i = $core_row(l), j = $core_column(l);
+        $rows = $pair_at<T>(from, place(i, j), place(i, j + 1), !transposed);
+        $columns = $pair_at<T>(from, place(j, i), place(j + 1, i), transposed);
     }
     $COLLECTIVE uint $left(vec<T, 2> elements) const {
         return $shown ? $moved($pair(elements.$get(0), elements.$get(1)), $lane_of_apples($simd_lane())) : $rows;
@@ -80,6 +96,9 @@ template <class T> struct $matrix_forms<T, 4> {  // of float: only sums
         const uint l = $simd_lane(), i = $core_row(l), j = $core_column(l);
         $first = at(i, j);
         $second = at(i, j + 1);
+    }
+    template <class P, class F> METAL_FUNC void $fill_from(P from, F place, bool) {
+        $fill([=](uint row, uint column) { return from[place(row, column)]; });
     }
     $COLLECTIVE vec<float, 2> $sum(vec<float, 2> elements) const {
         const uint from = $lane_of_apples($simd_lane());
@@ -133,7 +152,7 @@ template <class A, class B> constexpr bool $on_cores =
 
 template <class T, int Columns, int Rows> struct simdgroup_matrix;
 
-/// d = a b + c. The lower half of what a core makes is thrown away: see $multiply_block.
+/// d = a b + c. The lower half of what a core makes is thrown away: see metalnb_multiply_block.
 template <class D, class A, class B, class C>
 $COLLECTIVE void $multiply_on_cores(thread simdgroup_matrix<D, 8, 8>& d, simdgroup_matrix<A, 8, 8> a,
                                     simdgroup_matrix<B, 8, 8> b, simdgroup_matrix<C, 8, 8> c) {
@@ -143,12 +162,13 @@ $COLLECTIVE void $multiply_on_cores(thread simdgroup_matrix<D, 8, 8>& d, simdgro
     d.$elements = d.$take(sum[0], sum[1]);
 }
 
+#define METALNB_MATRIX_BLOCKS 1
 /// Two sums, one above the other: above += a00 b0 + a01 b1, below += a10 b0 + a11 b1, by one instruction.
 template <class D, class T>
-$COLLECTIVE void $multiply_block(thread simdgroup_matrix<D, 8, 8>& above, thread simdgroup_matrix<D, 8, 8>& below,
-                                 simdgroup_matrix<T, 8, 8> a00, simdgroup_matrix<T, 8, 8> a01,
-                                 simdgroup_matrix<T, 8, 8> a10, simdgroup_matrix<T, 8, 8> a11,
-                                 simdgroup_matrix<T, 8, 8> b0, simdgroup_matrix<T, 8, 8> b1) {
+$COLLECTIVE void metalnb_multiply_block(
+    thread simdgroup_matrix<D, 8, 8>& above, thread simdgroup_matrix<D, 8, 8>& below, simdgroup_matrix<T, 8, 8> a00,
+    simdgroup_matrix<T, 8, 8> a01, simdgroup_matrix<T, 8, 8> a10, simdgroup_matrix<T, 8, 8> a11,
+    simdgroup_matrix<T, 8, 8> b0, simdgroup_matrix<T, 8, 8> b1) {
     const vec<float, 2> one = above.$sum(above.$elements), other = below.$sum(below.$elements);
     float sum[4] = {one.$get(0), one.$get(1), other.$get(0), other.$get(1)};
     $add_products<T>(sum, a00.$left(a00.$elements), a10.$left(a10.$elements), a01.$left(a01.$elements),
