@@ -12,16 +12,16 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...engine.base import Engine
 from ...program import Program
-from ..planning.cuts import LANES
-from ..planning.product_plan import DOT, SMALL, ProductPlan, Strided, plan_dots, plan_each_dot, plan_product
+from ..planning.cuts import CORES, LANES, Device, device_of
+from ..planning.product_plan import DOT, SMALL, ProductPlan, ProductStep, Strided, plan_dots, plan_each_dot, plan_product
 from .copying import contiguous, copied
 from .launcher import Launch
-from .programs import program
+from .programs import program, with_macros
 
 __all__ = ["dot_products", "product"]
 
 Shape = tuple[int, ...]
-Make = Callable[[Strided, Strided, Shape, str], ProductPlan]
+Make = Callable[..., ProductPlan]
 
 _BYTE = np.dtype(np.uint8)
 _OFTEN = 512  # columns of B from which on a large A is worth making contiguous first
@@ -105,22 +105,38 @@ def _without(x: Array, axis: int) -> Array:
 
 def _planned(make: Make, a: Array, b: Array, batch: Shape) -> ProductPlan:
     kept = _kept_plan if math.prod(batch) <= _LARGE else _kept_plan.__wrapped__
-    return kept(make, Strided(a.shape, a.strides, a.offset), Strided(b.shape, b.strides, b.offset), batch, a.dtype)
+    laid = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
+    device = device_of(a.engine.caps) if make is plan_product else CORES
+    return kept(make, *laid, batch, a.dtype, device, (_aligned(a), _aligned(b)) if device.tile_places else ())
+
+
+def _aligned(x: Array) -> bool:
+    """Return whether an array's block starts where a vector of 16 bytes may."""
+    engine, host = x.engine, x.block.host
+    if engine.caps.shared:
+        return int(host.__array_interface__["data"][0]) % 16 == 0
+    address = getattr(engine, "address", None)
+    return address is not None and address(x.block.memory) % 16 == 0
 
 
 @functools.lru_cache(maxsize=_PLANS)
-def _kept_plan(make: Make, a: Strided, b: Strided, batch: Shape, dtype: np.dtype[Any]) -> ProductPlan:
+def _kept_plan(  # noqa: PLR0913  (all that a plan depends on)
+    make: Make, a: Strided, b: Strided, batch: Shape, dtype: np.dtype[Any], device: Device, aligned: tuple[bool, ...]
+) -> ProductPlan:
     size = dtype.itemsize
     one, other = (Strided(x.shape, tuple(s // size for s in x.strides), x.offset // size) for x in (a, b))
-    return make(one, other, batch, dtype.name)
+    return make(one, other, batch, dtype.name, *((device, aligned) if aligned else ()))
 
 
 def _run(plan: ProductPlan, a: Array, b: Array, out: Array) -> None:
     memory = [a, b, out, *(empty((nbytes,), _BYTE, out.engine) for nbytes in plan.scratch)]
     for step in plan.steps:
-        binary = _program(step.kernel, out.engine)[step.kernel].binary
+        binary = _program(step, out.engine)[step.kernel].binary
         Launch(binary, step.grid, step.threadgroup, step.records).start(*(memory[place] for place in step.places))
 
 
-def _program(kernel: str, engine: Engine) -> Program:
-    return program("dots.metal" if "dot" in kernel else "matmul.metal", engine)
+def _program(step: ProductStep, engine: Engine) -> Program:
+    if step.ways:
+        file = "matrix_tiles.metal" if "matrix" in step.kernel else "tiles.metal"
+        return with_macros(file, engine.name, A_WAY=step.ways[0], B_WAY=step.ways[1])
+    return program("dots.metal" if "dot" in step.kernel else "matmul.metal", engine)

@@ -42,6 +42,8 @@ class Device(NamedTuple):
         Threads of a threadgroup in a long row of threads that work alone. Each threadgroup costs a CPU some 50 ns.
     waits : bool
         Whether a thread's loads take long, and many threads at once make up for that: a GPU.
+    tile_places : int
+        Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 where tiles do not pay.
     """
 
     simd_groups: int
@@ -52,6 +54,7 @@ class Device(NamedTuple):
     scan_groups: int
     alone: int = 1024
     waits: bool = False
+    tile_places: int = 0
 
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
@@ -64,7 +67,7 @@ def device_of(caps: Caps) -> Device:
     if not caps.processors:
         return CORES._replace(alone=min(caps.threads, _LARGEST))
     groups = _RESIDENT * caps.processors
-    return Device(groups, 2048, 16, groups // 4, 64, groups // 4, waits=True)
+    return Device(groups, 2048, 16, groups // 4, 64, groups // 4, waits=True, tile_places=2 * caps.processors)
 
 
 class Cut(NamedTuple):

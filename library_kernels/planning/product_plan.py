@@ -1,4 +1,7 @@
-"""How a product is computed: which kernels of ``matmul.metal`` and ``dots.metal`` suit its shapes and strides."""
+"""How a product is computed: which kernels suit its shapes and strides.
+
+Those of ``matmul.metal`` and ``dots.metal``; on a GPU also of ``tiles.metal`` and ``matrix_tiles.metal``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...engine.base import Grid
-from .cuts import LANES, record
+from .cuts import CORES, LANES, Device, record
 from .elementwise_plan import stretched
 
 __all__ = ["DOT", "SMALL", "ProductPlan", "ProductStep", "Strided", "plan_dots", "plan_each_dot", "plan_product"]
@@ -32,6 +35,10 @@ MANY = 256  # dot products that keep every SIMD-group busy
 BLOCK = 16  # panels of rows that stay in cache while all of B goes by
 GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
+
+# On a GPU: rows and columns of a tile, rows of a small one, and terms that are worth a part of K of their own.
+TILE, SMALL_TILE, TILE_TERMS = 128, 64, 256
+FEW_LINES = 16  # rows or columns that are not worth a tile
 
 # A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer goes as the
 # unsigned one of its size: the bits of a product are the same.
@@ -73,6 +80,8 @@ class ProductStep(NamedTuple):
     records : tuple of numpy.ndarray
         The buffers after them.
     grid, threadgroup : tuple of 3 int
+    ways : tuple of 2 str
+        Of a kernel of tiles: how the factors are read, as ``tile_loads.h`` says it.
     """
 
     kernel: str
@@ -80,6 +89,7 @@ class ProductStep(NamedTuple):
     records: tuple[Host, ...]
     grid: Grid
     threadgroup: Grid
+    ways: tuple[str, ...] = ()
 
 
 class ProductPlan(NamedTuple):
@@ -104,6 +114,8 @@ class Matrices(NamedTuple):
         Which of them each product of the batch takes.
     panel : int
         From one panel of 32 columns to the next.
+    aligned : bool
+        Whether the memory starts where a vector of four may.
     """
 
     place: int
@@ -114,6 +126,7 @@ class Matrices(NamedTuple):
     starts: Starts
     order: Starts
     panel: int = LANES
+    aligned: bool = False
 
     @property
     def transposed(self) -> Matrices:
@@ -121,15 +134,21 @@ class Matrices(NamedTuple):
         return self._replace(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
 
 
-def plan_product(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
-    """ProductPlan the product of matrices (…, M, K) and (…, K, N), none of the lengths 0, over a batch."""
+def plan_product(
+    a: Strided, b: Strided, batch: Shape, dtype: str, device: Device = CORES, aligned: tuple[bool, bool] = (False, False)
+) -> ProductPlan:
+    """Plan the product of matrices (…, M, K) and (…, K, N), none of the lengths 0, over a batch.
+
+    `aligned` says whether each factor's memory starts at a multiple of 16 bytes.
+    """
     if all(n == 1 for n in b.shape[:-2]) and (rows := _as_rows(a)) is not None:
         a, b, batch = rows, b.without(*range(len(b.shape) - 2)), ()  # one B for all: the batch only adds rows
-    return _Planner(dtype).product(_matrices(A, a, batch), _matrices(B, b, batch))
+    one, other = (_matrices(i, x, batch)._replace(aligned=aligned[i]) for i, x in ((A, a), (B, b)))
+    return _Planner(dtype, device).product(one, other)
 
 
 def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
-    """ProductPlan the dot products of the last axes, both contiguous, over a batch."""
+    """Plan the dot products of the last axes, both contiguous, over a batch."""
     k = a.shape[-1]
     rows = Strided((*a.shape[:-1], 1, k), (*a.strides[:-1], k, 1), a.offset)
     columns = Strided((*b.shape, 1), (*b.strides, 1), b.offset)
@@ -145,7 +164,7 @@ def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
 
 
 def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
-    """ProductPlan dot products of last axes that are short or not contiguous: one thread for each."""
+    """Plan dot products of last axes that are short or not contiguous: one thread for each."""
     inner = max(range(len(batch)), key=batch.__getitem__, default=-1)
     out, step = [], 1
     for n in reversed(batch):
@@ -203,7 +222,8 @@ def _pairs(a: Matrices, b: Matrices) -> Starts:
 class _Planner:
     """Gathers the steps of a product of matrices."""
 
-    def __init__(self, dtype: str) -> None:
+    def __init__(self, dtype: str, device: Device = CORES) -> None:
+        self.device = device
         self.kind = _KINDS[dtype]
         self.size = _SIZES[self.kind]
         self.steps: list[ProductStep] = []
@@ -217,6 +237,8 @@ class _Planner:
         if along and min(a.rows, b.columns) <= LANES // 2 and a.columns >= DOT:
             return self.run("dots", a, b)
         neighbours = b.column == 1 or b.columns == 1
+        if self.device.tile_places and min(a.rows, b.columns) > FEW_LINES and self.kind != "ulong":
+            return self.tiled(a, b)
         close = b.rows * b.columns * self.size <= SMALL or b.row * self.size <= CLOSE
         if neighbours and b.columns > LANES and a.rows <= (FEW if close else SKINNY):
             return self.run("matmul_few", a, b)
@@ -228,14 +250,38 @@ class _Planner:
         x, y, blocks = self._threadgroups(name, m, n)
         splits, depth = self._split(name, m, n, k, x * y * blocks * batch)
         step = b.column if name == "dots" else b.panel
-        packed = record(_PRODUCT.pack(m, n, k, splits, depth, blocks, a.row, a.column, b.row, step))
-        starts = _pairs(a, b)
         grid = (x * LANES, y, blocks * splits * batch)
+        return self._multiply(name, a, b, (splits, depth, blocks, step), grid, LANES)
+
+    def tiled(self, a: Matrices, b: Matrices) -> ProductPlan:
+        """Add the kernel whose threadgroups make a tile each."""
+        m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
+        matrices = self.kind in _WIDENED
+        tiles, size, threads = -(-m // TILE) * -(-n // TILE) * batch, "", 256
+        if 2 * tiles <= self.device.tile_places:
+            tiles, size, threads = -(-m // SMALL_TILE) * -(-n // TILE) * batch, "small_", 128
+        splits = max(1, min(self.device.tile_places // tiles, k // TILE_TERMS))
+        depth = -(-k // (splits * LANES)) * LANES
+        shape = (-(-k // depth), depth, 1, b.column)
+        several = 8 if matrices else 4
+        ways = (_way(a, several), _way(b.transposed, several))
+        grid = (tiles // batch * threads, 1, shape[0] * batch)
+        return self._multiply(f"{size}{'matrix_' * matrices}tiles", a, b, shape, grid, threads, ways)
+
+    def _multiply(
+        self, name: str, a: Matrices, b: Matrices, cut: tuple[int, int, int, int], grid: Grid, threads: int,
+        ways: tuple[str, ...] = (),
+    ) -> ProductPlan:  # fmt: skip
+        """Add a kernel, and what adds up its parts of K; `cut` is splits, depth, blocks and the step along B's columns."""
+        m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
+        splits = cut[0]
+        packed = record(_PRODUCT.pack(m, n, k, *cut[:3], a.row, a.column, b.row, cut[3]))
         parts, suffix = C, ""
         if splits > 1:
             parts = self._scratch(batch * splits * m * n * _WIDENED.get(self.kind, self.size))
             suffix = "_parts" if self.kind in _WIDENED else ""
-        self._add(f"{name}_{self.kind}{suffix}", (a.place, b.place, parts), (starts, packed), grid, LANES)
+        places = (a.place, b.place, parts)
+        self._add(f"{name}_{self.kind}{suffix}", places, (_pairs(a, b), packed), grid, threads, ways)
         if splits > 1:
             count = np.array([splits], np.uint32)
             self._add(f"add_parts_{self.kind}", (parts, C), (count,), (m * n, batch, 1), min(m * n, 64))
@@ -276,5 +322,18 @@ class _Planner:
         self.scratch.append(nbytes)
         return C + len(self.scratch)
 
-    def _add(self, kernel: str, places: tuple[int, ...], records: tuple[Host, ...], grid: Grid, threads: int) -> None:
-        self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1)))
+    def _add(
+        self, kernel: str, places: tuple[int, ...], records: tuple[Host, ...], grid: Grid, threads: int,
+        ways: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1), ways))
+
+
+def _way(x: Matrices, several: int) -> str:
+    """Say how the lines of a factor, rows of A or columns of B, are read: see ``tile_loads.h``."""
+    def whole(*numbers: int) -> bool:
+        return x.aligned and not any(n % several for n in numbers) and not (x.starts % several).any()
+
+    if x.column == 1 and whole(x.columns, x.row):
+        return "WIDE_ALONG"
+    return "WIDE_ACROSS" if x.row == 1 and whole(x.rows, x.column) else "ANY"

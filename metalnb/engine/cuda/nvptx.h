@@ -158,3 +158,8 @@ $INTEGER(int, ) $INTEGER(metal::uint, u)
 #undef $INTEGER
 #undef $REDUCE
 #endif
+
+// ---- SIMD-group matrices: on tensor cores from compute capability 7.5 on; of bfloat from 8.0.
+#if $COMPUTE_CAPABILITY >= 75
+#define $MATRIX_FORMS "tensor_cores.h"
+#endif

@@ -22,7 +22,7 @@ INSTALL = 'pip install "metalnb[cuda]"'
 LEAST = 70  # compute capability 7.0, Volta: the first whose threads shuffle and vote by masks
 # Compute capabilities that clang knows, and the version of PTX that has each: a driver takes none newer than itself.
 # PTX for one GPU runs on all later ones.
-_KNOWN = {70: 63, 72: 63, 75: 63, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78, 100: 86, 103: 88, 120: 87, 121: 88}
+_KNOWN = {70: 63, 72: 63, 75: 65, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78, 100: 86, 103: 88, 120: 87, 121: 88}
 
 
 
@@ -91,7 +91,7 @@ def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     if table:
         message = f"the table '{table}' at program scope holds vectors of three, which clang writes wrongly as PTX"
         raise CompileError([at_kernel(unit, message, "declare it of packed_float3, or of float4")])
-    return text
+    return _declared(text, unit.signature.max_threads)
 
 
 @functools.cache
@@ -117,6 +117,16 @@ _HEAD_END = re.compile(rf"(\.entry {ENTRY}\([^)]*\))")
 def bounded(text: str, threads: int) -> str:
     """Return PTX for threadgroups of up to ``threads`` threads: the assembler then gives each fewer registers."""
     return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1", text, count=1)
+
+
+_TWICE = 256  # threads of a threadgroup of which a processor is to hold two, where a kernel says how large they are
+
+
+def _declared(text: str, threads: int) -> str:
+    """Return PTX that says what ``[[max_total_threads_per_threadgroup]]`` does: one computes while the other waits."""
+    if not 0 < threads <= _TWICE:
+        return text
+    return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1\n.minnctapersm 2", text, count=1)
 
 
 # What shows a kernel how its threads are grouped, but for its inputs.

@@ -1,0 +1,178 @@
+// SIMD-group matrices on tensor cores. Part of metal_simdgroup_matrix, in its namespace.
+//
+// A tensor core takes a matrix of 16-bit elements in one layout as the left factor and in another as the right one; sums lie
+// as the left factor does. Neither layout is Apple's, which thread_elements() shows. So a matrix is kept in all of them,
+// filled at its load, and what nobody uses is removed as dead code: products that follow each other move nothing between
+// threads. Once a kernel has asked for thread_elements() a matrix is what it wrote there, and moves at each product.
+// Source: NVIDIA, "PTX ISA", "Matrix Fragments for mma.m16n8k8" and "… for mma.m16n8k16".
+
+// Where lane l has its two elements: of a left factor or a sum side by side in a row; of a right factor, with rows and
+// columns exchanged, one below the other in a column.
+constexpr uint $core_row(uint l) { return l >> 2; }
+constexpr uint $core_column(uint l) { return (l & 3) * 2; }
+
+// Not volatile, so that what is not used costs nothing.
+$COLLECTIVE uint $moved(uint bits, uint from) {
+    uint result;
+    asm("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(result) : "r"(bits), "r"(from));
+    return result;
+}
+$COLLECTIVE float $moved(float x, uint from) { return __builtin_bit_cast(float, $moved(__builtin_bit_cast(uint, x), from)); }
+
+/// Which lane has, in Apple's layout, the elements that lane n has in the core's; and the other way round.
+constexpr uint $lane_of_apples(uint n) { return (n & 17) | (n >> 1 & 6) | (n << 2 & 8); }
+constexpr uint $lane_of_cores(uint l) { return (l & 17) | (l << 1 & 12) | (l >> 2 & 2); }
+
+template <class T> METAL_FUNC uint $pair(T first, T second) {
+    return __builtin_bit_cast(ushort, first) | uint(__builtin_bit_cast(ushort, second)) << 16;
+}
+template <class T> METAL_FUNC vec<T, 2> $of_pair(uint pair) {
+    return vec<T, 2>(__builtin_bit_cast(T, ushort(pair)), __builtin_bit_cast(T, ushort(pair >> 16)));
+}
+
+/// Two elements of memory: by one access where they are neighbours that are known to lie as one does.
+template <class T> METAL_FUNC uint $pair_at(const __global T* from, ulong first, ulong second, bool) {
+    return $pair<T>(from[first], from[second]);
+}
+template <class T> METAL_FUNC uint $pair_at(const __local T* from, ulong first, ulong second, bool neighbours) {
+    if (neighbours && !(reinterpret_cast<uintptr_t>(from + first) & 3))
+        return *reinterpret_cast<const __local uint*>(from + first);
+    return $pair<T>(from[first], from[second]);
+}
+
+/// A matrix in the core's layouts.
+template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfloat
+    uint $rows, $columns;
+    bool $shown = false;
+    METAL_FUNC void $show() { $shown = true; }
+
+    /// at(row, column) is an element.
+    template <class F> METAL_FUNC void $fill(F at) {
+        const uint l = $simd_lane(), i = $core_row(l), j = $core_column(l);
+        $rows = $pair<T>(at(i, j), at(i, j + 1));
+        $columns = $pair<T>(at(j, i), at(j + 1, i));
+    }
+    /// The same from memory: place(row, column) says where an element is.
+    template <class P, class F> METAL_FUNC void $fill_from(P from, F place, bool transposed) {
+        const uint l = $simd_lane(), i = $core_row(l), j = $core_column(l);
+        $rows = $pair_at<T>(from, place(i, j), place(i, j + 1), !transposed);
+        $columns = $pair_at<T>(from, place(j, i), place(j + 1, i), transposed);
+    }
+    $COLLECTIVE uint $left(vec<T, 2> elements) const {
+        return $shown ? $moved($pair(elements.$get(0), elements.$get(1)), $lane_of_apples($simd_lane())) : $rows;
+    }
+    $COLLECTIVE uint $right(vec<T, 2> elements) const { return $shown ? $turned(elements) : $columns; }
+    $COLLECTIVE vec<float, 2> $sum(vec<T, 2> elements) const {
+        const vec<T, 2> own = $of_pair<T>($left(elements));
+        return vec<float, 2>(float(own.$get(0)), float(own.$get(1)));
+    }
+    $COLLECTIVE vec<T, 2> $take(float first, float second) {
+        $rows = $pair<T>(T(first), T(second));
+        const vec<T, 2> elements = $of_pair<T>($moved($rows, $lane_of_cores($simd_lane())));
+        $columns = $turned(elements);
+        return elements;
+    }
+    $COLLECTIVE void $follow(vec<T, 2> elements) {
+        $rows = $moved($pair(elements.$get(0), elements.$get(1)), $lane_of_apples($simd_lane()));
+        $columns = $turned(elements);
+    }
+    METAL_FUNC vec<T, 2> $stored(vec<T, 2> elements) const { return $shown ? elements : $of_pair<T>($rows); }
+    METAL_FUNC uint $stored_row() const { return $shown ? $matrix_row($simd_lane()) : $core_row($simd_lane()); }
+    METAL_FUNC uint $stored_column() const { return $shown ? $matrix_column($simd_lane()) : $core_column($simd_lane()); }
+
+    $COLLECTIVE static uint $turned(vec<T, 2> elements) {
+        const uint n = $simd_lane(), pair = $pair(elements.$get(0), elements.$get(1));
+        const uint from = (n << 3 & 16) | (n << 2 & 4) | (n >> 1 & 8) | (n >> 3 & 1);  // of the even row; the odd one's is next
+        const uint even = $moved(pair, from), odd = $moved(pair, from | 2);
+        return n & 4 ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffff) | odd << 16;
+    }
+};
+template <class T> struct $matrix_forms<T, 4> {  // of float: only sums
+    float $first, $second;
+    bool $shown = false;
+    METAL_FUNC void $show() { $shown = true; }
+
+    template <class F> METAL_FUNC void $fill(F at) {
+        const uint l = $simd_lane(), i = $core_row(l), j = $core_column(l);
+        $first = at(i, j);
+        $second = at(i, j + 1);
+    }
+    template <class P, class F> METAL_FUNC void $fill_from(P from, F place, bool) {
+        $fill([=](uint row, uint column) { return from[place(row, column)]; });
+    }
+    $COLLECTIVE vec<float, 2> $sum(vec<float, 2> elements) const {
+        const uint from = $lane_of_apples($simd_lane());
+        return $shown ? vec<float, 2>($moved(elements.$get(0), from), $moved(elements.$get(1), from))
+                      : vec<float, 2>($first, $second);
+    }
+    $COLLECTIVE vec<float, 2> $take(float first, float second) {
+        $first = first;
+        $second = second;
+        const uint from = $lane_of_cores($simd_lane());
+        return vec<float, 2>($moved(first, from), $moved(second, from));
+    }
+    $COLLECTIVE void $follow(vec<float, 2> elements) {
+        const uint from = $lane_of_apples($simd_lane());
+        $first = $moved(elements.$get(0), from);
+        $second = $moved(elements.$get(1), from);
+    }
+    METAL_FUNC vec<float, 2> $stored(vec<float, 2> elements) const { return $shown ? elements : vec<float, 2>($first, $second); }
+    METAL_FUNC uint $stored_row() const { return $shown ? $matrix_row($simd_lane()) : $core_row($simd_lane()); }
+    METAL_FUNC uint $stored_column() const { return $shown ? $matrix_column($simd_lane()) : $core_column($simd_lane()); }
+};
+
+#define $MMA(shape, type, ...) \
+    asm("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, " __VA_ARGS__)
+/// Two sums of 8 x 8, one above the other: d += a b. T says how the 16 bits of an element are read.
+template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint above, uint below, uint right) {
+#define $OPERANDS "{%4, %5}, {%6}, {%0, %1, %2, %3};" \
+    : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(above), "r"(below), "r"(right)
+    if constexpr (__is_same(T, half)) $MMA("m16n8k8", "f16", $OPERANDS);
+    else $MMA("m16n8k8", "bf16", $OPERANDS);
+#undef $OPERANDS
+}
+/// The same of 16 columns of a, and rows of b.
+template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a00, uint a10, uint a01, uint a11, uint b0, uint b1) {
+#if $COMPUTE_CAPABILITY >= 80
+#define $OPERANDS "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) \
+    : "r"(a00), "r"(a10), "r"(a01), "r"(a11), "r"(b0), "r"(b1)
+    if constexpr (__is_same(T, half)) $MMA("m16n8k16", "f16", $OPERANDS);
+    else $MMA("m16n8k16", "bf16", $OPERANDS);
+#undef $OPERANDS
+#else
+    $add_products<T>(d, a00, a10, b0);
+    $add_products<T>(d, a01, a11, b1);
+#endif
+}
+#undef $MMA
+
+/// Whether a core multiplies these.
+template <class A, class B> constexpr bool $on_cores =
+    __is_same(A, B) && (__is_same(A, half) || ($COMPUTE_CAPABILITY >= 80 && __is_same(A, bfloat)));
+
+template <class T, int Columns, int Rows> struct simdgroup_matrix;
+
+/// d = a b + c. The lower half of what a core makes is thrown away: see metalnb_multiply_block.
+template <class D, class A, class B, class C>
+$COLLECTIVE void $multiply_on_cores(thread simdgroup_matrix<D, 8, 8>& d, simdgroup_matrix<A, 8, 8> a,
+                                    simdgroup_matrix<B, 8, 8> b, simdgroup_matrix<C, 8, 8> c) {
+    const vec<float, 2> start = c.$sum(c.$elements);
+    float sum[4] = {start.$get(0), start.$get(1), 0, 0};
+    $add_products<A>(sum, a.$left(a.$elements), 0u, b.$right(b.$elements));
+    d.$elements = d.$take(sum[0], sum[1]);
+}
+
+#define METALNB_MATRIX_BLOCKS 1
+/// Two sums, one above the other: above += a00 b0 + a01 b1, below += a10 b0 + a11 b1, by one instruction.
+template <class D, class T>
+$COLLECTIVE void metalnb_multiply_block(
+    thread simdgroup_matrix<D, 8, 8>& above, thread simdgroup_matrix<D, 8, 8>& below, simdgroup_matrix<T, 8, 8> a00,
+    simdgroup_matrix<T, 8, 8> a01, simdgroup_matrix<T, 8, 8> a10, simdgroup_matrix<T, 8, 8> a11,
+    simdgroup_matrix<T, 8, 8> b0, simdgroup_matrix<T, 8, 8> b1) {
+    const vec<float, 2> one = above.$sum(above.$elements), other = below.$sum(below.$elements);
+    float sum[4] = {one.$get(0), one.$get(1), other.$get(0), other.$get(1)};
+    $add_products<T>(sum, a00.$left(a00.$elements), a10.$left(a10.$elements), a01.$left(a01.$elements),
+                     a11.$left(a11.$elements), b0.$right(b0.$elements), b1.$right(b1.$elements));
+    above.$elements = above.$take(sum[0], sum[1]);
+    below.$elements = below.$take(sum[2], sum[3]);
+}

@@ -1,0 +1,118 @@
+"""The library as it is planned for a GPU, on the engines of a CPU: every kernel that only a GPU is given, at its edges."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import laid
+from test_matmul import check, numbers
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.library_kernels.launching import reduction_launch
+from metalnb.library_kernels.planning.cuts import device_of
+from metalnb.library_kernels.planning.product_plan import Strided, plan_product
+
+FEW, MANY = 1, 132  # processors: one for which any tile is enough, and an H100's
+
+
+@pytest.fixture(params=["cpu", "native"])
+def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return what makes an engine pass for a GPU of some processors."""
+    if not mnb.engines()[request.param].available:
+        pytest.skip(f"needs the engine {request.param!r}")
+    engine = mnb.use(request.param)
+    device: Any = engine.connect() if hasattr(engine, "connect") else engine
+
+    def passes(processors: int) -> str:
+        reduction_launch._stages.cache_clear()
+        monkeypatch.setattr(device, "caps", dataclasses.replace(device.caps, processors=processors, serial=False))
+        return str(request.param)
+
+    yield passes
+    reduction_launch._stages.cache_clear()
+    mnb.use(None)
+
+
+def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
+    laid_out = [Strided(x.shape, tuple(s // x.itemsize for s in x.strides), 0) for x in (a, b)]
+    plan = plan_product(*laid_out, (), dtype, device_of(a.engine.caps), (True, True))
+    return [" ".join((s.kernel, *s.ways)) for s in plan.steps]
+
+
+# Lengths about a tile's, 64 and 128 and a SIMD-group's 32, and about a strip's, 8 and 16.
+SHAPES = [(17, 17, 1), (31, 33, 7), (64, 128, 16), (65, 129, 17), (127, 127, 9), (128, 64, 8), (129, 130, 31), (40, 260, 24)]
+
+
+@pytest.mark.parametrize("processors", [FEW, MANY])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_products_by_tiles(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
+    gpu(processors)
+    for m, n, k in SHAPES:
+        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+        for one, other in itertools.product(("plain", "transposed", "stepped"), repeat=2):
+            check(mnb.matmul(laid(a, one), laid(b, other)), a, b)
+
+
+def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) -> None:
+    gpu(FEW)
+    a, b = numbers(rng, (256, 48), "float32"), numbers(rng, (48, 256), "float32")
+    along, across, any_ = "WIDE_ALONG", "WIDE_ACROSS", "ANY"
+    for one, other, ways in (("plain", "plain", (along, across)), ("transposed", "transposed", (across, along)),
+                             ("stepped", "reversed", (any_, any_))):  # fmt: skip
+        x, y = laid(a, one), laid(b, other)
+        assert kernels(x, y, "float32") == [" ".join(("tiles_float", *ways))]
+        assert kernels(x, y, "float16") == [" ".join(("matrix_tiles_half", *ways))]
+        check(mnb.matmul(x, y), a, b)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int32", "bfloat16", "int64"])
+def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    gpu(FEW)
+    for m, n, k in SHAPES[1:5]:
+        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+        check(mnb.matmul(laid(a), laid(b)), a, b)
+        check(mnb.matmul(laid(a, "transposed"), laid(b, "stepped")), a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_products_in_parts_and_in_batches(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+    gpu(MANY)
+    a, b = numbers(rng, (50, 1100), dtype), numbers(rng, (1100, 70), dtype)
+    assert len(kernels(laid(a), laid(b), dtype if dtype != "int32" else "uint32")) == 2
+    check(mnb.matmul(laid(a), laid(b)), a, b)
+    for one, other in (((3, 20, 30), (3, 30, 40)), ((20, 30), (3, 30, 40)), ((2, 1, 20, 520), (2, 520, 24))):
+        a, b = numbers(rng, one, dtype), numbers(rng, other, dtype)
+        check(mnb.matmul(laid(a), laid(b, "transposed")), a, b)
+
+
+def test_what_is_not_a_number_stays_in_its_row_and_column(gpu: Any) -> None:
+    gpu(FEW)
+    for dtype in ("float32", "float16"):
+        a, b = np.ones((130, 70), dtype), np.ones((70, 130), dtype)
+        a[1, 3], b[5, 129], b[3, 1] = np.nan, np.inf, 0
+        want = a.astype(np.float32) @ b.astype(np.float32)
+        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), want.astype(dtype), equal_nan=True)
+
+
+def test_half_is_rounded_once(gpu: Any) -> None:
+    gpu(FEW)
+    a = mnb.ones((40, 4097), dtype="float16")
+    assert (mnb.matmul(a, a.T).read() == np.float16(4097)).all()
+
+
+def test_a_view_that_no_vector_may_be_read_from(gpu: Any, rng: np.random.Generator) -> None:
+    gpu(FEW)
+    for dtype in ("float32", "float16"):
+        whole = numbers(rng, (100, 101), dtype)
+        x = laid(whole)
+        for rows, columns in ((slice(1, 65), slice(1, 97)), (slice(0, 64), slice(4, 100)), (slice(3, 90, 2), slice(2, 90))):
+            part = whole[rows, columns]
+            check(mnb.matmul(x.viewed(x.host[rows, columns]), x.viewed(x.host[rows, columns]).T), part, part.T)
