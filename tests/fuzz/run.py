@@ -60,7 +60,7 @@ def main() -> None:
     if given.worker:
         _work(given.engine)
     elif given.shrink is not None:
-        _reduce(given.shrink, given.engine)
+        _reduce(given.shrink, given.engine, given.jobs)
     else:
         with _cache():
             sys.exit(_campaign(given))
@@ -208,24 +208,30 @@ def _work(engine: str) -> None:
         print(_DONE, end="", flush=True)
 
 
-def _reduce(seed: int, engine: str) -> None:
-    """Print ever smaller programs that fail as the one of a seed does."""
-    judge = _Judge(engine)
+def _reduce(seed: int, engine: str, jobs: int) -> None:
+    """Print ever smaller programs that fail as the one of a seed does; try several at a time."""
+    judges = [_Judge(engine) for _ in range(jobs)]
     program = generate(seed)
-    wanted = judge.kind(program)
+    wanted = judges[0].kind(program)
     if wanted == "same":
         sys.exit(f"seed {seed} shows no fault")
+    pool = concurrent.futures.ThreadPoolExecutor(jobs)
 
     def first_failing(tried: Sequence[Program]) -> Program | None:
-        return next((p for p in tried if judge.kind(p) == wanted), None)
+        for some in batched(tried, jobs):
+            kinds = pool.map(_Judge.kind, judges, some)
+            found = next((p for p, kind in zip(some, kinds, strict=True) if kind == wanted), None)
+            if found is not None:
+                return found
+        return None
 
     smallest = program
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with contextlib.suppress(KeyboardInterrupt):  # what was reached so far is worth seeing
+    with pool, contextlib.suppress(KeyboardInterrupt):  # what was reached so far is worth seeing
         for smallest in shrink(program, first_failing):
             print(f"# {size(smallest)} statements", flush=True)
     print(f"seed {seed}: {wanted}: {size(program)} statements -> {size(smallest)}, math={smallest.math!r}")
-    print(metal(smallest, f"k{seed}"))
+    print(cell([metal(smallest, f"k{seed}")]))
 
 
 class _Judge:
