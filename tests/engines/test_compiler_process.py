@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz.metal_text import METAL_PRELUDE, metal
+from fuzz.metal_text import cell, metal
 from fuzz.programs import generate
 from fuzz.tree import SLOTS
 
@@ -172,7 +172,7 @@ def test_a_division_by_a_constant_zero_in_a_visible_loop(loop: str, own_cache: N
 def test_what_ends_the_process_when_it_runs_is_not_run() -> None:
     """Seed 329: the compiler gives up vectorising, and puts the end of the process where the SIMD function was."""
     program = generate(329)
-    kernel = mnb.compile(METAL_PRELUDE + metal(program, "k"), math=program.math)["k"]  # type: ignore[arg-type]
+    kernel = mnb.compile(cell([metal(program, "k")]), math=program.math)["k"]  # type: ignore[arg-type]
     code = rewritten(spirv(kernel.unit, opencl(kernel.unit), FORMS[0]), wide=False)
     for _ in range(2):  # from the cache too
         with pytest.raises(BuildFailed, match="SIMD-group operations need that") as failed:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from .lockstep import LockstepWriter
-from .statements import Writer, inputs
-from .tree import ATOMICS, CELLS, LARGEST, Program
+from .statements import Writer, bits_of, inputs
+from .tree import ATOMICS, CELLS, LARGEST, VECTORS, Program
 
 __all__ = ["HOST_PRELUDE", "host"]
 
 HOST_PRELUDE = "".join((Path(__file__).parent / name).read_text("utf-8") for name in ("host.h", "shared.h"))
+HOST_PRELUDE += bits_of(VECTORS)
 _ARRAYS = f"uint* out, {inputs('const')}, uint zero, uint n, uint* cells"
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
-from .statements import Writer, inputs, place
-from .tree import ATOMICS, CELLS, LARGEST, Program, Stmt, element
+from .statements import Writer, bits_of, inputs, place
+from .tree import ATOMICS, CELLS, LARGEST, VECTORS, Program, Stmt, element
 
-__all__ = ["METAL_PRELUDE", "metal"]
+__all__ = ["cell", "metal"]
 
-METAL_PRELUDE = "".join((Path(__file__).parent / name).read_text("utf-8") for name in ("prelude.metal", "shared.h"))
+_PRELUDE = "".join((Path(__file__).parent / name).read_text("utf-8") for name in ("prelude.metal", "shared.h"))
 _FORMS = {
     "make": "{type}({all})",
     "simd_ballot": "uint(simd_vote::vote_t(simd_ballot({0})))",
@@ -33,6 +35,13 @@ _FLUSH = (
     "memory_order_relaxed);\n"
 )
 _OF_SIGNED_VECTORS = {"vadd": "{type}(u{type}({0}) + u{type}({1}))", "vsub": "{type}(u{type}({0}) - u{type}({1}))"}
+
+
+def cell(kernels: Iterable[str]) -> str:
+    """Return kernels behind what they stand on; of the vectors only what is used, as each costs clang 4 ms."""
+    text = "".join(kernels)
+    used = set(re.findall(r"\w+", text)).intersection(VECTORS)
+    return f"{_PRELUDE}{bits_of(sorted(used))}{text}"
 
 
 def metal(program: Program, name: str) -> str:

@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import multiprocessing
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -29,14 +30,16 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 from fuzz.cures import CURES, leave_out  # noqa: E402  (the path must be set first)
-from fuzz.metal_text import METAL_PRELUDE, metal  # noqa: E402
+from fuzz.metal_text import cell, metal  # noqa: E402
 from fuzz.programs import generate  # noqa: E402
 from fuzz.shrink import shrink, size  # noqa: E402
 from fuzz.tree import Program  # noqa: E402
-from fuzz.trial import batch  # noqa: E402
+from fuzz.trial import batch, batched  # noqa: E402
 
 BATCH = 20
 LIMIT = 120.0  # seconds for a program; one that takes longer hangs
+_ANEW = 25  # batches after which a process is started anew: what it loaded stays in memory
+_DONE = ".\n"  # ends what is said of a batch
 
 
 def main() -> None:
@@ -50,14 +53,14 @@ def main() -> None:
     parser.add_argument("--findings", type=Path, help="write seeds, what was seen, and the kernels to this file")
     parser.add_argument("--without", choices=CURES, metavar="CURE", help=f"leave one out: {', '.join(CURES)}")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="reduce the program of a seed that fails")
-    parser.add_argument("--worker", nargs="*", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.without and (given.worker is not None or given.shrink is not None):
+    if given.without and (given.worker or given.shrink is not None):
         leave_out(given.without)
-    if given.worker is not None:
-        _work([generate(seed) for seed in given.worker], given.engine)
+    if given.worker:
+        _work(given.engine)
     elif given.shrink is not None:
-        _reduce(given.shrink, given.engine)
+        _reduce(given.shrink, given.engine, given.jobs)
     else:
         with _cache():
             sys.exit(_campaign(given))
@@ -75,13 +78,24 @@ def _campaign(given: argparse.Namespace) -> int:
     """Run programs in batches; print each finding, and the sums. Return 1 when there was a finding."""
     start, sums, seen = time.monotonic(), collections.Counter[str](), 0
     end, stopped, first = given.first + given.count, threading.Event(), given.first
-    batches = [range(at, min(at + BATCH, end)) for at in range(first, end, BATCH)]
+    batches = [*batched(range(first, end), BATCH)]
+    children = queue.SimpleQueue[Child]()
 
     def judge(seeds: Sequence[int]) -> list[tuple[int, str, str]]:
-        late = stopped.is_set() or time.monotonic() - start > given.seconds
-        return [] if late else judged(seeds, given.engine, given.without)
+        if stopped.is_set() or time.monotonic() - start > given.seconds:
+            return []
+        child = children.get()
+        try:
+            return child.judged(seeds)
+        finally:
+            children.put(child)
 
-    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool, _written(given.findings) as write:
+    with contextlib.ExitStack() as undone:
+        for _ in range(given.jobs):
+            children.put(child := Child(given.engine, given.without))
+            undone.callback(child.close)
+        write = undone.enter_context(_written(given.findings))
+        pool = undone.enter_context(concurrent.futures.ThreadPoolExecutor(given.jobs))
         done = itertools.chain([judge(batches[0])], pool.map(judge, batches[1:])) if batches else iter(())
         for found in done:
             for seed, kind, told in found:
@@ -90,7 +104,7 @@ def _campaign(given: argparse.Namespace) -> int:
                 if kind == "same":
                     continue
                 print(f"seed {seed}: {kind}: {told}", flush=True)
-                write(f"// seed {seed}: {kind}: {told}\n{metal(generate(seed), f'k{seed}')}\n")
+                write(f"// seed {seed}: {kind}: {told}\n{cell([metal(generate(seed), f'k{seed}')])}\n")
                 if given.without:
                     print(f"without {given.without}: found in kernel {seen}")
                     stopped.set()
@@ -108,62 +122,116 @@ def _campaign(given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _written(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """Yield what writes to a file as soon as it is told, behind what all kernels stand on; without one, to nowhere."""
+    """Yield what writes to a file as soon as it is told; without one, to nowhere."""
     if path is None:
         yield lambda _: None
         return
     with path.open("w", encoding="utf-8", buffering=1) as file:
-        file.write(f"{METAL_PRELUDE}\n")
         yield file.write
 
 
 def judged(seeds: Sequence[int], engine: str, without: str | None = None) -> list[tuple[int, str, str]]:
-    """Return (seed, kind, what was seen) of programs, each batch run in a process of its own."""
-    left_out = ("--without", without) if without else ()
-    limit = LIMIT if len(seeds) == 1 else 5 * LIMIT
-    command = [sys.executable, str(HERE / "run.py"), "--engine", engine, *left_out, "--worker", *map(str, seeds)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-        output, end = done.stdout, f"the process ended with status {done.returncode}: {done.stderr[-300:]}"
-    except subprocess.TimeoutExpired as error:
-        output, end = (error.stdout or b"").decode(), f"no end in {limit:.0f} s"
-    found = {}
-    for line in output.splitlines():
-        seed, kind, told = line.split("\t", 2)
-        found[int(seed)] = (int(seed), kind, told.replace("\\n", "\n"))
-    missing = [s for s in seeds if s not in found]
-    if len(missing) == 1:
-        found[missing[0]] = (missing[0], "died", end)
-    elif missing:
-        for seed in missing:
-            found[seed] = judged([seed], engine, without)[0]
-    return [found[s] for s in seeds]
+    """Return (seed, kind, what was seen) of programs, run in a process of its own."""
+    with contextlib.closing(Child(engine, without)) as child:
+        return child.judged(seeds)
 
 
-def _work(programs: Sequence[Program], engine: str) -> None:
-    """Run programs in this process; print what became of each as soon as it is known."""
-    for outcome in batch(programs, engine):
-        print(outcome.seed, outcome.kind, outcome.told.replace("\n", "\\n"), sep="\t", flush=True)
+class Child:
+    """A process that runs programs, started when it is first asked, again when it died, and now and then anew."""
+
+    def __init__(self, engine: str, without: str | None = None) -> None:
+        left_out = ("--without", without) if without else ()
+        self.command = [sys.executable, str(HERE / "run.py"), "--engine", engine, *left_out, "--worker"]
+        self.process: subprocess.Popen[str] | None = None
+        self.batches = 0
+
+    def judged(self, seeds: Sequence[int]) -> list[tuple[int, str, str]]:
+        """Return (seed, kind, what was seen) of programs; each of those missing is run again by itself."""
+        found, end = self._asked(seeds, LIMIT if len(seeds) == 1 else 5 * LIMIT)
+        missing = [s for s in seeds if s not in found]
+        if len(missing) == 1 == len(seeds):
+            found[missing[0]] = (missing[0], "died", end)
+        else:
+            for seed in missing:
+                found[seed] = self.judged([seed])[0]
+        return [found[s] for s in seeds]
+
+    def _asked(self, seeds: Sequence[int], limit: float) -> tuple[dict[int, tuple[int, str, str]], str]:
+        """Return what the process said of each program, and how it ended if it did."""
+        process = self.process = self.process or self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        found, late = {}, threading.Timer(limit, process.kill)
+        late.start()
+        try:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(" ".join(map(str, seeds)) + "\n")
+                process.stdin.flush()
+            for line in process.stdout:
+                if line == _DONE:
+                    break
+                seed, kind, told = line.rstrip("\n").split("\t", 2)
+                found[int(seed)] = (int(seed), kind, told.replace("\\n", "\n"))
+            else:
+                status = process.wait()
+                self.printed.seek(0)
+                said = self.printed.read().decode(errors="replace")[-300:]
+                self.close()
+                return found, f"the process ended with status {status}, {limit:.0f} s allowed: {said}"
+        finally:
+            late.cancel()
+        self.batches += 1
+        if self.batches % _ANEW == 0:
+            self.close()
+        return found, ""
+
+    def _started(self) -> subprocess.Popen[str]:
+        self.printed = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
+        return subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.printed, text=True
+        )
+
+    def close(self) -> None:
+        """End the process."""
+        process, self.process = self.process, None
+        if process is not None:
+            with contextlib.suppress(BrokenPipeError):
+                process.communicate()
+            self.printed.close()
 
 
-def _reduce(seed: int, engine: str) -> None:
-    """Print ever smaller programs that fail as the one of a seed does."""
-    judge = _Judge(engine)
+def _work(engine: str) -> None:
+    """Run the programs whose seeds each line asks for; print what became of each as soon as it is known."""
+    for line in sys.stdin:
+        for outcome in batch([generate(int(seed)) for seed in line.split()], engine):
+            print(outcome.seed, outcome.kind, outcome.told.replace("\n", "\\n"), sep="\t", flush=True)
+        print(_DONE, end="", flush=True)
+
+
+def _reduce(seed: int, engine: str, jobs: int) -> None:
+    """Print ever smaller programs that fail as the one of a seed does; try several at a time."""
+    judges = [_Judge(engine) for _ in range(jobs)]
     program = generate(seed)
-    wanted = judge.kind(program)
+    wanted = judges[0].kind(program)
     if wanted == "same":
         sys.exit(f"seed {seed} shows no fault")
+    pool = concurrent.futures.ThreadPoolExecutor(jobs)
 
     def first_failing(tried: Sequence[Program]) -> Program | None:
-        return next((p for p in tried if judge.kind(p) == wanted), None)
+        for some in batched(tried, jobs):
+            kinds = pool.map(_Judge.kind, judges, some)
+            found = next((p for p, kind in zip(some, kinds, strict=True) if kind == wanted), None)
+            if found is not None:
+                return found
+        return None
 
     smallest = program
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with contextlib.suppress(KeyboardInterrupt):  # what was reached so far is worth seeing
+    with pool, contextlib.suppress(KeyboardInterrupt):  # what was reached so far is worth seeing
         for smallest in shrink(program, first_failing):
             print(f"# {size(smallest)} statements", flush=True)
     print(f"seed {seed}: {wanted}: {size(program)} statements -> {size(smallest)}, math={smallest.math!r}")
-    print(metal(smallest, f"k{seed}"))
+    print(cell([metal(smallest, f"k{seed}")]))
 
 
 class _Judge:

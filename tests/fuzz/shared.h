@@ -16,13 +16,6 @@ inline uint bits(long x) { return bits(ulong(x)); }
 inline uint bits(float x) { return x != x ? 0x7fc00000u : x == 0.0f ? 0u : AS_UINT(x); }
 inline uint bits(half x) { return bits(float(x)); }
 
-#define BITS_OF_VECTORS(T) \
-  inline uint bits(T##2 x) { return bits(x.x) * 7u + bits(x.y); } \
-  inline uint bits(T##3 x) { return bits(x.x) * 7u + bits(x.y) * 5u + bits(x.z); } \
-  inline uint bits(T##4 x) { return bits(x.x) * 7u + bits(x.y) * 5u + bits(x.z) * 5u + bits(x.w); }
-BITS_OF_VECTORS(int)
-BITS_OF_VECTORS(uint)
-BITS_OF_VECTORS(ushort)
-BITS_OF_VECTORS(uchar)
-BITS_OF_VECTORS(long)
-BITS_OF_VECTORS(float)
+#define BITS_OF_2(V) inline uint bits(V x) { return bits(x.x) * 7u + bits(x.y); }
+#define BITS_OF_3(V) inline uint bits(V x) { return bits(x.x) * 7u + bits(x.y) * 5u + bits(x.z); }
+#define BITS_OF_4(V) inline uint bits(V x) { return bits(x.x) * 7u + bits(x.y) * 5u + bits(x.z) * 5u + bits(x.w); }

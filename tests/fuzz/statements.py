@@ -8,7 +8,7 @@ from typing import ClassVar
 from .expressions import ExpressionWriter
 from .tree import ATOMICS, INPUTS, SLOTS, TREES, WIDTH, Helper, Stmt, lanes, unsigned
 
-__all__ = ["Writer", "inputs", "loop", "place", "uneven"]
+__all__ = ["Writer", "bits_of", "inputs", "loop", "place", "uneven"]
 
 _MEET = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 # Statements without blocks. In braces: an expression by its number; the statement's `text` and `type`, the unsigned
@@ -160,6 +160,11 @@ def _spelled_out(s: Stmt) -> tuple[Stmt, ...]:
 def place(atomic: str) -> int:
     """Return the first of an atomic operation's two cells."""
     return 2 * list(ATOMICS).index(atomic)
+
+
+def bits_of(vectors: Iterable[str]) -> str:
+    """Return what makes one word of vectors of some types: see shared.h."""
+    return "".join(f"BITS_OF_{lanes(v)}({v})\n" for v in vectors)
 
 
 def inputs(space: str) -> str:

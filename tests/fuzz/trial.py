@@ -6,10 +6,10 @@ import contextlib
 import ctypes
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,10 +17,15 @@ import metalnb as mnb
 from metalnb.engine.clang.driver import clang
 
 from .host_text import HOST_PRELUDE, host
-from .metal_text import METAL_PRELUDE, metal
+from .metal_text import cell, metal
 from .tree import ATOMICS, CELLS, SLOTS, Program
 
-__all__ = ["Outcome", "batch"]
+__all__ = ["Launch", "Outcome", "batch", "batched", "expected", "launches"]
+
+T = TypeVar("T")
+
+# Kernels in a cell. For each of them clang reads all of the cell, and for each cell the prelude is read once more.
+CELL = 4
 
 # (threads of the grid, threads of a threadgroup): whole SIMD-groups, parts of one, and tails of both.
 LAUNCHES = (
@@ -45,49 +50,82 @@ class Outcome:
 def batch(programs: Sequence[Program], engine: str = "cpu") -> Iterator[Outcome]:
     """Yield what became of each program, run on the host and on an engine."""
     with _on_host(programs) as library:
+        numbered = [*enumerate(programs)]
         for math in ("fast", "precise"):
-            chosen = {f"k{i}": p for i, p in enumerate(programs) if p.math == math}
-            if not chosen:
-                continue
-            text = METAL_PRELUDE + "".join(metal(p, name) for name, p in chosen.items())
-            try:
-                compiled = mnb.compile(text, math=math, engine=engine)
-            except mnb.MetalnbError as error:
-                if len(chosen) == 1:
-                    yield Outcome(next(iter(chosen.values())).seed, "refused", str(error))
-                else:
-                    for program in chosen.values():
-                        yield from batch([program], engine)
-                continue
-            for name, program in chosen.items():
-                yield _outcome(program, compiled[name], library[name])
+            chosen = {f"k{i}": (p, library[f"k{i}"]) for i, p in numbered if p.math == math}
+            for names in batched([*chosen], CELL):
+                yield from _cell({name: chosen[name] for name in names}, math, engine)
+
+
+def batched(given: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield a sequence in pieces."""
+    for at in range(0, len(given), size):
+        yield given[at : at + size]
+
+
+def _cell(chosen: Mapping[str, tuple[Program, Any]], math: str, engine: str) -> Iterator[Outcome]:
+    """Yield what became of the programs of one cell."""
+    text = cell(metal(p, name) for name, (p, _) in chosen.items())
+    try:
+        compiled = mnb.compile(text, math=math, engine=engine)
+    except mnb.MetalnbError as error:
+        if len(chosen) == 1:
+            yield Outcome(next(iter(chosen.values()))[0].seed, "refused", str(error))
+        else:
+            for name, one in chosen.items():
+                yield from _cell({name: one}, math, engine)
+        return
+    for name, (program, on_host) in chosen.items():
+        yield _outcome(program, compiled[name], on_host)
 
 
 def _outcome(program: Program, kernel: Any, on_host: Any) -> Outcome:
-    dice = np.random.default_rng(program.seed)
-    for grid, threadgroup in (LAUNCHES[i] for i in dice.permutation(len(LAUNCHES))[:4]):
-        inputs, n = _inputs(dice), int(dice.choice([0, 1, 3, 8, 100, 2**32 - 1]))
-        want, out = np.zeros((2, grid, SLOTS), np.uint32)
-        wanted, cells = _cells(), _cells()
-        for first in range(0, grid, threadgroup):
-            pointers = [ctypes.c_void_p(x.ctypes.data) for x in (want, *inputs)]
-            numbers = [ctypes.c_uint(x) for x in (0, n, first, min(threadgroup, grid - first))]
-            on_host(*pointers, *numbers[:2], ctypes.c_void_p(wanted.ctypes.data), *numbers[2:])
+    for launch in launches(program):
+        want, wanted = expected(on_host, launch)
+        out, cells = np.zeros_like(want), _cells()
         shared = [cells] if program.cells else []
         try:
-            kernel(out, *inputs, 0, n, *shared, grid=grid, threadgroup=threadgroup)
+            kernel(out, *launch.inputs, 0, launch.n, *shared, grid=launch.grid, threadgroup=launch.threadgroup)
         except mnb.MetalnbError as error:
             return Outcome(program.seed, "refused", str(error))
         wrong = np.argwhere(want != out)
         if len(wrong):
             i, slot = wrong[0]
-            launch = f"grid {grid}, threadgroup {threadgroup}, n {n}: {len(wrong)} of {want.size} words"
             first_wrong = f"first: thread {i}, word {slot}: {out[i, slot]}, not {want[i, slot]}"
-            return Outcome(program.seed, "different", f"{launch}, {first_wrong}")
+            return Outcome(program.seed, "different", f"{launch}: {len(wrong)} of {want.size} words, {first_wrong}")
         if not np.array_equal(wanted, cells):
-            launch = f"grid {grid}, threadgroup {threadgroup}, n {n}"
             return Outcome(program.seed, "different", f"{launch}: cells {cells.tolist()}, not {wanted.tolist()}")
     return Outcome(program.seed, "same")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A dispatch: the threads of the grid and of a threadgroup, the arrays, and a number."""
+
+    grid: int
+    threadgroup: int
+    inputs: list[np.ndarray]
+    n: int
+
+    def __str__(self) -> str:
+        return f"grid {self.grid}, threadgroup {self.threadgroup}, n {self.n}"
+
+
+def launches(program: Program) -> Iterator[Launch]:
+    """Yield the dispatches that a program is given: the same ones each time."""
+    dice = np.random.default_rng(program.seed)
+    for grid, threadgroup in (LAUNCHES[i] for i in dice.permutation(len(LAUNCHES))[:4]):
+        yield Launch(grid, threadgroup, _inputs(dice), int(dice.choice([0, 1, 3, 8, 100, 2**32 - 1])))
+
+
+def expected(on_host: Any, launch: Launch) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the host's build of a program writes to the output and to the cells."""
+    want, wanted = np.zeros((launch.grid, SLOTS), np.uint32), _cells()
+    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (want, *launch.inputs)]
+    for first in range(0, launch.grid, launch.threadgroup):
+        numbers = [ctypes.c_uint(x) for x in (0, launch.n, first, min(launch.threadgroup, launch.grid - first))]
+        on_host(*pointers, *numbers[:2], ctypes.c_void_p(wanted.ctypes.data), *numbers[2:])
+    return want, wanted
 
 
 def _cells() -> np.ndarray:

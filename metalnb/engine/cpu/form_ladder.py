@@ -41,6 +41,7 @@ class _Rung(NamedTuple):
     form: Form
     fast: bool = True  # with the passes that only make it faster
     vectorised: bool = True
+    held: bool = False  # with the conditions of loops held in place
 
 
 def built(
@@ -69,7 +70,7 @@ def built(
             if len(module) > _LONG and rung.vectorised and not unit.signature.simd:
                 text = opencl(unit, flat=flat, even=even, wide=wide, meet=False)
                 module = spirv(unit, text, rung.form)
-            code = rewritten(module, wide=wide, fast=rung.fast)
+            code = rewritten(module, wide=wide, fast=rung.fast, held=rung.held)
             if guarded is not None:
                 code = guarded(code, text, rung.form)
             kernel = device.cl.Kernel(device.build(code, vectorised=rung.vectorised), ENTRY)
@@ -92,7 +93,9 @@ def _rungs(unit: Unit, text: str) -> Iterator[_Rung]:
     for form in forms:
         yield _Rung(form)
     yield _Rung(forms[0], fast=False)
-    if not unit.signature.simd:  # SIMD functions need lanes beside each other
+    if unit.signature.simd:  # SIMD functions need lanes beside each other
+        yield from (_Rung(form, held=True) for form in forms)
+    else:
         yield _Rung(OPTIMISED, vectorised=False)
 
 

@@ -10,6 +10,7 @@ from .complements import opaque_complements
 from .extrema import plain_extrema
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
+from .loop_conditions import held_conditions
 from .module import Module, parsed
 from .negations import plain_negations
 from .operand_types import equal_spaces, equal_widths
@@ -50,6 +51,10 @@ PASSES = (
         "clang drops casts between address spaces, and the device cannot read what it makes of that",
     ),
     ModulePass(
+        "held_conditions", held_conditions,
+        "the runtime takes a condition out of a loop with SIMD functions, and then does not vectorise it",
+    ),
+    ModulePass(
         "counters_in_memory", counters_in_memory,
         "the runtime lets each SIMD-group count on what a loop with a barrier counts by halving or doubling",
     ),
@@ -87,7 +92,7 @@ PASSES = (
 _FOR_SPEED = (plain_extrema, signed_indices)
 
 
-def rewritten(code: bytes, *, wide: bool, fast: bool = True) -> bytes:
+def rewritten(code: bytes, *, wide: bool, fast: bool = True, held: bool = False) -> bytes:
     """Return a SPIR-V module after all passes; one that is not understood is returned as it is.
 
     Parameters
@@ -96,12 +101,15 @@ def rewritten(code: bytes, *, wide: bool, fast: bool = True) -> bytes:
         Indices may be 2^31 or more: they keep their unsigned arithmetic.
     fast : bool
         False leaves out the passes that only make a kernel faster.
+    held : bool
+        True for a kernel that was not vectorised: adds the pass that costs a read at each branch in a loop.
     """
     module = parsed(code)
     if module is None:
         return code
+    left_out = {*(() if fast else _FOR_SPEED), *((signed_indices,) if wide else ()), *(() if held else (held_conditions,))}
     for each in PASSES:
-        if (fast or each.run not in _FOR_SPEED) and not (wide and each.run is signed_indices):
+        if each.run not in left_out:
             each.run(module)
             module.settle()
     return module.written()
