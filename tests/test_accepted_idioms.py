@@ -491,6 +491,23 @@ kernel void k_float(device float* o, const device NoMask* m, {ID}) {{ f(o, m, i)
     assert o.tolist() == of.tolist() == [1, 0, 0, 1]
 
 
+def test_components_of_volatile_vectors() -> None:
+    cell = STD + f"""kernel void k(device volatile float4* x, device volatile uint* n, {ID}) {{
+    volatile float2 w = float2(x[i].y, x[i].w);
+    w.x += 1;
+    w[1] = w.y * 2;
+    x[i].z = w.x;
+    x[i][0] = w[1];
+    n[i] = n[i] + uint(x[i].y);
+}}"""
+    x, n = np.arange(32, dtype=np.float32).reshape(8, 4), np.ones(8, np.uint32)
+    given = x.copy()
+    mnb.compile(cell, engine="cpu").k(x, n, grid=8)
+    y, w = given[:, 1], given[:, 3]
+    np.testing.assert_array_equal(x, np.stack([2 * w, y, y + 1, w], 1))
+    np.testing.assert_array_equal(n, y + 1)
+
+
 # Versions of the language --------------------------------------------------------------------------------------------
 
 LAMBDA = STD + f"kernel void k(device float* x, {ID}) {{ auto f = [&](float a) {{ return a + x[i]; }}; x[i] = f(2); }}"
