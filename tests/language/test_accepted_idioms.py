@@ -491,6 +491,23 @@ kernel void k_float(device float* o, const device NoMask* m, {ID}) {{ f(o, m, i)
     assert o.tolist() == of.tolist() == [1, 0, 0, 1]
 
 
+def test_components_of_volatile_vectors() -> None:
+    cell = STD + f"""kernel void k(device volatile float4* x, device volatile uint* n, {ID}) {{
+    volatile float2 w = float2(x[i].y, x[i].w);
+    w.x += 1;
+    w[1] = w.y * 2;
+    x[i].z = w.x;
+    x[i][0] = w[1];
+    n[i] = n[i] + uint(x[i].y);
+}}"""
+    x, n = np.arange(32, dtype=np.float32).reshape(8, 4), np.ones(8, np.uint32)
+    given = x.copy()
+    mnb.compile(cell, engine="cpu").k(x, n, grid=8)
+    y, w = given[:, 1], given[:, 3]
+    np.testing.assert_array_equal(x, np.stack([2 * w, y, y + 1, w], 1))
+    np.testing.assert_array_equal(n, y + 1)
+
+
 # Versions of the language --------------------------------------------------------------------------------------------
 
 LAMBDA = STD + f"kernel void k(device float* x, {ID}) {{ auto f = [&](float a) {{ return a + x[i]; }}; x[i] = f(2); }}"
@@ -548,23 +565,66 @@ def test_a_version_that_there_is_not(msl: object) -> None:
         mnb.compile(MACRO, msl=msl, engine="cpu")  # type: ignore[arg-type]
 
 
+BOUND, USED = "a device value is bound to a constant reference", "a device pointer is used as a constant pointer"
 CONSTANT = {
     "constant float* q = §x; x[i] = q[0];": "a device pointer is used as a constant pointer",
     "x[i] = f(§x + 1);": "a device pointer is used as a constant pointer",
     "x[i] = g(§x[i]);": "a device value is passed to 'g', which takes a constant reference",
+    "constant float& r = §x[i]; x[i] = r;": BOUND,
+    "constant float& r = §(x[i]); x[i] = r;": BOUND,
+    "constant float& r{§x[i]}; x[i] = r;": BOUND,
+    "constant const float& r = §*x; x[i] = r;": BOUND,
+    "constant float& r = §i > 1 ? x[0] : x[1]; x[i] = r;": BOUND,
+    "auto h = [&]() -> constant float& { return §x[i]; }; x[i] = h();": BOUND,
+    "R r(§x[i]); x[i] = r.v;": "a device value is passed to 'R', which takes a constant reference",
+    "M m = {§x[i]}; x[i] = m.v;": BOUND,
+    "P p = {§x}; x[i] = *p.v;": USED,
 }
+CLASSES = """struct R { float v; R(constant float& p) : v(p) {} };
+struct M { constant float& v; };
+struct P { constant float* v; };
+"""
 
 
 @pytest.mark.parametrize("body", CONSTANT)
 def test_a_device_pointer_is_no_constant_one(body: str) -> None:
     cell = STD + "float f(constant float* p) { return p[0]; }\nfloat g(constant float& p) { return p; }\n"
-    cell += f"kernel void k(device float* x, constant float* c, {ID}) {{ {body} }}"
+    cell += CLASSES + f"kernel void k(device float* x, constant float* c, {ID}) {{ {body} }}"
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(cell.replace("§", ""), engine="cpu")
     found = caught.value.diagnostics[0]
-    assert (found.message, found.line, found.column) == (CONSTANT[body], 5, cell.split("\n")[4].index("§") + 1)
+    assert (found.message, found.line, found.column) == (CONSTANT[body], 8, cell.split("\n")[7].index("§") + 1)
     assert "MSL 4.2" in found.hint
-    good = cell.replace("§x[i]", "c[i]").replace("§x + 1", "c + 1").replace("§x", "c")
+    good = cell.replace("§i > 1 ? x[0] : x[1]", "i > 1 ? c[0] : c[1]").replace("§x[i]", "c[i]").replace("§(x", "(c")
+    good = good.replace("§x + 1", "c + 1").replace("§*x", "*c").replace("§x", "c")
     x = X.copy()
     mnb.compile(good, engine="cpu").k(x, np.full(N, 7, np.float32))
     np.testing.assert_array_equal(x, np.full(N, 7))
+
+
+TEMPLATES = {
+    "template <class T> T f(device T* p) { constant T& r = §p[0]; return r; }": BOUND,
+    "template <class T> T f(device T* p) { constant T& r = §*p; return r; }": BOUND,
+    "template <class T> T f(device T* p) { constant T* r = §p; return *r; }": USED,
+    "constant float& g(device float* p) { return §*p; }\nfloat f(device float* p) { return g(p); }": BOUND,
+    "struct S { constant float& v; S(device float* p) : v(§*p) {} };\n"
+    "float f(device float* p) { return S(p).v; }": BOUND,
+    "struct S { float v; };\nfloat operator+(constant S& a, float b) { return a.v + b; }\n"
+    "float f(device float* p) { return §*(device S*)p + 1.0f; }":
+        "a device value is passed to 'operator+', which takes a constant reference",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("helper", TEMPLATES)
+def test_a_device_value_is_no_constant_one_in_a_helper(helper: str) -> None:
+    cell = STD + helper.replace("§", "") + f"\nkernel void k(device float* x, {ID}) {{ x[i] = f(x); }}"
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(cell, engine="cpu")
+    found, lines = caught.value.diagnostics[0], helper.split("\n")
+    line = next(n for n, text in enumerate(lines) if "§" in text)
+    assert (found.message, found.line, found.column) == (TEMPLATES[helper], line + 3, lines[line].index("§") + 1)
+    assert "MSL 4.2" in found.hint
+    x = np.arange(3, dtype=np.float32)
+    good = STD + helper.replace("§", "").replace("constant", "device const")
+    mnb.compile(good + f"\nkernel void k(device float* x, {ID}) {{ if (i) x[i] = f(x); }}", engine="cpu").k(x)
+    assert x.tolist() == ([0, 0, 0] if "+" not in helper else [0, 1, 1])

@@ -293,7 +293,7 @@ def test_a_value_that_clang_does_not_compute(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(opencl.Device, "build", build)
     k = mnb.compile(KERNEL + " // a value that clang does not compute", engine="cpu").k
-    with pytest.raises(mnb.CompileError, match="'k': a variable at program scope has a value that is not known") as caught:
+    with pytest.raises(mnb.CompileError, match="'k': a variable at program scope has a value that is not") as caught:
         k(np.zeros(2, np.float32))
     assert "MSL 4.2" in caught.value.hint
     assert tried == [1]  # another form would take as long, and fail as well

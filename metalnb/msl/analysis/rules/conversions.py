@@ -26,6 +26,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
             if callee is not None and parsed.owner(callee.location) is not None and not _is_made(callee):
                 yield from _arguments(parsed, call, callee)
     yield from _pointers(parsed, found)
+    yield from _bound(parsed, found)
 
 
 def _is_made(member: Any) -> bool:
@@ -35,19 +36,21 @@ def _is_made(member: Any) -> bool:
 
 def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
     """Refuse a value in another space where a function takes a reference to thread memory (or is a thread object's)."""
-    if callee.kind.name in {"CONSTRUCTOR", "CONVERSION_FUNCTION"}:
+    made = callee.kind.name == "CONSTRUCTOR"
+    if callee.kind.name == "CONVERSION_FUNCTION" or (made and _copies(callee)):
         return  # a copy: MSL's own copies come from every space
     for argument in call.get_children():
         is_object = argument.kind.name == "MEMBER_REF_EXPR"
         given = next(iter(argument.get_children()), None) if is_object else argument
         moved = _moved(given)
-        own = is_object or callee.spelling.startswith("operator")  # an object, which its members take as they are
+        # An object, which its members take as they are.
+        own = is_object or (callee.kind.name == "CXX_METHOD" and callee.spelling.startswith("operator"))
         if not own and given is not None and given.type.kind.name != "POINTER" and _is_made_constant(given):
             yield parsed.diagnostic(
                 argument.location, f"a device value is passed to '{call.spelling}', which takes a constant reference",
                 f"copy it to a variable first, or overload '{call.spelling}' for device references (MSL 4.2)",
             )  # fmt: skip
-        if not moved or given is None or given.type.kind.name == "POINTER":
+        if made or not moved or given is None or given.type.kind.name == "POINTER":
             continue
         if is_object:
             yield parsed.diagnostic(
@@ -67,11 +70,12 @@ def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
         moved = _moved(cast)
         taker = parent.referenced if parent.kind.name == "CALL_EXPR" else None
         ours = taker is not None and parsed.owner(taker.location) is None
+        if cast.type.kind.name != "POINTER":
+            if parent.kind.name not in {"CALL_EXPR", "MEMBER_REF_EXPR"} and _is_made_constant(cast):
+                yield _not_constant(parsed, cast)
+            continue
         if not ours and parent.kind.name != "MEMBER_REF_EXPR" and _is_made_constant(cast):
-            yield parsed.diagnostic(
-                cast.location, "a device pointer is used as a constant pointer",
-                "a pointer keeps its address space: write device const before its type, not constant (MSL 4.2)",
-            )  # fmt: skip
+            yield _not_constant(parsed, cast, pointer=True)
         if not moved:
             continue
         called = parent.referenced if parent.kind.name in {"CALL_EXPR", "MEMBER_REF_EXPR"} else None
@@ -87,6 +91,68 @@ def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
                 cast.location, f"a {moved} pointer is used as a thread pointer",
                 f"a pointer keeps its address space: write {moved} before its type, not thread (MSL 4)",
             )  # fmt: skip
+
+
+def _bound(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+    """Refuse what clang converts without a trace in the tree: in templates, and in braces for a class's members."""
+    for variable in (v for f in found.functions for v in f.variables):
+        value = [c for c in variable.get_children() if c.kind.is_expression()][-1:]
+        if value and value[0].kind.name == "INIT_LIST_EXPR":
+            value = list(value[0].get_children())
+        if value and _taken(variable.type, value[0]):
+            yield _not_constant(parsed, value[0], pointer=variable.type.kind.name == "POINTER")
+    for braces in found.lists:
+        values = [c for c in braces.get_children() if c.kind.is_expression()]
+        for member, value in zip(braces.type.get_canonical().get_fields(), values, strict=False):
+            if value.kind.name == "INIT_LIST_EXPR" or member.type.get_canonical().kind.name not in _ADDRESSES:
+                break  # from here on one may not stand beside the other
+            if _taken(member.type, value):
+                yield _not_constant(parsed, value, pointer=member.type.kind.name == "POINTER")
+
+
+_ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
+
+
+def _taken(kind: Any, value: Any) -> bool:
+    """Return whether a pointer or reference of the constant space is given what is surely in device memory."""
+    if kind.kind.name not in _ADDRESSES or space(kind.get_pointee()) != "constant":
+        return False
+    given = value.type
+    if kind.kind.name == "POINTER":
+        return given.kind.name == "POINTER" and space(given.get_pointee()) == "device"
+    return _place(value) == "device"
+
+
+def _place(value: Any) -> str:
+    """Return the address space of what an expression names, though its type be not known yet; "" if it cannot tell."""
+    while value.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR"}:
+        inner = [c for c in value.get_children() if c.kind.is_expression()]
+        if len(inner) != 1 or inner[0].type.kind.name == "POINTER":
+            break
+        value = inner[0]
+    parts = [c for c in value.get_children() if c.kind.is_expression()]
+    through = value.kind.name in {"ARRAY_SUBSCRIPT_EXPR", "UNARY_OPERATOR"} and parts
+    kind = parts[0].type if through else value.type
+    if through and kind.kind.name != "POINTER":
+        return ""
+    known = kind.get_pointee() if through else kind
+    return "" if known.kind.name == "INVALID" else space(known)
+
+
+def _not_constant(parsed: Parsed, value: Any, *, pointer: bool = False) -> Diagnostic:
+    if pointer:
+        return parsed.diagnostic(
+            value.location, "a device pointer is used as a constant pointer",
+            "a pointer keeps its address space: write device const before its type, not constant (MSL 4.2)",
+        )  # fmt: skip
+    return parsed.diagnostic(
+        value.location, "a device value is bound to a constant reference",
+        "a reference keeps its address space: write device const before its type, not constant (MSL 4.2)",
+    )  # fmt: skip
+
+
+def _copies(constructor: Any) -> bool:
+    return bool(constructor.is_copy_constructor() or constructor.is_move_constructor())
 
 
 def _is_made_constant(cast: Any) -> bool:

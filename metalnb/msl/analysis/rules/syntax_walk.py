@@ -24,12 +24,13 @@ _EXPRESSION, _CALL, _FLOATING, _C_CAST = 100, 103, 107, 117
 _BINARY, _COMPOUND = 114, 115
 _SHIFTS = frozenset({8, 9, 28, 29})  # CXBinaryOperatorKind: <<, >>, <<=, >>=
 _CASTS = frozenset({_EXPRESSION, _C_CAST, 124, 126, 127, 128})  # implicit, C's, static, reinterpret, const, functional
-_LAMBDA = 144
+_LIST, _LAMBDA = 119, 144
+_NOTED = {_LIST: "lists", _LAMBDA: "lambdas"}
 _GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM = 210, 211, 215, 229
 _STATEMENTS = frozenset({_GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM})
 _VARIABLES = frozenset({_FIELD, _VAR, _PARM})
 _OPERATIONS = frozenset({_FLOATING, _BINARY, _COMPOUND})
-_KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | _OPERATIONS | {_CALL, _LAMBDA}
+_KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | _OPERATIONS | {_CALL, _LAMBDA, _LIST}
 _NAMES = frozenset({43, 45, 49, 101})  # references to types, templates, overloaded functions; and expressions that are
 _OVERLOADED = 49
 _RECURSE, _CONTINUE = 2, 1  # CXChildVisitResult
@@ -75,7 +76,10 @@ class CellSyntax:
     program : list
         Variables that live as long as the program: at namespace scope and static members.
     casts : list of (cast, parent)
-        Every conversion to a pointer into thread memory, and every silent one to a pointer into the constant space.
+        Every conversion to a pointer into thread memory, and every silent one to a pointer into, or a value in, the
+        constant space.
+    lists : list
+        Initialisers in braces.
     vectors : list
         Where a vector is constructed.
     literals, statements : list
@@ -91,6 +95,7 @@ class CellSyntax:
     declared: list[Any] = field(default_factory=list)
     program: list[Any] = field(default_factory=list)
     casts: list[tuple[Any, Any]] = field(default_factory=list)
+    lists: list[Any] = field(default_factory=list)
     vectors: list[Any] = field(default_factory=list)
     literals: list[Any] = field(default_factory=list)
     statements: list[Any] = field(default_factory=list)
@@ -147,8 +152,8 @@ class _Walker:
         elif kind == _CALL:
             if self.function is not None:
                 self.function.calls.append(cursor)
-        elif kind == _LAMBDA:
-            found.lambdas.append(cursor)
+        elif kind in _NOTED:
+            getattr(found, _NOTED[kind]).append(cursor)
         elif kind in _VARIABLES:
             found.declared.append(cursor)
             if kind == _VAR:
@@ -187,7 +192,9 @@ class _Walker:
     def is_moved(self, cursor: Any, of: int) -> bool:
         kind = self.lib.clang_getCursorType(cursor)
         if kind._kind_id != self.pointer:  # noqa: SLF001
-            return False
+            # libclang dies of an address space asked of an invalid type, whose number is 0.
+            silent = of == _EXPRESSION and kind._kind_id  # noqa: SLF001
+            return bool(silent) and self.lib.clang_getAddressSpace(kind) == _CONSTANT
         into = self.lib.clang_getAddressSpace(self.lib.clang_getPointeeType(kind))
         return into in _THREAD or (into == _CONSTANT and of == _EXPRESSION)
 
