@@ -16,7 +16,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "metalnb"
-HEAVY = ("anywidget", "clang", "IPython", "ipywidgets", "matplotlib", "metalcompute", "PIL", "psutil", "pyopencl", "ziglang")
+HEAVY = (
+    "anywidget", "clang", "IPython", "ipywidgets", "matplotlib", "metalcompute", "PIL", "psutil", "pyopencl", "ziglang",
+)  # fmt: skip
 
 
 def run(*command: str | Path, cwd: Path) -> str:
