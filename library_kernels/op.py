@@ -130,6 +130,10 @@ class Op:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Start the op; return the arrays that it fills."""
+        if args and hasattr(type(args[0]), "__metal_traced__"):  # a part of a fused function
+            made = args[0].__metal_traced__(self.name, args, options)
+            if made is not NotImplemented:
+                return made
         return self._function(*args, **options)
 
     def __metal_traffic__(self, *args: Any, **options: Any) -> LeastTraffic:

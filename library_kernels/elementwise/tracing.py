@@ -12,11 +12,22 @@ from typing import Any
 import numpy as np
 
 from ...arrays.implementations import implementations
+from ...arrays.promotion import DTYPES, as_dtype, common, floating, is_float, kind_of, weak
+from ...engine.unit import literal as integer_literal
 from .elementwise_text import Formula
+from .traced import TracedOperators
 
-__all__ = ["Trace", "Traced"]
+__all__ = ["Reduced", "Trace", "Traced", "value_type"]
 
-_TYPES = {"f": "float", "b": "bool"}
+DType = np.dtype[Any]
+
+_BOOL, _INT, _FLOAT = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float32)
+_AT_THE_END = ("sum", "max", "min", "mean")
+
+
+def value_type(dtype: DType) -> str:
+    """Return the MSL type that elements of a dtype are computed as."""
+    return "float" if is_float(dtype) else DTYPES[dtype.name]
 
 
 class Trace:
@@ -38,52 +49,84 @@ class Trace:
 
     def apply(self, formula: Formula, operands: tuple[Any, ...], values: tuple[bytearray, ...]) -> Traced:
         """Write the line of one op."""
-        kinds = [self.kind(formula.name, o) for o in operands]
-        own = [k for k, n in zip(kinds, formula.operands, strict=True) if n not in formula.masks]
-        loop = "b" if set(own) == {"b"} and "b" in formula.kinds else "f"
-        if loop not in formula.kinds:
-            raise TypeError(f"{self.name}: {formula.name} is of integers, which are not fused{self.where()}.")
-        wanted = ["b" if n in formula.masks else loop for n in formula.operands]
-        given = [self.written(o, k) for o, k in zip(operands, wanted, strict=True)]
+        for operand in operands:
+            self._check(formula.name, operand)
+        own = [o for o, n in zip(operands, formula.operands, strict=True) if n not in formula.masks]
+        loop = self._loop(formula, own)
+        wanted = [_BOOL if n in formula.masks else loop for n in formula.operands]
+        for operand, name in zip(operands, formula.operands, strict=True):
+            if name in formula.masks and isinstance(operand, Traced) and operand.dtype != _BOOL:
+                raise TypeError(f"{self.name}: {formula.name}: {name} must be bool; got {operand.dtype}{self.where()}. "
+                                f"Pass {name} != 0.")  # fmt: skip
+        given = [self.written(o, value_type(d)) for o, d in zip(operands, wanted, strict=True)]
         given += [literal(struct.unpack("<f", v)[0]) for v in values]
-        result = "b" if formula.result == "bool" else loop
+        result = _BOOL if formula.result == "bool" else loop
         called = self._function(formula, wanted, loop, result)
-        number = f"t{len(self.lines)}"
-        self.lines.append(f"const {_TYPES[result]} {number} = {called}({', '.join(given)});")
-        needs = frozenset[str]().union(*(o.needs for o in operands if isinstance(o, Traced)))
-        return Traced(self, number, result, needs)
+        loose = result != _BOOL and all(_is_weak(o) for o in own)
+        return self.line(f"{called}({', '.join(given)})", result, operands, weak=loose)
 
-    def kind(self, who: str, operand: Any) -> str:
-        """Return ``f`` or ``b`` for an operand."""
+    def line(self, text: str, dtype: DType, operands: tuple[Any, ...], *, weak: bool = False) -> Traced:
+        """Add a line, and return what stands for its value."""
+        number = f"t{len(self.lines)}"
+        self.lines.append(f"const {value_type(dtype)} {number} = {text};")
+        needs = frozenset[str]().union(*(o.needs for o in operands if isinstance(o, Traced)))
+        return Traced(self, number, dtype, needs, weak=weak)
+
+    def _check(self, who: str, operand: Any) -> None:
+        if isinstance(operand, Reduced):
+            raise TypeError(f"{self.name}: {operand.how} ends a fused function, and {who} goes on with it"
+                            f"{self.where()}. Return it, and go on outside.")  # fmt: skip
         if isinstance(operand, Traced):
             if operand.trace is not self:
                 raise TypeError(f"{self.name}: an array of another function is used{self.where()}.")
-            return operand.kind
-        if isinstance(operand, (bool, np.bool_)):
-            return "b"
-        if isinstance(operand, (int, float, np.integer, np.floating)):
-            return "f"
-        raise TypeError(f"{self.name}: {who} is given {type(operand).__name__}, which is no argument of the fused "
-                        f"function{self.where()}. Pass it as one.")  # fmt: skip
+        elif not isinstance(operand, (bool, int, float, np.bool_, np.number)) or isinstance(operand, np.complexfloating):
+            raise TypeError(f"{self.name}: {who} is given {type(operand).__name__}, which is no argument of the fused "
+                            f"function{self.where()}. Pass it as one.")  # fmt: skip
 
-    def written(self, operand: Any, kind: str) -> str:
-        """Write an operand as one of a kind."""
+    def _loop(self, formula: Formula, own: list[Any]) -> DType:
+        """Return the dtype to compute in, as an op of arrays finds it."""
+        strong = [_dtype_of(o) for o in own if not _is_weak(o)]
+        dtype = strong[0] if strong else weak(_sample(own[0]), _BOOL)
+        for other in strong[1:]:
+            dtype = common(dtype, other, formula.name)
+        for o in own:
+            if _is_weak(o):
+                dtype = weak(_sample(o), dtype)
+        if kind_of(dtype) in formula.kinds:
+            return dtype
+        if formula.kinds == "f":
+            return floating(dtype)
+        kinds = {"b": "bool", "i": "integers", "u": "integers", "f": "floats"}
+        takes = " and ".join(dict.fromkeys(kinds[k] for k in formula.kinds))
+        raise TypeError(f"{self.name}: {formula.name} takes {takes}; got {dtype}{self.where()}. Use x.astype(…).")
+
+    def written(self, operand: Any, wanted: str) -> str:
+        """Write an operand as a value of an MSL type."""
         if isinstance(operand, Traced):
-            return operand.text if operand.kind == kind else f"{_TYPES[kind]}({operand.text})"
-        return str(bool(operand)).lower() if kind == "b" else literal(float(operand))
+            return operand.text if value_type(operand.dtype) == wanted else f"{wanted}({operand.text})"
+        if wanted == "bool":
+            return str(bool(operand)).lower()
+        if wanted == "float":
+            return literal(float(operand))
+        info = np.iinfo(next(name for name, word in DTYPES.items() if word == wanted))
+        if not info.min <= operand <= info.max:
+            raise OverflowError(f"{self.name}: {operand} is beyond {info.dtype}{self.where()}.")
+        return f"{wanted}({integer_literal('ulong' if operand > 2**63 - 1 else 'long', operand)})"
 
-    def _function(self, formula: Formula, wanted: list[str], loop: str, result: str) -> str:
-        """Define the function of an op; of one op there may be two, for bool and for floats."""
-        expression = formula.groups[formula.group(loop)]
+    def _function(self, formula: Formula, wanted: list[DType], loop: DType, result: DType) -> str:
+        """Define the function of an op, for the types that it computes in."""
+        expression = formula.groups[formula.group(kind_of(loop))]
         if "<L>" in expression:
             message = f"{formula.name} depends on the dtype in memory, and is not fused{self.where()}."
             raise TypeError(f"{self.name}: {message}")
-        parameters = [f"{_TYPES[k]} {n}" for k, n in zip(wanted, formula.operands, strict=True)]
+        parameters = [f"{value_type(d)} {n}" for d, n in zip(wanted, formula.operands, strict=True)]
         parameters += [f"float {n}" for n in formula.parameters]
+        computed, made = value_type(loop), value_type(result)
+        tag = computed[0] if computed in {"float", "bool"} else computed
         for number in range(100):  # two ops may have one name: a user's own
-            called = f"{formula.name}_{loop}{number or ''}_"
-            text = (f"inline {_TYPES[result]} {called}({', '.join(parameters)}) "
-                    f"{{ using T = {_TYPES[loop]}; return {_TYPES[result]}({expression}); }}")  # fmt: skip
+            called = f"{formula.name}_{tag}{number or ''}_"
+            text = (f"inline {made} {called}({', '.join(parameters)}) "
+                    f"{{ using T = {computed}; return {made}({expression}); }}")  # fmt: skip
             text = f"{formula.preamble}\n{text}".strip()
             if self.functions.setdefault(called, text) == text:
                 return called
@@ -97,6 +140,117 @@ class Trace:
         return "" if frame is None else f" (line {frame.f_lineno} of {self.code.co_filename})"
 
 
+class Traced(TracedOperators):
+    """An array of the traced function.
+
+    Attributes
+    ----------
+    trace : Trace
+    text : str
+        Its name in the MSL.
+    dtype : numpy.dtype
+        That of the array which separate ops would give.
+    needs : frozenset of str
+        The arguments that it is made of.
+    weak : bool
+        Whether it is a number: then only its kind counts in promotion.
+    """
+
+    __slots__ = ("dtype", "needs", "text", "trace", "weak")
+
+    def __init__(self, trace: Trace, text: str, dtype: DType, needs: frozenset[str], *, weak: bool = False) -> None:
+        self.needs = needs
+        self.trace = trace
+        self.text = text
+        self.dtype = dtype
+        self.weak = weak
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Traced:
+        """Convert to a dtype: 16-bit floats are rounded here, as by a separate op."""
+        del copy  # there is no memory yet
+        trace = self.trace
+        trace._check("astype", self)
+        wanted = as_dtype(dtype, f"{trace.name}: astype")
+        if wanted.name == "float16":
+            text = f"float(half({self.text}))"
+        elif wanted.name == "bfloat16":
+            text = f"storage<bfloat16>::load(storage<bfloat16>::store({self.text}))"
+        elif wanted == _BOOL:
+            text = f"{self.text} != {value_type(self.dtype)}(0)"
+        else:
+            text = f"{value_type(wanted)}({self.text})"
+        return trace.line(text, wanted, (self,))
+
+    def __metal_traced__(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Do what an op that is not elementwise does; NotImplemented for those that must make do with elementwise ones."""
+        if name == "astype":
+            return self.astype(*args[1:], **options)
+        if name in _AT_THE_END and len(args) == 1 and not {"axis", "keepdims"}.issuperset(options):
+            raise TypeError(f"{self.trace.name}: {name} is fused without {', '.join(options)}{self.trace.where()}.")
+        if name in _AT_THE_END and len(args) == 1:
+            return self.reduced(name, **options)
+        return NotImplemented
+
+    def reduced(self, how: str, axis: Any = None, *, keepdims: bool = False) -> Reduced:
+        """Reduce the last axis: this ends the function."""
+        trace = self.trace
+        trace._check(how, self)
+        if type(axis) is not int or axis != -1:
+            raise TypeError(f"{trace.name}: {how} is fused over the last axis alone; got axis={axis!r}{trace.where()}. "
+                            "Pass axis=-1.")  # fmt: skip
+        return Reduced(self, how, keepdims=bool(keepdims))
+
+    def sum(self, axis: Any = None, *, keepdims: bool = False) -> Reduced:
+        """Sum over the last axis."""
+        return self.reduced("sum", axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Reduced:
+        """Largest over the last axis."""
+        return self.reduced("max", axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Reduced:
+        """Smallest over the last axis."""
+        return self.reduced("min", axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Reduced:
+        """Mean over the last axis."""
+        return self.reduced("mean", axis, keepdims=keepdims)
+
+
+class Reduced(Traced):
+    """What a fused function ends with: a value for each row of an array of it.
+
+    Attributes
+    ----------
+    how : {"sum", "max", "min", "mean"}
+    keepdims : bool
+    """
+
+    __slots__ = ("how", "keepdims")
+
+    def __init__(self, of: Traced, how: str, *, keepdims: bool) -> None:
+        super().__init__(of.trace, of.text, of.dtype, of.needs)
+        self.how = how
+        self.keepdims = keepdims
+
+
+def _is_weak(operand: Any) -> bool:
+    if isinstance(operand, Traced):
+        return operand.weak
+    return isinstance(operand, (bool, int, float, np.bool_))
+
+
+def _dtype_of(operand: Any) -> DType:
+    return operand.dtype if isinstance(operand, Traced) else as_dtype(operand.dtype, "fuse")
+
+
+def _sample(operand: Any) -> Any:
+    """Return a number of a weak operand's kind."""
+    if isinstance(operand, Traced):
+        return {"b": False, "i": 0}.get(kind_of(operand.dtype), 0.0)
+    return bool(operand) if isinstance(operand, np.bool_) else operand
+
+
 def literal(value: float) -> str:
     """Write a number as MSL does."""
     if math.isnan(value):
@@ -105,77 +259,3 @@ def literal(value: float) -> str:
     if math.isinf(single):
         return "INFINITY" if single > 0 else "-INFINITY"
     return f"{np.float32(value)!s}f" if any(c in str(np.float32(value)) for c in ".e") else f"{np.float32(value)!s}.0f"
-
-
-def _op(name: str, *, turned: bool = False) -> Callable[..., Any]:
-    def method(self: Any, other: Any) -> Any:
-        return implementations[name](other, self) if turned else implementations[name](self, other)
-
-    return method
-
-
-def _one(name: str) -> Callable[..., Any]:
-    def method(self: Any) -> Any:
-        return implementations[name](self)
-
-    return method
-
-
-class Traced:
-    """An array of the traced function: its name in the MSL, its kind, ``f`` or ``b``, the arguments it is made of."""
-
-    __slots__ = ("kind", "needs", "text", "trace")
-
-    def __init__(self, trace: Trace, text: str, kind: str, needs: frozenset[str]) -> None:
-        self.needs = needs
-        self.trace = trace
-        self.text = text
-        self.kind = kind
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return implementations["ufunc"](ufunc, method, inputs, options)
-
-    def _decided(self, what: str) -> TypeError:
-        return TypeError(f"{self.trace.name}: {what} of an array is not known while it is fused{self.trace.where()}. "
-                         "Use mnb.where(condition, x, y), or pass the number as an argument.")  # fmt: skip
-
-    def __bool__(self) -> bool:
-        raise self._decided("a condition")
-
-    def __float__(self) -> float:
-        raise self._decided("the value")
-
-    def __int__(self) -> int:
-        raise self._decided("the value")
-
-    __index__ = __int__
-
-    def __len__(self) -> int:
-        raise self._decided("the length")
-
-    def __iter__(self) -> Any:
-        raise self._decided("the length")
-
-    def __getitem__(self, key: Any) -> Any:
-        raise TypeError(f"{self.trace.name}: x[…] is not elementwise, and not fused{self.trace.where()}. "
-                        "Index before the call, or after it.")  # fmt: skip
-
-    def __getattr__(self, name: str) -> Any:
-        where = self.trace.where()
-        raise AttributeError(f"{self.trace.name}: a fused array has no .{name}{where}: only elementwise ops are fused.")
-
-    __hash__ = None  # type: ignore[assignment]  # == compares element by element
-
-    __add__, __radd__ = _op("add"), _op("add", turned=True)
-    __sub__, __rsub__ = _op("subtract"), _op("subtract", turned=True)
-    __mul__, __rmul__ = _op("multiply"), _op("multiply", turned=True)
-    __truediv__, __rtruediv__ = _op("divide"), _op("divide", turned=True)
-    __floordiv__, __rfloordiv__ = _op("floor_divide"), _op("floor_divide", turned=True)
-    __mod__, __rmod__ = _op("remainder"), _op("remainder", turned=True)
-    __pow__, __rpow__ = _op("pow"), _op("pow", turned=True)
-    __and__, __rand__ = _op("bitwise_and"), _op("bitwise_and", turned=True)
-    __or__, __ror__ = _op("bitwise_or"), _op("bitwise_or", turned=True)
-    __xor__, __rxor__ = _op("bitwise_xor"), _op("bitwise_xor", turned=True)
-    __lt__, __le__, __gt__, __ge__ = _op("less"), _op("less_equal"), _op("greater"), _op("greater_equal")
-    __eq__, __ne__ = _op("equal"), _op("not_equal")
-    __neg__, __pos__, __abs__, __invert__ = _one("negative"), _one("positive"), _one("abs"), _one("bitwise_invert")

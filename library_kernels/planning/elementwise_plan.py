@@ -13,9 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...engine.base import Grid
-from .cuts import CORES, LANES, Device
+from .cuts import CORES, FEW_TERMS, LANES, Cut, Device, cut_rows, grid_of_groups, grid_of_threads, record
 
-__all__ = ["RANK", "ElementwisePlan", "Strip", "broadcast", "plan_elementwise", "plan_transposed", "stretched"]
+__all__ = [
+    "RANK", "ElementwisePlan", "RowReductionPlan", "Strip", "broadcast", "plan_elementwise", "plan_row_reduction",
+    "plan_transposed", "stretched",
+]  # fmt: skip
 
 RANK = 8
 _OPERANDS = 6
@@ -115,6 +118,50 @@ def plan_transposed(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan | 
     across, tall = (-(-n // _TILE) for n in (sizes[-1], sizes[-2]))
     grid = (across * _TILE, tall * _TILE_ROWS, math.prod(sizes[:-2]))
     return ElementwisePlan("turned", record, grid, (_TILE, _TILE_ROWS, 1))
+
+
+class RowReductionPlan(NamedTuple):
+    """What a kernel needs that reduces each row of an elementwise result.
+
+    Attributes
+    ----------
+    kernel : {"rows", "first", "each"}
+        A SIMD-group for each row, or for some of it, or a thread for each.
+    kinds, record, grid, threadgroup
+        As in `ElementwisePlan`, `kinds` of the operands alone.
+    cuts : numpy.ndarray
+        The bytes of the kernel's ``Cuts``.
+    parts : int
+        SIMD-groups to a row.
+    """
+
+    kernel: str
+    kinds: str
+    record: Record
+    cuts: Record
+    grid: Grid
+    threadgroup: Grid
+    parts: int
+
+
+def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device: Device = CORES) -> RowReductionPlan:
+    """Plan a kernel that reduces the last axis of a shape; `out` are the result's strides along the others."""
+    count, rows = shape[-1], math.prod(shape[:-1])
+    parts = cut_rows(count, rows, LANES, device)
+    each = count <= FEW_TERMS
+    if each:
+        parts = Cut(count, count, 1)
+    made = Strip((*(s * parts.parts for s in out), 0), 0)
+    sizes, strides = _merged(shape[:-1], [s.strides[:-1] for s in (*strips, made)])
+    inner = [s.strides[-1] for s in strips]
+    sizes.append(count)
+    for own, step in zip(strides, (*inner, 0), strict=True):
+        own.append(step)
+    kinds = "".join("u" if s == 1 else "s" for s in inner) if set(inner) <= {0, 1} else "g" * len(inner)
+    cuts = record(struct.pack("<4If", count, parts.stretch, parts.rest, parts.parts, count))
+    grid, threadgroup = grid_of_threads(rows) if each else grid_of_groups(rows * parts.parts, device)
+    kernel = "each" if each else "rows" if parts.parts == 1 else "first"
+    return RowReductionPlan(kernel, kinds, _record(sizes, strides, (*strips, made)), cuts, grid, threadgroup, parts.parts)
 
 
 def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip]) -> Record:

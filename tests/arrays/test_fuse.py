@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -80,9 +81,11 @@ def test_numbers_change_without_a_new_kernel() -> None:
     a, b = mnb.asarray([1.0, 2.0]), mnb.asarray([3.0, 4.0])
     assert blend(a, b).tolist() == [2, 3]
     assert blend(a, b, 0.25).tolist() == [2.5, 3.5]
-    assert blend(a, b, share=1).tolist() == [1, 2]
-    assert blend(a, b, 2, turned=True).tolist() == [5, 6]
+    assert blend(a, b, share=1.0).tolist() == [1, 2]
+    assert blend(a, b, 2.0, turned=True).tolist() == [5, 6]
     assert traced == [False, True]
+    assert blend(a, b, share=1).tolist() == [1, 2]
+    assert traced == [False, True, False], "an integer promotes otherwise"
     assert "in_share" in blend.source
 
 
@@ -130,6 +133,120 @@ def test_several_results_are_a_kernel_each() -> None:
     assert both.source.count("exp_f_(") == 2  # its definition, and its use by one of them
 
 
+def test_results_of_the_same_arrays_are_one_kernel() -> None:
+    @mnb.fuse
+    def parts(a: Any, b: Any) -> Any:
+        total = a + b
+        return total, a > b, (a - b).astype(mnb.int32), mnb.max(total, axis=-1)
+
+    a, b = mnb.asarray([0.0, 1.0, -3.5]), mnb.asarray([[1.0], [3.0]])
+    want = (a + b, a > b, (a - b).astype(mnb.int32), mnb.max(a + b, axis=-1))
+    for got, wanted in zip(parts(a, b), want, strict=True):
+        assert got.dtype == wanted.dtype
+        assert got.tolist() == wanted.tolist()
+    assert parts.source.count("kernel void fused_(") == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("bool", "int8"), ("int8", "uint16"), ("int64", "int32"), ("uint64", "int8"), ("int32", "float16"), ("int16", "float32")],
+)
+def test_dtypes_promote_as_those_of_separate_ops(one: str, other: str) -> None:
+    def mixed(a: Any, b: Any) -> Any:
+        return (a * b + a) * 3 - b, mnb.where(a > b, a, b), abs(b) // 7 + a
+
+    a = mnb.asarray(np.array([0, 1, 2, 100, 101]).astype(one))
+    b = mnb.asarray(np.array([5, 120, 3, 0, 7]).astype(other))
+    if one == "uint64" and other in {"int8", "int32"}:
+        with pytest.raises(TypeError, match="no integer dtype holds both"):
+            mnb.fuse(mixed)(a, b)
+        return
+    for got, want in zip(mnb.fuse(mixed)(a, b), mixed(a, b), strict=True):
+        assert got.dtype == want.dtype
+        # 16-bit floats are rounded once at the end, and separate ops round at each step
+        exact = not str(got.dtype).endswith("float16")
+        assert np.array_equal(got.read(), want.read()) if exact else np.allclose(got.read(), want.read(), rtol=2e-3)
+
+
+def test_casts_are_those_of_astype(rng: np.random.Generator) -> None:
+    def casts(a: Any) -> Any:
+        return (
+            a.astype("int32") * 2, mnb.astype(a, mnb.float16).astype("float32") - a, a.astype(bool), (a > 0).astype("uint8"),
+            a.astype("bfloat16").astype(mnb.float32),
+        )  # fmt: skip
+
+    a = mnb.asarray((100 * rng.standard_normal(1000)).astype(np.float32))
+    for got, want in zip(mnb.fuse(casts)(a), casts(a), strict=True):
+        assert got.dtype == want.dtype
+        assert np.array_equal(got.read(), want.read())
+
+
+def test_integers_given_as_numbers_stay_exact() -> None:
+    add = mnb.fuse(lambda a, n: a * n + n)
+    a = mnb.asarray(np.array([1, 2**40], np.int64))
+    assert add(a, 2**20 + 1).tolist() == [2 * (2**20 + 1), (2**40 + 1) * (2**20 + 1)]
+    assert add(mnb.asarray(np.array([3], np.int8)), 5).dtype == mnb.int8
+    assert add(a, 0.5).dtype == mnb.float32
+    assert add(mnb.ones(2, dtype=mnb.float16), 0.1).dtype == mnb.float16
+    assert add(mnb.ones(2, dtype=mnb.float16), np.float32(0.1)).dtype == mnb.float32
+    with pytest.raises(OverflowError, match="beyond int64"):
+        add(a, 2**70)
+
+
+REDUCTIONS = {"sum": mnb.sum, "max": mnb.max, "min": mnb.min, "mean": mnb.mean}
+
+
+@pytest.mark.parametrize("how", REDUCTIONS)
+def test_a_reduction_ends_it(how: str, rng: np.random.Generator) -> None:
+    def rows(a: Any, b: Any) -> Any:
+        return REDUCTIONS[how](mnb.exp(a) * b + 1, axis=-1)
+
+    fused = mnb.fuse(rows)
+    bound = 2 * mnb.sum.row.tolerance["float32"] * 2.0**-23 if how in {"sum", "mean"} else 0  # each is off by as much
+    for shape in ((5,), (3, 33), (2, 3, 100), (4, 1), (1000, 7), (2, 70000), (300000,), (0, 4)):
+        a = mnb.asarray(rng.standard_normal(shape).astype(np.float32))
+        b = mnb.asarray(rng.random(shape[-1:], dtype=np.float32))
+        got, want = fused(a, b), rows(a, b)
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
+        assert np.allclose(got.read(), want.read(), rtol=bound, atol=0), shape
+        if a.ndim > 1 and a.shape[0] > 1:
+            turned = fused(a.mT.copy().mT, b)  # columns in memory
+            assert np.allclose(turned.read(), want.read(), rtol=bound, atol=0), shape
+
+
+@pytest.mark.parametrize(
+    ("how", "dtype"),
+    [("sum", "bool"), ("sum", "int8"), ("mean", "uint16"), ("mean", "int64"), ("min", "uint64"), ("max", "bool"),
+     ("sum", "float16"), ("max", "bfloat16"), ("mean", "bfloat16")],
+)  # fmt: skip
+def test_reductions_have_the_dtypes_of_the_ops(how: str, dtype: str) -> None:
+    for shape in ((2, 9), (2, 50_000)):
+        a = mnb.asarray(np.arange(math.prod(shape)).reshape(shape) % 3 == 1).astype(dtype)
+        got, want = mnb.fuse(lambda a: REDUCTIONS[how](a, axis=-1, keepdims=True))(a), REDUCTIONS[how](a, axis=-1, keepdims=True)
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        assert got.tolist() == want.tolist()
+
+
+def test_nans_and_nothing_are_those_of_the_ops() -> None:
+    a = mnb.asarray(np.array([[1, np.nan, 2], [-np.inf, 3, np.inf]], np.float32))
+    top = mnb.fuse(lambda a: mnb.max(-a, axis=-1))
+    assert np.array_equal(top(a).read(), mnb.max(-a, axis=-1).read(), equal_nan=True)
+    assert mnb.fuse(lambda a: mnb.sum(a, axis=-1))(mnb.ones((2, 0))).tolist() == [0, 0]
+    with pytest.raises(ValueError, match="no elements to choose from"):
+        top(mnb.ones((2, 0)))
+    with pytest.raises(ValueError, match="max over the last axis of arrays without axes"):
+        top(mnb.asarray(1.0))
+
+
+def test_what_it_shows() -> None:
+    fused = mnb.fuse(polynomial)
+    assert fused._repr_html_() is None
+    assert "polynomial" in fused._repr_mimebundle_()["text/plain"]
+    fused(mnb.ones(2), mnb.ones(2))
+    assert fused.card.signature.name.startswith("fused_")
+    assert "in_a" in fused._repr_mimebundle_()["text/plain"]
+
+
 def test_it_reads_numpys_arrays_and_is_shown() -> None:
     fused = mnb.fuse(polynomial)
     with pytest.raises(ValueError, match="nothing is made before the first call"):
@@ -147,14 +264,19 @@ def decide(a: Any) -> Any:
 REFUSED = (
     (decide, (mnb.ones, 2), TypeError, r"decide: a condition of an array .* \(line \d+ of .*test_fuse.py\)"),
     (lambda a: a * float(a), (mnb.ones, 2), TypeError, "the value of an array is not known"),
-    (lambda a: mnb.sum(a), (mnb.ones, 2), TypeError, "sum: takes an array; got Traced"),  # noqa: PLW0108
-    (lambda a: a.sum(), (mnb.ones, 2), AttributeError, r"has no \.sum .*only elementwise ops are fused"),
+    (lambda a: mnb.sum(a), (mnb.ones, 2), TypeError, r"sum is fused over the last axis alone; got axis=None .line \d+"),  # noqa: PLW0108
+    (lambda a: a.max(0), (mnb.ones, 2), TypeError, "max is fused over the last axis alone; got axis=0"),
+    (lambda a: a.sum(axis=-1) + 1, (mnb.ones, 2), TypeError, r"sum ends a fused function, and add goes on .*line \d+"),
+    (lambda a: mnb.cumulative_sum(a), (mnb.ones, 2), TypeError, "cumulative_sum: takes an array; got Traced"),  # noqa: PLW0108
+    (lambda a: a.cumsum(), (mnb.ones, 2), AttributeError, r"has no \.cumsum .*at the end sum, max, min and mean"),
     (lambda a: a[0], (mnb.ones, 2), TypeError, r"x\[…\] is not elementwise"),
     (lambda a: [a, a], (mnb.ones, 2), TypeError, "made of its arguments, or a tuple of such; got list"),
     (lambda a: 3.0, (mnb.ones, 2), TypeError, "got float"),
-    (lambda a: a + 1, (mnb.arange, 2), TypeError, r"a is of int64; floats and bool are fused. Pass a.astype"),
+    (lambda a: mnb.where(a, a, 1), (mnb.arange, 2), TypeError, "where: condition must be bool; got int64"),
+    (lambda a: a.astype(mnb.int8) + 300, (mnb.ones, 2), OverflowError, "300 is beyond int8"),
+    (lambda a: a + 1 > a.astype("complex64"), (mnb.ones, 2), TypeError, "arrays cannot be complex64"),
     (lambda a: a + mnb.ones(2), (mnb.ones, 2), TypeError, "is given Array, which is no argument of the fused function"),
-    (lambda a: a & 1, (mnb.ones, 2), TypeError, "bitwise_and is of integers"),
+    (lambda a: a & 1, (mnb.ones, 2), TypeError, "bitwise_and takes bool and integers; got float32"),
     (lambda a: mnb.nextafter(a, 1), (mnb.ones, 2), TypeError, "nextafter depends on the dtype in memory"),
 )
 
