@@ -50,7 +50,7 @@ class Launch(NamedTuple):
             if type(given) is Array:
                 block = given.block
                 blocks.append(block)
-                memory.append(block.host)
+                memory.append(block.bound)
             else:
                 memory.append(given)
         memory += self.records

@@ -57,6 +57,8 @@ class Block:
         The engine's own memory, or the memory borrowed: it has the buffer protocol.
     host : numpy.ndarray
         The same bytes; to be touched only after `settle`.
+    bound : object
+        What a dispatch is given: whichever of the two the engine takes as it is.
     viewers : int
         How many others (NumPy, DLPack) may look at it at any moment: while there are any, every dispatch on it is
         waited for.
@@ -67,12 +69,12 @@ class Block:
         is.
     """
 
-    __slots__ = ("__weakref__", "_pool", "engine", "host", "lent", "memory", "ticket", "viewers")
+    __slots__ = ("__weakref__", "_pool", "bound", "engine", "host", "lent", "memory", "ticket", "viewers")
 
     def __init__(self, engine: Engine, memory: Any, host: Any, pool: Pool | None, ticket: Ticket | None = None) -> None:
         self.engine = engine
         self.memory = memory
-        self.host = host
+        self.host = self.bound = host
         self.viewers = 0
         self.lent = False
         self.ticket = ticket
@@ -108,6 +110,7 @@ class DeviceBlock(Block):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        self.bound = self.memory
         self._fetched = self.ticket
 
     def settle(self) -> None:
