@@ -12,7 +12,7 @@ from ...arrays.stream import start
 from ...call.kernel import Kernel
 from ...engine.base import Grid
 
-__all__ = ["Launch", "dispatch"]
+__all__ = ["Launch", "aligned", "dispatch"]
 
 
 class Launch(NamedTuple):
@@ -56,6 +56,14 @@ class Launch(NamedTuple):
         memory += self.records
         memory += more
         start(blocks[0].engine, self.binary, memory, self.grid, self.threadgroup, blocks)
+
+
+def aligned(x: Array, nbytes: int = 32) -> bool:
+    """Return whether the memory of an array's block starts at a multiple of some bytes, so that vectors may be read."""
+    if x.engine.caps.shared:
+        return int(x.block.host.__array_interface__["data"][0]) % nbytes == 0
+    address = getattr(x.engine, "address", None)
+    return address is not None and address(x.block.memory) % nbytes == 0
 
 
 def dispatch(
