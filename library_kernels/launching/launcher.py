@@ -11,7 +11,7 @@ from ...arrays.stream import start
 from ...call.kernel import Kernel
 from ...engine.base import Engine, Grid
 
-__all__ = ["Launch", "dispatch"]
+__all__ = ["Launch", "aligned", "dispatch"]
 
 
 class Launch(NamedTuple):
@@ -60,6 +60,14 @@ class Launch(NamedTuple):
             memory += more
         engine = self.engine or next(a.block.engine for a in arguments if type(a) is Array)
         start(engine, self.binary, memory, self.grid, self.threadgroup, arguments)
+
+
+def aligned(x: Array, nbytes: int = 32) -> bool:
+    """Return whether the memory of an array's block starts at a multiple of some bytes, so that vectors may be read."""
+    if x.engine.caps.shared:
+        return int(x.block.host.__array_interface__["data"][0]) % nbytes == 0
+    address = getattr(x.engine, "address", None)
+    return address is not None and address(x.block.memory) % nbytes == 0
 
 
 def dispatch(

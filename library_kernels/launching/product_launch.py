@@ -15,7 +15,7 @@ from ...program import Program
 from ..planning.cuts import CORES, LANES, Device, device_of
 from ..planning.product_plan import DOT, SMALL, ProductPlan, ProductStep, Strided, plan_dots, plan_each_dot, plan_product
 from .copying import contiguous, copied
-from .launcher import Launch
+from .launcher import Launch, aligned
 from .programs import program, with_macros
 
 __all__ = ["dot_products", "product"]
@@ -107,16 +107,7 @@ def _planned(make: Make, a: Array, b: Array, batch: Shape) -> ProductPlan:
     kept = _kept_plan if math.prod(batch) <= _LARGE else _kept_plan.__wrapped__
     laid = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
     device = device_of(a.engine.caps) if make is plan_product else CORES
-    return kept(make, *laid, batch, a.dtype, device, (_aligned(a), _aligned(b)) if device.tile_places else ())
-
-
-def _aligned(x: Array) -> bool:
-    """Return whether an array's block starts where a vector of 16 bytes may."""
-    engine, host = x.engine, x.block.host
-    if engine.caps.shared:
-        return int(host.__array_interface__["data"][0]) % 16 == 0
-    address = getattr(engine, "address", None)
-    return address is not None and address(x.block.memory) % 16 == 0
+    return kept(make, *laid, batch, a.dtype, device, (aligned(a), aligned(b)) if device.tile_places else ())
 
 
 @functools.lru_cache(maxsize=_PLANS)

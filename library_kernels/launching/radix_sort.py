@@ -1,18 +1,25 @@
-"""Sort rows by their bits: ``sort.metal``, and ``sort_serial.metal`` where every thread is a core."""
+"""Sort rows by their bits: ``sort.metal``; where every thread is a core, ``sort_serial.metal``.
+
+Long rows on a GPU are sorted by ``sort_tiles.metal``.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...arrays.array import Array, empty
 from ...engine.base import Engine
 from ...program import Program
-from ..planning.cuts import LANES
+from ..planning.cuts import LANES, Device, device_of, sort_tile
 from .bits import as_bits, order_of, width
 from .launcher import dispatch
 from .programs import program
+from .reduction_launch import Monoid
+from .scan_launch import scanned
 
 __all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "sorted_rows"]
 
@@ -22,6 +29,7 @@ _ALONE = 2048  # a row of at most so many keys is one tile;
 _MANY = 16  # with at least so many rows,
 _LONG = 65536  # so is a row of at most so many
 _UINT = np.dtype(np.uint32)
+_COUNTS = Monoid("Sum", "uint", "uint", "uint", "uint")
 
 
 class _Method(NamedTuple):
@@ -75,7 +83,7 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
     rows = x.size // n if n else 0
     if n >= _MOST:
         raise ValueError(f"sort: an axis of {n:,} is too long; at most {_MOST - 1:,} elements are sorted.")
-    method = _method(x.engine)
+    method, device = _method(x.engine), device_of(x.engine.caps)
     lanes = method.lanes
     kernels = program(
         "sort.metal" if n <= LANES else method.file, x.engine,
@@ -88,12 +96,17 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
         held = LANES // n
         dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
                  grid=LANES * -(-rows // held), threadgroup=LANES)  # fmt: skip
-    elif n <= _ALONE or (rows >= _MANY and n <= _LONG):
+    elif n <= _ALONE or (rows >= _many(device) and n <= _LONG):
         spare = _Buffers(bits, indexed)
         dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, spare.keys, out.keys, n, *spare.indices, *out.indices,
                  grid=lanes * rows, threadgroup=lanes)  # fmt: skip
+    elif device.tile_places:
+        kernels = program(
+            "sort_tiles.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed
+        )
+        _by_passes(functools.partial(_tile_pass, kernels), bits, out, rows, n)
     else:
-        _by_tiles(kernels, bits, out, rows, n)
+        _by_passes(functools.partial(radix_pass, kernels), bits, out, rows, n)
     return Sorted(out.keys.viewed(out.keys.host.view(x.dtype)), out.indices[0] if indexed else None)
 
 
@@ -105,15 +118,36 @@ class _Buffers:
         self.indices: tuple[Array, ...] = (empty(like.shape, _UINT, like.engine),) if indexed else ()
 
 
-def _by_tiles(kernels: Program, bits: Array, out: _Buffers, rows: int, n: int) -> None:
-    """Sort long rows: for each digit of 8 bits three dispatches over all tiles of all rows."""
+def _many(device: Device) -> int:
+    """Return how many rows keep a device busy with a SIMD-group each."""
+    return device.simd_groups // 4 if device.tile_places else _MANY
+
+
+def _by_passes(sort: Callable[..., Any], bits: Array, out: _Buffers, rows: int, n: int) -> None:
+    """Sort long rows: for each digit of 8 bits a few dispatches over all tiles of all rows."""
     passes = bits.dtype.itemsize
     spare = _Buffers(bits, bool(out.indices)) if passes > 1 else out
     keys, indices = bits, spare.indices
     for p in range(passes):
         to = out if (passes - p) % 2 else spare
-        radix_pass(kernels, keys, indices, to.keys, to.indices, rows, n, 8 * p, first=p == 0)
+        sort(keys, indices, to.keys, to.indices, rows, n, 8 * p, first=p == 0)
         keys, indices = to.keys, to.indices
+
+
+def _tile_pass(  # noqa: PLR0913  (as radix_pass)
+    kernels: Program, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int,
+    n: int, shift: int, *, first: bool,
+) -> None:  # fmt: skip
+    """Do what `radix_pass` does by threadgroups of many SIMD-groups."""
+    tile = sort_tile(keys.itemsize)
+    tiles = -(-n // tile)
+    settings = {"shape": {"n": n, "tile": tile, "tiles": tiles}, "shift": shift, "first": int(first)}
+    counts = empty((rows, DIGITS * tiles), _UINT, keys.engine)
+    bits = width(keys.dtype)
+    over = {"grid": (tiles * DIGITS, rows), "threadgroup": (DIGITS, 1)}
+    dispatch(kernels[f"tile_count_{bits}"], keys, counts, settings, **over)
+    starts = scanned(counts, 1, _COUNTS, _UINT, initial=True)
+    dispatch(kernels[f"tile_scatter_{bits}"], keys, to, starts, settings, *indices, *to_indices, **over)
 
 
 def pass_kernels(engine: Engine, *, kind: int, descending: bool, indexed: bool) -> Program:

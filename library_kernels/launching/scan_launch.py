@@ -9,9 +9,9 @@ import numpy as np
 
 from ...arrays.array import Array, empty
 from ...program import Program
-from ..planning.cuts import device_of, grid_of_groups, grid_of_threads
-from ..planning.scan_plan import plan_scan
-from .launcher import Launch
+from ..planning.cuts import device_of, grid_of_rows, grid_of_threads
+from ..planning.scan_plan import plan_scan, threads_of_totals
+from .launcher import Launch, aligned
 from .programs import instantiated
 from .reduction_launch import ACCUMULATORS, Monoid
 
@@ -55,10 +55,12 @@ def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool
         binary = program[f"totals_{plan.kernel}"].binary
         Launch(binary, plan.grid, plan.threadgroup, (plan.totals,)).start(x, _NO_VALUE, totals)
         if device.waits and width == 1:
-            Launch(program["totals_lanes"].binary, *grid_of_groups(outer, alone=True), (plan.record,)).start(totals)
+            shared = grid_of_rows(outer, threads_of_totals(plan.parts))
+            Launch(program["totals_shared"].binary, *shared, (plan.record,)).start(totals)
         else:
             Launch(program["totals"].binary, *grid_of_threads(plan.scans), (plan.record,)).start(totals)
-    Launch(program[plan.kernel].binary, plan.grid, plan.threadgroup, (plan.record,)).start(x, totals, out)
+    kernel = "rows_wide" if plan.wide and aligned(x) else plan.kernel
+    Launch(program[kernel].binary, plan.grid, plan.threadgroup, (plan.record,)).start(x, totals, out)
     return out
 
 
@@ -68,8 +70,9 @@ def _program(monoid: Monoid, engine: str) -> Program:
         "totals_rows": f"reduce_rows<First<{monoid.spelled}>>",
         "totals_columns": f"reduce_columns<First<{monoid.spelled}>>",
         "totals": f"scan_totals<{monoid.spelled}>",
-        "totals_lanes": f"scan_totals_lanes<{monoid.spelled}>",
+        "totals_shared": f"scan_totals_shared<{monoid.spelled}>",
         "rows": f"scan_rows<{monoid.spelled}>",
+        "rows_wide": f"scan_rows_wide<{monoid.spelled}>",
         "columns": f"scan_columns<{monoid.spelled}>",
     }
     return instantiated("scan.metal", templates, engine, definitions=monoid.text)

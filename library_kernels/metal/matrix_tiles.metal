@@ -73,21 +73,29 @@ template <Way WAY, uint H, uint THREADS> struct Strips {
     }
 };
 
-/// sum += a b for one strip of each. METALNB_MATRIX_BLOCKS: two matrices of sums by one instruction.
+// METALNB_MATRIX_BLOCKS: two matrices of sums are multiplied by one instruction, and each has registers of its own. Where the
+// lanes compute them one by one, the loops below would only become long.
+#ifdef METALNB_MATRIX_BLOCKS
+#define EACH_MATRIX UNROLL
+#else
+#define EACH_MATRIX _Pragma("clang loop unroll(disable)")
+#endif
+
+/// sum += a b for one strip of each.
 template <typename T>
 inline void multiply_strips(thread simdgroup_float8x8 (&sum)[4][8], threadgroup const T* a, threadgroup const T* b) {
     simdgroup_matrix<T, 8, 8> x[4][2];
-    UNROLL for (uint r = 0; r < 4; ++r)
-        UNROLL for (uint k = 0; k < 2; ++k) simdgroup_load(x[r][k], a + 8 * r * PITCH + 8 * k, PITCH);
-    UNROLL for (uint c = 0; c < 8; ++c) {
+    EACH_MATRIX for (uint r = 0; r < 4; ++r)
+        EACH_MATRIX for (uint k = 0; k < 2; ++k) simdgroup_load(x[r][k], a + 8 * r * PITCH + 8 * k, PITCH);
+    EACH_MATRIX for (uint c = 0; c < 8; ++c) {
         simdgroup_matrix<T, 8, 8> y[2];
-        UNROLL for (uint k = 0; k < 2; ++k) simdgroup_load(y[k], b + 8 * c * PITCH + 8 * k, PITCH, ulong2(0), true);
-        UNROLL for (uint r = 0; r < 4; r += 2) {
+        EACH_MATRIX for (uint k = 0; k < 2; ++k) simdgroup_load(y[k], b + 8 * c * PITCH + 8 * k, PITCH, ulong2(0), true);
+        EACH_MATRIX for (uint r = 0; r < 4; r += 2) {
 #ifdef METALNB_MATRIX_BLOCKS
             metalnb_multiply_block(sum[r][c], sum[r + 1][c], x[r][0], x[r][1], x[r + 1][0], x[r + 1][1], y[0], y[1]);
 #else
-            UNROLL for (uint h = r; h < r + 2; ++h)
-                UNROLL for (uint k = 0; k < 2; ++k) simdgroup_multiply_accumulate(sum[h][c], x[h][k], y[k], sum[h][c]);
+            EACH_MATRIX for (uint h = r; h < r + 2; ++h)
+                EACH_MATRIX for (uint k = 0; k < 2; ++k) simdgroup_multiply_accumulate(sum[h][c], x[h][k], y[k], sum[h][c]);
 #endif
         }
     }
@@ -123,8 +131,8 @@ kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
 
     uint4 next_a[A::EACH], next_b[B::EACH];
     simdgroup_float8x8 sum[4][8];
-    UNROLL for (uint r = 0; r < 4; ++r)
-        UNROLL for (uint s = 0; s < 8; ++s) sum[r][s] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+    EACH_MATRIX for (uint r = 0; r < 4; ++r)
+        EACH_MATRIX for (uint s = 0; s < 8; ++s) sum[r][s] = make_filled_simdgroup_matrix<float, 8, 8>(0);
     A::read(next_a, x, part.K, t);
     B::read(next_b, y, part.K, t);
     A::write(next_a, strips, x, part.K, a_along, t);
@@ -150,8 +158,8 @@ kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
     // By way of threadgroup memory, eight rows at a time: which thread has which element is nobody's business.
     threadgroup float* const own = reinterpret_cast<threadgroup float*>(room) + simd * 8 * ACROSS_EACH;
     c += (long(part.c) * p.M + first.x + row) * p.N + first.y + column;
-    UNROLL for (uint r = 0; r < 4; ++r) {
-        UNROLL for (uint s = 0; s < 8; ++s) simdgroup_store(sum[r][s], own + 8 * s, ACROSS_EACH);
+    EACH_MATRIX for (uint r = 0; r < 4; ++r) {
+        EACH_MATRIX for (uint s = 0; s < 8; ++s) simdgroup_store(sum[r][s], own + 8 * s, ACROSS_EACH);
         simdgroup_barrier(mem_flags::mem_threadgroup);
         for (uint i = 0; i < 8 && first.x + row + 8 * r + i < p.M; ++i)
             UNROLL for (uint s = lane; s < ACROSS_EACH; s += 32)

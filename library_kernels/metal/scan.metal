@@ -59,23 +59,45 @@ kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint p
     }
 }
 
-// The same for scans that are rows, where loads take long: a SIMD-group for each scan, eight runs of 32 totals at a time.
+// Another lane's value.
+template <typename A> inline A from_place(A value, ushort lane) {
+    if constexpr (sizeof(A) == 8) {
+        const uint2 halves = as_type<uint2>(value);
+        return as_type<A>(uint2(simd_shuffle(halves.x, lane), simd_shuffle(halves.y, lane)));
+    } else {
+        return simd_shuffle(value, lane);
+    }
+}
+
+// The same for scans that are rows, where loads take long: a threadgroup for each scan, eight totals to a thread at a time.
 template <typename M>
-kernel void scan_totals_lanes(device typename M::acc* totals, constant Scan& s,
-                              uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
+                               uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                               uint simd [[simdgroup_index_in_threadgroup]],
+                               uint simds [[simdgroups_per_threadgroup]]) {
     using A = typename M::acc;
-    constexpr uint RUNS = 8;
-    totals += row * ulong(s.parts) + lane;
+    constexpr uint EACH = 8;
+    threadgroup A sums[LANES];
+    totals += row * ulong(s.parts);
     A carry = M::identity();
-    for (uint at = 0; at < s.parts; at += RUNS * LANES) {
-        A run[RUNS];
-        for (uint k = 0; k < RUNS; ++k)
-            run[k] = at + k * LANES + lane < s.parts ? totals[at + k * LANES] : M::identity();
-        for (uint k = 0; k < RUNS; ++k) {
-            const A through = scan_lanes<M>(run[k], lane), before = from_before(through, 1);
-            if (at + k * LANES + lane < s.parts) totals[at + k * LANES] = lane ? M::combine(carry, before) : carry;
-            carry = M::combine(carry, from_last(through));
+    for (uint at = 0; at < s.parts; at += simds * LANES * EACH) {
+        const uint first = at + (simd * LANES + lane) * EACH;
+        A own[EACH], sum = M::identity();
+        for (uint i = 0; i < EACH; ++i) own[i] = first + i < s.parts ? totals[first + i] : M::identity();
+        for (uint i = 0; i < EACH; ++i) sum = M::combine(sum, own[i]);
+        const A through = scan_lanes<M>(sum, lane), before = from_before(through, 1);
+        if (lane == LANES - 1) sums[simd] = through;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        const A groups = scan_lanes<M>(lane < simds ? sums[lane] : M::identity(), lane);
+        const A earlier = from_place(groups, simd ? simd - 1 : 0);
+        A running = simd ? M::combine(carry, earlier) : carry;
+        running = lane ? M::combine(running, before) : running;
+        for (uint i = 0; i < EACH; ++i) {
+            if (first + i < s.parts) totals[first + i] = running;
+            running = M::combine(running, own[i]);
         }
+        carry = M::combine(carry, from_place(groups, simds - 1));
+        threadgroup_barrier(mem_flags::mem_threadgroup);
     }
 }
 
@@ -113,6 +135,58 @@ kernel void scan_rows(device const memory_of<typename M::element>* x, device con
         const A run = scan_lanes<M>(there ? A(fetch<M>(x, at, 0)) : M::identity(), lane);
         if (there) out[at] = R::store(M::combine(carry, run));
         carry = M::combine(carry, from_last(run));
+    }
+}
+
+// The same where loads take long, and rows begin at multiples of four elements: each lane scans fours by itself, so that the
+// lanes meet once for 128 elements rather than for 32.
+template <typename M>
+kernel void scan_rows_wide(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
+                           device memory_of<typename M::result>* out, constant Scan& s,
+                           uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                           uint simd [[simdgroup_index_in_threadgroup]],
+                           uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    using A = typename M::acc;
+    using E = storage<typename M::element>;
+    using R = storage<typename M::result>;
+    using Given = vec<typename E::memory, 4>;
+    using Made = vec<typename R::memory, 4>;
+    constexpr uint RUNS = 4, RUN = 4 * LANES;
+    const uint place = group * simds + simd, row = place / s.parts, part = place % s.parts;
+    const uint count = part + 1 == s.parts ? s.rest : s.stretch;
+    A carry = s.parts > 1 ? totals[place] : M::identity();
+    x += s.offset + row * s.outer_pitch + part * ulong(s.stretch) + 4 * lane;
+    out += row * s.out_pitch + part * ulong(s.stretch) + 4 * lane;
+    uint at = 0;
+    for (; at + RUNS * RUN <= count; at += RUNS * RUN) {
+        A run[RUNS][4];
+        for (uint k = 0; k < RUNS; ++k) {
+            const Given four = *reinterpret_cast<device const Given*>(x + at + k * RUN);
+            for (uint i = 0; i < 4; ++i) {
+                const A own = A(M::load(E::load(four[i]), 0));
+                run[k][i] = i ? M::combine(run[k][i - 1], own) : own;
+            }
+        }
+        for (uint k = 0; k < RUNS; ++k) {
+            const A through = scan_lanes<M>(run[k][3], lane), before = from_before(through, 1);
+            const A start = lane ? M::combine(carry, before) : carry;
+            Made four;
+            for (uint i = 0; i < 4; ++i) four[i] = R::store(M::combine(start, run[k][i]));
+            *reinterpret_cast<device Made*>(out + at + k * RUN) = four;
+            carry = M::combine(carry, from_last(through));
+        }
+    }
+    for (; at < count; at += RUN) {
+        A run[4];
+        for (uint i = 0; i < 4; ++i) {
+            const A own = at + 4 * lane + i < count ? A(fetch<M>(x, at + i, 0)) : M::identity();
+            run[i] = i ? M::combine(run[i - 1], own) : own;
+        }
+        const A through = scan_lanes<M>(run[3], lane), before = from_before(through, 1);
+        const A start = lane ? M::combine(carry, before) : carry;
+        for (uint i = 0; i < 4; ++i)
+            if (at + 4 * lane + i < count) out[at + i] = R::store(M::combine(start, run[i]));
+        carry = M::combine(carry, from_last(through));
     }
 }
 

@@ -13,7 +13,8 @@ from ...engine.base import Caps, Grid
 
 __all__ = [
     "CORES", "FEW_TERMS", "LANES", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns", "cut_rows",
-    "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "threads_for_row",
+    "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "sort_tile",
+    "threads_for_row",
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
@@ -119,6 +120,11 @@ def grid_of_rows(rows: int, threads: int) -> tuple[Grid, Grid]:
 def grid_of_threads(threads: int) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for threads that work alone."""
     return (threads, 1, 1), (min(threads, _THREADS), 1, 1)
+
+
+def sort_tile(itemsize: int) -> int:
+    """Return the keys that a threadgroup of ``sort_tiles.metal`` ranks at once."""
+    return 16384 // max(itemsize, 4)
 
 
 def record(packed: bytes) -> Record:

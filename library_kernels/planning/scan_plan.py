@@ -7,13 +7,14 @@ import struct
 from typing import Any, NamedTuple
 
 from ...engine.base import Grid
-from .cuts import TILE_BYTES, Device, cut_columns, cut_rows, grid_of_groups, record
+from .cuts import LANES, TILE_BYTES, Device, cut_columns, cut_rows, grid_of_groups, record
 from .reduction_plan import packed_reduction
 
-__all__ = ["ScanPlan", "plan_scan"]
+__all__ = ["ScanPlan", "plan_scan", "threads_of_totals"]
 
 _PLANS = 4096
 _BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in scan.metal
+_FEW = 256  # totals that a SIMD-group scans at once
 _FORMAT = struct.Struct("<4q6I")
 
 
@@ -32,6 +33,8 @@ class ScanPlan(NamedTuple):
     scans : int
     parts : int
         Stretches to a scan.
+    wide : bool
+        Whether four elements may be read at once, if the memory is aligned for that.
     """
 
     kernel: str
@@ -41,6 +44,7 @@ class ScanPlan(NamedTuple):
     threadgroup: Grid
     scans: int
     parts: int
+    wide: bool
 
 
 @functools.lru_cache(_PLANS)
@@ -65,4 +69,10 @@ def plan_scan(
         offset, pitch, width, out_pitch, initial, stretches.stretch, stretches.rest, stretches.parts, width, tiles,
     ))  # fmt: skip
     parts = stretches.parts
-    return ScanPlan(kernel, totals if parts > 1 else None, packed, grid, threadgroup, outer * width, parts)
+    wide = device.waits and width == 1 and not initial and offset % 4 == 0 and (outer == 1 or pitch % 4 == 0)
+    return ScanPlan(kernel, totals if parts > 1 else None, packed, grid, threadgroup, outer * width, parts, wide)
+
+
+def threads_of_totals(parts: int) -> int:
+    """Return the threads of the threadgroup that scans a row's totals, eight to a thread."""
+    return LANES if parts <= _FEW else 1024

@@ -115,6 +115,7 @@ class DeviceBlock(Block):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        self.bound = self.memory
         self._fetched = self.ticket
 
     def settle(self) -> None:

@@ -150,10 +150,15 @@ class CudaEngine(GpuMemory, Observable):
         """Start a dispatch."""
         self._gpu.enter()
         values, dynamic, results, _held = self._bind(binary, arguments)
-        begun = self._events.record(timed=True) if self.observers else None
+        events, begun, ended, number = self._events, None, None, 0
+        if self.observers:
+            begun = events.record(timed=True)
         self._enqueue(binary, values, dynamic, grid, threadgroup)
-        ended = self._events.record(timed=begun is not None)
-        ticket = CudaTicket(self._events, binary.unit.signature.name, begun, ended, results, self._staging)
+        if begun is None:
+            number = events.launched()
+        else:
+            ended = events.record(timed=True)
+        ticket = CudaTicket(events, binary.unit.signature.name, begun, ended, results, self._staging, number)
         if results:
             self._staging.expect(ticket)
         return ticket

@@ -1,12 +1,18 @@
-"""A dispatch under way on the GPU, and the events that mark its start and end in the stream."""
+"""A dispatch under way on the GPU, and the events that mark its start and end in the stream.
+
+An event costs the host as much as a small kernel, so most dispatches have none of their own: they are counted, and every
+few of them share one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +34,40 @@ class Events:
         self.gpu = gpu
         self._free: tuple[list[Any], list[Any]] = ([], [])  # those that only mark, those that tell the time
         self._gate: Any = None
+        self._count = itertools.count(1)
+        self._last = 0  # dispatches that are in the stream at the least,
+        self._done = 0  # and that are known to be done
+        self._marks: deque[tuple[int, Any]] = deque()  # events, each behind all dispatches up to a number
+        self._lock = threading.Lock()
+
+    def launched(self) -> int:
+        """Return the number of a dispatch that was put into the stream; it is done when all up to it are."""
+        number = self._last = next(self._count)
+        if number % _EVERY == 0:
+            with self._lock:
+                self._mark(number)
+        return number
+
+    def _mark(self, number: int) -> Any:
+        event = self.record(timed=False)
+        self._marks.append((number, event))
+        return event
+
+    def wait(self, number: int) -> tuple[Any, ...]:
+        """Wait until a dispatch is done; return the driver's answer."""
+        with self._lock:
+            if number <= self._done:
+                return (0,)
+            found = next(((n, e) for n, e in self._marks if n >= number), None)
+            until = max(number, self._last)
+            until, event = found or (until, self._mark(until))
+        answer: tuple[Any, ...] = self.gpu.api.cuEventSynchronize(event)
+        if not answer[0]:
+            with self._lock:
+                self._done = max(self._done, until)
+                while self._marks and self._marks[0][0] <= self._done:
+                    self.give_back(self._marks.popleft()[1], timed=False)
+        return answer
 
     def record(self, *, timed: bool) -> Any:
         """Put an event into the stream, behind all that was launched."""
@@ -65,11 +105,13 @@ class Events:
             flag.value = 1
 
 
+_EVERY = 16  # dispatches to a shared event: fewer than are under way at once, so that whoever waits finds one
+
+
 class Span:
     """From a dispatch's start to its end: what tells how long it took. It keeps no memory alive.
 
-    Without a first event it tells the time until the end of the wait: an event costs as much as a small kernel, and
-    most dispatches are never asked.
+    Without events it tells the time until the end of the wait: most dispatches are never asked.
     """
 
     __slots__ = ("_events", "begun", "ended", "seconds", "started")
@@ -114,6 +156,11 @@ class Span:
 class CudaTicket:
     """A dispatch under way.
 
+    Parameters
+    ----------
+    number : int
+        As `Events.launched` counts; 0 for one with events of its own.
+
     Attributes
     ----------
     elapsed : Span
@@ -121,15 +168,16 @@ class CudaTicket:
         Those still to be copied back.
     """
 
-    __slots__ = ("__weakref__", "_done", "_events", "_lock", "_name", "_staging", "elapsed", "results")
+    __slots__ = ("__weakref__", "_done", "_events", "_lock", "_name", "_number", "_staging", "elapsed", "results")
 
     def __init__(
-        self, events: Events, name: str, begun: Any, ended: Any, results: list[Result], staging: Staging,
+        self, events: Events, name: str, begun: Any, ended: Any, results: list[Result], staging: Staging, number: int = 0,
     ) -> None:  # fmt: skip
         self.elapsed = Span(events, begun, ended)
         self.results = results
         self._events = events
         self._name = name
+        self._number = number
         self._staging = staging
         self._done = False
         self._lock = threading.Lock()
@@ -146,7 +194,10 @@ class CudaTicket:
                 return
             gpu = self._events.gpu
             gpu.enter()
-            answer = gpu.api.cuEventSynchronize(self.elapsed.ended)
+            if self._number:
+                answer = self._events.wait(self._number)
+            else:
+                answer = gpu.api.cuEventSynchronize(self.elapsed.ended)
             self._done = True
             results, self.results = self.results, []
             if answer[0]:

@@ -1,0 +1,141 @@
+// A pass of the radix sort where loads take long, as sort.metal says it, by threadgroups of eight SIMD-groups. A tile's keys are
+// ranked and put into the order of their digits in threadgroup memory, and then written: neighbours there are mostly neighbours
+// in the result. Each SIMD-group has counts of its own, so that none waits for another while it ranks. The counts of all tiles
+// lie digit by digit, and their running sum is where each tile's keys of each digit go.
+// Source: as sort.metal.
+#include <metalnb/lanes.h>
+#include <metalnb/radix.h>
+
+constant constexpr uint SIMDS = 8;
+constant constexpr uint THREADS = SIMDS * SIMD;
+static_assert(THREADS == DIGITS, "a thread for each digit");
+
+constant constexpr uint ROOM = 16384;
+
+// Keys of a thread: as many as there is room for, and for their indices.
+template <typename U> constexpr constant uint EACH = ROOM / THREADS / (sizeof(U) == 8 ? 8 : 4);
+
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+// First dispatch of a pass: counts[row][digit][tile].
+template <typename U>
+[[max_total_threads_per_threadgroup(THREADS)]]
+kernel void tile_count(device const U* keys [[buffer(0)]],
+                       device uint* counts [[buffer(1)]],
+                       constant Pass& pass [[buffer(2)]],
+                       uint2 group [[threadgroup_position_in_grid]],
+                       uint t [[thread_index_in_threadgroup]]) {
+    threadgroup atomic_uint counted[DIGITS];
+    constant Shape& shape = pass.shape;
+    atomic_store_explicit(counted + t, 0u, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint begin = group.x * shape.tile;
+    keys += ulong(group.y) * shape.n;
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) {
+        const uint i = begin + k * THREADS + t;
+        if (i < shape.n) atomic_fetch_add_explicit(counted + digit_of(keys[i], pass.shift), 1u, memory_order_relaxed);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    counts[(ulong(group.y) * DIGITS + t) * shape.tiles + group.x] = atomic_load_explicit(counted + t, memory_order_relaxed);
+}
+
+// For each digit, a thread each, how many keys of the tile have a smaller one; `counts` are those of the SIMD-groups, and become
+// how many the SIMD-groups before have.
+inline uint starts_of_digits(threadgroup uint (&counts)[SIMDS][DIGITS], threadgroup uint (&sums)[SIMDS], uint t) {
+    uint total = 0;
+    for (uint s = 0; s < SIMDS; ++s) {
+        const uint count = counts[s][t];
+        counts[s][t] = total;
+        total += count;
+    }
+    const uint before = simd_prefix_exclusive_sum(total), simd = t / SIMD;
+    if (t % SIMD == SIMD - 1) sums[simd] = before + total;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    uint earlier = 0;
+    for (uint s = 0; s < simd; ++s) earlier += sums[s];
+    return earlier + before;
+}
+
+// Last dispatch of a pass. `first` is the running sum of the counts.
+template <typename U>
+[[max_total_threads_per_threadgroup(THREADS)]]
+kernel void tile_scatter(device const U* keys [[buffer(0)]],
+                         device U* sorted [[buffer(1)]],
+                         device const uint* first [[buffer(2)]],
+                         constant Pass& pass [[buffer(3)]],
+                         device const uint* from [[buffer(4), function_constant(INDEXED)]],
+                         device uint* to [[buffer(5), function_constant(INDEXED)]],
+                         uint2 group [[threadgroup_position_in_grid]],
+                         uint t [[thread_index_in_threadgroup]]) {
+    threadgroup uint4 room[ROOM / sizeof(uint4)];  // for the keys in their new order, then for the indices
+    threadgroup U* const ordered_keys = reinterpret_cast<threadgroup U*>(room);
+    threadgroup uint counts[SIMDS][DIGITS];
+    threadgroup uint shift_of[DIGITS];  // from a key's place in the tile to that in its row
+    threadgroup uint sums[SIMDS];
+    constant Shape& shape = pass.shape;
+    const uint lane = t % SIMD, simd = t / SIMD;
+    const uint begin = group.x * shape.tile, count = min(shape.tile, shape.n - begin);
+    const ulong row = ulong(group.y) * shape.n;
+    keys += row + begin;
+    sorted += row;
+    for (uint s = 0; s < SIMDS; ++s) counts[s][t] = 0;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    U key[EACH<U>];
+    uint place[EACH<U>];
+    const uint own = simd * SIMD * EACH<U> + lane;  // a SIMD-group's keys are neighbours
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) key[k] = own + k * SIMD < count ? keys[own + k * SIMD] : U(0);
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) {
+        const bool valid = own + k * SIMD < count;
+        const uint digit = digit_of(key[k], pass.shift);
+        const uint peers = peers_of(digit, valid, 8);
+        const uint so_far = counts[simd][digit];
+        place[k] = so_far + before(peers, lane);
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        if (valid && peers >> lane == 1) counts[simd][digit] = place[k] + 1;  // the last of the peers
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint start = starts_of_digits(counts, sums, t);
+    for (uint s = 0; s < SIMDS; ++s) counts[s][t] += start;
+    shift_of[t] = first[(ulong(group.y) * (DIGITS * ulong(shape.tiles) + 1)) + t * ulong(shape.tiles) + group.x] - start;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) {
+        place[k] += counts[simd][digit_of(key[k], pass.shift)];
+        if (own + k * SIMD < count) ordered_keys[place[k]] = key[k];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    uint target[EACH<U>];
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) {
+        const uint i = k * THREADS + t;
+        if (i >= count) continue;
+        const U moved = ordered_keys[i];
+        target[k] = i + shift_of[digit_of(moved, pass.shift)];
+        sorted[target[k]] = moved;
+    }
+    if (!INDEXED) return;
+    from += row + begin;
+    to += row;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    threadgroup uint* const indices = reinterpret_cast<threadgroup uint*>(room);
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) {
+        const uint i = own + k * SIMD;
+        if (i < count) indices[place[k]] = pass.first ? begin + i : from[i];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) {
+        const uint i = k * THREADS + t;
+        if (i < count) to[target[k]] = indices[i];
+    }
+}
+
+#define FOR_WIDTH(bits, U)                                                                          \
+    template [[host_name("tile_count_" #bits)]] [[kernel]] decltype(tile_count<U>) tile_count<U>;       \
+    template [[host_name("tile_scatter_" #bits)]] [[kernel]] decltype(tile_scatter<U>) tile_scatter<U>;
+
+FOR_WIDTH(8, uchar)
+FOR_WIDTH(16, ushort)
+FOR_WIDTH(32, uint)
+FOR_WIDTH(64, ulong)
+#undef FOR_WIDTH
