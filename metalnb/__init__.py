@@ -57,6 +57,8 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .timing.records import Traffic as Traffic
     from .timing.roofline import Roofline as Roofline
     from .timing.roofline import roofline as roofline
+    from .tracing.record import Trace as Trace
+    from .tracing.run import trace as trace
     from .validation.access_report import Validation as Validation
     from .validation.faults import Faults as Faults
     from .validation.faults import faults as faults
@@ -87,6 +89,8 @@ _PUBLIC = {
     "timing.measure": ("measure",),
     "timing.records": ("Timing", "Traffic"),
     "timing.roofline": ("Roofline", "roofline"),
+    "tracing.record": ("Trace",),
+    "tracing.run": ("trace",),
     "validation.access_report": ("Validation",),
     "validation.faults": ("Faults", "faults"),
     "validation.run": ("validate",),

@@ -70,12 +70,16 @@ class Access(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Memory that is watched: a parameter by its number, or a threadgroup variable, with -1."""
+    """Memory that is watched: a parameter by its number, or a threadgroup variable, with -1.
+
+    ``given``: what the caller brought; ``initial``: its bytes before the run, if they are no more than 64 KiB.
+    """
 
     parameter: int
     start: int
     size: int
-    initial: bytes | None
+    given: bool
+    initial: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,7 @@ _BEFORE, _AFTER = 9 << 30, 17 << 30  # an index of int below 0, and of uint belo
 _RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000 if sys.platform == "linux" else 0  # and MAP_NORESERVE
 _REGION = 512 << 20
 _LOG = 64 << 20
+_KEPT = 64 << 10
 
 
 def run_traced(
@@ -140,7 +145,7 @@ def run_traced(
         copies = [a if a is None or isinstance(a, int) else _Zoned(a) for a in arguments]
         given = [c.array if isinstance(c, _Zoned) else c for c in copies]
         regions = _regions(copies, library, arena, static)
-        zones = [(_BEFORE, _AFTER) if r.initial is not None else (0, 0) for r in regions]
+        zones = [(_BEFORE, _AFTER) if r.given else (0, 0) for r in regions]
         watched = (_Watched * max(1, len(regions)))(
             *(_Watched(r.start, r.size, *zone) for r, zone in zip(regions, zones, strict=True)),
         )
@@ -201,13 +206,14 @@ def _regions(copies: Sequence[Any], library: Any, arena: int, static: int) -> li
     for i, copy in enumerate(copies):
         if isinstance(copy, _Zoned):
             start = copy.array.__array_interface__["data"][0]
-            found.append(Region(i, start, copy.array.size, copy.array.tobytes()))
+            kept = copy.array.tobytes() if copy.array.size <= _KEPT else None
+            found.append(Region(i, start, copy.array.size, True, kept))
         elif isinstance(copy, int):
-            found.append(Region(i, at, copy, None))
+            found.append(Region(i, at, copy, given=False))
             at += -(-copy // 16) * 16
     raw = (ctypes.c_uint32 * (4 * 4096))()
     count = library.metalnb_slots(raw)
-    found += [Region(-1, arena + raw[4 * i], raw[4 * i + 1], None) for i in range(count)]
+    found += [Region(-1, arena + raw[4 * i], raw[4 * i + 1], given=False) for i in range(count)]
     return found
 
 
