@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .statements import Site
 
-__all__ = ["Place", "Told", "lockstep", "places"]
+__all__ = ["LANES", "Place", "Told", "lockstep", "places"]
 
 LANES = 32
 Place = tuple[int, ...]

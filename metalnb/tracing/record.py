@@ -43,8 +43,8 @@ class TraceStep:
 
     Attributes
     ----------
-    line, column : int
-        In the cell, from 1.
+    line, column, width : int
+        In the cell, from 1; ``width`` characters of the line are the statement, or its head.
     function : str
     tick : int
         When it runs the statement: threads of a SIMD-group with the same tick run it together.
@@ -54,7 +54,7 @@ class TraceStep:
         Whether it is a function's closing brace.
     variables : mapping of str to value
         Of the function, in scope and by name: numbers, tuples of them for vectors and arrays, a dict for a struct, for a
-        pointer the text ``"x + 3"``.
+        pointer the text ``"&x[3]"``.
     caller : int
         The step that called the function, as an index into the thread's steps; -1 in the kernel itself.
     touched : tuple of Touch
@@ -63,6 +63,7 @@ class TraceStep:
 
     line: int
     column: int
+    width: int
     function: str
     tick: int
     barrier: bool

@@ -13,12 +13,15 @@ from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, CompileError
 from metalnb.msl.libclang.parse import parse
 
-from .lockstep import Told, lockstep, places
+from .lockstep import LANES, Told, lockstep, places
 from .record import Touch, Trace, TraceMemory, TraceStep
 from .statements import Marked, marked, structs
 from .values import Decoder, bare, element_of
 
 __all__ = ["trace"]
+
+
+_ALL = 256  # threads of a threadgroup whose variables are all kept; of a larger one, those of a SIMD-group
 
 
 def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call: Any) -> Trace:
@@ -55,6 +58,8 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
 
     Notes
     -----
+    Of a threadgroup of more than 256 threads the variables of one SIMD-group are kept, that of ``thread``.
+
     Only this threadgroup runs, so what others would have written is not there. The lanes of a SIMD-group are shown in
     lockstep; a kernel with a race may show values here that it would not have on a device: see `faults`. Functions of
     header cells are stepped over.
@@ -84,24 +89,26 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
     size = _grid(min(t, g - p * t) for g, t, p in zip(grid, threadgroup, place, strict=True))
     unit = kernel.unit
     parsed = parse(unit.cell, unit.headers, version=unit.version)
-    text, ran = _ran(parsed, unit, dispatch, number)
-    reader = _Reader(unit, text, ran, structs(parsed), size[0] * size[1] * size[2])
-    threads, ticks = reader.threads()
     index = (chosen[2] * size[1] + chosen[1]) * size[0] + chosen[0]
+    count = size[0] * size[1] * size[2]
+    first = index // LANES * LANES
+    text, ran = _ran(parsed, unit, dispatch, number, range(count) if count <= _ALL else range(first, first + LANES))
+    reader = _Reader(unit, text, ran, structs(parsed), count)
+    threads, ticks = reader.threads()
     return Trace(
         kernel.signature.name, unit.cell.edited.original, grid, threadgroup, place, size, index, threads,
         tuple(reader.memory), ticks, ran.full, tuple(sorted(reader.lost)),
     )  # fmt: skip
 
 
-def _ran(parsed: Any, unit: Unit, dispatch: Any, number: int) -> tuple[Marked, TracedRun]:
+def _ran(parsed: Any, unit: Unit, dispatch: Any, number: int, looked_at: range) -> tuple[Marked, TracedRun]:
     """Run the kernel; without the bodies of lambdas where clang does not take these."""
     try:
         text = marked(parsed)
-        return text, run_traced(unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number)
+        return text, run_traced(unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number, looked_at)
     except CompileError:
         text = marked(parsed, nested=False)
-        return text, run_traced(unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number)
+        return text, run_traced(unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number, looked_at)
 
 
 def _chosen(thread: Any, group: Any, grid: Grid, threadgroup: Grid) -> tuple[Grid, Grid]:
@@ -152,7 +159,7 @@ class _Reader:
         named = {}
         for event in self.ran.events:
             if isinstance(event, Step):
-                for name, value in zip(self.text.sites[event.site].names, event.values, strict=True):
+                for name, value in zip(self.text.sites[event.site].names, event.values, strict=False):
                     if "__local" in value.type and not value.type.endswith("*__private"):
                         named.setdefault(value.address, (name, value.type, self.text.sites[event.site].function))
         pointers = self._parameters()
@@ -172,7 +179,7 @@ class _Reader:
         found: dict[str, str] = {}
         own = {p.name for p in self.unit.signature.params}
         for event in self.ran.events:
-            if isinstance(event, Step):
+            if isinstance(event, Step) and event.values:
                 for name, value in zip(self.text.sites[event.site].names, event.values, strict=True):
                     if name in own and name not in found:
                         kind = bare(value.type)
@@ -193,12 +200,16 @@ class _Reader:
         self.memory.append(TraceMemory(name, space, element, shape, initial))
 
     def _pointed(self, address: int, kind: str) -> str:
+        """Return what a pointer points to, as text; one that has gone astray still has the name of what it left."""
+        if not address:
+            return "null"
+        reach = {True: (9 << 30, 17 << 30), False: (0, 0)}  # around what was given lie addresses of nothing else
         for i, region in enumerate(self.ran.regions):
-            if region.start <= address <= region.start + region.size and i in self._numbers:
+            before, after = reach[region.given]
+            if region.start - before <= address <= region.start + region.size + after:
                 number, size = self._numbers[i]
-                index = (address - region.start) // size
-                return f"{self.memory[number].name} + {index}" if index else self.memory[number].name
-        return "null" if not address else "…"
+                return f"&{self.memory[number].name}[{(address - region.start) // size}]"
+        return "…"
 
     def threads(self) -> tuple[tuple[tuple[TraceStep, ...], ...], int]:
         """Return each thread's steps, and the tick after the last one."""
@@ -241,7 +252,7 @@ class _Reader:
     def _step(self, each: _Open, tick: int, k: int, told: list[Told]) -> TraceStep:
         site = self.text.sites[each.event.site]
         variables = {}
-        for name, value in zip(site.names, each.event.values, strict=True):
+        for name, value in zip(site.names, each.event.values, strict=False):  # a thread not looked at has no values
             if "__local" in value.type and not value.type.endswith("*__private"):
                 continue  # threadgroup memory is shown as a whole
             found = self.decoder.value(value.type, value.data)
@@ -249,7 +260,7 @@ class _Reader:
                 variables[name] = found
         barrier = k + 1 < len(told) and told[k + 1].epoch > told[k].epoch
         return TraceStep(
-            site.line, site.column, site.function, tick, barrier, site.kind == "end", variables, each.caller,
+            site.line, site.column, site.width, site.function, tick, barrier, site.kind == "end", variables, each.caller,
             tuple(each.touched),
         )  # fmt: skip
 

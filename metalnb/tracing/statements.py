@@ -32,6 +32,8 @@ class Site:
     ----------
     line, column : int
         In the author's text, from 1.
+    width : int
+        How many characters of that line it takes; of a statement with a body, its head.
     order : int
         Its place among all others of the text.
     kind : {"statement", "loop", "again", "end"}
@@ -46,6 +48,7 @@ class Site:
 
     line: int
     column: int
+    width: int
     order: int
     kind: str
     names: tuple[str, ...]
@@ -138,15 +141,26 @@ class _Writer:
         found = _SEMICOLON.match(self.text, at)
         return found.end() if found else at
 
-    def site(self, offset: int, kind: str, scope: Mapping[str, None], order: int = -1) -> str:
+    def head(self, cursor: Any) -> int:
+        """Return where a statement ends, or its head, when it has a body."""
+        if cursor.kind.name not in _HEADED:
+            return self.end(cursor)
+        i = self.token(self.start(cursor)) + 1
+        close = self._tree.close(i + (self._tree.text(i) == "constexpr"))
+        return self._tree.tokens[close].end if close >= 0 else self.end(cursor)
+
+    def site(self, offset: int, kind: str, scope: Mapping[str, None], end: int) -> str:
         """Make a site; return the call that names it."""
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         names = tuple(scope)
-        self.sites.append(Site(
-            line, self.cell.edited.original_column(line, column), offset if order < 0 else order, kind, names,
-            self._loops, self._function,
-        ))  # fmt: skip
+        stop = self.text.find("\n", offset)
+        stop = min(end, stop if stop >= 0 else len(self.text))
+        edited = self.cell.edited
+        first, last = edited.original_column(line, column), edited.original_column(line, column + stop - offset)
+        self.sites.append(
+            Site(line, first, max(1, last - first), offset, kind, names, self._loops, self._function),
+        )
         return f"$step({', '.join([str(len(self.sites) - 1), *names])})"
 
     def before(self, offset: int, text: str) -> None:
@@ -175,7 +189,7 @@ class _Writer:
         self.before(at + 1, f" const $inside $inside_{len(self.sites)}({len(self.sites)});")
         inner = self.block(cursor, scope)
         if self.text[end - 1] == "}":
-            self.before(end - 1, f"{self.site(end - 1, 'end', inner)};")
+            self.before(end - 1, f"{self.site(end - 1, 'end', inner, end)};")
 
     def block(self, cursor: Any, scope: Scope) -> Scope:
         """Mark what is in braces; return the scope at its end."""
@@ -204,7 +218,7 @@ class _Writer:
             self.after(self.end(cursor), " }")
             scope = dict(scope)
         if not self.tells_itself(cursor, kind):
-            self.before(at, f"{self.site(at, 'statement', scope)}; ")
+            self.before(at, f"{self.site(at, 'statement', scope, self.head(cursor))}; ")
         word = _HEADED.get(kind, "do" if kind == "DO_STMT" else "")
         if word and self.text.startswith(word, at):
             self.headed(cursor, kind, dict(scope))
@@ -265,10 +279,10 @@ class _Writer:
             body = bodies[-1] if bodies else None
             if body is not None and body.kind.name == "COMPOUND_STMT" and self.text[self.start(body)] == "{":
                 at = self.start(body) + 1
-                self.before(at, f" {self.site(at, 'loop', scope)};")
+                self.before(at, f" {self.site(at, 'loop', scope, at)};")
             return
         place = next((t.start for t in self._tree.tokens[i:close] if t.start >= opening), opening)
-        call = self.site(min(place, closing), "loop", scope)
+        call = self.site(min(place, closing), "loop", scope, closing)
         if self.text[opening:closing].strip():
             self.after(opening, f" ({call}, (")
             self.before(closing, "))")
@@ -286,7 +300,7 @@ class _Writer:
             i = bisect_right(self._starts, end - 1)
             if self._tree.text(i) == "while" and self._tree.close(i + 1) > 0:
                 first, last = self._tree.tokens[i + 1].end, self._tree.tokens[self._tree.close(i + 1)].start
-                self.after(first, f"{self.site(first, 'again', scope)}, (")
+                self.after(first, f"{self.site(first, 'again', scope, last)}, (")
                 self.before(last, ")")
         self._loops = outside
 

@@ -15,13 +15,14 @@ from .statements import StructFields
 __all__ = ["Decoder", "Shape", "bare", "element_of", "shown"]
 
 _WORDS = re.compile(r"\b(?:const|volatile|__(?:private|local|generic|constant|global(?:_device|_host)?))\b ?")
+_ATOMIC = re.compile(r"(?:\w+::)*atomic<([^<>]+)>")
 _VECTOR = re.compile(r"(?:\w+::)*(?:packed_)?vec<(.+), (\d)>")
 _MATRIX = re.compile(r"(?:\w+::)*matrix<(.+), (\d), (\d)>")
 _ARRAY = re.compile(r"(.+?)((?:\[\d+\])+)")
 _FORMATS = {
     "float": "f", "half": "e", "_Float16": "e", "__fp16": "e", "int": "i", "unsigned int": "I", "long": "q", "unsigned long": "Q",
     "long long": "q", "unsigned long long": "Q", "short": "h", "unsigned short": "H", "char": "b", "signed char": "b",
-    "unsigned char": "B", "bool": "?",
+    "unsigned char": "B", "bool": "?", "uint": "I", "ulong": "Q", "ushort": "H", "uchar": "B",
 }  # fmt: skip
 
 
@@ -35,7 +36,8 @@ class Shape(NamedTuple):
 @cache
 def bare(spelled: str) -> str:
     """Return a type without address spaces and qualifiers."""
-    return re.sub(r"\s+", " ", _WORDS.sub("", spelled)).replace(" [", "[").replace("( ", "(").strip()
+    plain = re.sub(r"\s+", " ", _WORDS.sub("", spelled)).replace(" [", "[").replace("( ", "(").strip()
+    return _ATOMIC.sub(r"\1", plain).replace("metal::", "")
 
 
 @cache
@@ -55,15 +57,22 @@ class Decoder:
     ----------
     structs : mapping of str to StructFields
     pointed : callable
-        From an address to what lies there, as text: ``x + 3``.
+        From an address to what lies there, as text: ``&x[3]``.
     """
 
     def __init__(self, structs: Mapping[str, StructFields], pointed: Callable[[int, str], str]) -> None:
         self._structs = structs
         self._pointed = pointed
+        self._known: dict[tuple[str, bytes], Any] = {}
 
     def value(self, spelled: str, data: bytes) -> Any:
         """Return a number, a tuple of them, a dict of fields, or text where there is nothing better; None if unknown."""
+        key = spelled, data
+        if key not in self._known:
+            self._known[key] = self._value(spelled, data)
+        return self._known[key]
+
+    def _value(self, spelled: str, data: bytes) -> Any:
         kind = bare(spelled)
         if "lambda" in kind or not data:
             return None

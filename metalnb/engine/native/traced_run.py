@@ -113,7 +113,8 @@ _KEPT = 64 << 10
 
 
 def run_traced(
-    unit: Unit, text: str, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, group: int, log: int = _LOG,
+    unit: Unit, text: str, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, group: int, looked_at: range,
+    log: int = _LOG,
 ) -> TracedRun:  # fmt: skip
     """Run one threadgroup of a dispatch, on copies of its arrays.
 
@@ -125,6 +126,8 @@ def run_traced(
         The cell, with calls of ``$step`` (steps.h).
     group : int
         The threadgroup, counted along x first.
+    looked_at : range
+        The threads of it whose variables are kept; of the others only where they stand, and what they access.
     log : int, optional
         Bytes of what is told; a thread ends when there is no room for what it tells.
 
@@ -151,7 +154,10 @@ def run_traced(
         )
         memory = mmap.mmap(-1, log, flags=_RESERVED)
         written = np.frombuffer(memory, np.uint8)
-        library.metalnb_record(ctypes.c_void_p(written.ctypes.data), ctypes.c_uint64(log), watched, len(regions))
+        library.metalnb_record(
+            ctypes.c_void_p(written.ctypes.data), ctypes.c_uint64(log), watched, len(regions),
+            looked_at.start, looked_at.stop,
+        )  # fmt: skip
         library.metalnb_groups(dispatch(given, grid, threadgroup, static), worker, group, 1)
         full = ctypes.c_uint32()
         used = library.metalnb_recorded(ctypes.byref(full))

@@ -18,7 +18,7 @@ typedef struct { u32 kind, thread, site, epoch; u64 at; u32 count, size; } recor
 typedef struct { u64 at, type; u32 size, kept; } value;
 
 #define MOST_BYTES 1024  // of a variable
-static struct { char* log; u64 size, used; watched* regions; u32 count, full; } state;
+static struct { char* log; u64 size, used; watched* regions; u32 count, full, first, end; } state;
 static struct { u64 at, into; u32 size; } written;  // by the last access: its value is in memory at the next event
 
 extern const char image_end[] __asm("_end") HIDDEN;
@@ -53,6 +53,7 @@ static record* noted(u32 kind, u32 site) {
 
 HIDDEN __attribute__((noinline)) void metalnb_step(u32 site, u32 count, const variable* variables) {
     record* r = noted(STEP, site);
+    if (r->thread < state.first || r->thread >= state.end) return;
     r->count = count;
     for (u32 i = 0; i < count; ++i) {
         const variable* v = &variables[i];
@@ -95,7 +96,10 @@ static void accessed(u64 at, u32 size, u32 is_write, u32 atomic, address from) {
 }
 #include "sanitizer_calls.h"
 
-__attribute__((visibility("default"))) void metalnb_record(char* log, u64 size, watched* regions, u32 count) {
+__attribute__((visibility("default"))) void metalnb_record(
+    char* log, u64 size, watched* regions, u32 count, u32 first, u32 end) {
+    state.first = first;  // of the threads whose variables are kept
+    state.end = end;
     state.log = log;
     state.size = size;
     state.used = 0;
