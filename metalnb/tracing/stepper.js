@@ -8,7 +8,7 @@ function metalnbStepper(name, data) {
   };
   const icon = path => `<svg viewBox="0 0 16 16"><path d="${path}"/></svg>`;
   const lines = [...new Set(places.map(p => p[0]))].sort((a, b) => a - b);
-  const colours = ["#3b7fd0", "#c9742b", "#2f8f67", "#8a5cd0", "#c2497f", "#2b8fa3", "#8f7d1f", "#c0504d"];
+  const colours = ["#2f6db8", "#a85a14", "#1f7a55", "#7a4cc0", "#b03068", "#1d7485", "#75660f", "#b23a37"];
   const colour = line => colours[lines.indexOf(line) % colours.length];
   const element = (name, shape, i) => `${name}[${shape.length > 1 ? `${Math.floor(i / shape.at(-1))}][${i % shape.at(-1)}` : i}]`;
   const position = t => {
