@@ -48,6 +48,8 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .program import Program as Program
     from .program import compile as compile
     from .program import load as load
+    from .stepping.trace_call import trace as trace
+    from .stepping.trace_record import KernelTrace as KernelTrace
     from .timing.compare import Comparison as Comparison
     from .timing.compare import compare as compare
     from .timing.limits import Limits as Limits
@@ -57,8 +59,6 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .timing.records import Traffic as Traffic
     from .timing.roofline import Roofline as Roofline
     from .timing.roofline import roofline as roofline
-    from .tracing.record import Trace as Trace
-    from .tracing.run import trace as trace
     from .validation.access_report import Validation as Validation
     from .validation.faults import Faults as Faults
     from .validation.faults import faults as faults
@@ -89,8 +89,8 @@ _PUBLIC = {
     "timing.measure": ("measure",),
     "timing.records": ("Timing", "Traffic"),
     "timing.roofline": ("Roofline", "roofline"),
-    "tracing.record": ("Trace",),
-    "tracing.run": ("trace",),
+    "stepping.trace_record": ("KernelTrace",),
+    "stepping.trace_call": ("trace",),
     "validation.access_report": ("Validation",),
     "validation.faults": ("Faults", "faults"),
     "validation.run": ("validate",),

@@ -36,9 +36,9 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "image/png": "timing.views.charts.roofline_png",
         "figure": "timing.views.charts.roofline_figure",
     },
-    "tracing.record.Trace": {
-        "text/plain": "tracing.text_view.trace_text",
-        "text/html": "tracing.stepper.trace_html",
+    "stepping.trace_record.KernelTrace": {
+        "text/plain": "stepping.trace_text.trace_text",
+        "text/html": "stepping.stepper.trace_html",
     },
     "validation.faults.Faults": {
         "text/plain": "validation.fault_view.fault_text",

@@ -1,6 +1,7 @@
-"""`mnb.trace`: lines, variables, memory and lockstep of one threadgroup, against what NumPy and a reader of the text say."""
+"""`mnb.trace`: lines, variables, memory and lockstep of one threadgroup, against NumPy and what the text says."""
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,10 @@ pytestmark = [
 ]
 
 
-def compiled(body, before="", params="device const float* x, device float* out", **options):
+PLAIN = "device const float* x, device float* out"
+
+
+def compiled(body: str, before: str = "", params: str = PLAIN, **options: Any) -> Any:
     text = f"""#include <metal_stdlib>
 using namespace metal;
 {before}
@@ -22,14 +26,14 @@ kernel void k({params}, uint i [[thread_position_in_grid]], uint t [[thread_posi
 {body}
 }}"""
     program = mnb.compile(text, **options)
-    return program.k, text.split("\n").index(body.split("\n")[0]) + 1
+    return program.k, text.split("\n").index(body.split("\n", maxsplit=1)[0]) + 1
 
 
-def steps(trace, thread=0):
+def steps(trace: Any, thread: Any = 0) -> Any:
     return trace.threads[thread]
 
 
-def lines(trace, first, thread=0):
+def lines(trace: Any, first: Any, thread: Any = 0) -> Any:
     """Return the lines that a thread stood on, counted from the kernel's first statement."""
     return [s.line - first for s in steps(trace, thread)]
 
@@ -37,7 +41,7 @@ def lines(trace, first, thread=0):
 X = np.arange(64, dtype=np.float32)
 
 
-def test_each_statement_of_a_plain_kernel_is_a_step_with_the_variables_before_it():
+def test_each_statement_of_a_plain_kernel_is_a_step_with_the_variables_before_it() -> None:
     kernel, first = compiled("float a = x[i];\nfloat b = a * 2, c;\nc = b + 1;\na += c;\nout[i] = a;")
     seen = mnb.trace(kernel, X, np.zeros(64, np.float32), thread=5, threadgroup=32)
     assert seen.thread == 5
@@ -47,8 +51,10 @@ def test_each_statement_of_a_plain_kernel_is_a_step_with_the_variables_before_it
     assert steps(seen, 5)[2].variables.keys() - steps(seen, 5)[1].variables.keys() == {"b", "c"}
 
 
-def test_loops_and_branches_without_braces_are_followed_turn_by_turn():
-    kernel, first = compiled("float s = 0;\nfor (uint k = 0; k < 3; ++k)\nif (k % 2 == 0)\ns += k;\nelse\ns -= 1;\nout[i] = s;")
+def test_loops_and_branches_without_braces_are_followed_turn_by_turn() -> None:
+    kernel, first = compiled(
+        "float s = 0;\nfor (uint k = 0; k < 3; ++k)\nif (k % 2 == 0)\ns += k;\nelse\ns -= 1;\nout[i] = s;"
+    )
     seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=1)
     assert lines(seen, first) == [0, 1, 2, 3, 1, 2, 5, 1, 2, 3, 1, 6, 7]
     assert [s.variables["k"] for s in steps(seen) if s.line - first == 1] == [0, 1, 2, 3]
@@ -62,12 +68,12 @@ def test_loops_and_branches_without_braces_are_followed_turn_by_turn():
     ("for (;;) {\nif (s > 1) break;\ns += 1; }", [0, 1, 2, 1 + 2, 1, 2, 3, 1, 2, 2, 4, 5]),
     ("switch (uint(s)) {\ncase 0: s = 4; break;\ndefault: s = 7; }", [0, 1, 2, 2, 4, 5]),
 ])  # fmt: skip
-def test_every_kind_of_statement(loop, expected):
+def test_every_kind_of_statement(loop: Any, expected: Any) -> None:
     kernel, first = compiled(f"float s = 0;\n{loop}\nout[i] = s;")
     assert lines(mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=1), first) == expected
 
 
-def test_helpers_templates_references_and_lambdas_are_entered():
+def test_helpers_templates_references_and_lambdas_are_entered() -> None:
     before = (
         "template <class T> T twice(T v) { T w = v; return w + w; }\n"
         "void bump(thread float& v, constant float& by) { v += by; }\n"
@@ -87,7 +93,7 @@ def test_helpers_templates_references_and_lambdas_are_entered():
     assert seen.at(seen.ticks, "out")[0][3] == 32
 
 
-def test_structs_vectors_arrays_and_pointers_have_their_values():
+def test_structs_vectors_arrays_and_pointers_have_their_values() -> None:
     kernel, _ = compiled(
         "P p = {float2(1, 2), {1, 2, 3}};\nfloat3 v = float3(i, 1, 2);\nhalf h = 0.5h;\nbool b = true;\n"
         "device const float* q = x + 7;\nint m[2][2] = {{1, 2}, {3, 4}};\nfloat2x2 f = float2x2(1);\np.k[1] = -9;\n"
@@ -112,7 +118,7 @@ threadgroup_barrier(mem_flags::mem_threadgroup);
 if (t == 0) out[0] = part[0];"""
 
 
-def test_threadgroup_memory_and_its_writers_at_each_barrier_are_numpys():
+def test_threadgroup_memory_and_its_writers_at_each_barrier_are_numpys() -> None:
     kernel, _ = compiled(TREE)
     x = np.random.default_rng(4).integers(0, 9, 64).astype(np.float32)
     seen = mnb.trace(kernel, x, np.zeros(1, np.float32), grid=64, threadgroup=64)
@@ -128,15 +134,15 @@ def test_threadgroup_memory_and_its_writers_at_each_barrier_are_numpys():
     assert seen.at(seen.ticks, "out") == ([x.sum()], [0])
 
 
-def test_a_statement_tells_what_it_reads_and_writes():
+def test_a_statement_tells_what_it_reads_and_writes() -> None:
     kernel, first = compiled(TREE)
     seen = mnb.trace(kernel, np.ones(64, np.float32), np.zeros(1, np.float32), grid=64, threadgroup=64)
     step = next(s for s in steps(seen, 1) if s.line - first == 5)
-    names = [(seen.memory[t.memory].name, t.index, t.written, t.values) for t in step.touched]
+    names = [(seen.memory[t.memory].name, t.first, t.written, t.values) for t in step.touched]
     assert sorted(names) == [("part", 1, False, (1,)), ("part", 1, True, (2,)), ("part", 33, False, (1,))]
 
 
-def test_a_simdgroup_goes_in_lockstep_and_parts_at_a_branch():
+def test_a_simdgroup_goes_in_lockstep_and_parts_at_a_branch() -> None:
     kernel, first = compiled("float a = 0;\nif (t < 2) {\na = 1;\na = 2;\n}\nelse\na = 3;\nout[i] = a;")
     seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=4)
     ticks = [{s.line - first: s.tick for s in own} for own in seen.threads]
@@ -144,21 +150,23 @@ def test_a_simdgroup_goes_in_lockstep_and_parts_at_a_branch():
     assert ticks[2] == ticks[3] == {0: 0, 1: 1, 6: 4, 7: 5, 8: 6}
 
 
-def test_lanes_meet_in_each_turn_of_a_loop_though_some_go_around_its_body():
-    kernel, first = compiled("float a = 0;\nfor (uint k = 0; k < 3; ++k) {\nif (t == k) continue;\na += 1;\n}\nout[i] = a;")
+def test_lanes_meet_in_each_turn_of_a_loop_though_some_go_around_its_body() -> None:
+    kernel, first = compiled(
+        "float a = 0;\nfor (uint k = 0; k < 3; ++k) {\nif (t == k) continue;\na += 1;\n}\nout[i] = a;"
+    )
     seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=4)
     turns = [[s.tick for s in own if s.line - first == 1] for own in seen.threads]
     assert turns[0] == turns[1] == turns[2] == turns[3]
     assert len(turns[0]) == 4
 
 
-def test_a_thread_that_returns_early_ends_there():
+def test_a_thread_that_returns_early_ends_there() -> None:
     kernel, first = compiled("if (t > 1) return;\nout[i] = x[i];")
     seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=4)
     assert [lines(seen, first, t) for t in range(4)] == [[0, 1, 2], [0, 1, 2], [0, 0], [0, 0]]
 
 
-def test_the_threadgroup_of_a_thread_runs_and_no_other():
+def test_the_threadgroup_of_a_thread_runs_and_no_other() -> None:
     kernel, _ = compiled("out[i] = t;")
     out = np.full(70, -1, np.float32)
     seen = mnb.trace(kernel, np.zeros(70, np.float32), out, thread=66, threadgroup=32)
@@ -168,14 +176,14 @@ def test_the_threadgroup_of_a_thread_runs_and_no_other():
     assert mnb.trace(kernel, np.zeros(70, np.float32), out, group=1, threadgroup=32).group == (1, 0, 0)
 
 
-def test_of_a_large_threadgroup_one_simdgroup_has_its_variables():
+def test_of_a_large_threadgroup_one_simdgroup_has_its_variables() -> None:
     kernel, _ = compiled("out[i] = x[i];")
     seen = mnb.trace(kernel, np.ones(512, np.float32), np.zeros(512, np.float32), thread=70, threadgroup=512)
     assert [t for t, own in enumerate(seen.threads) if own[0].variables] == list(range(64, 96))
     assert seen.at(seen.ticks, "out")[1] == list(range(512))
 
 
-def test_an_endless_loop_and_a_wild_access_end():
+def test_an_endless_loop_and_a_wild_access_end() -> None:
     kernel, _ = compiled("uint k = 0;\nwhile (x[0] == 0) ++k;\nout[i] = k;")
     seen = mnb.trace(kernel, np.zeros(4, np.float32), np.zeros(4, np.float32), threadgroup=4)
     assert seen.full
@@ -189,7 +197,7 @@ def test_an_endless_loop_and_a_wild_access_end():
     ({"thread": 64}, "thread= is a position among"), ({"group": (0, 1)}, "group= is a position among"),
     ({"thread": 1, "group": 1}, "got both"), ({"thread": "a"}, "got 'a'"),
 ])  # fmt: skip
-def test_what_cannot_be_traced_says_so(call, message):
+def test_what_cannot_be_traced_says_so(call: Any, message: Any) -> None:
     kernel, _ = compiled("out[i] = x[i];")
     with pytest.raises(ArgumentError, match=message):
         mnb.trace(kernel, X, np.zeros(64, np.float32), **call)
@@ -197,7 +205,7 @@ def test_what_cannot_be_traced_says_so(call, message):
         mnb.trace(3)
 
 
-def test_as_text_it_tells_each_step_and_its_html_holds_the_same():
+def test_as_text_it_tells_each_step_and_its_html_holds_the_same() -> None:
     kernel, _ = compiled(TREE)
     seen = mnb.trace(kernel, np.ones(64, np.float32), np.zeros(1, np.float32), grid=64, threadgroup=64)
     text = str(seen)
@@ -217,7 +225,7 @@ s += a[t / 16][k] * a[k][t % 16];
 out[i] = s;"""
 
 
-def test_a_matrix_keeps_its_shape():
+def test_a_matrix_keeps_its_shape() -> None:
     kernel, _ = compiled(MATMUL)
     x = np.random.default_rng(5).integers(0, 5, (16, 16)).astype(np.float32)
     seen = mnb.trace(kernel, x, np.zeros(256, np.float32), grid=256, threadgroup=256, thread=37)

@@ -41,10 +41,12 @@ A = (np.arange(1024).reshape(32, 32) * 5 % 7).astype(np.float32)
 B = (np.arange(1024).reshape(32, 32) * 3 % 5).astype(np.float32)
 SETUP, TREE_CELL, TREE, TILED_CELL, TILED = range(5)
 SHOWN = [
-    "%load_ext metalnb\nimport numpy as np\nimport metalnb as mnb\n"
-    "x = (np.arange(256) * 7 % 10).astype(np.float32)\n"
-    "a = (np.arange(1024).reshape(32, 32) * 5 % 7).astype(np.float32)\n"
-    "b = (np.arange(1024).reshape(32, 32) * 3 % 5).astype(np.float32)",
+    (
+        "%load_ext metalnb\nimport numpy as np\nimport metalnb as mnb\n"
+        "x = (np.arange(256) * 7 % 10).astype(np.float32)\n"
+        "a = (np.arange(1024).reshape(32, 32) * 5 % 7).astype(np.float32)\n"
+        "b = (np.arange(1024).reshape(32, 32) * 3 % 5).astype(np.float32)"
+    ),
     tutorial("03", "sequential"),
     "mnb.trace(sequential, x, np.zeros(1, np.uint32), grid=256, threadgroup=256, thread=1)",
     tutorial("04", "tiled"),

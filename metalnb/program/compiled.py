@@ -23,7 +23,7 @@ from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.signature import Reflection
 
 from .front_end import read
-from .printing import engine_of
+from .printing_engine import engine_of
 from .recipe import CHECKED, Recipe, decoded, header_name, text
 
 __all__ = ["Math", "Program", "compile", "from_recipe", "load"]

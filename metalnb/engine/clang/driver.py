@@ -174,7 +174,8 @@ def expand(cell: Cell, headers: dict[str, Cell], asked: Version = DEFAULT) -> st
             path.write_text(other.bare, encoding="utf-8")
         (folder / MAIN).write_text(cell.bare, encoding="utf-8")
         command = [
-            *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", _version(asked), "-D__METAL__=1", "-DMETALNB=1",
+            *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", _version(asked), "-D__METAL__=1",
+            "-DMETALNB=1",
             f"-I{folder}", MAIN,
         ]  # fmt: skip
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())

@@ -26,7 +26,7 @@ from ..observation import Observable, Stopwatch
 from ..unit import Unit
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
-from .printing import run_printing
+from .printed_lines import run_printing
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
 

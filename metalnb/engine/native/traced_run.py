@@ -25,7 +25,7 @@ from . import toolchain
 from .entry_texts import fiber_text
 from .native_engine import dispatch
 
-__all__ = ["Access", "Move", "Region", "Step", "TracedRun", "Value", "run_traced"]
+__all__ = ["MemoryAccess", "Move", "Region", "Step", "TracedRun", "Value", "run_traced"]
 
 _STEPS = Path(__file__).parent / "steps.h"
 _FLAGS = (
@@ -59,7 +59,7 @@ class Move(NamedTuple):
     enters: bool
 
 
-class Access(NamedTuple):
+class MemoryAccess(NamedTuple):
     """A load, or a store with what it left; ``region`` is -1 where there is nothing that the kernel was given."""
 
     thread: int
@@ -95,7 +95,7 @@ class TracedRun:
         Whether the log had no room for all.
     """
 
-    events: list[Step | Move | Access]
+    events: list[Step | Move | MemoryAccess]
     regions: list[Region]
     full: bool
 
@@ -227,8 +227,8 @@ _RECORD, _VALUE = struct.Struct("<IIIIQII"), struct.Struct("<QQII")
 _STEP, _ENTER, _LEAVE, _READ_OF, _WRITE_OF, _WILD = range(1, 7)
 
 
-def _read(log: bytes) -> list[Step | Move | Access]:
-    events: list[Step | Move | Access] = []
+def _read(log: bytes) -> list[Step | Move | MemoryAccess]:
+    events: list[Step | Move | MemoryAccess] = []
     at = 0
     while at < len(log):
         kind, thread, site, epoch, offset, count, size = _RECORD.unpack_from(log, at)
@@ -246,9 +246,9 @@ def _read(log: bytes) -> list[Step | Move | Access]:
         elif kind in {_ENTER, _LEAVE}:
             events.append(Move(thread, site, kind == _ENTER))
         elif kind == _WILD:
-            events.append(Access(thread, -1, False, offset, b""))
+            events.append(MemoryAccess(thread, -1, False, offset, b""))
         elif kind in {_READ_OF, _WRITE_OF}:
-            events.append(Access(thread, site, kind == _WRITE_OF, offset, log[at : at + size]))
+            events.append(MemoryAccess(thread, site, kind == _WRITE_OF, offset, log[at : at + size]))
             at += -(-size // 8) * 8
         else:
             break

@@ -246,7 +246,7 @@ __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, vo
     }
 }
 
-// ---- Printing: what a kernel prints goes, unformatted, to memory that the dispatch's caller gives (printing.py).
+// ---- Printing: what a kernel prints goes, unformatted, to memory that the dispatch's caller gives (printed_lines.py).
 
 typedef struct { u64 value[4]; u32 kind, lanes; } printed;
 typedef struct { u64 format; u32 x, y, z, count; } line;

@@ -44,7 +44,9 @@ def _call(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
     for conversion in asked:
         if not conversion.letter:
             message = f"'{conversion.text}' in the format is no conversion"
-            yield parsed.diagnostic(given[0].location, message, "%d, %u, %x, %f, %g, %e, %c, %p, %v4f; %% prints a % (MSL 6.19)")
+            yield parsed.diagnostic(
+                given[0].location, message, "%d, %u, %x, %f, %g, %e, %c, %p, %v4f; %% prints a % (MSL 6.19)"
+            )
             return
     if len(asked) != len(values):
         yield parsed.diagnostic(
@@ -58,7 +60,9 @@ def _call(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
         kind = spell(value.type.get_canonical().spelling)
         if not _fits(conversion, kind):
             yield parsed.diagnostic(
-                value.location, f"'{conversion.text}' takes {wants(conversion)}; this is {kind}", _cure(conversion, kind),
+                value.location,
+                f"'{conversion.text}' takes {wants(conversion)}; this is {kind}",
+                _cure(conversion, kind),
             )
 
 

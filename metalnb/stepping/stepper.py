@@ -13,9 +13,9 @@ from typing import Any
 from metalnb.display.frame import framed
 from metalnb.display.highlight import highlight
 
-from .record import Trace
-from .text_view import trace_head, trace_notes, trace_text
-from .values import shown
+from .trace_record import KernelTrace
+from .trace_text import trace_head, trace_notes, trace_text
+from .variable_values import shown
 
 __all__ = ["trace_html"]
 
@@ -30,7 +30,7 @@ def _file(name: str) -> str:
     return (_ROOM / name).read_text(encoding="utf-8")
 
 
-def trace_html(trace: Trace) -> str:
+def trace_html(trace: KernelTrace) -> str:
     """Render a trace for a notebook."""
     data = json.dumps(_page(trace), separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     name = f"metalnb-trace-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
@@ -42,7 +42,7 @@ def trace_html(trace: Trace) -> str:
     plain = f'<pre class="mt-plain metalnb-code">{escape(trace_text(trace).partition(chr(10))[2])}</pre>'
     body = (
         f'{head}<div class="mt" id="{name}" tabindex="0" data-lm-suppress-shortcuts="true">{plain}</div>'
-        f'{f"<div class=metalnb-notes>{notes}</div>" if notes else ""}'
+        f"{f'<div class=metalnb-notes>{notes}</div>' if notes else ''}"
         f"<script>{_file('stepper.js')}\nmetalnbStepper({json.dumps(name)},{data});</script>"
     )
     return framed(body, _file("stepper.css"))
@@ -58,7 +58,7 @@ class _Texts:
         return self.numbers.setdefault(text, len(self.numbers))
 
 
-def _page(trace: Trace) -> dict[str, Any]:
+def _page(trace: KernelTrace) -> dict[str, Any]:
     """Return all that the stepper shows, numbers and a table of texts."""
     texts, places = _Texts(), _Places()
     full = _threads_with_variables(trace)
@@ -74,7 +74,7 @@ def _page(trace: Trace) -> dict[str, Any]:
             for touch in s.touched:
                 if touch.written and touch.memory in drawn:
                     for k, value in enumerate(touch.values):
-                        writes[touch.memory].append((s.tick, t, touch.index + k, texts(shown(value, wide=False))))
+                        writes[touch.memory].append((s.tick, t, touch.first + k, texts(shown(value, wide=False))))
         if t in full:
             changes[t] = _changes(thread, texts)
             touches[t] = [[_touch(each, texts) for each in s.touched[:64]] for s in thread]
@@ -133,11 +133,11 @@ def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
 
 
 def _touch(touch: Any, texts: _Texts) -> tuple[int, int, int, int]:
-    value = touch.values[0] if touch.count == 1 and touch.values else touch.values
-    return touch.memory, touch.index, int(touch.written), texts(shown(value))
+    value = touch.values[0] if touch.length == 1 and touch.values else touch.values
+    return touch.memory, touch.first, int(touch.written), texts(shown(value))
 
 
-def _threads_with_variables(trace: Trace) -> set[int]:
+def _threads_with_variables(trace: KernelTrace) -> set[int]:
     """Return the threads of which the page holds the variables: all, a SIMD-group's, or the chosen one."""
     cost = [sum(1 + len(s.touched) for s in thread) for thread in trace.threads]
     known = [t for t, thread in enumerate(trace.threads) if not thread or thread[0].variables or t == trace.thread]
@@ -145,7 +145,7 @@ def _threads_with_variables(trace: Trace) -> set[int]:
     return next((set(c) for c in choices if sum(cost[t] for t in c) <= _TEXTS), {trace.thread})
 
 
-def _span(trace: Trace) -> tuple[int, int]:
+def _span(trace: KernelTrace) -> tuple[int, int]:
     """Return the first and the last line of the source that a thread stands on, with what leads there."""
     lines = [s.line for thread in trace.threads for s in thread]
     if not lines:
@@ -157,7 +157,7 @@ def _span(trace: Trace) -> tuple[int, int]:
     return first, max(lines)
 
 
-def _drawn(trace: Trace) -> set[int]:
+def _drawn(trace: KernelTrace) -> set[int]:
     written = {t.memory for thread in trace.threads for s in thread for t in s.touched if t.written}
     return {
         i
@@ -167,7 +167,7 @@ def _drawn(trace: Trace) -> set[int]:
     }
 
 
-def _ordered(trace: Trace, drawn: set[int]) -> list[int]:
+def _ordered(trace: KernelTrace, drawn: set[int]) -> list[int]:
     return sorted(drawn, key=lambda i: (trace.memory[i].space != "threadgroup", i))
 
 
@@ -177,7 +177,7 @@ def _short(kind: str) -> str:
     return re.sub(r"(packed_)?vec<(\w+), (\d)>", r"\1\2\3", plain)
 
 
-def _memory(trace: Trace, i: int, writes: list[tuple[int, int, int, int]], texts: _Texts) -> dict[str, Any]:
+def _memory(trace: KernelTrace, i: int, writes: list[tuple[int, int, int, int]], texts: _Texts) -> dict[str, Any]:
     memory = trace.memory[i]
     initial = None if memory.initial is None else [texts(shown(v, wide=False)) for v in memory.initial]
     return {

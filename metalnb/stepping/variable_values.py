@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .statements import StructFields
+from .struct_layouts import StructFields
 
 __all__ = ["Decoder", "Shape", "bare", "element_of", "shown"]
 
@@ -20,7 +20,8 @@ _VECTOR = re.compile(r"(?:\w+::)*(?:packed_)?vec<(.+), (\d)>")
 _MATRIX = re.compile(r"(?:\w+::)*matrix<(.+), (\d), (\d)>")
 _ARRAY = re.compile(r"(.+?)((?:\[\d+\])+)")
 _FORMATS = {
-    "float": "f", "half": "e", "_Float16": "e", "__fp16": "e", "int": "i", "unsigned int": "I", "long": "q", "unsigned long": "Q",
+    "float": "f", "half": "e", "_Float16": "e", "__fp16": "e", "int": "i", "unsigned int": "I", "long": "q",
+    "unsigned long": "Q",
     "long long": "q", "unsigned long long": "Q", "short": "h", "unsigned short": "H", "char": "b", "signed char": "b",
     "unsigned char": "B", "bool": "?", "uint": "I", "ulong": "Q", "ushort": "H", "uchar": "B",
 }  # fmt: skip
@@ -60,24 +61,24 @@ class Decoder:
         From an address to what lies there, as text: ``&x[3]``.
     """
 
-    def __init__(self, structs: Mapping[str, StructFields], pointed: Callable[[int, str], str]) -> None:
+    def __init__(self, structs: Mapping[str, StructFields], pointed: Callable[[int], str]) -> None:
         self._structs = structs
         self._pointed = pointed
         self._known: dict[tuple[str, bytes], Any] = {}
 
     def value(self, spelled: str, data: bytes) -> Any:
-        """Return a number, a tuple of them, a dict of fields, or text where there is nothing better; None if unknown."""
+        """Return a number, a tuple of them, a dict of fields, or text where there is nothing better; None: unknown."""
         key = spelled, data
         if key not in self._known:
             self._known[key] = self._value(spelled, data)
         return self._known[key]
 
-    def _value(self, spelled: str, data: bytes) -> Any:
+    def _value(self, spelled: str, data: bytes) -> Any:  # noqa: PLR0911  (a case for each kind of type)
         kind = bare(spelled)
         if "lambda" in kind or not data:
             return None
         if kind.endswith("*"):
-            return self._pointed(struct.unpack_from("<Q", data)[0], kind.removesuffix("*").strip())
+            return self._pointed(struct.unpack_from("<Q", data)[0])
         scalar = _scalar(kind)
         if scalar:
             return _number(scalar, data)
@@ -94,7 +95,9 @@ class Decoder:
         known = self._structs.get(kind)
         if known is not None and known.size == len(data):
             return {
-                name: self.value(of, data[offset : offset + size]) for name, of, offset, size in known.fields if size > 0
+                name: self.value(of, data[offset : offset + size])
+                for name, of, offset, size in known.fields
+                if size > 0
             }
         return None
 

@@ -1,4 +1,4 @@
-"""``printf`` is metalnb's own, and Metal's compiler knows none: it stands behind ``#ifdef METALNB``, and is renamed there.
+"""``printf`` is metalnb's own, Metal's compiler knows none: behind ``#ifdef METALNB`` it is renamed.
 
 Anywhere else it is refused, as Apple's compiler would.
 """
@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from ..text.bracket_tree import Outline
 from ..text.edits import Edit
 
-__all__ = ["printing"]
+__all__ = ["own_printf"]
 
 
-def printing(text: Outline) -> Iterator[Edit]:
+def own_printf(text: Outline) -> Iterator[Edit]:
     """Rename the ``printf`` that only metalnb reads."""
     ranges = _ours(text)
     for tree in text.trees if ranges else ():
         for i, token in enumerate(tree.tokens):
-            if token.text == "printf" and tree.text(i + 1) == "(" and tree.text(i - 1) not in {".", "->", "::"}:
-                if any(start < token.start < end for start, end in ranges):
-                    yield Edit(token.start, token.end, "$printf")
+            called = token.text == "printf" and tree.text(i + 1) == "(" and tree.text(i - 1) not in {".", "->", "::"}
+            if called and any(start < token.start < end for start, end in ranges):
+                yield Edit(token.start, token.end, "$printf")
 
 
 def _ours(text: Outline) -> list[tuple[int, int]]:

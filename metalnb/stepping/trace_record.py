@@ -11,7 +11,7 @@ import numpy as np
 from metalnb.engine.base import Grid
 from metalnb.rendering import Rendered
 
-__all__ = ["Touch", "Trace", "TraceMemory", "TraceStep"]
+__all__ = ["KernelTrace", "Touch", "TraceMemory", "TraceStep"]
 
 
 class Touch(NamedTuple):
@@ -20,10 +20,10 @@ class Touch(NamedTuple):
     Attributes
     ----------
     memory : int
-        Which of `Trace.memory`.
-    index : int
+        Which of `KernelTrace.memory`.
+    first : int
         The first element, counted along the last direction first.
-    count : int
+    length : int
         Elements.
     written : bool
     values : tuple
@@ -31,8 +31,8 @@ class Touch(NamedTuple):
     """
 
     memory: int
-    index: int
-    count: int
+    first: int
+    length: int
     written: bool
     values: tuple[Any, ...]
 
@@ -53,8 +53,8 @@ class TraceStep:
     end : bool
         Whether it is a function's closing brace.
     variables : mapping of str to value
-        Of the function, in scope and by name: numbers, tuples of them for vectors and arrays, a dict for a struct, for a
-        pointer the text ``"&x[3]"``.
+        Of the function, in scope and by name: numbers, tuples of them for vectors and arrays, a dict for a struct, for
+        a pointer the text ``"&x[3]"``.
     caller : int
         The step that called the function, as an index into the thread's steps; -1 in the kernel itself.
     touched : tuple of Touch
@@ -101,7 +101,7 @@ class TraceMemory:
 
 
 @dataclass(frozen=True, repr=False)
-class Trace(Rendered):
+class KernelTrace(Rendered):
     """What the threads of one threadgroup did, statement by statement.
 
     Attributes
@@ -167,6 +167,6 @@ class Trace(Rendered):
         for _, thread, k in events:
             for touch in self.threads[thread][k].touched:
                 if touch.memory == number and touch.written:
-                    values[touch.index : touch.index + touch.count] = touch.values
-                    writers[touch.index : touch.index + touch.count] = [thread] * touch.count
+                    values[touch.first : touch.first + touch.length] = touch.values
+                    writers[touch.first : touch.first + touch.length] = [thread] * touch.length
         return values, writers

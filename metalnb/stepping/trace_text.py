@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from .record import Trace, TraceStep
-from .values import shown
+from .trace_record import KernelTrace, TraceStep
+from .variable_values import shown
 
 __all__ = ["trace_head", "trace_text"]
 
 _MOST = 60  # steps
 
 
-def trace_text(trace: Trace) -> str:
+def trace_text(trace: KernelTrace) -> str:
     """Render a trace for a terminal."""
     lines = [trace_head(trace), *trace_notes(trace)]
     steps = trace.threads[trace.thread]
@@ -31,7 +31,7 @@ def trace_text(trace: Trace) -> str:
     return "\n".join(lines)
 
 
-def trace_head(trace: Trace) -> str:
+def trace_head(trace: KernelTrace) -> str:
     """Return what was traced, in a line."""
     threads = len(trace.threads)
     x, y, z = trace.size
@@ -45,7 +45,7 @@ def trace_head(trace: Trace) -> str:
     )
 
 
-def trace_notes(trace: Trace) -> list[str]:
+def trace_notes(trace: KernelTrace) -> list[str]:
     """Return what the reader must know beside the steps."""
     notes = []
     if trace.full:
@@ -55,15 +55,17 @@ def trace_notes(trace: Trace) -> list[str]:
     return notes
 
 
-def _told(trace: Trace, step: TraceStep) -> list[str]:
+def _told(trace: KernelTrace, step: TraceStep) -> list[str]:
     told = []
     for touch in step.touched:
         memory = trace.memory[touch.memory]
         if memory.space == "constant":
             continue
-        for k in range(touch.count):
+        for k in range(touch.length):
             value = shown(touch.values[k]) if k < len(touch.values) else "…"
             deed = "→" if touch.written else "reads"
-            index = touch.index + k
-            told.append(f"{memory.name}[{index}] → {value}" if touch.written else f"{deed} {memory.name}[{index}] = {value}")
+            index = touch.first + k
+            told.append(
+                f"{memory.name}[{index}] → {value}" if touch.written else f"{deed} {memory.name}[{index}] = {value}"
+            )
     return told[:8]

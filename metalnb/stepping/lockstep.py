@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .statements import Site
+from .source_marks import Site
 
-__all__ = ["LANES", "Place", "Told", "lockstep", "places"]
+__all__ = ["LANES", "Place", "StepPlaces", "Told", "lockstep"]
 
 LANES = 32
 Place = tuple[int, ...]
@@ -25,7 +25,7 @@ class Told(NamedTuple):
     epoch: int
 
 
-class places:  # noqa: N801  (used as a function that remembers)
+class StepPlaces:
     """The places of one thread's steps: each step is handed in, in its order, with what was entered and left."""
 
     def __init__(self, sites: Sequence[Site]) -> None:
@@ -35,10 +35,12 @@ class places:  # noqa: N801  (used as a function that remembers)
         self._calls = 0
 
     def enter(self) -> None:
+        """A function is entered: its steps come behind the step that called it."""
         self._calls += 1
         self._frames.append(_Frame((*self._last, self._calls), {}, set()))
 
     def leave(self) -> None:
+        """It is left."""
         if len(self._frames) > 1:
             self._last = self._frames.pop().before[:-1]
 
