@@ -6,3 +6,7 @@
 and ``stepper`` as a page that needs no kernel behind it. The call runs on copies: nothing of the
 caller's may change here.
 """
+
+from .trace_record import KernelTrace, Touch, TraceMemory, TraceStep
+
+__all__ = ["KernelTrace", "Touch", "TraceMemory", "TraceStep"]

@@ -141,6 +141,18 @@ function metalnbStepper(name, data) {
       memory.append(box);
       return {m, cells};
     });
+    if (pictures.length) {
+      const key = make("div", "mt-key");
+      for (const [cls, text] of [["mt-new", "changed by the last step"], ["mt-read", "this statement reads it"],
+                                 ["mt-mine", "this thread wrote it"]]) {
+        const part = make("span");
+        part.append(make("span", `mt-swatch ${cls}`), text);
+        key.append(part);
+      }
+      const part = make("span", "", "below a value: the thread that wrote it last");
+      key.append(part);
+      memory.append(key);
+    }
     root.append(bar, two, strip);
     if (pictures.length) root.append(memory);
 
