@@ -216,6 +216,29 @@ def test_as_text_it_tells_each_step_and_its_html_holds_the_same() -> None:
     assert "part[0] → 64" in html.partition("<script>")[0]  # where no script runs
 
 
+def test_a_kernel_that_a_macro_writes_says_why_it_has_no_steps() -> None:
+    head = "kernel void name(device float* out, uint i [[thread_position_in_grid]])"
+    text = f"#define KERNEL(name) {head} {{ out[i] = 1; }}\nKERNEL(k)"
+    seen = mnb.trace(mnb.compile(text).k, np.zeros(4, np.float32))
+    assert seen.threads == ((), (), (), ())
+    assert "No statement was met" in str(seen)
+    assert "No statement was met" in seen._repr_html_()
+    assert seen.at(seen.ticks, "out") == ([0] * 4, [-1] * 4)
+
+
+def test_a_struct_of_the_caller_and_its_fields_keep_their_values() -> None:
+    kernel, _ = compiled(
+        "device P& q = p[i];\nq.b.y = i;\nout[i] = q.a + q.b.x;", "struct P { float a; float2 b; };",
+        "device P* p, device float* out",
+    )  # fmt: skip
+    data = np.zeros(2, kernel.program.dtype("P"))
+    data["a"] = 3
+    seen = mnb.trace(kernel, data, np.zeros(2, np.float32), grid=2, threadgroup=2)
+    values, writers = seen.at(seen.ticks, "p")
+    assert values == [{"a": 3, "b": (0, 0)}, {"a": 3, "b": (0, 1)}]
+    assert writers == [0, 1]
+
+
 MATMUL = """threadgroup float a[16][16];
 a[t / 16][t % 16] = x[t];
 threadgroup_barrier(mem_flags::mem_threadgroup);

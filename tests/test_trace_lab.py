@@ -7,6 +7,7 @@ On the tree reduction and the tiled matrix product of the tutorials, as they sta
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 import nbformat
 import numpy as np
 import pytest
-from lab import CELLS, THEMES, Cell, Page, new_notebook, opened
+from lab import CELLS, THEMES, Cell, Page, chromium, new_notebook, opened
 from test_look_lab import CONTRASTS
+
+import metalnb as mnb
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -52,6 +55,13 @@ SHOWN = [
     tutorial("04", "tiled"),
     "mnb.trace(tiled, a, b, np.zeros((32, 32), np.float32), 32, grid=(1024, 1), threadgroup=(1024, 1), thread=37)",
 ]
+
+
+def alone() -> str:
+    """Return the stepper of the tree reduction as HTML."""
+    kernel = mnb.compile(SHOWN[TREE_CELL].partition("\n")[2])["sequential"]
+    seen = mnb.trace(kernel, X, np.zeros(1, np.uint32), grid=256, threadgroup=256)
+    return str(seen._repr_html_())
 
 
 class Stepper:
@@ -214,3 +224,16 @@ def test_all_of_it_can_be_read(page: Page, theme: str) -> None:
             for part in (".mt-bar", ".mt-here", ".mt-side", ".mt-strip", ".mt-key", ".mt-memory"):
                 seen = page.evaluate(f"{CONTRASTS}({stepper.root}.querySelector('{part}'))")
                 assert [(text, round(ratio, 2)) for text, ratio in seen if ratio < LEAST] == [], part
+
+
+def test_the_page_needs_no_jupyter(browser: str, tmp_path: Path) -> None:
+    html = alone()
+    tmp_path.joinpath("page.html").write_text(f"<!doctype html><meta charset=utf-8>{html}{html}", "utf-8")
+    with chromium(browser, tmp_path, time.monotonic() + SECONDS) as page:
+        page.call("Page.navigate", url=tmp_path.joinpath("page.html").as_uri())
+        page.wait("document.querySelectorAll('.mt[data-ready]').length === 2")  # two outputs of one trace
+        seen = page.evaluate("""(roots => {
+          roots[1].dispatchEvent(new KeyboardEvent('keydown', {key: 'End'}));
+          return roots.map(r => r.querySelector('[data-memory="total"] .mt-cell').firstChild.textContent);
+        })([...document.querySelectorAll('.mt')])""")
+        assert seen == ["0", str(int(X.sum()))]

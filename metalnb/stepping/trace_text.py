@@ -48,6 +48,8 @@ def trace_head(trace: KernelTrace) -> str:
 def trace_notes(trace: KernelTrace) -> list[str]:
     """Return what the reader must know beside the steps."""
     notes = []
+    if not any(trace.threads):
+        notes.append("No statement was met: what a macro writes, and what is in a header cell, is stepped over.")
     if trace.full:
         notes.append("The log was full: what came after is left out.")
     if trace.lost:

@@ -108,7 +108,7 @@ _lock = threading.Lock()
 _BEFORE, _AFTER = 9 << 30, 17 << 30  # an index of int below 0, and of uint below 0, of 4 bytes each
 _RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000 if sys.platform == "linux" else 0  # and MAP_NORESERVE
 _REGION = 512 << 20
-_LOG = 64 << 20
+_LOG = 32 << 20
 _KEPT = 64 << 10
 
 
