@@ -48,6 +48,8 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .program import Program as Program
     from .program import compile as compile
     from .program import load as load
+    from .stepping.trace_call import trace as trace
+    from .stepping.trace_record import KernelTrace as KernelTrace
     from .timing.compare import Comparison as Comparison
     from .timing.compare import compare as compare
     from .timing.limits import Limits as Limits
@@ -87,6 +89,8 @@ _PUBLIC = {
     "timing.measure": ("measure",),
     "timing.records": ("Timing", "Traffic"),
     "timing.roofline": ("Roofline", "roofline"),
+    "stepping.trace_record": ("KernelTrace",),
+    "stepping.trace_call": ("trace",),
     "validation.access_report": ("Validation",),
     "validation.faults": ("Faults", "faults"),
     "validation.run": ("validate",),

@@ -36,6 +36,10 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "image/png": "timing.views.charts.roofline_png",
         "figure": "timing.views.charts.roofline_figure",
     },
+    "stepping.trace_record.KernelTrace": {
+        "text/plain": "stepping.trace_text.trace_text",
+        "text/html": "stepping.stepper.trace_html",
+    },
     "validation.faults.Faults": {
         "text/plain": "validation.fault_view.fault_text",
         "text/html": "validation.fault_view.fault_html",

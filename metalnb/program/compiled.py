@@ -23,6 +23,7 @@ from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.signature import Reflection
 
 from .front_end import read
+from .printing_engine import engine_of
 from .recipe import CHECKED, Recipe, decoded, header_name, text
 
 __all__ = ["Math", "Program", "compile", "from_recipe", "load"]
@@ -244,7 +245,8 @@ def compile(
         if known is not None:
             _programs.move_to_end(key)
             return known
-    program = Program(recipe, *read(recipe, chosen.expect), chosen)
+    reflection, units = read(recipe, chosen.expect)
+    program = Program(recipe, reflection, units, engine_of(units, chosen))
     warn(program.reflection.cautions)
     with _lock:
         program = _programs.setdefault(key, program)

@@ -58,7 +58,10 @@ SETUP, CARD, WRONG, TUNE, ROOFLINE, LIMITS, MEMORY, COMPARE = range(len(CELLS))
 OUTPUT = f"(i => {ALL}[i].node.querySelector('.jp-Cell-outputArea'))"
 # The contrast of each run of text within an element: colours as WCAG weighs them, over all that is painted behind it.
 CONTRASTS = """(root => {
-  const rgba = text => { const n = text.match(/[\\d.]+/g).map(Number); return [n[0], n[1], n[2], n.length > 3 ? n[3] : 1]; };
+  const rgba = text => {  // rgb(…), or what color-mix() makes: color(srgb …), from 0 to 1
+    const n = text.match(/[\\d.e-]+(?![a-z(])/g).map(Number), most = text.startsWith('color(') ? 255 : 1;
+    return [most * n[0], most * n[1], most * n[2], n.length > 3 ? n[3] : 1];
+  };
   const over = (top, below) => top.slice(0, 3).map((v, i) => v * top[3] + below[i] * (1 - top[3]));
   const light = colour => {
     const [r, g, b] = colour.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });

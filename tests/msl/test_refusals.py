@@ -70,7 +70,7 @@ REFUSED = (
      "write a variadic template: template <class... T> (MSL 1.5.4)"),
     ("printf", '{ §printf("%d", i); }',
      "'printf' does not exist in Metal",
-     "a kernel cannot print: write the value to a device buffer, and look at it from Python"),
+     "print with os_log_default.log of <metal_logging>; printf is metalnb's own, behind #ifdef METALNB (MSL 6.19)"),
     ("main", "kernel void §main(device float* y) { }",
      "no function can be called 'main' in Metal",
      "rename it (MSL 1.5.4)"),

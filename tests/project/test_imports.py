@@ -49,7 +49,7 @@ LAYERS = (
     ("library_kernels.composed", "linalg", "random"),
     ("library_kernels.neural",),
     ("library_kernels",),
-    ("library_kernels.samples", "timing", "validation", "dask"),
+    ("library_kernels.samples", "timing", "validation", "stepping", "dask"),
     ("timing.views", "puzzles", "drawing"),
     ("widgets",),
     ("widgets.dashboard", "widgets.explore", "widgets.monitor", "widgets.tune"),
@@ -67,6 +67,7 @@ ALLOWED = {
     ("rendering", "validation.access_report"): "likewise",
     ("rendering", "validation.fault_view"): "likewise",
     ("rendering", "validation.faults"): "likewise",
+    ("rendering", "stepping"): "likewise",
     ("engine.metal.__init__", "metalcompute"): "by name, on request: the double, which runs on the engine `cpu`",
     ("arrays.protocols", "__init__"): "by name: `__array_namespace__` must return the package itself",
 }

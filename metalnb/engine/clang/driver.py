@@ -38,7 +38,7 @@ _MATH = {"fast": _FAST, "precise": _PRECISE, "scalar": _PRECISE}
 _LANGUAGE = (
     "-x", "clcpp", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant", "-fdeclspec",
     "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL__=1",
-    "-D$REFLECT=0", "-fno-crash-diagnostics",
+    "-DMETALNB=1", "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
 _ENTRY_POINT = Path(__file__).parent  # of entry_point.h
 DUMP = "*** IR Dump"  # begins the intermediate code that clang prints on request
@@ -171,6 +171,7 @@ def expand(cell: Cell, headers: dict[str, Cell], asked: Version = DEFAULT) -> st
         (folder / MAIN).write_text(cell.bare, encoding="utf-8")
         command = [
             *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", _version(asked), "-D__METAL__=1",
+            "-DMETALNB=1",
             f"-I{folder}", MAIN,
         ]  # fmt: skip
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())

@@ -77,6 +77,11 @@ __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
 __attribute__((convergent, visibility("hidden"))) metal::ulong metalnb_meet(
     metal::ulong given, metal::ulong more, $resolve* how);
 }
+// What a kernel prints (include/$printing), by the format's address.
+#define METALNB_PRINTS
+struct $printed { metal::ulong value[4]; metal::uint kind, lanes; };  // kind: 0 float, 1 signed, 2 unsigned, 3 pointer
+extern "C" __attribute__((visibility("hidden"))) void metalnb_print(
+    metal::ulong format, metal::uint count, const $printed* given);
 #ifdef METALNB_CHECKED
 extern "C" __attribute__((visibility("hidden"))) void metalnb_ordered();  // a SIMD-group's threads see each other's memory
 #endif

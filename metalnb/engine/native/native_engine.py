@@ -26,6 +26,7 @@ from ..observation import Observable, Stopwatch
 from ..unit import Unit
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
+from .printed_lines import run_printing
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
 
@@ -59,6 +60,7 @@ class NativeBinary:
     threadgroup_bytes : int
     library : ctypes.CDLL
         What holds the code.
+    prints : bool
     """
 
     unit: Unit
@@ -66,6 +68,7 @@ class NativeBinary:
     fibers: bool
     threadgroup_bytes: int
     library: Any
+    prints: bool = False
 
 
 class NativeTicket:
@@ -102,7 +105,8 @@ class NativeEngine(Observable, SharedMemory):
         loaded, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", unit.cell.edited.text)
         loaded.metalnb_prepare.restype = ctypes.c_uint32
         run = ctypes.cast(loaded.metalnb_groups, ctypes.c_void_p).value or 0
-        return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded)
+        prints = b"metalnb_print" in code
+        return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded, prints)
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned."""
@@ -119,6 +123,10 @@ class NativeEngine(Observable, SharedMemory):
             raise KernelFault(message)
         written = dispatch(arguments, grid, threadgroup, binary.threadgroup_bytes)
         elapsed = Stopwatch()
+        if binary.prints:
+            run_printing(binary.library, written)
+            elapsed.stop()
+            return NativeTicket(elapsed)
         done = toolchain.pool().metalnb_run(binary.run, written, binary.fibers)
         elapsed.stop(failed=not done)
         if not done:
@@ -174,7 +182,7 @@ def _device() -> str:
 
 
 # What a fiber calls, and a loop does not have.
-_MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage")
+_MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
 _HINTS = ("barrier", "simd", "quad", "threadgroup")
 # No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
 _APART = ("-fno-convergent-functions",)

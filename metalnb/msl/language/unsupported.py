@@ -94,8 +94,6 @@ UNSUPPORTED = (
     _group("6.18.7", "3.1", "Curves",
            _CURVES,
            "metalnb has no curves, which go with ray tracing", "write the polynomial: it is one line with fma"),
-    _group("6.19", "3.2", "Logging", "os_log os_log_default",
-           "a kernel cannot print", "write the value to a device buffer, and look at it from Python"),
 )  # fmt: skip
 
 _BY_NAME = {name: group for group in UNSUPPORTED for name in group.names}

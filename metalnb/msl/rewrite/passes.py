@@ -19,6 +19,7 @@ from .function_heads.function_pointers import function_pointers
 from .function_heads.member_spaces import member_spaces
 from .function_heads.render_functions import render_functions
 from .function_heads.thread_deduction import thread_deduction
+from .own_printf import own_printf
 from .string_literals import string_literals
 from .threadgroup_storage import threadgroup_storage
 
@@ -77,6 +78,7 @@ PASSES = (
          "constexpr constant float table[2] = {1, 2}; void f() { x = table[i]; }",
          "constexpr constant float table[2] = {1, 2}; void f() { x = (*&table)[i]; }"),
     Pass("4.2", string_literals, 'print("text");', 'print("text"_metalnb_text);'),
+    Pass("6.19", own_printf, '#ifdef METALNB\n printf("x");\n#endif', '#ifdef METALNB\n $printf("x");\n#endif'),
     Pass("4.4", threadgroup_storage,
          "threadgroup T tile[N];",
          "threadgroup T (&tile)[N] = $threadgroup_storage<__COUNTER__>();"),

@@ -245,3 +245,37 @@ __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, vo
         swap(&w->home, w->here->stack[0]);
     }
 }
+
+// ---- Printing: what a kernel prints goes, unformatted, to memory that the dispatch's caller gives (printed_lines.py).
+
+typedef struct { u64 value[4]; u32 kind, lanes; } printed;
+typedef struct { u64 format; u32 x, y, z, count; } line;
+static struct { char* at; u64 left, lines; } printing;
+
+HIDDEN __attribute__((noinline)) void metalnb_print(u64 format, u32 count, const printed* given) {
+    const u64 bytes = sizeof(line) + count * sizeof(printed);
+    ++printing.lines;
+    if (bytes > printing.left) {
+        printing.left = 0;
+        return;
+    }
+    worker* w = self();
+    const region* r = &w->group;
+    const u32 i = (u32)(w->here - w->all) * LANES + w->lane;
+    const u32 x = i % r->size.x, y = i / r->size.x % r->size.y, z = i / (r->size.x * r->size.y);
+    *(line*)printing.at = (line){format, r->first.x * r->nominal.x + x, r->first.y * r->nominal.y + y,
+                                 r->first.z * r->nominal.z + z, count};
+    printed* into = (printed*)(printing.at + sizeof(line));
+    for (u32 k = 0; k < count; ++k) into[k] = given[k];
+    printing.at += bytes;
+    printing.left -= bytes;
+}
+__attribute__((visibility("default"))) void metalnb_print_to(char* memory, u64 bytes) {
+    printing.at = memory;
+    printing.left = bytes;
+    printing.lines = 0;
+}
+__attribute__((visibility("default"))) u64 metalnb_print_count(char** end) {
+    *end = printing.at;
+    return printing.lines;
+}

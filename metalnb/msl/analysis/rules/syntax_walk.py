@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...language.print_formats import PRINTERS
 from ...language.simdgroup_names import names_simdgroups
 from ...libclang.parse import Parsed
 
@@ -53,6 +54,8 @@ class FunctionSyntax:
     barriers : list
         The calls of ``threadgroup_barrier``.
     variables : list
+    prints : list
+        The calls that print.
     simdgroups : bool
         Whether it names something of Metal's that has to do with SIMD-groups or quad-groups.
     """
@@ -61,6 +64,7 @@ class FunctionSyntax:
     calls: list[Any] = field(default_factory=list)
     barriers: list[Any] = field(default_factory=list)
     variables: list[Any] = field(default_factory=list)
+    prints: list[Any] = field(default_factory=list)
     simdgroups: bool = False
 
 
@@ -109,6 +113,13 @@ def walk(parsed: Parsed, declarations: Iterable[Any]) -> CellSyntax:
     return _Walker(parsed).walk(declarations)
 
 
+def _prints(call: Any) -> bool:
+    """Return whether a call with such a name is one of the header that prints: there is a logarithm too."""
+    found = call.referenced
+    place = found.location.file if found is not None else None
+    return place is not None and place.name.endswith(("$printing", "metal_logging"))
+
+
 class _Walker:
     def __init__(self, parsed: Parsed) -> None:
         from clang import cindex
@@ -134,6 +145,7 @@ class _Walker:
             named = [(c, c.spelling) for c in function.calls]
             self.found.vectors += [c for c, name in named if name == "vec"]
             function.barriers = [c for c, name in named if name == "threadgroup_barrier"]
+            function.prints = [c for c, name in named if name in PRINTERS and _prints(c)]
             function.calls = [c for c, name in named if name in own]
         return self.found
 

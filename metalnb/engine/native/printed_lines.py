@@ -1,0 +1,118 @@
+"""A dispatch of a kernel that prints: on one core, its lines in the order of the threads."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from metalnb.msl.language.print_formats import Conversion, conversions
+
+__all__ = ["MOST_LINES", "formatted", "run_printing"]
+
+MOST_LINES = 1000  # of a dispatch
+_BYTES = 1 << 20  # for what they print
+_REGION = 512 << 20  # as in runtime/fibers.c
+# MAP_NORESERVE, which has another number on macOS: nothing is taken that is not touched.
+_RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0x4000 if sys.platform == "linux" else 0x40)
+_LINE, _PRINTED = struct.Struct("<QIIII"), struct.Struct("<4QII")
+_lock = threading.Lock()
+
+
+def run_printing(library: Any, dispatch: bytes) -> None:
+    """Run a dispatch, one threadgroup after the other, and print what its threads have printed.
+
+    Parameters
+    ----------
+    library : ctypes.CDLL
+        The kernel, with the runtime for fibers.
+    dispatch : bytes
+        As the runtime reads it (runtime/dispatch.h).
+    """
+    groups = struct.unpack_from("<12I", dispatch)[6:9]
+    memory = np.empty(_BYTES, np.uint8)
+    end = ctypes.c_void_p()
+    with _lock:
+        worker = _worker()
+        library.metalnb_print_to(ctypes.c_void_p(memory.ctypes.data), ctypes.c_uint64(_BYTES))
+        library.metalnb_groups.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+        library.metalnb_groups(dispatch, worker, 0, groups[0] * groups[1] * groups[2])
+        library.metalnb_print_count.restype = ctypes.c_uint64
+        count = library.metalnb_print_count(ctypes.byref(end))
+    used = memory[: (end.value or 0) - memory.ctypes.data].tobytes()
+    lines = sorted(_lines(used), key=lambda line: line[0])[:MOST_LINES]  # a stable sort: a thread's own in its order
+    told = [f"thread {_place(place, lines)}: {text}" for place, text in lines]
+    if count > len(lines):
+        told.append(f"… and {count - len(lines):,} more lines")
+    if told:
+        sys.stdout.write("\n".join(told) + "\n")
+
+
+def _lines(data: bytes) -> Iterator[tuple[tuple[int, int, int], str]]:
+    """Yield each line with its thread's position, z first."""
+    at = 0
+    while at < len(data):
+        address, x, y, z, count = _LINE.unpack_from(data, at)
+        at += _LINE.size
+        values = []
+        for _ in range(count):
+            *words, kind, lanes = _PRINTED.unpack_from(data, at)
+            at += _PRINTED.size
+            values.append((kind, words[:lanes]))
+        yield (z, y, x), formatted(ctypes.string_at(address).decode(errors="replace"), values).removesuffix("\n")
+
+
+def _place(place: tuple[int, int, int], lines: list[tuple[tuple[int, int, int], str]]) -> str:
+    z, y, x = place
+    if any(p[0] for p, _ in lines):
+        return f"({x}, {y}, {z})"
+    return f"({x}, {y})" if any(p[1] for p, _ in lines) else str(x)
+
+
+def formatted(format: str, values: list[tuple[int, list[int]]]) -> str:
+    """Return a line.
+
+    Parameters
+    ----------
+    format : str
+    values : list of (kind, words)
+        ``kind``: 0 a float, as the bits of a double, 1 a signed and 2 an unsigned integer, 3 an address.
+    """
+    parts, at = [], 0
+    for conversion, (kind, words) in zip(conversions(format), values, strict=False):
+        parts += [format[at : conversion.start], ",".join(_one(conversion, kind, word) for word in words)]
+        at = conversion.end
+    return "".join([*parts, format[at:]]).replace("%%", "%")
+
+
+def _one(conversion: Conversion, kind: int, word: int) -> str:
+    if conversion.letter == "s":
+        return ctypes.string_at(word).decode(errors="replace") if kind == 3 else str(word)
+    if conversion.letter == "p" or kind == 3:
+        return hex(word)
+    value = (
+        struct.unpack("<d", struct.pack("<Q", word))[0] if kind == 0
+        else word - (1 << 64) if kind == 1 and word >> 63 else word
+    )  # fmt: skip
+    if conversion.letter in {"a", "A"}:
+        return float(value).hex()
+    if conversion.letter in "xXo" and value < 0:
+        value &= 0xFFFFFFFF
+    return str(f"%{conversion.style}{conversion.letter}" % value)
+
+
+@functools.cache
+def _worker() -> int:
+    _kept.append(mmap.mmap(-1, 2 * _REGION, flags=_RESERVED))
+    start = np.frombuffer(_kept[-1], np.uint8).ctypes.data
+    return int(-(-start // _REGION) * _REGION)
+
+
+_kept: list[mmap.mmap] = []

@@ -1,0 +1,127 @@
+// The traced build: fibers that tell of each statement before they run it, with the values of the variables in scope, and
+// of each access to the memory that is watched. One threadgroup runs, on one core; what it does goes to a log, in order.
+#define CHECKED
+#define AT_BARRIER(w) ++epoch
+#define AT_START(w, i)
+#define GAP 64
+#include "dispatch.h"
+static unsigned epoch;
+#include "fibers.c"
+
+typedef struct { u64 start, size, before, after; } watched;
+typedef struct { const void* at; const char* type; u64 size; } variable;  // $seen in steps.h
+
+// A record of the log, in units of 8 bytes: a head, then for a step each variable's head and bytes, for an access the
+// bytes that it left behind.
+enum { STEP = 1, ENTER, LEAVE, READ_OF, WRITE_OF, WILD_AT };
+typedef struct { u32 kind, thread, site, epoch; u64 at; u32 count, size; } record;
+typedef struct { u64 at, type; u32 size, kept; } value;
+
+#define MOST_BYTES 512  // of a variable
+static struct { char* log; u64 size, used; watched* regions; u32 count, full, first, end; } state;
+static struct { u64 at, into; u32 size; } written;  // by the last access: its value is in memory at the next event
+
+extern const char image_end[] __asm("_end") HIDDEN;
+
+static void copy(char* to, const char* from, u64 n) {
+    for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = from[i];
+}
+static void settle(void) {
+    if (written.size) copy(state.log + written.into, (const char*)written.at, written.size);
+    written.size = 0;
+}
+static void* room(u64 bytes) {
+    const u64 wanted = (bytes + 7) & ~7ull;
+    if (state.used + wanted > state.size) {
+        state.full = 1;
+        return 0;
+    }
+    void* at = state.log + state.used;
+    state.used += wanted;
+    return at;
+}
+static u32 index_in_group(const worker* w) { return (u32)(w->here - w->all) * LANES + w->lane; }
+
+static record* noted(u32 kind, u32 site) {
+    settle();
+    worker* w = self();
+    record* r = room(sizeof(record));
+    if (!r) end(w);  // the log is full: every thread ends at its next event
+    *r = (record){.kind = kind, .thread = index_in_group(w), .site = site, .epoch = epoch};
+    return r;
+}
+
+HIDDEN __attribute__((noinline)) void metalnb_step(u32 site, u32 count, const variable* variables) {
+    record* r = noted(STEP, site);
+    if (r->thread < state.first || r->thread >= state.end) return;
+    r->count = count;
+    for (u32 i = 0; i < count; ++i) {
+        const variable* v = &variables[i];
+        const u32 kept = v->size <= MOST_BYTES ? (u32)v->size : 0;
+        value* into = room(sizeof(value) + kept);
+        if (!into) end(self());
+        *into = (value){(u64)v->at, (u64)v->type, (u32)v->size, kept};
+        copy((char*)(into + 1), v->at, kept);
+    }
+}
+HIDDEN __attribute__((noinline)) void metalnb_enter(u32 site) { noted(ENTER, site); }
+HIDDEN __attribute__((noinline)) void metalnb_leave(u32 site) { noted(LEAVE, site); }
+
+static void accessed(u64 at, u32 size, u32 is_write, u32 atomic, address from) {
+    worker* w = self();
+    for (u32 i = 0; i < state.count; ++i) {
+        const watched* r = &state.regions[i];
+        if (at - r->start >= r->size || at - r->start + size > r->size) continue;
+        record* into = noted(is_write ? WRITE_OF : READ_OF, i);
+        into->at = at - r->start;
+        into->size = size;
+        char* bytes = room(size);
+        if (!bytes) end(w);
+        copy(bytes, (const char*)at, size);
+        if (is_write) written.at = at, written.into = (u64)(bytes - state.log), written.size = size;
+        return;
+    }
+    const u64 own = (u64)w;
+    if (at >= own && at < own + REGION) return;           // its own stack, threadgroup memory that has no name
+    if (at >= (u64)image && at < (u64)image_end) return;  // a constant of the program
+    u32 near = 0;
+    for (u32 i = 0; i < state.count; ++i) {
+        const watched* r = &state.regions[i];
+        near |= at >= r->start - r->before && at < r->start + r->size + r->after;
+    }
+    record* into = noted(WILD_AT, 0);
+    into->at = at;
+    into->size = size;
+    if (!near) end(w);
+}
+#include "sanitizer_calls.h"
+
+__attribute__((visibility("default"))) void metalnb_record(
+    char* log, u64 size, watched* regions, u32 count, u32 first, u32 end) {
+    state.first = first;  // of the threads whose variables are kept
+    state.end = end;
+    state.log = log;
+    state.size = size;
+    state.used = 0;
+    state.regions = regions;
+    state.count = count;
+    state.full = 0;
+    epoch = 0;
+    written.size = 0;
+}
+__attribute__((visibility("default"))) u64 metalnb_recorded(u32* full) {
+    settle();
+    *full = state.full;
+    return state.used;
+}
+__attribute__((visibility("default"))) u64 metalnb_arena_of(u64 w) { return w + ARENA; }
+__attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
+    u32 n = 0;
+    for (; slots + n != slots_end; ++n) {
+        into[4 * n] = offsets[n];
+        into[4 * n + 1] = slots[n].size;
+        into[4 * n + 2] = slots[n].alignment;
+        into[4 * n + 3] = slots[n].id;
+    }
+    return n;
+}

@@ -1,0 +1,104 @@
+"""What a kernel prints is held to its format: as many values as conversions, each of a type that fits (MSL 6.19)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from metalnb.dtypes import spell
+from metalnb.errors import Diagnostic
+
+from ...language.print_formats import Conversion, conversions, wants
+from ...libclang.parse import Parsed
+from .syntax_walk import CellSyntax
+
+__all__ = ["check"]
+
+_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_FLOATS = frozenset({"float", "half", "bfloat", "double"})
+_INTEGERS = re.compile(r"u?(?:int|short|char|long)|bool|unsigned.*|signed char|size_t")
+
+
+def check(parsed: Parsed, seen: CellSyntax) -> Iterator[Diagnostic]:
+    """Check the calls that print."""
+    for function in seen.functions:
+        for call in function.prints:
+            yield from _call(parsed, call)
+
+
+def _call(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
+    given = list(call.get_arguments())
+    cell = parsed.owner(call.location)
+    if not given or cell is None or given[0].extent.start.offset == call.extent.start.offset:
+        return  # written by a macro: all of it stands at the macro's name
+    data = cell.edited.text.encode()
+    written = data[given[0].extent.start.offset : given[0].extent.end.offset].decode(errors="replace")
+    strings = _STRING.findall(written)
+    if not strings:
+        if "char" in given[0].type.spelling:
+            yield parsed.diagnostic(given[0].location, "what is printed needs a format that is written in its place",
+                                    'print("%d", x)')  # fmt: skip
+        return
+    asked, values = conversions("".join(strings)), given[1:]
+    for conversion in asked:
+        if not conversion.letter:
+            message = f"'{conversion.text}' in the format is no conversion"
+            yield parsed.diagnostic(
+                given[0].location, message, "%d, %u, %x, %f, %g, %e, %c, %p, %v4f; %% prints a % (MSL 6.19)"
+            )
+            return
+    if len(asked) != len(values):
+        yield parsed.diagnostic(
+            given[0].location,
+            f"the format has {_count(len(asked), 'conversion')}, and {_count(len(values), 'value')} "
+            f"{'follows' if len(values) == 1 else 'follow'}",
+            "give one value for each %; a literal % is %%",
+        )
+        return
+    for conversion, value in zip(asked, values, strict=True):
+        kind = spell(value.type.get_canonical().spelling)
+        if not _fits(conversion, kind):
+            yield parsed.diagnostic(
+                value.location,
+                f"'{conversion.text}' takes {wants(conversion)}; this is {kind}",
+                _cure(conversion, kind),
+            )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n or 'no'} {what}{'' if n == 1 else 's'}"
+
+
+def _plain(kind: str) -> tuple[str, int]:
+    """Return a type's scalar, and its lanes; an empty name for one that only an instantiation knows."""
+    bare = re.sub(r"\b(?:const|volatile|__\w+)\b ?", "", kind).strip().removesuffix("&").strip()
+    vector = re.fullmatch(r"(?:metal::)?(?:packed_)?(?:vec<)?([a-z_ ]+?),? ?([234])>?", bare)
+    return (vector[1], int(vector[2])) if vector else (bare, 1)
+
+
+def _fits(conversion: Conversion, kind: str) -> bool:
+    scalar, lanes = _plain(kind)
+    if "*" in kind or "[" in kind:
+        return conversion.letter in {"p", "s"}
+    known = scalar in _FLOATS or _INTEGERS.fullmatch(scalar)
+    if not known:
+        return "type-parameter" in kind or "dependent" in kind or scalar in {"", "auto"} or _template(kind)
+    if lanes != conversion.lanes:
+        return False
+    return conversion.letter in ("fFeEgGaA" if scalar in _FLOATS else "diuoxXc")
+
+
+def _template(kind: str) -> bool:
+    """Return whether a type is one that only an instantiation knows: ``T``, ``typename X::type``."""
+    return bool(re.fullmatch(r"[A-Z]\w{0,2}", kind)) or "typename" in kind or "<" in kind
+
+
+def _cure(conversion: Conversion, kind: str) -> str:
+    scalar, lanes = _plain(kind)
+    if lanes != conversion.lanes:
+        letter = "f" if scalar in _FLOATS else "d"
+        return f"write %v{lanes}{letter}, or one component" if lanes > 1 else f"write %{letter}"
+    if scalar in _FLOATS:
+        return "write %f, or convert: int(x)"
+    return "write %u, or convert: float(x)" if scalar.startswith("u") else "write %d, or convert: float(x)"

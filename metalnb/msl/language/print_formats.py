@@ -1,0 +1,68 @@
+"""The formats of what a kernel prints (MSL 6.19): C's conversions, and vectors, ``%v4f``."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = ["PRINTERS", "Conversion", "conversions", "wants"]
+
+# What takes a format, and then values.
+PRINTERS = frozenset({"$printf", "log", "log_debug", "log_info", "log_error", "log_fault"})
+
+_CONVERSION = re.compile(
+    r"%(?P<style>[-+ #0]*\d*(?:\.\d+)?)(?:v(?P<lanes>[234]))?(?P<length>hh|hl|h|ll|l)?(?P<letter>[a-zA-Z%])"
+)
+
+
+class Conversion(NamedTuple):
+    """One conversion of a format.
+
+    Attributes
+    ----------
+    text : str
+        As it is written.
+    style : str
+        Flags, width and precision.
+    lanes : int
+        Of a vector; 1 for a scalar.
+    letter : str
+    start, end : int
+        Its place in the format.
+    """
+
+    text: str
+    style: str
+    lanes: int
+    letter: str
+    start: int
+    end: int
+
+
+def conversions(format: str) -> list[Conversion]:
+    """Return the conversions of a format, ``%%`` left out; one that is not understood has an empty letter."""
+    found = []
+    at = 0
+    while (at := format.find("%", at)) >= 0:
+        match = _CONVERSION.match(format, at)
+        if match is None:
+            found.append(Conversion(format[at : at + 2], "", 1, "", at, at + 1))
+            at += 1
+            continue
+        if match["letter"] != "%":
+            known = match["letter"] if match["letter"] in _WANTS else ""
+            found.append(Conversion(match[0], match["style"], int(match["lanes"] or 1), known, *match.span()))
+        at = match.end()
+    return found
+
+
+_WANTS = {
+    **dict.fromkeys("diuoxXc", "an integer"), **dict.fromkeys("fFeEgGaA", "a float or half"), "p": "a pointer",
+    "s": "a string",
+}  # fmt: skip
+
+
+def wants(conversion: Conversion) -> str:
+    """Return in words what a conversion takes."""
+    what = _WANTS[conversion.letter]
+    return f"a vector of {conversion.lanes}: each {what}" if conversion.lanes > 1 else what

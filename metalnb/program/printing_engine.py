@@ -1,0 +1,47 @@
+"""Where a cell runs that prints: on the engine ``native``, which can."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+
+from metalnb import engine as engines
+from metalnb.engine.unit import Unit
+from metalnb.errors import CompileError, Diagnostic
+from metalnb.msl.text.bracket_tree import outline
+from metalnb.msl.text.scanned_cell import Cell
+
+__all__ = ["engine_of"]
+
+_PRINTS = frozenset({"$printf", "os_log_default", "os_log"})
+
+
+def engine_of(units: Mapping[str, Unit], chosen: engines.Engine) -> engines.Engine:
+    """Return the engine that runs a cell's kernels: the one chosen, or ``native`` for a cell that prints.
+
+    Raises
+    ------
+    CompileError
+        When the cell prints, and the engine chosen has its memory elsewhere.
+    """
+    if chosen.name == "native" or not units:
+        return chosen
+    unit = next(iter(units.values()))
+    found = next(((c, at) for c in (unit.cell, *unit.headers.values()) for at in _printing(c)), None)
+    if found is None:
+        return chosen
+    names, (cell, at) = ", ".join(units), found
+    if chosen.name == "cpu":
+        sys.stdout.write(f"{names}: a cell that prints runs on the engine 'native'\n")
+        return engines.named("native")
+    line = cell.edited.text.count("\n", 0, at) + 1
+    raise CompileError([Diagnostic(
+        line, 1, f"the engine '{chosen.name}' cannot show what a kernel prints", cell.edited.line(line), cell.name,
+        "run it on the engine 'native': mnb.use(\"native\"), or %%metal --engine native",
+    )])  # fmt: skip
+
+
+def _printing(cell: Cell) -> Iterator[int]:
+    """Yield where a cell prints."""
+    for tree in outline(cell.edited.text).trees:
+        yield from (token.start for token in tree.tokens if token.text in _PRINTS)

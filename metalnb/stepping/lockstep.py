@@ -1,0 +1,112 @@
+"""When threads do what they do: each SIMD-group in lockstep, its lanes parting at branches and meeting behind them.
+
+The traced build runs one thread after the other. A GPU runs the lanes of a SIMD-group together: those at the earliest
+place of the program go on, and the others wait until they have come as far. A place is earlier when it is in an earlier
+turn of a loop, or further up in the same turn. SIMD-groups run side by side, up to a barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .source_marks import Site
+
+__all__ = ["LANES", "Place", "StepPlaces", "Told", "lockstep"]
+
+LANES = 32
+Place = tuple[int, ...]
+
+
+class Told(NamedTuple):
+    """A step of a thread: its place, and the barriers before it."""
+
+    place: Place
+    epoch: int
+
+
+class StepPlaces:
+    """The places of one thread's steps: each step is handed in, in its order, with what was entered and left."""
+
+    def __init__(self, sites: Sequence[Site]) -> None:
+        self._sites = sites
+        self._frames: list[_Frame] = [_Frame((), {}, set())]
+        self._last: Place = ()
+        self._calls = 0
+
+    def enter(self) -> None:
+        """A function is entered: its steps come behind the step that called it."""
+        self._calls += 1
+        self._frames.append(_Frame((*self._last, self._calls), {}, set()))
+
+    def leave(self) -> None:
+        """It is left."""
+        if len(self._frames) > 1:
+            self._last = self._frames.pop().before[:-1]
+
+    def step(self, number: int) -> Place:
+        """Return the place of a step."""
+        site, frame = self._sites[number], self._frames[-1]
+        turns = frame.turns
+        for loop in [each for each in turns if each not in site.loops]:
+            del turns[loop]
+            frame.again.discard(loop)
+        for loop in site.loops:
+            turns.setdefault(loop, -1 if site.kind == "loop" and loop == site.loops[-1] else 0)
+            if loop in frame.again:
+                frame.again.discard(loop)
+                turns[loop] += 1
+        if site.kind == "loop":
+            turns[site.loops[-1]] += 1
+        elif site.kind == "again":
+            frame.again.add(site.loops[-1])
+        own = [part for loop in site.loops for part in (loop, turns[loop])]
+        self._last = (*frame.before, *own, site.order)
+        self._calls = 0
+        return self._last
+
+
+class _Frame(NamedTuple):
+    before: Place
+    turns: dict[int, int]
+    again: set[int]
+
+
+def lockstep(threads: Sequence[Sequence[Told]]) -> list[list[int]]:
+    """Return for each thread of a threadgroup the ticks of its steps, from 0."""
+    ticks: list[list[int]] = [[] for _ in threads]
+    last = max((steps[-1].epoch for steps in threads if steps), default=0)
+    now = 0
+    for epoch in range(last + 1):
+        end, waiting = now, []
+        for first in range(0, len(threads), LANES):
+            lanes = range(first, min(first + LANES, len(threads)))
+            ahead = {lane: list(_of(threads[lane], len(ticks[lane]), epoch)) for lane in lanes}
+            held = {lane for lane in lanes if ahead[lane] and len(ticks[lane]) + len(ahead[lane]) < len(threads[lane])}
+            waiting += sorted(held)
+            end = max(end, _group(ahead, held, ticks, now))
+        for lane in waiting:
+            ticks[lane].append(end)
+        now = end + bool(waiting)
+    return ticks
+
+
+def _of(steps: Sequence[Told], start: int, epoch: int) -> Iterator[Place]:
+    for step in steps[start:]:
+        if step.epoch != epoch:
+            return
+        yield step.place
+
+
+def _group(ahead: dict[int, list[Place]], held: set[int], ticks: list[list[int]], now: int) -> int:
+    """Run a SIMD-group up to its barrier, whose own step is left; return the tick after the last one."""
+    at = dict.fromkeys(ahead, 0)
+    ends = {lane: len(steps) - (lane in held) for lane, steps in ahead.items()}
+    while left := [lane for lane in ahead if at[lane] < ends[lane]]:
+        first = min(ahead[lane][at[lane]] for lane in left)
+        for lane in left:
+            if ahead[lane][at[lane]] == first:
+                ticks[lane].append(now)
+                at[lane] += 1
+        now += 1
+    return now

@@ -1,0 +1,145 @@
+"""Places in a cell's text, as libclang's cursors give them, and what is inserted there."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from metalnb.msl.libclang.parse import Parsed
+from metalnb.msl.text.bracket_tree import Tree, outline
+from metalnb.msl.text.edits import Edit
+
+__all__ = ["HEADED", "Site", "SourceMarks"]
+
+# Statements with a head in parentheses, and the word that they begin with.
+HEADED = {
+    "IF_STMT": "if",
+    "FOR_STMT": "for",
+    "WHILE_STMT": "while",
+    "SWITCH_STMT": "switch",
+    "CXX_FOR_RANGE_STMT": "for",
+}
+_SEMICOLON = re.compile(r"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place before which the kernel tells where it stands.
+
+    Attributes
+    ----------
+    line, column : int
+        In the author's text, from 1.
+    width : int
+        How many characters of that line it takes; of a statement with a body, its head.
+    order : int
+        Its place among all others of the text.
+    kind : {"statement", "loop", "again", "end"}
+        ``loop``: a loop's condition, with which a turn begins; ``again``: one at a turn's end, of a ``do`` loop;
+        ``end``: a function's closing brace.
+    names : tuple of str
+        The variables in scope, the outermost first.
+    loops : tuple of int
+        The loops around it, as the order of each, the outermost first.
+    function : str
+    """
+
+    line: int
+    column: int
+    width: int
+    order: int
+    kind: str
+    names: tuple[str, ...]
+    loops: tuple[int, ...]
+    function: str
+
+
+class SourceMarks:
+    """A cell's text with what is inserted into it.
+
+    Attributes
+    ----------
+    sites : list of Site
+        Those that were made.
+    name : str
+        The function that is being read.
+    loops : tuple of int
+        The loops around the place that is being read.
+    """
+
+    def __init__(self, parsed: Parsed) -> None:
+        self.parsed = parsed
+        self.cell = parsed.cell
+        self.text = parsed.cell.edited.text
+        self.sites: list[Site] = []
+        self.name = ""
+        self.loops: tuple[int, ...] = ()
+        self.tree: Tree = outline(self.text).program
+        self.starts = [t.start for t in self.tree.tokens]
+        self._data = self.text.encode()
+        self._plain = len(self._data) == len(self.text)
+        self._before: dict[int, list[str]] = {}
+        self._after: dict[int, list[str]] = {}
+
+    def edits(self) -> list[Edit]:
+        """Return what was inserted: at one place, first what closes, then what opens."""
+        places = sorted({*self._before, *self._after})
+        return [Edit(p, p, "".join([*self._after.get(p, []), *self._before.get(p, [])])) for p in places]
+
+    def offset(self, at: int) -> int:
+        """Return an offset in characters from one in bytes."""
+        return at if self._plain else len(self._data[:at].decode(errors="ignore"))
+
+    def token(self, offset: int) -> int:
+        """Return the token that begins at an offset; -1 when none does."""
+        i = bisect_right(self.starts, offset) - 1
+        return i if i >= 0 and self.starts[i] == offset else -1
+
+    def start(self, cursor: Any) -> int:
+        """Return where a statement begins."""
+        return self.offset(cursor.extent.start.offset)
+
+    def end(self, cursor: Any) -> int:
+        """Return where a statement ends, its semicolon included."""
+        kind = cursor.kind.name
+        at = self.offset(cursor.extent.end.offset)
+        if kind == "COMPOUND_STMT":
+            return at
+        if kind in HEADED or kind in {"CASE_STMT", "DEFAULT_STMT", "LABEL_STMT"}:
+            last = list(cursor.get_children())
+            return self.end(last[-1]) if last else at
+        found = _SEMICOLON.match(self.text, at)
+        return found.end() if found else at
+
+    def head(self, cursor: Any) -> int:
+        """Return where a statement ends, or its head, when it has a body."""
+        if cursor.kind.name not in HEADED:
+            return self.end(cursor)
+        i = self.token(self.start(cursor)) + 1
+        close = self.tree.close(i + (self.tree.text(i) == "constexpr"))
+        return self.tree.tokens[close].end if close >= 0 else self.end(cursor)
+
+    def site(self, offset: int, kind: str, scope: Mapping[str, None], end: int) -> str:
+        """Make a site; return the call that names it."""
+        line = self.text.count("\n", 0, offset) + 1
+        column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
+        names = tuple(scope)
+        stop = self.text.find("\n", offset)
+        stop = min(end, stop if stop >= 0 else len(self.text))
+        edited = self.cell.edited
+        first, last = edited.original_column(line, column), edited.original_column(line, column + stop - offset)
+        self.sites.append(
+            Site(line, first, max(1, last - first), offset, kind, names, self.loops, self.name),
+        )
+        return f"$step({', '.join([str(len(self.sites) - 1), *names])})"
+
+    def before(self, offset: int, text: str) -> None:
+        """Insert what opens, or stands alone, at a place."""
+        self._before.setdefault(offset, []).append(text)
+
+    def after(self, offset: int, text: str) -> None:
+        """Insert what closes at a place."""
+        self._after.setdefault(offset, []).insert(0, text)

@@ -1,0 +1,228 @@
+"""A cell with a call before each statement, which tells where the thread stands and which variables it sees.
+
+The text that clang is given is edited, at the extents that libclang gives, so that templates, lambdas and helpers need
+nothing of their own: ``$step`` (engine/native/steps.h) is a template, to which clang gives the types. No line moves.
+What a macro writes is one statement.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from metalnb.msl.libclang.parse import Parsed
+from metalnb.msl.text.edits import EditedText
+
+from .source_marks import HEADED, Site, SourceMarks
+
+__all__ = ["FUNCTIONS", "NESTED", "Marked", "marked"]
+
+FUNCTIONS = frozenset({"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD", "CONVERSION_FUNCTION"})
+NESTED = frozenset({"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL", "STRUCT_DECL", "CLASS_DECL", "CLASS_TEMPLATE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A text with its calls, and the sites that they name by number."""
+
+    text: str
+    sites: tuple[Site, ...]
+
+
+Scope = dict[str, None]
+
+
+def marked(parsed: Parsed, *, nested: bool = True) -> Marked:
+    """Put a call before each statement of a cell's functions.
+
+    Parameters
+    ----------
+    parsed : Parsed
+    nested : bool, optional
+        Whether the bodies of lambdas too.
+    """
+    writer = _Writer(parsed, nested=nested)
+    for function in _functions(parsed, parsed.unit.cursor):
+        writer.function(function)
+    return Marked(EditedText(writer.text, writer.edits()).text, tuple(writer.sites))
+
+
+def _functions(parsed: Parsed, cursor: Any) -> Iterator[Any]:
+    for child in cursor.get_children():
+        if parsed.owner(child.location) is not parsed.cell:
+            continue
+        kind = child.kind.name
+        if kind in FUNCTIONS and child.is_definition():
+            yield child
+        elif kind in NESTED:
+            yield from _functions(parsed, child)
+
+
+class _Writer(SourceMarks):
+    def __init__(self, parsed: Parsed, *, nested: bool) -> None:
+        super().__init__(parsed)
+        self.nested = nested
+        self._used: set[int] = set()
+
+    def function(self, cursor: Any) -> None:
+        """Mark a function's body; one that is a constant expression's must call nothing."""
+        body = next((c for c in cursor.get_children() if c.kind.name == "COMPOUND_STMT"), None)
+        if body is None or self.parsed.owner(body.location) is not self.cell:
+            return
+        at = self.start(body)
+        head = self.text[self.start(cursor) : at]
+        if "constexpr" in head or self.token(at) < 0 or self.text[at] != "{":
+            return
+        self.name, self.loops = cursor.spelling, ()
+        parameters = [c.spelling for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
+        self.body(body, {p: None for p in parameters if p})
+
+    def body(self, cursor: Any, scope: Scope) -> None:
+        at, end = self.start(cursor), self.offset(cursor.extent.end.offset)
+        self.before(at + 1, f" const $inside $inside_{len(self.sites)}({len(self.sites)});")
+        inner = self.block(cursor, scope)
+        if self.text[end - 1] == "}":
+            self.before(end - 1, f"{self.site(end - 1, 'end', inner, end)};")
+
+    def block(self, cursor: Any, scope: Scope) -> Scope:
+        """Mark what is in braces; return the scope at its end."""
+        inner = dict(scope)
+        for child in cursor.get_children():
+            self.statement(child, inner)
+        return inner
+
+    def statement(self, cursor: Any, scope: Scope, *, alone: bool = False) -> None:
+        """Mark a statement; ``alone``: it is a branch or a loop's body without braces."""
+        kind, at = cursor.kind.name, self.start(cursor)
+        if kind == "COMPOUND_STMT":
+            if self.token(at) >= 0 and self.text[at] == "{" and at not in self._used:
+                self.block(cursor, scope)
+            return
+        if kind in {"CASE_STMT", "DEFAULT_STMT", "LABEL_STMT"}:
+            children = list(cursor.get_children())
+            if children:
+                self.statement(children[-1], scope)
+            return
+        if kind == "NULL_STMT" or at in self._used or self.token(at) < 0:
+            return
+        self._used.add(at)
+        if alone:
+            self.before(at, "{ ")
+            self.after(self.end(cursor), " }")
+            scope = dict(scope)
+        if not self.tells_itself(cursor, kind):
+            self.before(at, f"{self.site(at, 'statement', scope, self.head(cursor))}; ")
+        word = HEADED.get(kind, "do" if kind == "DO_STMT" else "")
+        if word and self.text.startswith(word, at):
+            self.headed(cursor, kind, dict(scope))
+            return
+        if kind == "DECL_STMT":
+            _declare(cursor, scope)
+        if self.nested:
+            self.lambdas(cursor)
+
+    def tells_itself(self, cursor: Any, kind: str) -> bool:
+        """Return whether nothing is to be told before it: a loop whose condition tells, an empty declaration."""
+        if kind == "DECL_STMT":
+            return not _does_something(cursor)
+        word = {"FOR_STMT": "for", "DO_STMT": "do", "WHILE_STMT": "while"}.get(kind, "")
+        declares = any(c.kind.name in {"VAR_DECL", "DECL_STMT"} for c in cursor.get_children())
+        plain = kind != "WHILE_STMT" or not declares
+        return bool(word) and plain and self.text.startswith(word, self.start(cursor))
+
+    def headed(self, cursor: Any, kind: str, scope: Scope) -> None:
+        """Mark the parts of an ``if``, a ``switch`` or a loop."""
+        if kind == "DO_STMT":
+            self.repeated(cursor, scope)
+            return
+        i = self.token(self.start(cursor)) + 1
+        i += self.tree.text(i) == "constexpr"
+        close = self.tree.close(i)
+        if close < 0:
+            return
+        limit = self.tree.tokens[close].start
+        children = list(cursor.get_children())
+        head = [c for c in children if self.start(c) < limit]
+        bodies = [c for c in children if self.start(c) > limit]
+        for declared in head:
+            _declare(declared, scope)
+        outside = self.loops
+        if kind in {"FOR_STMT", "WHILE_STMT", "CXX_FOR_RANGE_STMT"}:
+            self.loops = (*outside, self.start(cursor))
+            self.condition(kind, head, i, close, scope, bodies)
+        for each in bodies:
+            self.statement(each, dict(scope), alone=True)
+        self.loops = outside
+
+    def condition(self, kind: str, head: list[Any], i: int, close: int, scope: Scope, bodies: list[Any]) -> None:
+        """Mark a loop's condition, with which each turn begins; where that declares a variable, its body's start."""
+        opening, closing = self.tree.tokens[i].end, self.tree.tokens[close].start
+        if kind == "FOR_STMT":
+            ends = [k for k in range(i + 1, close) if self.tree.texts[k] == ";" and self.tree.around(k) == i]
+            if len(ends) != 2:
+                return
+            opening, closing = self.tree.tokens[ends[0]].end, self.tree.tokens[ends[1]].start
+        declares = kind == "WHILE_STMT" and any(c.kind.name in {"VAR_DECL", "DECL_STMT"} for c in head)
+        if kind == "CXX_FOR_RANGE_STMT" or declares:
+            body = bodies[-1] if bodies else None
+            if body is not None and body.kind.name == "COMPOUND_STMT" and self.text[self.start(body)] == "{":
+                at = self.start(body) + 1
+                self.before(at, f" {self.site(at, 'loop', scope, at)};")
+            return
+        place = next((t.start for t in self.tree.tokens[i:close] if t.start >= opening), opening)
+        call = self.site(min(place, closing), "loop", scope, closing)
+        if self.text[opening:closing].strip():
+            self.after(opening, f" ({call}, (")
+            self.before(closing, "))")
+        else:
+            self.after(opening, f" ({call}, true)")
+
+    def repeated(self, cursor: Any, scope: Scope) -> None:
+        """Mark a ``do`` loop."""
+        children = list(cursor.get_children())
+        outside = self.loops
+        self.loops = (*outside, self.start(cursor))
+        if children:
+            self.statement(children[0], dict(scope), alone=True)
+            end = self.end(children[0])
+            i = bisect_right(self.starts, end - 1)
+            if self.tree.text(i) == "while" and self.tree.close(i + 1) > 0:
+                first, last = self.tree.tokens[i + 1].end, self.tree.tokens[self.tree.close(i + 1)].start
+                self.after(first, f"{self.site(first, 'again', scope, last)}, (")
+                self.before(last, ")")
+        self.loops = outside
+
+    def lambdas(self, cursor: Any) -> None:
+        """Mark the bodies of the lambdas in an expression: what they capture is not looked at."""
+        for child in cursor.get_children():
+            if child.kind.name == "LAMBDA_EXPR":
+                body = [c for c in child.get_children() if c.kind.name == "COMPOUND_STMT"]
+                if body and self.token(self.start(body[-1])) >= 0:
+                    outer = self.name, self.loops
+                    self.name, self.loops = "lambda", ()
+                    self.body(body[-1], {
+                        c.spelling: None for c in child.get_children() if c.kind.name == "PARM_DECL" and c.spelling
+                    })  # fmt: skip
+                    self.name, self.loops = outer
+            else:
+                self.lambdas(child)
+
+
+def _does_something(cursor: Any) -> bool:
+    """Return whether a declaration gives a variable a value; of threadgroup memory none does."""
+    for variable in cursor.get_children():
+        if variable.kind.name == "VAR_DECL":
+            words = [t.spelling for t in variable.get_tokens()]
+            if any(w in {"=", "{", "("} for w in words) and "$threadgroup_storage" not in words:
+                return True
+    return False
+
+
+def _declare(cursor: Any, scope: Scope) -> None:
+    """Add what a statement declares to a scope; a lambda has nothing to show."""
+    for variable in (cursor, *cursor.get_children()):
+        if variable.kind.name == "VAR_DECL" and variable.spelling and "(lambda at" not in variable.type.spelling:
+            scope.pop(variable.spelling, None)
+            scope[variable.spelling] = None

@@ -1,0 +1,336 @@
+function metalnbStepper(name, data) {
+  const {texts, places, size} = data, steps = data.ways.map(w => data.tracks[w]);
+  const make = (tag, cls, text) => {
+    const e = document.createElement(tag);
+    if (cls) e.className = cls;
+    if (text !== undefined) e.textContent = text;
+    return e;
+  };
+  const icon = path => `<svg viewBox="0 0 16 16"><path d="${path}"/></svg>`;
+  const lines = [...new Set(places.map(p => p[0]))].sort((a, b) => a - b);
+  const colours = ["#2f6db8", "#a85a14", "#1f7a55", "#7a4cc0", "#b03068", "#1d7485", "#75660f", "#b23a37"];
+  const colour = line => colours[lines.indexOf(line) % colours.length];
+  const element = (name, shape, i) => `${name}[${shape.length > 1 ? `${Math.floor(i / shape.at(-1))}][${i % shape.at(-1)}` : i}]`;
+  const position = t => {
+    const at = [t % size[0], Math.floor(t / size[0]) % size[1], Math.floor(t / (size[0] * size[1]))];
+    return at.slice(0, size[2] > 1 ? 3 : size[1] > 1 ? 2 : 1).join(", ");
+  };
+  const barriers = [...new Set(steps.flatMap(s => s.filter(x => x[2]).map(x => x[1])))].sort((a, b) => a - b);
+
+  // Of a thread before tick `at`: the step that it is about to take, by number; the count of its steps when it has ended.
+  const pending = (t, at) => {
+    let low = 0, high = steps[t].length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (steps[t][middle][1] >= at) high = middle; else low = middle + 1;
+    }
+    return low;
+  };
+  // The variables at each step of a thread: what the function's step before knew, and what has changed.
+  const known = {};
+  const variables = t => known[t] ??= (() => {
+    const frames = new Map();
+    return steps[t].map((step, k) => {
+      const now = new Map(frames.get(step[3]) || []);
+      const row = data.changes[t][k];
+      for (let i = 0; i < row.length; i += 2) now.set(row[i], row[i + 1]);
+      frames.set(step[3], now);
+      return now;
+    });
+  })();
+
+  const begin = root => {
+    let thread = data.thread, tick = 0, since = 0;  // what has changed since then is marked
+    root.dataset.ready = "1";
+    root.textContent = "";
+
+    // ---- The bar.
+    const bar = make("div", "mt-bar"), slide = make("div", "mt-slide"), range = make("input"), count = make("span", "mt-count");
+    const button = (label, path, act) => {
+      const b = make("button");
+      b.type = "button";
+      b.title = label;
+      b.setAttribute("aria-label", label);
+      b.innerHTML = icon(path);
+      b.addEventListener("click", act);
+      bar.append(b);
+    };
+    range.type = "range";
+    range.min = 0;
+    range.max = data.ticks;
+    range.setAttribute("aria-label", "tick");
+    range.addEventListener("input", () => go(+range.value));
+    slide.append(range);
+    for (const b of barriers) {
+      const mark = make("i");
+      mark.style.left = `calc(8px + (100% - 16px) * ${b / Math.max(1, data.ticks)})`;
+      slide.append(mark);
+    }
+    const stops = () => [...steps[thread].map(s => s[1]), data.ticks];
+    const next = () => go(stops().find(s => s > tick) ?? data.ticks);
+    const back = () => go(stops().filter(s => s < tick).pop() ?? 0);
+    const nextBarrier = () => go(barriers.find(b => b > tick) ?? data.ticks);
+    const lastBarrier = () => go(barriers.filter(b => b < tick).pop() ?? 0);
+    button("to the start (Home)", "M2 2h2v12H2zM14 2v12L5 8z", () => go(0));
+    if (barriers.length) button("back to a barrier (Shift ←)", "M15 2v12l-6-6zM8 2v12L2 8zM0 2h2v12H0z", lastBarrier);
+    button("back a statement (←)", "M12 2v12L3 8z", back);
+    button("on by a statement (→)", "M4 2v12l9-6z", next);
+    if (barriers.length) button("on to a barrier (Shift →)", "M1 2v12l6-6zM8 2v12l6-6zM14 2h2v12h-2z", nextBarrier);
+    button("to the end (End)", "M12 2h2v12h-2zM2 2v12l9-6z", () => go(data.ticks));
+    bar.append(slide, count);
+
+    // ---- Source and variables.
+    const two = make("div", "mt-two"), source = make("div", "mt-source"), side = make("div", "mt-side");
+    const rows = {};
+    for (let n = data.lines[0]; n <= data.lines[1]; ++n) {
+      const row = make("div", "mt-row"), text = make("span");
+      text.innerHTML = data.source[n - 1] || " ";
+      row.append(make("b", "", n), make("i"), text);
+      row.dataset.line = n;
+      rows[n] = row;
+      source.append(row);
+    }
+    two.append(source, side);
+
+    // ---- The strip of threads.
+    const strip = make("div", "mt-block"), stripTitle = make("div", "mt-title"), grid = make("div", steps.length > 256 ? "mt-strip mt-many" : "mt-strip");
+    const cells = [];
+    for (let first = 0; first < steps.length; first += 32) {
+      const row = make("div", "mt-simd");
+      row.append(make("small", "", first));
+      for (let t = first; t < Math.min(first + 32, steps.length); ++t) {
+        const cell = make("button", "mt-t");
+        cell.type = "button";
+        cell.tabIndex = -1;
+        cell.dataset.thread = t;
+        cell.addEventListener("click", () => choose(t));
+        cells.push(cell);
+        row.append(cell);
+      }
+      grid.append(row);
+    }
+    const key = make("div", "mt-key");
+    for (const [cls, text] of [["", "runs this line"], ["mt-wait", "waits for its SIMD-group"],
+                               ["mt-bar-wait", "waits at a barrier"], ["mt-ended", "has ended"]]) {
+      const part = make("span"), cell = make("span", `mt-t ${cls}`);
+      cell.style.setProperty("--c", "#6a87a8");
+      part.append(cell, text);
+      key.append(part);
+    }
+    strip.append(stripTitle, grid, key);
+
+    // ---- Memory.
+    const memory = make("div", "mt-block mt-memory");
+    const pictures = data.memory.map(m => {
+      const box = make("div", "mt-mem"), title = make("div", "mt-title"), grid = make("div", "mt-grid");
+      title.append(make("b", "", m.name), ` ${m.space} ${m.type}`, m.shape.map(n => `[${n}]`).join(""));
+      const total = m.shape.reduce((a, b) => a * b, 1);
+      const columns = m.shape.length > 1 ? m.shape[m.shape.length - 1] : Math.min(total, 16);
+      if (columns > 20) grid.classList.add("mt-small");
+      grid.style.gridTemplateColumns = `max-content repeat(${columns},minmax(0,auto))`;
+      const cells = [];
+      for (let i = 0; i < total; ++i) {
+        if (i % columns === 0) grid.append(make("small", "", m.shape.length > 1 ? i / columns : i));
+        const cell = make("div", "mt-cell");
+        cell.dataset.index = i;
+        cells.push(cell);
+        grid.append(cell);
+      }
+      box.dataset.memory = m.name;
+      box.append(title, grid);
+      memory.append(box);
+      return {m, cells};
+    });
+    if (pictures.length) {
+      const key = make("div", "mt-key");
+      for (const [cls, text] of [["mt-new", "changed by the last step"], ["mt-read", "this statement reads it"],
+                                 ["mt-mine", "this thread wrote it"]]) {
+        const part = make("span");
+        part.append(make("span", `mt-swatch ${cls}`), text);
+        key.append(part);
+      }
+      const part = make("span", "", "below a value: the thread that wrote it last");
+      key.append(part);
+      memory.append(key);
+    }
+    root.append(bar, two, strip);
+    if (pictures.length) root.append(memory);
+
+    // ---- Drawing a state.
+    const mark = (row, column, width) => {
+      // Wrap the statement's characters in <mark>, whatever the highlighter's spans are.
+      const text = row.lastChild;
+      text.innerHTML = data.source[row.dataset.line - 1] || " ";
+      const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+      const found = [];
+      for (let node, at = 0; (node = walker.nextNode()); at += node.length) {
+        const from = Math.max(0, column - 1 - at), to = Math.min(node.length, column - 1 + width - at);
+        if (from < to) found.push([node, from, to]);
+      }
+      for (const [node, from, to] of found) {
+        const part = document.createRange();
+        part.setStart(node, from);
+        part.setEnd(node, to);
+        part.surroundContents(make("mark"));
+      }
+    };
+    let marked = null;
+
+    const drawSource = (where, k) => {
+      if (marked) {
+        marked.classList.remove("mt-here");
+        marked.lastChild.innerHTML = data.source[marked.dataset.line - 1] || " ";
+        marked = null;
+      }
+      const standing = {};
+      for (const p of where) if (p.line) standing[p.line] = (standing[p.line] || 0) + 1;
+      for (const [n, row] of Object.entries(rows)) {
+        const many = row.children[1];
+        many.textContent = "";
+        if (standing[n]) {
+          const dot = make("u");
+          dot.style.setProperty("--c", colour(+n));
+          many.append(standing[n], dot);
+        }
+      }
+      if (k < steps[thread].length) {
+        const [line, column, width] = places[steps[thread][k][0]];
+        marked = rows[line];
+        marked.classList.add("mt-here");
+        mark(marked, column, width);
+        const top = marked.offsetTop, view = source.clientHeight;
+        if (top < source.scrollTop + 20 || top > source.scrollTop + view - 50) source.scrollTop = top - view / 2;
+      }
+    };
+
+    const drawSide = k => {
+      side.textContent = "";
+      const title = make("div", "mt-title");
+      title.append("thread ", make("b", "", position(thread)));
+      side.append(title);
+      if (!data.changes[thread]) {
+        side.append(make("div", "mt-title", "The page does not hold this thread's variables: trace it with thread=."));
+        return;
+      }
+      const all = variables(thread);
+      const show = (at, fresh) => {
+        const table = make("div", "mt-vars"), place = places[steps[thread][at][0]];
+        const row = fresh ? data.changes[thread][at] : [];
+        const changed = new Set(row.filter((_, i) => i % 2 === 0));
+        for (const n of place[4]) {
+          const cls = changed.has(n) && at ? "mt-new" : "";
+          const value = make("span", cls, texts[all[at].get(n)]);
+          value.dataset.variable = texts[n];
+          table.append(make("span", cls, texts[n]), value);
+        }
+        side.append(table);
+      };
+      if (k === steps[thread].length) {
+        title.append(" has ended");
+        if (k) show(k - 1, false);
+        return;
+      }
+      const step = steps[thread][k];
+      title.append(step[2] && tick <= step[1] ? " waits at a barrier" : step[1] > tick ? " waits for its SIMD-group" : "");
+      let at = k;
+      const name = at => texts[places[steps[thread][at][0]][3]];
+      if (step[3] >= 0) side.append(make("div", "mt-title", `in ${name(at)}`));
+      show(at, true);
+      const deeds = data.touches[thread][k];
+      if (deeds.length) {
+        const list = make("div", "mt-deeds");
+        for (const [m, index, written, text] of deeds) {
+          const deed = make("div"), what = element(data.names[m], data.shapes[m], index);
+          deed.append(make("span", "", written ? "writes " : "reads "), what, make("span", "", " = "), texts[text]);
+          list.append(deed);
+        }
+        side.append(list);
+      }
+      while ((at = steps[thread][at][3]) >= 0) {
+        side.append(make("div", "mt-title", `called by ${name(at)}, line ${places[steps[thread][at][0]][0]}`));
+        show(at, false);
+      }
+    };
+
+    const states = ["mt-run", "mt-wait", "mt-bar-wait", "mt-ended"];
+    const drawStrip = where => {
+      const tally = [0, 0, 0, 0];
+      where.forEach((p, t) => {
+        const cell = cells[t];
+        cell.className = `mt-t ${states[p.state]}${t === thread ? " mt-me" : ""}`;
+        cell.style.setProperty("--c", p.line ? colour(p.line) : "transparent");
+        cell.textContent = "";
+        if (p.line) cell.append(make("em", "", p.line));
+        const how = ["runs line", "waits for its SIMD-group at line", "waits at the barrier of line", "has ended"][p.state];
+        cell.title = `thread ${position(t)} ${how}${p.line ? ` ${p.line}` : ""}`;
+        ++tally[p.state];
+      });
+      stripTitle.textContent = "";
+      const said = ["run", "wait for their SIMD-group", "at a barrier", "ended"];
+      stripTitle.append(make("b", "", "threads "), tally.map((n, i) => n && `${n} ${said[i]}`).filter(Boolean).join(" · "));
+    };
+
+    const drawMemory = k => {
+      const reads = k < steps[thread].length && data.touches[thread] ? data.touches[thread][k] : [];
+      for (const {m, cells} of pictures) {
+        const value = cells.map((_, i) => m.initial ? m.initial[i] : -1), writer = cells.map(() => -1);
+        const fresh = new Set();
+        const w = m.writes;
+        for (let i = 0; i < w.length && w[i] < tick; i += 4) {
+          value[w[i + 2]] = w[i + 3];
+          writer[w[i + 2]] = w[i + 1];
+          if (w[i] >= since) fresh.add(w[i + 2]);
+        }
+        const read = new Set(reads.filter(r => r[0] === m.number && !r[2]).map(r => r[1]));
+        cells.forEach((cell, i) => {
+          cell.className = "mt-cell" + (value[i] < 0 ? " mt-none" : "") + (fresh.has(i) ? " mt-new" : "") +
+            (read.has(i) ? " mt-read" : "") + (writer[i] === thread ? " mt-mine" : "");
+          cell.textContent = value[i] < 0 ? "·" : texts[value[i]];
+          const who = writer[i] < 0 ? "" : `${position(writer[i])}`;
+          cell.append(make("s", "", who || "\u00a0"));
+          cell.title = element(m.name, m.shape, i) + (who ? `, written by thread ${who}` : value[i] < 0 ? ", never written" : "");
+        });
+      }
+    };
+
+    const go = to => {
+      since = to > tick ? tick : stops().filter(s => s < to).pop() ?? 0;
+      tick = Math.max(0, Math.min(data.ticks, to));
+      draw();
+    };
+    const draw = () => {
+      const where = steps.map((own, t) => {
+        const k = pending(t, tick);
+        if (k === own.length) return {state: 3, line: 0};
+        return {state: own[k][2] ? 2 : own[k][1] > tick ? 1 : 0, line: places[own[k][0]][0]};
+      });
+      const k = pending(thread, tick);
+      range.value = tick;
+      count.textContent = `tick ${tick} of ${data.ticks}`;
+      root.dataset.tick = tick;
+      root.dataset.thread = thread;
+      drawSource(where, k);
+      drawSide(k);
+      drawStrip(where);
+      drawMemory(k);
+    };
+    const choose = t => {
+      thread = Math.max(0, Math.min(steps.length - 1, t));
+      draw();
+    };
+    root.addEventListener("keydown", event => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const act = {
+        ArrowRight: event.shiftKey ? nextBarrier : next, ArrowLeft: event.shiftKey ? lastBarrier : back,
+        ArrowDown: () => choose(thread + 1), ArrowUp: () => choose(thread - 1),
+        Home: () => go(0), End: () => go(data.ticks), PageDown: nextBarrier, PageUp: lastBarrier,
+      }[event.key];
+      if (!act) return;
+      event.preventDefault();
+      event.stopPropagation();
+      act();
+    });
+    go(steps[thread].length ? steps[thread][0][1] : 0);
+  };
+  for (const root of document.querySelectorAll(`[id="${name}"]`)) if (!root.dataset.ready) begin(root);
+}

@@ -1,0 +1,186 @@
+"""A trace as HTML: a stepper that needs nothing but the page it is on, and a table where no script runs."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from metalnb.display.frame import framed
+from metalnb.display.highlight import highlight
+
+from .trace_record import KernelTrace
+from .trace_text import trace_head, trace_notes, trace_text
+from .variable_values import shown
+
+__all__ = ["trace_html"]
+
+_ROOM = Path(__file__).parent
+_PICTURED = 4096  # elements of threadgroup memory that are drawn
+_PICTURED_BUFFER = 256  # of a buffer that the threadgroup writes
+_TEXTS = 60_000  # variables and reads that the page holds
+
+
+@functools.cache
+def _file(name: str) -> str:
+    return (_ROOM / name).read_text(encoding="utf-8")
+
+
+def trace_html(trace: KernelTrace) -> str:
+    """Render a trace for a notebook."""
+    data = json.dumps(_page(trace), separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+    name = f"metalnb-trace-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
+    head = (
+        f'<div class="metalnb-head"><code><b>{escape(trace.kernel)}</b></code>'
+        f'<span class="metalnb-doc">{escape(trace_head(trace).partition(": ")[2])}</span></div>'
+    )
+    notes = "".join(f"<div>{escape(note)}</div>" for note in trace_notes(trace))
+    plain = f'<pre class="mt-plain metalnb-code">{escape(trace_text(trace).partition(chr(10))[2])}</pre>'
+    body = (
+        f'{head}<div class="mt" id="{name}" tabindex="0" data-lm-suppress-shortcuts="true">{plain}</div>'
+        f"{f'<div class=metalnb-notes>{notes}</div>' if notes else ''}"
+        f"<script>{_file('stepper.js')}\nmetalnbStepper({json.dumps(name)},{data});</script>"
+    )
+    return framed(body, _file("stepper.css"))
+
+
+class _Texts:
+    """Texts that the page names by number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        return self.numbers.setdefault(text, len(self.numbers))
+
+
+def _page(trace: KernelTrace) -> dict[str, Any]:
+    """Return all that the stepper shows, numbers and a table of texts."""
+    texts, places = _Texts(), _Places()
+    full = _threads_with_variables(trace)
+    changes, touches = {}, {}
+    tracks: dict[tuple[Any, ...], int] = {}  # threads that go the same way share one
+    ways = []
+    drawn = _drawn(trace)
+    writes: list[list[tuple[int, int, int, int]]] = [[] for _ in trace.memory]
+    for t, thread in enumerate(trace.threads):
+        way = tuple((places(s, texts), s.tick, int(s.barrier), s.caller) for s in thread)
+        ways.append(tracks.setdefault(way, len(tracks)))
+        for s in thread:
+            for touch in s.touched:
+                if touch.written and touch.memory in drawn:
+                    for k, value in enumerate(touch.values):
+                        writes[touch.memory].append((s.tick, t, touch.first + k, texts(shown(value, wide=False))))
+        if t in full:
+            changes[t] = _changes(thread, texts)
+            touches[t] = [[_touch(each, texts) for each in s.touched[:64]] for s in thread]
+    return {
+        "source": highlight(trace.source).split("\n"),
+        "lines": _span(trace),
+        "size": trace.size,
+        "group": trace.group,
+        "threadgroup": trace.threadgroup,
+        "thread": trace.thread,
+        "ticks": trace.ticks,
+        "places": places.rows,
+        "tracks": list(tracks),
+        "ways": ways,
+        "changes": changes,
+        "touches": touches,
+        "names": [m.name for m in trace.memory],
+        "shapes": [m.shape for m in trace.memory],
+        "memory": [_memory(trace, i, sorted(writes[i]), texts) for i in _ordered(trace, drawn)],
+        "texts": list(texts.numbers),
+    }
+
+
+class _Places:
+    """The statements that threads stand at: line, column, width, function, variables in scope."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+
+    def __call__(self, step: Any, texts: _Texts) -> int:
+        at = step.line, step.column, step.width, texts(step.function)
+        names = tuple(texts(name) for name in step.variables)
+        if at not in self._numbers:
+            self._numbers[at] = len(self.rows)
+            self.rows.append([*at, names])
+        number = self._numbers[at]
+        if names:
+            self.rows[number][4] = names
+        return number
+
+
+def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
+    """Return for each step the variables that are other than at the function's step before, name and value in turn."""
+    known: dict[tuple[int, str], str] = {}
+    found = []
+    for step in thread:
+        row = []
+        for name, value in step.variables.items():
+            text = shown(value)
+            if known.get((step.caller, name)) != text:
+                known[step.caller, name] = text
+                row += [texts(name), texts(text)]
+        found.append(row)
+    return found
+
+
+def _touch(touch: Any, texts: _Texts) -> tuple[int, int, int, int]:
+    value = touch.values[0] if touch.length == 1 and touch.values else touch.values
+    return touch.memory, touch.first, int(touch.written), texts(shown(value))
+
+
+def _threads_with_variables(trace: KernelTrace) -> set[int]:
+    """Return the threads of which the page holds the variables: all, a SIMD-group's, or the chosen one."""
+    cost = [sum(1 + len(s.touched) for s in thread) for thread in trace.threads]
+    known = [t for t, thread in enumerate(trace.threads) if not thread or thread[0].variables or t == trace.thread]
+    choices = known, [t for t in known if t // 32 == trace.thread // 32]
+    return next((set(c) for c in choices if sum(cost[t] for t in c) <= _TEXTS), {trace.thread})
+
+
+def _span(trace: KernelTrace) -> tuple[int, int]:
+    """Return the first and the last line of the source that a thread stands on, with what leads there."""
+    lines = [s.line for thread in trace.threads for s in thread]
+    if not lines:
+        return 1, trace.source.count("\n") + 1
+    source = trace.source.split("\n")
+    first = min(lines)
+    while first > 1 and source[first - 2].strip():
+        first -= 1
+    return first, max(lines)
+
+
+def _drawn(trace: KernelTrace) -> set[int]:
+    written = {t.memory for thread in trace.threads for s in thread for t in s.touched if t.written}
+    return {
+        i
+        for i, m in enumerate(trace.memory)
+        if (m.space == "threadgroup" and m.size <= _PICTURED)
+        or (m.space == "device" and m.size <= _PICTURED_BUFFER and i in written)
+    }
+
+
+def _ordered(trace: KernelTrace, drawn: set[int]) -> list[int]:
+    return sorted(drawn, key=lambda i: (trace.memory[i].space != "threadgroup", i))
+
+
+def _short(kind: str) -> str:
+    """Return a type as MSL writes it: ``float4``."""
+    plain = kind.replace("unsigned ", "u")
+    return re.sub(r"(packed_)?vec<(\w+), (\d)>", r"\1\2\3", plain)
+
+
+def _memory(trace: KernelTrace, i: int, writes: list[tuple[int, int, int, int]], texts: _Texts) -> dict[str, Any]:
+    memory = trace.memory[i]
+    initial = None if memory.initial is None else [texts(shown(v, wide=False)) for v in memory.initial]
+    return {
+        "number": i, "name": memory.name, "space": memory.space, "type": _short(memory.type), "shape": memory.shape,
+        "initial": initial, "writes": [n for write in writes for n in write],
+    }  # fmt: skip

@@ -1,0 +1,48 @@
+"""Where the fields of a cell's structs lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from metalnb.msl.libclang.parse import Parsed
+
+from .statements import FUNCTIONS, NESTED
+
+__all__ = ["StructFields", "structs"]
+
+
+@dataclass(frozen=True, slots=True)
+class StructFields:
+    """A struct's fields: name, the type's spelling, offset and size in bytes."""
+
+    size: int
+    fields: tuple[tuple[str, str, int, int], ...]
+
+
+def structs(parsed: Parsed) -> dict[str, StructFields]:
+    """Return the layouts of the cell's own structs, by name; templates of structs have none until they are used."""
+    found: dict[str, StructFields] = {}
+
+    def visit(cursor: Any) -> None:
+        for child in cursor.get_children():
+            if parsed.owner(child.location) is None:
+                continue
+            kind = child.kind.name
+            if kind in {"STRUCT_DECL", "CLASS_DECL"} and child.is_definition() and child.type.get_size() > 0:
+                fields = tuple(
+                    (
+                        f.spelling,
+                        f.type.get_canonical().spelling,
+                        child.type.get_offset(f.spelling) // 8,
+                        f.type.get_size(),
+                    )
+                    for f in child.get_children()
+                    if f.kind.name == "FIELD_DECL" and f.spelling and not f.is_bitfield()
+                )
+                found[child.type.get_canonical().spelling] = StructFields(child.type.get_size(), fields)
+            if kind in NESTED or kind in FUNCTIONS or kind in {"COMPOUND_STMT", "DECL_STMT"}:
+                visit(child)
+
+    visit(parsed.unit.cursor)
+    return found

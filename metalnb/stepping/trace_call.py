@@ -1,0 +1,146 @@
+"""`trace`: one threadgroup of a call, run once more, statement by statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from metalnb.arrays.stream import synchronize
+from metalnb.call.kernel import Kernel
+from metalnb.engine.base import Grid
+from metalnb.engine.native.traced_run import TracedRun, run_traced
+from metalnb.engine.unit import Unit
+from metalnb.errors import ArgumentError, CompileError
+from metalnb.msl.libclang.parse import parse
+
+from .lockstep import LANES
+from .statements import Marked, marked
+from .struct_layouts import structs
+from .trace_reader import TraceReader
+from .trace_record import KernelTrace
+
+__all__ = ["trace"]
+
+
+_ALL = 256  # threads of a threadgroup whose variables are all kept; of a larger one, those of a SIMD-group
+
+
+def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call: Any) -> KernelTrace:
+    """Run one threadgroup of a call, and keep what each of its threads did, statement by statement.
+
+    A notebook shows the result as a stepper: the source with the current line, a thread's variables, the memory that
+    the threads share with who wrote each element, and where all threads stand.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        For any engine that shares Python's memory; what runs is the engine ``native``'s traced build.
+    *args, **call
+        As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays given are left as they are.
+    thread : int or tuple of int, optional
+        The position in the grid of the thread to show first; its threadgroup runs. By default the group's first one.
+    group : int or tuple of int, optional
+        The position of the threadgroup that runs, in place of ``thread``; by default the first one.
+
+    Returns
+    -------
+    KernelTrace
+
+    Raises
+    ------
+    ArgumentError
+        For a thread or a group that the grid does not have, or for both.
+    ArgumentError, LaunchError
+        As a call of the kernel.
+    CompileError
+        When the kernel cannot be traced.
+    EngineUnavailable
+        Where the traced build does not run: outside Linux.
+
+    Notes
+    -----
+    Of a threadgroup of more than 256 threads the variables of one SIMD-group are kept, that of ``thread``.
+
+    Only this threadgroup runs, so what others would have written is not there. The lanes of a SIMD-group are shown in
+    lockstep; a kernel with a race may show values here that it would not have on a device: see `faults`. Functions of
+    header cells are stepped over.
+
+    Examples
+    --------
+    >>> import metalnb as mnb, numpy as np
+    >>> twice = mnb.compile('''
+    ... kernel void twice(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+    ...     float y = x[i];
+    ...     y += y;
+    ...     out[i] = y;
+    ... }''').twice
+    >>> [(step.line, step.variables.get("y")) for step in mnb.trace(twice, np.ones(3, np.float32)).threads[0]]
+    [(3, None), (4, 1.0), (5, 2.0), (6, 2.0)]
+    """
+    if not isinstance(kernel, Kernel):
+        message = f"trace: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
+        raise ArgumentError(message)
+    dispatch = kernel.prepare(*args, **call)
+    if dispatch.residents:
+        synchronize(kernel.engine.name)  # what was started before may still be writing
+    grid, threadgroup = dispatch.grid, dispatch.threadgroup
+    place, chosen = _chosen(thread, group, grid, threadgroup)
+    groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
+    number = (place[2] * groups[1] + place[1]) * groups[0] + place[0]
+    size = _grid(min(t, g - p * t) for g, t, p in zip(grid, threadgroup, place, strict=True))
+    unit = kernel.unit
+    parsed = parse(unit.cell, unit.headers, version=unit.version)
+    index = (chosen[2] * size[1] + chosen[1]) * size[0] + chosen[0]
+    count = size[0] * size[1] * size[2]
+    first = index // LANES * LANES
+    text, ran = _ran(parsed, unit, dispatch, number, range(count) if count <= _ALL else range(first, first + LANES))
+    reader = TraceReader(unit, text, ran, structs(parsed), count)
+    threads, ticks = reader.threads()
+    return KernelTrace(
+        kernel.signature.name, unit.cell.edited.original, grid, threadgroup, place, size, index, threads,
+        tuple(reader.memory), ticks, ran.full, tuple(sorted(reader.lost)),
+    )  # fmt: skip
+
+
+def _ran(parsed: Any, unit: Unit, dispatch: Any, number: int, looked_at: range) -> tuple[Marked, TracedRun]:
+    """Run the kernel; without the bodies of lambdas where clang does not take these."""
+    try:
+        text = marked(parsed)
+        return text, run_traced(
+            unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number, looked_at
+        )
+    except CompileError:
+        text = marked(parsed, nested=False)
+        return text, run_traced(
+            unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number, looked_at
+        )
+
+
+def _chosen(thread: Any, group: Any, grid: Grid, threadgroup: Grid) -> tuple[Grid, Grid]:
+    """Return the threadgroup's position, and the thread's in it."""
+    if thread is not None and group is not None:
+        message = "trace: takes thread=, a position in the grid, or group=, a threadgroup's position; got both."
+        raise ArgumentError(message)
+    if thread is not None:
+        at = _position(thread, "thread", grid)
+        return _grid(a // t for a, t in zip(at, threadgroup, strict=True)), _grid(
+            a % t for a, t in zip(at, threadgroup, strict=True)
+        )
+    groups = _grid(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
+    return _position(0 if group is None else group, "group", groups), (0, 0, 0)
+
+
+def _grid(numbers: Any) -> Grid:
+    x, y, z = numbers
+    return x, y, z
+
+
+def _position(given: Any, name: str, limits: Grid) -> Grid:
+    numbers = tuple(given) if isinstance(given, Sequence) else (given,)
+    whole = 1 <= len(numbers) <= 3 and all(isinstance(n, int) for n in numbers)
+    at = _grid((*numbers, 0, 0)[:3]) if whole else (-1, -1, -1)
+    if not all(0 <= a < n for a, n in zip(at, limits, strict=True)):
+        what = "threads" if name == "thread" else "threadgroups"
+        message = f"trace: {name}= is a position among {limits} {what}, x first; got {given!r}."
+        raise ArgumentError(message)
+    return at

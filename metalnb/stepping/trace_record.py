@@ -1,0 +1,172 @@
+"""The record of a traced call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from metalnb.engine.base import Grid
+from metalnb.rendering import Rendered
+
+__all__ = ["KernelTrace", "Touch", "TraceMemory", "TraceStep"]
+
+
+class Touch(NamedTuple):
+    """An access to memory that the threads share.
+
+    Attributes
+    ----------
+    memory : int
+        Which of `KernelTrace.memory`.
+    first : int
+        The first element, counted along the last direction first.
+    length : int
+        Elements.
+    written : bool
+    values : tuple
+        What was read, or what it left.
+    """
+
+    memory: int
+    first: int
+    length: int
+    written: bool
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """A thread before a statement.
+
+    Attributes
+    ----------
+    line, column, width : int
+        In the cell, from 1; ``width`` characters of the line are the statement, or its head.
+    function : str
+    tick : int
+        When it runs the statement: threads of a SIMD-group with the same tick run it together.
+    barrier : bool
+        Whether it waits there for the threadgroup.
+    end : bool
+        Whether it is a function's closing brace.
+    variables : mapping of str to value
+        Of the function, in scope and by name: numbers, tuples of them for vectors and arrays, a dict for a struct, for
+        a pointer the text ``"&x[3]"``.
+    caller : int
+        The step that called the function, as an index into the thread's steps; -1 in the kernel itself.
+    touched : tuple of Touch
+        What the statement reads and writes.
+    """
+
+    line: int
+    column: int
+    width: int
+    function: str
+    tick: int
+    barrier: bool
+    end: bool
+    variables: Mapping[str, Any]
+    caller: int = -1
+    touched: tuple[Touch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TraceMemory:
+    """An array that the threads share.
+
+    Attributes
+    ----------
+    name : str
+    space : {"threadgroup", "device", "constant"}
+    type : str
+        Of an element.
+    shape : tuple of int
+    initial : tuple or None
+        The elements before the run; None where nothing is known of them, in threadgroup memory.
+    """
+
+    name: str
+    space: str
+    type: str
+    shape: tuple[int, ...]
+    initial: tuple[Any, ...] | None
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True, repr=False)
+class KernelTrace(Rendered):
+    """What the threads of one threadgroup did, statement by statement.
+
+    Attributes
+    ----------
+    kernel, source : str
+    grid, threadgroup : tuple of 3 int
+        Threads, x first.
+    group : tuple of 3 int
+        The threadgroup's position.
+    size : tuple of 3 int
+        Its threads: fewer than ``threadgroup`` at the grid's far edges.
+    thread : int
+        The one to show first, by its index in the threadgroup.
+    threads : tuple of tuple of TraceStep
+        Of each thread of the threadgroup.
+    memory : tuple of TraceMemory
+    ticks : int
+        After how many all have ended.
+    full : bool
+        Whether there was more than the log could hold.
+    lost : tuple of int
+        The threads that were ended where they left all memory.
+    """
+
+    kernel: str
+    source: str
+    grid: Grid
+    threadgroup: Grid
+    group: Grid
+    size: Grid
+    thread: int
+    threads: tuple[tuple[TraceStep, ...], ...]
+    memory: tuple[TraceMemory, ...]
+    ticks: int
+    full: bool = False
+    lost: tuple[int, ...] = field(default=())
+
+    def at(self, tick: int, name: str) -> tuple[list[Any], list[int]]:
+        """Return an array's elements before a tick, and the thread that wrote each last.
+
+        Parameters
+        ----------
+        tick : int
+            `ticks` for the end.
+        name : str
+            Of one of `memory`.
+
+        Returns
+        -------
+        values, writers : list
+            In memory's order; None, and -1, where nobody has written.
+        """
+        number = next(i for i, m in enumerate(self.memory) if m.name == name)
+        memory = self.memory[number]
+        values = list(memory.initial) if memory.initial is not None else [None] * memory.size
+        writers = [-1] * memory.size
+        events = sorted(
+            (step.tick, i, k)
+            for i, steps in enumerate(self.threads)
+            for k, step in enumerate(steps)
+            if step.tick < tick and step.touched
+        )
+        for _, thread, k in events:
+            for touch in self.threads[thread][k].touched:
+                if touch.memory == number and touch.written:
+                    values[touch.first : touch.first + touch.length] = touch.values
+                    writers[touch.first : touch.first + touch.length] = [thread] * touch.length
+        return values, writers

@@ -1,0 +1,73 @@
+"""A trace as text: the steps of one thread, each with what has changed."""
+
+from __future__ import annotations
+
+from .trace_record import KernelTrace, TraceStep
+from .variable_values import shown
+
+__all__ = ["trace_head", "trace_text"]
+
+_MOST = 60  # steps
+
+
+def trace_text(trace: KernelTrace) -> str:
+    """Render a trace for a terminal."""
+    lines = [trace_head(trace), *trace_notes(trace)]
+    steps = trace.threads[trace.thread]
+    source = trace.source.split("\n")
+    before: dict[str, str] = {}
+    for step in steps[:_MOST]:
+        now = {f"{step.function}.{k}": shown(v) for k, v in step.variables.items()}
+        changed = [f"{k.partition('.')[2]} = {v}" for k, v in now.items() if before.get(k) != v]
+        before |= now
+        mark = "  ⏸ waits for the threadgroup" if step.barrier else ""
+        text = source[step.line - 1].strip() if step.line <= len(source) else ""
+        if changed:
+            lines.append(f"{'':8}{', '.join(changed)}")
+        lines.append(f"{step.tick:4} {step.line:3}  {text}{mark}")
+        lines += [f"{'':8}{told}" for told in _told(trace, step)]
+    if len(steps) > _MOST:
+        lines.append(f"… and {len(steps) - _MOST:,} more steps")
+    return "\n".join(lines)
+
+
+def trace_head(trace: KernelTrace) -> str:
+    """Return what was traced, in a line."""
+    threads = len(trace.threads)
+    x, y, z = trace.size
+    at = (trace.thread % x, trace.thread // x % y, trace.thread // (x * y))
+    place = ", ".join(map(str, at if z > 1 else at[:2] if y > 1 else at[:1]))
+    group = trace.group if trace.group[2] else trace.group[:2] if trace.group[1] else trace.group[:1]
+    where = ", ".join(map(str, group))
+    return (
+        f"{trace.kernel}: thread ({place}) of threadgroup ({where}), "
+        f"{threads} thread{'' if threads == 1 else 's'}, {trace.ticks:,} ticks"
+    )
+
+
+def trace_notes(trace: KernelTrace) -> list[str]:
+    """Return what the reader must know beside the steps."""
+    notes = []
+    if not any(trace.threads):
+        notes.append("No statement was met: what a macro writes, and what is in a header cell, is stepped over.")
+    if trace.full:
+        notes.append("The log was full: what came after is left out.")
+    if trace.lost:
+        notes.append(f"Threads that left all memory, and were ended there: {', '.join(map(str, trace.lost[:8]))}.")
+    return notes
+
+
+def _told(trace: KernelTrace, step: TraceStep) -> list[str]:
+    told = []
+    for touch in step.touched:
+        memory = trace.memory[touch.memory]
+        if memory.space == "constant":
+            continue
+        for k in range(touch.length):
+            value = shown(touch.values[k]) if k < len(touch.values) else "…"
+            deed = "→" if touch.written else "reads"
+            index = touch.first + k
+            told.append(
+                f"{memory.name}[{index}] → {value}" if touch.written else f"{deed} {memory.name}[{index}] = {value}"
+            )
+    return told[:8]

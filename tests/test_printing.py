@@ -1,0 +1,139 @@
+"""Kernels that print: what is printed, in which order, how much of it, and formats that do not fit their values."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.engine.native.printed_lines import MOST_LINES
+from metalnb.errors import CompileError
+
+HEAD = "#include <metal_stdlib>\n#include <metal_logging>\nusing namespace metal;\n"
+
+
+def compiled(body: Any, before: Any = "", engine: Any = "native", head: Any = HEAD) -> Any:
+    return mnb.compile(
+        f"{head}{before}\nkernel void k(device const float* x, device float* out, "
+        f"uint2 p [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]]) {{\n{body}\n"
+        "out[p.x] = x[p.x]; }",
+        engine=engine,
+    ).k
+
+
+def printed(capsys: pytest.CaptureFixture[str], kernel: Any, n: Any = 3, **call: Any) -> Any:
+    kernel(np.arange(n, dtype=np.float32), **{"grid": n, **call})
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("engine", ["native", "cpu"])
+def test_each_line_begins_with_its_thread(capsys: pytest.CaptureFixture[str], engine: Any) -> None:
+    kernel = compiled('os_log_default.log("x = %f", x[p.x]);', engine=engine)
+    said = capsys.readouterr().out.splitlines()
+    assert said == (["k: a cell that prints runs on the engine 'native'"] if engine == "cpu" else [])
+    assert printed(capsys, kernel) == [f"thread {i}: x = {i}.000000" for i in range(3)]
+
+
+def test_lines_come_in_the_order_of_threads_and_of_each_threads_own(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = compiled(
+        'for (uint k = 0; k < 2; ++k) { os_log_default.log("%u", k); threadgroup_barrier(mem_flags::mem_none); }'
+    )
+    lines = printed(capsys, kernel, 70, threadgroup=32)
+    assert lines == [f"thread {i}: {k}" for i in range(70) for k in (0, 1)]
+
+
+def test_in_a_grid_of_two_dimensions_the_position_has_two(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = compiled('os_log_default.log("here");')
+    assert printed(capsys, kernel, 2, grid=(2, 2)) == [f"thread ({x}, {y}): here" for y in (0, 1) for x in (0, 1)]
+
+
+@pytest.mark.parametrize(("format", "values", "text"), [
+    ("%d %i %u", "-3, short(-4), 5u", "-3 -4 5"),
+    ("%5.2f|%-6d|%+d|%06.1f", "1.5, 7, 7, 2.25", " 1.50|7     |+7|0002.2"),
+    ("%x %X %o %c", "255, 255u, 8, 65", "ff FF 10 A"),
+    ("%g %e %f", "half(0.5), 1e10f, bfloat(2)", "0.5 1.000000e+10 2.000000"),
+    ("%v4f", "float4(1, 2, 3, 4)", "1.000000,2.000000,3.000000,4.000000"),
+    ("%v2d %v3hu", "int2(-1, 2), ushort3(1, 2, 3)", "-1,2 1,2,3"),
+    ("100%% %s", '"done"', "100% done"),
+    ("%ld %lu", "long(-1) << 40, ulong(1) << 40", "-1099511627776 1099511627776"),
+    ("%d %d", "true, uchar(200)", "1 200"),
+])  # fmt: skip
+def test_formats_are_cs_and_vectors(capsys: pytest.CaptureFixture[str], format: Any, values: Any, text: Any) -> None:
+    kernel = compiled(f'if (t == 1) os_log_default.log_info("{format}", {values});')
+    assert printed(capsys, kernel) == [f"thread 1: {text}"]
+
+
+def test_printf_is_metalnbs_own_and_stands_behind_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = compiled('#ifdef METALNB\nprintf("x = %f\\n", x[p.x]);\n#else\nno such thing\n#endif')
+    assert printed(capsys, kernel, 1) == ["thread 0: x = 0.000000"]
+    with pytest.raises(CompileError, match="'printf' does not exist in Metal") as caught:
+        compiled('printf("x");')
+    assert "behind #ifdef METALNB" in str(caught.value)
+
+
+def test_helpers_macros_templates_and_logs_of_ones_own_print(capsys: pytest.CaptureFixture[str]) -> None:
+    before = (
+        'constant os_log mine("com.example", "kernels");\n'
+        'template <class T> void tell(T v) { mine.log_debug("told %d", int(v)); }\n'
+        "#define SAY(...) os_log_default.log(__VA_ARGS__)\n"
+    )
+    kernel = compiled('if (t == 0) { tell(x[p.x + 1]); SAY("%u", 7u); }', before)
+    assert printed(capsys, kernel) == ["thread 0: told 1", "thread 0: 7"]
+
+
+def test_what_is_cut_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = compiled('os_log_default.log("%u", p.x);')
+    lines = printed(capsys, kernel, 40_000)
+    assert lines[0] == "thread 0: 0"
+    assert lines[MOST_LINES - 1] == f"thread {MOST_LINES - 1}: {MOST_LINES - 1}"
+    assert lines[MOST_LINES:] == [f"… and {40_000 - MOST_LINES:,} more lines"]
+
+
+def test_what_is_printed_changes_nothing_of_what_is_computed(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = compiled('os_log_default.log("%f", x[p.x]);')
+    x = np.arange(100, dtype=np.float32)
+    assert np.array_equal(kernel(x, grid=100), x)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(("call", "message", "at"), [
+    ('log("%f", t)', "'%f' takes a float or half; this is uint", "t)"),
+    ('log("%d", x[0])', "'%d' takes an integer; this is float", "x[0]"),
+    ('log("%d %d", t)', "the format has 2 conversions, and 1 value follows", '"%d'),
+    ('log("no", t)', "the format has no conversions, and 1 value follows", '"no'),
+    ('log("%f", float2(1))', "'%f' takes a float or half; this is float2", "float2"),
+    ('log("%v4f", float2(1))', "'%v4f' takes a vector of 4: each a float or half; this is float2", "float2"),
+    ('log("%q", t)', "'%q' in the format is no conversion", '"%q'),
+])  # fmt: skip
+def test_a_format_that_does_not_fit_is_an_error_at_its_place(call: Any, message: Any, at: Any) -> None:
+    line = f"    os_log_default.{call};"
+    with pytest.raises(CompileError) as caught:
+        compiled(line)
+    (found,) = caught.value.diagnostics
+    assert found.message == message
+    assert found.text == line
+    assert found.column == line.index(at, line.index("log(")) + 1
+    assert found.hint
+
+
+def test_without_its_header_a_log_is_refused_with_the_cure() -> None:
+    with pytest.raises(CompileError, match="'os_log_default' is declared in <metal_logging>"):
+        compiled('os_log_default.log("x");', head="#include <metal_stdlib>\nusing namespace metal;\n")
+
+
+def test_a_gpu_does_not_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    from metalnb.program import printing_engine
+
+    kernel = compiled('os_log_default.log("x");')
+
+    class Gpu:
+        name = "metal"
+
+    with pytest.raises(CompileError, match="the engine 'metal' cannot show what a kernel prints"):
+        printing_engine.engine_of({"k": kernel.unit}, Gpu())
+
+
+def test_a_logarithm_is_no_log(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = compiled("float y = log(x[p.x] + 1); (void)y;", engine="cpu")
+    assert kernel.engine.name == "cpu"
+    assert printed(capsys, kernel) == []

@@ -1,0 +1,257 @@
+"""`mnb.trace`: lines, variables, memory and lockstep of one threadgroup, against NumPy and what the text says."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.errors import ArgumentError
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the traced build runs under Linux"),
+    pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning"),
+]
+
+
+PLAIN = "device const float* x, device float* out"
+
+
+def compiled(body: str, before: str = "", params: str = PLAIN, **options: Any) -> Any:
+    text = f"""#include <metal_stdlib>
+using namespace metal;
+{before}
+kernel void k({params}, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]]) {{
+{body}
+}}"""
+    program = mnb.compile(text, **options)
+    return program.k, text.split("\n").index(body.split("\n", maxsplit=1)[0]) + 1
+
+
+def steps(trace: Any, thread: Any = 0) -> Any:
+    return trace.threads[thread]
+
+
+def lines(trace: Any, first: Any, thread: Any = 0) -> Any:
+    """Return the lines that a thread stood on, counted from the kernel's first statement."""
+    return [s.line - first for s in steps(trace, thread)]
+
+
+X = np.arange(64, dtype=np.float32)
+
+
+def test_each_statement_of_a_plain_kernel_is_a_step_with_the_variables_before_it() -> None:
+    kernel, first = compiled("float a = x[i];\nfloat b = a * 2, c;\nc = b + 1;\na += c;\nout[i] = a;")
+    seen = mnb.trace(kernel, X, np.zeros(64, np.float32), thread=5, threadgroup=32)
+    assert seen.thread == 5
+    assert lines(seen, first, 5) == [0, 1, 2, 3, 4, 5]
+    values = [{k: v for k, v in s.variables.items() if k in {"a", "b", "i"}} for s in steps(seen, 5)]
+    assert values == [{"i": 5}, {"i": 5, "a": 5}, *[{"i": 5, "a": 5, "b": 10}] * 2, *[{"i": 5, "a": 16, "b": 10}] * 2]
+    assert steps(seen, 5)[2].variables.keys() - steps(seen, 5)[1].variables.keys() == {"b", "c"}
+
+
+def test_loops_and_branches_without_braces_are_followed_turn_by_turn() -> None:
+    kernel, first = compiled(
+        "float s = 0;\nfor (uint k = 0; k < 3; ++k)\nif (k % 2 == 0)\ns += k;\nelse\ns -= 1;\nout[i] = s;"
+    )
+    seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=1)
+    assert lines(seen, first) == [0, 1, 2, 3, 1, 2, 5, 1, 2, 3, 1, 6, 7]
+    assert [s.variables["k"] for s in steps(seen) if s.line - first == 1] == [0, 1, 2, 3]
+    assert steps(seen)[-1].variables["s"] == 1
+    assert "k" not in steps(seen)[-1].variables
+
+
+@pytest.mark.parametrize(("loop", "expected"), [
+    ("while (s < 2)\ns += 1;", [0, 1, 2, 1, 2, 1, 3, 4]),
+    ("do\ns += 1;\nwhile (s < 2);", [0, 2, 3, 2, 3, 4, 5]),
+    ("for (;;) {\nif (s > 1) break;\ns += 1; }", [0, 1, 2, 1 + 2, 1, 2, 3, 1, 2, 2, 4, 5]),
+    ("switch (uint(s)) {\ncase 0: s = 4; break;\ndefault: s = 7; }", [0, 1, 2, 2, 4, 5]),
+])  # fmt: skip
+def test_every_kind_of_statement(loop: Any, expected: Any) -> None:
+    kernel, first = compiled(f"float s = 0;\n{loop}\nout[i] = s;")
+    assert lines(mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=1), first) == expected
+
+
+def test_helpers_templates_references_and_lambdas_are_entered() -> None:
+    before = (
+        "template <class T> T twice(T v) { T w = v; return w + w; }\n"
+        "void bump(thread float& v, constant float& by) { v += by; }\n"
+    )
+    kernel, first = compiled(
+        "float a = x[i];\na = twice(a);\nbump(a, by);\nauto f = [&](float q) { return q * a; };\nout[i] = f(2);",
+        before, "device const float* x, device float* out, constant float& by",
+    )  # fmt: skip
+    seen = mnb.trace(kernel, X, np.zeros(64, np.float32), 10, thread=3, threadgroup=32)
+    own = steps(seen, 3)
+    assert [s.function for s in own if s.function != "k"] == ["twice", "twice", "bump", "bump", "lambda"]
+    inside = [s for s in own if s.function == "twice"]
+    assert [s.variables for s in inside] == [{"v": 3}, {"v": 3, "w": 3}]
+    assert {own[s.caller].line - first for s in inside} == {1}
+    assert [s.variables["v"] for s in own if s.function == "bump"] == [6, 16]
+    assert own[-1].touched == ()
+    assert seen.at(seen.ticks, "out")[0][3] == 32
+
+
+def test_structs_vectors_arrays_and_pointers_have_their_values() -> None:
+    kernel, _ = compiled(
+        "P p = {float2(1, 2), {1, 2, 3}};\nfloat3 v = float3(i, 1, 2);\nhalf h = 0.5h;\nbool b = true;\n"
+        "device const float* q = x + 7;\nint m[2][2] = {{1, 2}, {3, 4}};\nfloat2x2 f = float2x2(1);\np.k[1] = -9;\n"
+        "out[i] = p.a.x + v.y + h + b + *q + m[1][1] + f[0][0] + p.k[1];",
+        "struct P { float2 a; int k[3]; };",
+    )  # fmt: skip
+    seen = mnb.trace(kernel, X, np.zeros(64, np.float32), thread=2, threadgroup=32)
+    last = steps(seen, 2)[-1].variables
+    assert last["p"] == {"a": (1, 2), "k": (1, -9, 3)}
+    assert (last["v"], last["h"], last["b"], last["q"]) == ((2, 1, 2), 0.5, True, "&x[7]")
+    assert (last["m"], last["f"]) == (((1, 2), (3, 4)), ((1, 0), (0, 1)))
+
+
+TREE = """threadgroup float part[64];
+part[t] = x[i];
+threadgroup_barrier(mem_flags::mem_threadgroup);
+for (uint gap = 32; gap > 0; gap /= 2) {
+if (t < gap)
+part[t] += part[t + gap];
+threadgroup_barrier(mem_flags::mem_threadgroup);
+}
+if (t == 0) out[0] = part[0];"""
+
+
+def test_threadgroup_memory_and_its_writers_at_each_barrier_are_numpys() -> None:
+    kernel, _ = compiled(TREE)
+    x = np.random.default_rng(4).integers(0, 9, 64).astype(np.float32)
+    seen = mnb.trace(kernel, x, np.zeros(1, np.float32), grid=64, threadgroup=64)
+    barriers = sorted({s.tick for own in seen.threads for s in own if s.barrier})
+    assert len(barriers) == 7
+    part = x.copy()
+    for barrier, gap in zip(barriers, (0, 32, 16, 8, 4, 2, 1), strict=True):
+        part[:gap] += part[gap : 2 * gap]
+        values, writers = seen.at(barrier, "part")
+        assert values == part.tolist()
+        assert writers == list(range(64))
+    assert seen.at(0, "part")[0] == [None] * 64
+    assert seen.at(seen.ticks, "out") == ([x.sum()], [0])
+
+
+def test_a_statement_tells_what_it_reads_and_writes() -> None:
+    kernel, first = compiled(TREE)
+    seen = mnb.trace(kernel, np.ones(64, np.float32), np.zeros(1, np.float32), grid=64, threadgroup=64)
+    step = next(s for s in steps(seen, 1) if s.line - first == 5)
+    names = [(seen.memory[t.memory].name, t.first, t.written, t.values) for t in step.touched]
+    assert sorted(names) == [("part", 1, False, (1,)), ("part", 1, True, (2,)), ("part", 33, False, (1,))]
+
+
+def test_a_simdgroup_goes_in_lockstep_and_parts_at_a_branch() -> None:
+    kernel, first = compiled("float a = 0;\nif (t < 2) {\na = 1;\na = 2;\n}\nelse\na = 3;\nout[i] = a;")
+    seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=4)
+    ticks = [{s.line - first: s.tick for s in own} for own in seen.threads]
+    assert ticks[0] == ticks[1] == {0: 0, 1: 1, 2: 2, 3: 3, 7: 5, 8: 6}
+    assert ticks[2] == ticks[3] == {0: 0, 1: 1, 6: 4, 7: 5, 8: 6}
+
+
+def test_lanes_meet_in_each_turn_of_a_loop_though_some_go_around_its_body() -> None:
+    kernel, first = compiled(
+        "float a = 0;\nfor (uint k = 0; k < 3; ++k) {\nif (t == k) continue;\na += 1;\n}\nout[i] = a;"
+    )
+    seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=4)
+    turns = [[s.tick for s in own if s.line - first == 1] for own in seen.threads]
+    assert turns[0] == turns[1] == turns[2] == turns[3]
+    assert len(turns[0]) == 4
+
+
+def test_a_thread_that_returns_early_ends_there() -> None:
+    kernel, first = compiled("if (t > 1) return;\nout[i] = x[i];")
+    seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=4)
+    assert [lines(seen, first, t) for t in range(4)] == [[0, 1, 2], [0, 1, 2], [0, 0], [0, 0]]
+
+
+def test_the_threadgroup_of_a_thread_runs_and_no_other() -> None:
+    kernel, _ = compiled("out[i] = t;")
+    out = np.full(70, -1, np.float32)
+    seen = mnb.trace(kernel, np.zeros(70, np.float32), out, thread=66, threadgroup=32)
+    assert (seen.group, seen.size, seen.thread) == ((2, 0, 0), (6, 1, 1), 2)
+    assert seen.at(seen.ticks, "out")[0] == [-1] * 64 + [0, 1, 2, 3, 4, 5]
+    assert (out == -1).all()
+    assert mnb.trace(kernel, np.zeros(70, np.float32), out, group=1, threadgroup=32).group == (1, 0, 0)
+
+
+def test_of_a_large_threadgroup_one_simdgroup_has_its_variables() -> None:
+    kernel, _ = compiled("out[i] = x[i];")
+    seen = mnb.trace(kernel, np.ones(512, np.float32), np.zeros(512, np.float32), thread=70, threadgroup=512)
+    assert [t for t, own in enumerate(seen.threads) if own[0].variables] == list(range(64, 96))
+    assert seen.at(seen.ticks, "out")[1] == list(range(512))
+
+
+def test_an_endless_loop_and_a_wild_access_end() -> None:
+    kernel, _ = compiled("uint k = 0;\nwhile (x[0] == 0) ++k;\nout[i] = k;")
+    seen = mnb.trace(kernel, np.zeros(4, np.float32), np.zeros(4, np.float32), threadgroup=4)
+    assert seen.full
+    assert "left out" in str(seen)
+    kernel, _ = compiled("device float* p = out + 100000000000ul * (t == 1);\n*p = 1;")
+    seen = mnb.trace(kernel, X[:4], np.zeros(4, np.float32), threadgroup=4)
+    assert seen.lost == (1,)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    ({"thread": 64}, "thread= is a position among"), ({"group": (0, 1)}, "group= is a position among"),
+    ({"thread": 1, "group": 1}, "got both"), ({"thread": "a"}, "got 'a'"),
+])  # fmt: skip
+def test_what_cannot_be_traced_says_so(call: Any, message: Any) -> None:
+    kernel, _ = compiled("out[i] = x[i];")
+    with pytest.raises(ArgumentError, match=message):
+        mnb.trace(kernel, X, np.zeros(64, np.float32), **call)
+    with pytest.raises(ArgumentError, match="takes a kernel"):
+        mnb.trace(3)
+
+
+def test_as_text_it_tells_each_step_and_its_html_holds_the_same() -> None:
+    kernel, _ = compiled(TREE)
+    seen = mnb.trace(kernel, np.ones(64, np.float32), np.zeros(1, np.float32), grid=64, threadgroup=64)
+    text = str(seen)
+    assert text.startswith("k: thread (0) of threadgroup (0), 64 threads")
+    assert "part[0] → 64" in text
+    assert "waits for the threadgroup" in text
+    html = seen._repr_html_()
+    assert "part[0] → 64" in html.partition("<script>")[0]  # where no script runs
+
+
+def test_a_kernel_that_a_macro_writes_says_why_it_has_no_steps() -> None:
+    head = "kernel void name(device float* out, uint i [[thread_position_in_grid]])"
+    text = f"#define KERNEL(name) {head} {{ out[i] = 1; }}\nKERNEL(k)"
+    seen = mnb.trace(mnb.compile(text).k, np.zeros(4, np.float32))
+    assert seen.threads == ((), (), (), ())
+    assert "No statement was met" in str(seen)
+    assert "No statement was met" in seen._repr_html_()
+    assert seen.at(seen.ticks, "out") == ([0] * 4, [-1] * 4)
+
+
+def test_a_struct_of_the_caller_and_its_fields_keep_their_values() -> None:
+    kernel, _ = compiled(
+        "device P& q = p[i];\nq.b.y = i;\nout[i] = q.a + q.b.x;", "struct P { float a; float2 b; };",
+        "device P* p, device float* out",
+    )  # fmt: skip
+    data = np.zeros(2, kernel.program.dtype("P"))
+    data["a"] = 3
+    seen = mnb.trace(kernel, data, np.zeros(2, np.float32), grid=2, threadgroup=2)
+    values, writers = seen.at(seen.ticks, "p")
+    assert values == [{"a": 3, "b": (0, 0)}, {"a": 3, "b": (0, 1)}]
+    assert writers == [0, 1]
+
+
+MATMUL = """threadgroup float a[16][16];
+a[t / 16][t % 16] = x[t];
+threadgroup_barrier(mem_flags::mem_threadgroup);
+float s = 0;
+for (uint k = 0; k < 16; ++k)
+s += a[t / 16][k] * a[k][t % 16];
+out[i] = s;"""
+
+
+def test_a_matrix_keeps_its_shape() -> None:
+    kernel, _ = compiled(MATMUL)
+    x = np.random.default_rng(5).integers(0, 5, (16, 16)).astype(np.float32)
+    seen = mnb.trace(kernel, x, np.zeros(256, np.float32), grid=256, threadgroup=256, thread=37)
+    tile = next(m for m in seen.memory if m.name == "a")
+    assert (tile.shape, tile.type, tile.space) == ((16, 16), "float", "threadgroup")
+    assert steps(seen, 37)[-1].variables["s"] == (x @ x)[2, 5]
