@@ -36,10 +36,6 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "image/png": "timing.views.charts.roofline_png",
         "figure": "timing.views.charts.roofline_figure",
     },
-    "validation.faults.Faults": {
-        "text/plain": "validation.fault_view.fault_text",
-        "text/html": "validation.fault_view.fault_html",
-    },
     "validation.access_report.Validation": {
         "text/plain": "validation.report_view.text",
         "text/html": "validation.report_view.html",

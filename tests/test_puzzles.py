@@ -71,8 +71,8 @@ WRONG = {
         ("step < 256", "step < 16", "expected"),
         ("if (t < n) out[t]", "out[t]", "beyond the end"),
         ("t >= step ?", "t > step ?", "expected"),
-        (f"        {BARRIER}\n        sums[t] +=", "        sums[t] +=", "expected"),
-        (f"        {BARRIER}\n        float before", "        float before", "Which one is missing?"),
+        (f"        {BARRIER}\n        sums[t] +=", "        sums[t] +=", "put a barrier between them"),
+        (f"        {BARRIER}\n        float before", "        float before", "put a barrier between them"),
     ),
     "row_sums": (
         ("i < n", "i < 32", "beyond the end"),

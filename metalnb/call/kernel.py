@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import operator
 import threading
 from collections.abc import Mapping
@@ -25,6 +26,9 @@ from .outputs import make_outputs, refuse_options, refuse_shapes
 from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
 
 __all__ = ["Dispatch", "Kernel"]
+
+
+_VALIDATION = "metalnb.validation.run"
 
 
 class Dispatch(NamedTuple):
@@ -253,6 +257,22 @@ class Kernel:
         made = residents(outputs)
         alone = len(made) == len(outputs) and not any(type(a) is np.ndarray for a in (*args, *named.values()))
         return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout)
+
+    def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
+        """Run a call watched and hold its outputs against ``expected``: short for `validate` with these arguments.
+
+        Examples
+        --------
+        >>> import metalnb as mnb, numpy as np
+        >>> half = mnb.compile('''
+        ... kernel void half_of(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
+        ...     y[i] = x[i] / 2;
+        ... }''').half_of
+        >>> half.check(np.arange(100, dtype=np.float32), expected=lambda x: x / 2).ok
+        True
+        """
+        run = importlib.import_module(_VALIDATION)  # which stands above this module
+        return run.validate(self, *args, expected=expected, **options)
 
     def _refuse_engine(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         names = (*(p.name for p in self._present), *("" for _ in args))

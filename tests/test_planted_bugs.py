@@ -10,7 +10,7 @@ import pytest
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb import puzzles
-from metalnb.validation import faults as module
+from metalnb.validation import run as module
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the checked build runs under Linux")
 
@@ -28,10 +28,10 @@ def native() -> None:
         pytest.skip(str(error))
 
 
-def seen(body: str, before: str = "", threads: int = 128, threadgroup: int = 64) -> mnb.Faults:
+def seen(body: str, before: str = "", threads: int = 128, threadgroup: int = 64) -> mnb.Validation:
     program = mnb.compile(f"{HEAD}{before}\nkernel void f({INPUTS}) {{\n{body}\n}}")
     x = np.arange(threads, dtype=np.float32)
-    return mnb.faults(
+    return mnb.validate(
         program.f, x, np.zeros(threads, np.float32), np.zeros(4, np.uint32), grid=threads, threadgroup=threadgroup
     )
 
@@ -136,7 +136,7 @@ def test_a_right_kernel_is_left_alone(name: str) -> None:
     found = seen(RIGHT[name])
     assert found.ok, found
     assert found.accesses > 0
-    assert "no fault in" in repr(found)
+    assert "no fault, " in repr(found)
 
 
 def test_the_other_party_of_a_race_is_named() -> None:
@@ -152,22 +152,20 @@ def test_the_other_party_of_a_race_is_named() -> None:
     assert "metalnb-finding" in found._repr_html_()
 
 
-def test_it_runs_on_copies_and_says_what_it_left_out() -> None:
+def test_it_runs_on_copies() -> None:
     kernel = mnb.compile(f"{HEAD}kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }}").f
-    x = np.zeros(1 << 17, np.float32)
-    found = mnb.faults(kernel, x, threadgroup=64)
-    assert found.ok
+    x = np.zeros(1 << 12, np.float32)
+    found = mnb.validate(kernel, x, threadgroup=64)
+    assert (found.ok, found.left_out) == (True, 0)
     assert not x.any()
-    assert found.left_out == (1 << 11) - (1 << 10)
-    assert "1,024 threadgroups were not run." in repr(found)
-    with pytest.raises(mnb.ArgumentError, match="faults: takes a kernel"):
-        mnb.faults(3)
+    with pytest.raises(mnb.ArgumentError, match="validate: takes a kernel"):
+        mnb.validate(3)
 
 
 # ---- The puzzles: right solutions, and what learners write instead ---------------------------------------------------
 
 
-def of_puzzle(name: str, old: str = "", new: str = "") -> list[mnb.Faults]:
+def of_puzzle(name: str, old: str = "", new: str = "") -> list[mnb.Validation]:
     """A solution with one thing changed, at each size that the puzzle is checked at."""
     text = str(puzzles.solution(name))
     assert old in text
@@ -178,7 +176,7 @@ def of_puzzle(name: str, old: str = "", new: str = "") -> list[mnb.Faults]:
         inputs = puzzle.given(np.random.default_rng(1), n)
         out = np.zeros(np.shape(puzzle.spec(**inputs)), puzzle.dtype)
         given = {p.name: {**inputs, puzzle.out: out}[p.name] for p in kernel.signature.buffers}
-        found.append(mnb.faults(kernel, **given, **puzzle.launch(n)))
+        found.append(mnb.validate(kernel, **given, **puzzle.launch(n)))
     return found
 
 
