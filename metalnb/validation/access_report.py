@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from metalnb.rendering import Rendered
 
 __all__ = ["NOTES", "Difference", "Event", "Finding", "Party", "Validation", "WatchedBuffer"]
 
+Log = np.ndarray[Any, np.dtype[np.int64]]
 NOTES = frozenset({"missing write", "written twice"})  # kinds that a right kernel may show
 
 
@@ -198,8 +200,8 @@ class Validation(Rendered):
         Loads, stores and atomics that were watched.
     left_out : int
         Threadgroups that were not run, or not to their end, because it would have taken too long.
-    log : numpy.ndarray
-        int64, (n, 4): thread, buffer, what it did (1 written, 2 beyond), index. The first 1,048,576 accesses.
+    kept : callable
+        Makes the log.
     compared : tuple of str
         The outputs that were held against what was expected.
     differences : tuple of Difference
@@ -215,7 +217,7 @@ class Validation(Rendered):
     unwritten: dict[str, list[int]]
     accesses: int
     left_out: int
-    log: np.ndarray[Any, np.dtype[np.int64]] = field(compare=False)
+    kept: Callable[[], Log] = field(compare=False)
     compared: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
     tried: tuple[str, ...] = ()
@@ -224,6 +226,11 @@ class Validation(Rendered):
     def ok(self) -> bool:
         """True when there is no fault among the findings, and no output differs from what was expected."""
         return not self.differences and not any(f.is_fault for f in self.findings)
+
+    @functools.cached_property
+    def log(self) -> Log:
+        """The first 262,144 accesses of arrays: (n, 4), thread, buffer, what it did (1 written, 2 beyond), index."""
+        return self.kept()
 
     @functools.cached_property
     def events(self) -> list[Event]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -53,8 +54,9 @@ class Judge:
             found.setdefault((each.kind, each.line, each.name, other), each)
         return tuple(sorted(found.values(), key=lambda f: not f.is_fault))
 
+    @functools.cached_property
     def unwritten(self) -> dict[str, Truth]:
-        """Return for each writable array, atomics left out, which elements no thread wrote."""
+        """Of each writable array, atomics left out, the elements that no thread wrote."""
         plain = [p for p in self.outputs if not p.type.name.startswith("atomic")]
         return {p.name: self.written(p.name, (-1,), p.type.size)[0] for p in plain}
 
@@ -175,7 +177,7 @@ class Judge:
     def _missing(self) -> Iterator[Finding]:
         if not self.complete:
             return
-        for name, none in self.unwritten().items():
+        for name, none in self.unwritten.items():
             seen = self.facts.buffers[name]
             if none.any() and not seen.reads:
                 index = int(none.argmax())

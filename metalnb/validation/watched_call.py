@@ -11,7 +11,7 @@ from metalnb.call.kernel import Dispatch
 from metalnb.engine.native.checked_facts import Facts
 from metalnb.engine.native.checked_run import run_checked
 
-from .access_report import Validation, WatchedBuffer
+from .access_report import Log, Validation, WatchedBuffer
 from .judgement import Judge, in_grid
 
 __all__ = ["SECONDS", "judged", "watch"]
@@ -46,15 +46,18 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
         atomic = p.type.name.startswith("atomic")
         size = seen.contents.size // max(1, p.type.size)
         buffers.append(WatchedBuffer(p.name, size, p.writable, atomic, seen.reads, seen.writes, seen.strays))
-    unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten().items()}
-    log = _log(facts, {p.name: max(1, p.type.size) for p in arrays}, grid, threadgroup)
+    unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items()}
+
+    def log() -> Log:
+        return _log(facts, {p.name: max(1, p.type.size) for p in arrays}, grid, threadgroup)
+
     found = Validation(
         signature.name, grid, threadgroup, tuple(buffers), judge.findings(), unwritten, facts.accesses, left_out, log,
     )  # fmt: skip
     return found, judge
 
 
-def _log(facts: Facts, sizes: dict[str, int], grid: Any, threadgroup: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _log(facts: Facts, sizes: dict[str, int], grid: Any, threadgroup: Any) -> Log:
     """Return the accesses of arrays, as `Validation.log` has them."""
     places = np.full(max(1, len(facts.names)), -1, np.int64)
     element = np.ones(len(places), np.int64)

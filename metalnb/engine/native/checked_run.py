@@ -27,12 +27,12 @@ from .native_engine import dispatch
 __all__ = ["run_checked"]
 
 _MOST = 256
-_EVENTS = 1 << 20  # accesses of buffers that are kept one by one
+_EVENTS = 1 << 18  # accesses of buffers that are kept one by one
 _THREADS = 1 << 20  # whose first NaN is kept
-_ACCESSES = 1 << 25  # after which no further threadgroup is begun: each element that is touched costs 80 bytes or more
+_ACCESSES = 1 << 25  # after which no further threadgroup is begun: each element that is touched costs 64 bytes or more
 _NONE = (1 << 32) - 1
 
-_MARK = np.dtype([("thread", "u4"), ("group", "u4"), ("place", "u4"), ("epoch", "u2"), ("turn", "u2"), ("flags", "u4")])
+_MARK = np.dtype([("group", "u4"), ("place", "u4"), ("thread", "u2"), ("epoch", "u2"), ("turn", "u2"), ("flags", "u2")])
 _UNIT = np.dtype([("writer", _MARK), ("first", _MARK), ("last", _MARK), ("previous", _MARK)])
 _EVENT = np.dtype([("thread", "u4"), ("group", "u4"), ("region", "u4"), ("written", "u4"), ("offset", "i8")])
 _ORIGIN = np.dtype([("place", "u4"), ("operation", "u4"), ("made", "f4"), ("given", "f4", 3)])
@@ -101,7 +101,7 @@ def run_checked(
         copies = [a if a is None or isinstance(a, int) else _Zoned(_array(a)) for a in arguments]
         regions = [*_given(unit, copies, arena, build.static), *_variables(build, arena)]
         given = dispatch([c.array if isinstance(c, _Zoned) else c for c in copies], grid, threadgroup, build.static)
-        units = [np.zeros(-(-r.size // r.unit) + 1, _UNIT) for r in regions]
+        units = [_units(-(-r.size // r.unit) + 1) for r in regions]
         watched = (_Watched * max(1, len(regions)))(*(
             _Watched(r.start, r.size, *r.zones, r.unit.bit_length() - 1, r.shared, u.ctypes.data)
             for r, u in zip(regions, units, strict=True)
@@ -246,6 +246,12 @@ def _given(unit: Unit, copies: Sequence[Any], arena: int, static: int) -> Iterat
 def _variables(build: CheckedBuild, arena: int) -> Iterator[_Region]:
     for name, offset, size, alignment in build.variables:
         yield _Region(name, arena + offset, size, min(alignment, 4), alignment, shared=True)
+
+
+def _units(count: int) -> np.ndarray[Any, Any]:
+    memory = np.zeros((count + 1) * _UNIT.itemsize, np.uint8)
+    first = -memory.ctypes.data % _UNIT.itemsize
+    return memory[first : first + count * _UNIT.itemsize].view(_UNIT)
 
 
 def _array(memory: Any) -> np.ndarray[Any, Any]:

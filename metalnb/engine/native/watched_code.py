@@ -38,11 +38,45 @@ _ARGUMENT = re.compile(rf"(?P<type>{_FLOATS}) (?:(?:noundef|nofpclass\([^)]*\)) 
 _MASK = re.compile(r"  (?P<to>%sh[lr]\.mask\d*) = and (?P<type>i\d+|<\d+ x i\d+>) (?P<rest>.*)")
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
 _PLACE = re.compile(r", (!dbg ![0-9]+)")
-_QUIET = "nounwind memory(inaccessiblemem: readwrite)"
-_DECLARATIONS = f"""
-declare void @metalnb_made(float, float, float, float, i32) {_QUIET}
-declare void @metalnb_shifted(i64, i64) {_QUIET}
-declare void @metalnb_turn() {_QUIET}
+_RUNTIME = """
+@metalnb_stopping = external hidden global ptr
+declare void @metalnb_not_finite(float, float, float, float, i32) cold nounwind
+declare void @metalnb_far_shifted(i64) cold nounwind
+declare void @metalnb_late() cold nounwind
+
+define internal void @metalnb_made(float %made, float %a, float %b, float %c, i32 %operation) alwaysinline nounwind {
+  %bits = bitcast float %made to i32
+  %exponent = and i32 %bits, 2139095040
+  %odd = icmp eq i32 %exponent, 2139095040
+  br i1 %odd, label %tell, label %done
+tell:
+  call void @metalnb_not_finite(float %made, float %a, float %b, float %c, i32 %operation)
+  br label %done
+done:
+  ret void
+}
+
+define internal void @metalnb_shifted(i64 %count, i64 %width) alwaysinline nounwind {
+  %far = icmp uge i64 %count, %width
+  br i1 %far, label %tell, label %done
+tell:
+  call void @metalnb_far_shifted(i64 %count)
+  br label %done
+done:
+  ret void
+}
+
+define internal void @metalnb_turn() alwaysinline nounwind {
+  %flag = load ptr, ptr @metalnb_stopping, !nosanitize !{}
+  %stopping = load volatile i64, ptr %flag, !nosanitize !{}
+  %late = icmp ne i64 %stopping, 0
+  br i1 %late, label %tell, label %done
+tell:
+  call void @metalnb_late()
+  br label %done
+done:
+  ret void
+}
 """
 
 
@@ -58,7 +92,7 @@ def watched(text: str) -> WatchedCode:
         lines.append(line)
         if " = " in line:
             lines += _beside(line, declared, operations, fresh)
-    return WatchedCode("\n".join(lines) + _DECLARATIONS, tuple(operations))
+    return WatchedCode("\n".join(lines) + _RUNTIME, tuple(operations))
 
 
 def _place(line: str) -> str:

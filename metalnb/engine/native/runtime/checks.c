@@ -20,11 +20,10 @@ enum kind {
 };
 
 typedef struct {
-    u32 thread, group, place;  // place: of the code, from the start of its image
-    unsigned short epoch, turn;
-    u32 flags;
+    u32 group, place;  // place: of the code, from the start of its image
+    unsigned short thread, epoch, turn, flags;
 } mark;
-typedef struct { mark writer, first, last, previous; } unit;
+typedef struct { mark writer, first, last, previous; } unit;  // of a cache line
 
 typedef struct {  // a buffer or a threadgroup variable
     u64 start, size;   // in memory, in bytes
@@ -65,7 +64,6 @@ typedef struct {  // what is watched, and the memory for what is seen: checked_r
 static watch* state;
 static u32 group_number, epoch, killed;
 static unsigned short turns[SIMDGROUPS * LANES];
-static u32 spun[SIMDGROUPS * LANES];  // turns of loops
 
 extern const char image_end[] __asm("_end") HIDDEN;
 void* mmap(void*, u64 bytes, int protection, int flags, int file, long offset);
@@ -82,13 +80,17 @@ __attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
 }
 __attribute__((visibility("default"))) u64 metalnb_image(void) { return (u64)image; }
 __attribute__((visibility("default"))) u64 metalnb_arena_of(u64 worker) { return worker + ARENA; }
-__attribute__((visibility("default"))) void metalnb_watch(watch* given) { state = given; }
+HIDDEN u64* metalnb_stopping;  // for loops
+__attribute__((visibility("default"))) void metalnb_watch(watch* given) {
+    state = given;
+    metalnb_stopping = &given->stopped;
+}
 
 static void group_of(void* worker_, u64 index) {
     worker* w = worker_;
     group_number = (u32)index;
     epoch = killed = 0;
-    for (u32 i = 0; i < w->simdgroups * LANES; ++i) turns[i] = spun[i] = 0;
+    for (u32 i = 0; i < w->simdgroups * LANES; ++i) turns[i] = 0;
 }
 
 static u32 index_in_group(const worker* w) { return (u32)(w->here - w->all) * LANES + w->lane; }
@@ -101,7 +103,7 @@ static u32 in_grid(const worker* w, u32 i) {
 }
 
 static finding* noted(u32 kind, u32 place, u32 other_place, u32 region_number) {
-    if (state->stopped) return 0;
+    if (state->stopped > 1) return 0;
     for (u32 i = 0; i < state->found; ++i) {
         finding* f = &state->findings[i];
         if (f->kind == kind && f->place == place && f->other_place == other_place && f->region == region_number) {
@@ -142,12 +144,15 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, u32 natural, add
     worker* w = self();
     const u64 own = (u64)w;
     if (at >= own && at < own + REGION && (at < w->arena || at >= w->arena + (64 << 20))) return;  // its own stack
-    if (state->stopped) end(w);
+    if (state->stopped > 1) end(w);
     const u32 place = (u32)(from - (address)image);
-    for (u32 number = 0; number < state->count; ++number) {
+    static u32 latest;  // most accesses are of the same region as the one before, or the next
+    for (u32 tried = 0, number = latest; tried < state->count; ++tried, ++number) {
+        if (number >= state->count) number = 0;
         watched* r = &state->regions[number];
         const u64 offset = at - r->start;
         if (offset + size > r->size || offset > r->size) continue;
+        latest = number;
         ++state->accesses;
         ++*(written ? &r->writes : &r->reads);
         const u32 thread = index_in_group(w);
@@ -159,7 +164,8 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, u32 natural, add
             if (f) f->written = written, f->size = size, f->offset = (long long)offset;
         }
         const unsigned short turn = turns[thread];
-        const mark mine = {thread, group_number, place, (unsigned short)epoch, turn, VALID | (atomic ? ATOMIC : 0)};
+        const mark mine = {group_number, place, (unsigned short)thread, (unsigned short)epoch, turn,
+                           VALID | (atomic ? ATOMIC : 0)};
         const u64 last = (offset + size - 1) >> r->shift;
         for (u64 i = offset >> r->shift; i <= last; ++i) {
             unit* u = &r->units[i];
@@ -201,7 +207,7 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, u32 natural, add
                     f->other = writer->thread, f->other_group = writer->group;
                 }
             }
-            const u32 again = writer->flags & AGAIN;
+            const unsigned short again = writer->flags & AGAIN;
             *writer = mine;
             writer->flags |= again;
         }
@@ -253,6 +259,7 @@ static void barrier_of(void* worker_) {
         if (!site) site = g->site[i % LANES], at = i;
         else if (g->site[i % LANES] != site) other = g->site[i % LANES];
     }
+    if (state->stopped) state->stopped = 2;
     if (state->stopped) return;
     if (waiting && waiting + killed < threads) {
         finding* f = noted(BARRIER, (u32)(site - (address)image), 0, ~0u);

@@ -93,31 +93,34 @@ HIDDEN void __ubsan_handle_float_cast_overflow(const cast_data* source, u64 valu
     if (f) f->given = source->from->bits == 32 ? __builtin_bit_cast(float, (u32)value) : __builtin_nanf("");
 }
 
-// ---- What watched_code.py puts in.
+// ---- What watched_code.py puts in. It looks itself whether there is anything to tell.
 
-#define MANY (1u << 22)
-HIDDEN void metalnb_turn(void) {
+/// In a loop, when the time is over. A thread that takes many turns more without another one's coming to run is told of.
+#define MANY (1u << 20)
+HIDDEN void metalnb_late(void) {
+    static u32 turns_since, thread;
     worker* w = self();
-    const u32 many = ++spun[index_in_group(w)] >= MANY;
-    if (!state->stopped) return;
-    if (many && state->stopped == 1) {  // the time is over, and this has taken it
-        state->stopped = 0;
-        told(ENDLESS, FROM, spun[index_in_group(w)]);
+    const u32 mine = index_in_group(w) + 1;
+    if (state->stopped == 1) {
+        if (thread != mine) turns_since = 0;
+        const u32 before = thread;
+        thread = mine;
+        if (!before && ++turns_since) return;
+        if (before == mine && ++turns_since < MANY) return;
+        if (before == mine) told(ENDLESS, FROM, MANY);
         state->stopped = 2;
     }
+    thread = 0;
     end(w);
 }
-HIDDEN void metalnb_shifted(long long count, long long width) {
-    if ((u64)count >= (u64)width) told(SHIFT, FROM, (u64)count);
-}
+HIDDEN void metalnb_far_shifted(long long count) { told(SHIFT, FROM, (u64)count); }
 
 static inline u32 bits_of(float x) { return __builtin_bit_cast(u32, x); }
 static inline int finite(float x) { return (bits_of(x) & 0x7f800000) != 0x7f800000; }
 /// A variable that nobody has set: clang gives it these bits, of a float or of a half that was widened.
 static inline int unset(float x) { return bits_of(x) == 0xffffffff || bits_of(x) == 0xffffe000; }
 
-HIDDEN void metalnb_made(float made, float a, float b, float c, u32 operation) {
-    if (finite(made)) return;
+HIDDEN void metalnb_not_finite(float made, float a, float b, float c, u32 operation) {
     const float given[3] = {a, b, c};
     const u32 count = operation & 3, infinity = made == made;
     for (u32 i = 0; i < count; ++i) {
