@@ -2,8 +2,8 @@
 
 ``watched_call`` makes the call once more, on copies, in the engine `native`'s checked build. ``judgement`` makes
 findings of the raw facts, ``expected_outputs`` holds the outputs against what was expected. ``access_report`` is the
-record, ``sentences`` says it in words, ``report_view`` and ``difference_view`` render it. ``twin`` compiles a kernel from
-another text, for the puzzles.
+record, ``sentences`` says it in words, ``report_view`` and ``difference_view`` render it. ``twin`` compiles a kernel
+from another text, for the puzzles.
 """
 
 from .access_report import Event, Finding, Party, Validation

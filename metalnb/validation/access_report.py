@@ -129,7 +129,7 @@ class WatchedBuffer:
         Elements.
     writable : bool
     atomic : bool
-        Its elements are atomics. Each atomic operation counts as a write.
+        Its elements were used as atomics. Each operation but a load counts as a write.
     reads, writes : int
         The accesses within it.
     beyond : int

@@ -57,7 +57,7 @@ class Judge:
     @functools.cached_property
     def unwritten(self) -> dict[str, Truth]:
         """Of each writable array, atomics left out, the elements that no thread wrote."""
-        plain = [p for p in self.outputs if not p.type.name.startswith("atomic")]
+        plain = [p for p in self.outputs if not self.facts.buffers[p.name].atomics]
         return {p.name: self.written(p.name, (-1,), p.type.size)[0] for p in plain}
 
     def written(self, name: str, shape: tuple[int, ...], size: int) -> tuple[Truth, Truth]:

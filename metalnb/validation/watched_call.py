@@ -43,9 +43,8 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     buffers = []
     for p in arrays:
         seen = facts.buffers[p.name]
-        atomic = p.type.name.startswith("atomic")
         size = seen.contents.size // max(1, p.type.size)
-        buffers.append(WatchedBuffer(p.name, size, p.writable, atomic, seen.reads, seen.writes, seen.strays))
+        buffers.append(WatchedBuffer(p.name, size, p.writable, seen.atomics > 0, seen.reads, seen.writes, seen.strays))
     unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items()}
 
     def log() -> Log:

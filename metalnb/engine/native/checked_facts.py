@@ -83,8 +83,8 @@ class Seen:
 
     Attributes
     ----------
-    reads, writes, strays : int
-        Accesses within it, and outside.
+    reads, writes, strays, atomics : int
+        Accesses within it, and outside; of those within it the atomic ones.
     unit : int
         Bytes of which `writers` keeps account.
     writers : numpy.ndarray
@@ -96,6 +96,7 @@ class Seen:
     reads: int
     writes: int
     strays: int
+    atomics: int
     unit: int
     writers: np.ndarray[Any, Any]
     contents: np.ndarray[Any, np.dtype[np.uint8]]

@@ -47,7 +47,7 @@ class _Watched(ctypes.Structure):
     _fields_ = [
         *((n, ctypes.c_uint64) for n in ("start", "size", "before", "after")),
         ("shift", ctypes.c_uint32), ("shared", ctypes.c_uint32), ("units", ctypes.c_void_p),
-        *((n, ctypes.c_uint64) for n in ("reads", "writes", "strays")),
+        *((n, ctypes.c_uint64) for n in ("reads", "writes", "strays", "atomics")),
     ]  # fmt: skip
 
 
@@ -98,7 +98,10 @@ def run_checked(
     with _lock:
         worker = _worker()
         arena = build.library.metalnb_arena_of(worker)
-        copies = [a if a is None or isinstance(a, int) else _Zoned(_array(a)) for a in arguments]
+        copies = [
+            a if a is None or isinstance(a, int) else _Zoned(_array(a), max(1, p.type.size))
+            for p, a in zip(unit.signature.params, arguments, strict=True)
+        ]
         regions = [*_given(unit, copies, arena, build.static), *_variables(build, arena)]
         given = dispatch([c.array if isinstance(c, _Zoned) else c for c in copies], grid, threadgroup, build.static)
         units = [_units(-(-r.size // r.unit) + 1) for r in regions]
@@ -120,10 +123,10 @@ def run_checked(
     found = tuple(_fact(f, regions, build.lines, unit) for f in findings[: watch.found])
     own = [(i, r) for i, r in enumerate(regions) if not r.shared]
     memory = [c.array for c in copies if isinstance(c, _Zoned)]
-    seen = {
-        r.name: Seen(watched[i].reads, watched[i].writes, watched[i].strays, r.unit, units[i]["writer"][:-1], a)
-        for (i, r), a in zip(own, memory, strict=True)
-    }
+    seen = {}
+    for (i, r), a in zip(own, memory, strict=True):
+        w = watched[i]
+        seen[r.name] = Seen(w.reads, w.writes, w.strays, w.atomics, r.unit, units[i]["writer"][:-1], a)
 
     def made(infinity: bool) -> np.ndarray[Any, Any]:
         return np.flatnonzero(origins["place"][int(infinity) :: 2])
@@ -149,7 +152,7 @@ def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, group
     done = 0
 
     def run() -> None:
-        nonlocal done
+        nonlocal done  # only this thread writes it
         for first, count in _parts(groups, watch, deadline):
             build.library.metalnb_groups(given, worker, first, count)
             if watch.stopped:
@@ -171,6 +174,8 @@ def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, group
 
 def _parts(groups: int, watch: _Watch, deadline: float) -> Iterator[tuple[int, int]]:
     """Yield threadgroups, the first one and how many."""
+    if not groups:
+        return
     first = min(groups, 8)
     start = time.perf_counter()
     yield 0, first
@@ -200,7 +205,11 @@ def _chunks(first: int, count: int) -> Iterator[tuple[int, int]]:
 
 # ---- Memory. Around each array lie addresses that nothing else has, so that an access that goes astray does no harm.
 
-_BEFORE, _AFTER = 9 << 30, 17 << 30  # an index of int below 0, and of uint below 0, of 4 bytes each
+# Room for an index of int below 0, and of uint below 0: of elements of up to 64 bytes.
+def _zones(element: int) -> tuple[int, int]:
+    return min(element, 64) + 1 << 31, min(element, 64) + 1 << 32
+
+
 _RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000 if sys.platform == "linux" else 0  # and MAP_NORESERVE
 _REGION = 512 << 20
 
@@ -208,14 +217,15 @@ _REGION = 512 << 20
 class _Zoned:
     """A copy of an array with room around it."""
 
-    def __init__(self, given: np.ndarray[Any, Any]) -> None:
+    def __init__(self, given: np.ndarray[Any, Any], element: int) -> None:
+        self.zones = before, after = _zones(element)
         try:
-            self.memory = mmap.mmap(-1, _BEFORE + given.nbytes + _AFTER, flags=_RESERVED)
+            self.memory = mmap.mmap(-1, before + given.nbytes + after, flags=_RESERVED)
         except (OSError, ValueError) as error:
-            message = f"no addresses for a checked run: {_BEFORE + _AFTER >> 30} GiB for each array ({error})"
+            message = f"no addresses for a checked run: {before + after >> 30} GiB for an array ({error})"
             raise KernelFault(message) from error
         whole = np.frombuffer(self.memory, np.uint8)
-        self.array = whole[_BEFORE : _BEFORE + given.nbytes]
+        self.array = whole[before : before + given.nbytes]
         self.array[:] = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
 
 
@@ -237,7 +247,7 @@ def _given(unit: Unit, copies: Sequence[Any], arena: int, static: int) -> Iterat
         element = max(1, param.type.size)
         if isinstance(copy, _Zoned):
             start = copy.array.__array_interface__["data"][0]
-            yield _Region(param.name, start, copy.array.size, unit_size, element, shared=False, zones=(_BEFORE, _AFTER))
+            yield _Region(param.name, start, copy.array.size, unit_size, element, shared=False, zones=copy.zones)
         elif isinstance(copy, int):
             yield _Region(param.name, at, copy, unit_size, element, shared=True)
             at += -(-copy // 16) * 16

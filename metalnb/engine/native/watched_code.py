@@ -1,8 +1,8 @@
 """LLVM's text of a kernel, before it is optimised, with calls of the checked build's runtime put in.
 
 clang's sanitizers tell of accesses. This tells of values: each floating-point operation hands over its result and its
-operands (where a NaN or an infinity is made), each shift its count, and each turn of a loop itself (a loop that does
-not end). The calls have the debug location of what they stand beside.
+operands (where a NaN or an infinity is made), each shift its count, each turn of a loop itself (a loop that does
+not end), and some atomics their address. The calls have the debug location of what they stand beside.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ _CALL = re.compile(
 )
 _ARGUMENT = re.compile(rf"(?P<type>{_FLOATS}) (?:(?:noundef|nofpclass\([^)]*\)) )*(?P<value>.*)")
 _MASK = re.compile(r"  (?P<to>%sh[lr]\.mask\d*) = and (?P<type>i\d+|<\d+ x i\d+>) (?P<rest>.*)")
+# What the thread sanitizer does not know.
+_MODIFIED = re.compile(
+    rf"  {_NAME} = atomicrmw (?:volatile )?(?:u?max|u?min|fadd|fsub|fmax|fmin|uinc_wrap|udec_wrap) "
+    rf"ptr (?P<at>{_NAME}), (?P<type>i\d+|float|half) "
+)
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
 _PLACE = re.compile(r", (!dbg ![0-9]+)")
 _RUNTIME = """
@@ -43,6 +48,7 @@ _RUNTIME = """
 declare void @metalnb_not_finite(float, float, float, float, i32) cold nounwind
 declare void @metalnb_far_shifted(i64) cold nounwind
 declare void @metalnb_late() cold nounwind
+declare void @metalnb_modified(ptr, i64) nounwind
 
 define internal void @metalnb_made(float %made, float %a, float %b, float %c, i32 %operation) alwaysinline nounwind {
   %bits = bitcast float %made to i32
@@ -89,6 +95,9 @@ def watched(text: str) -> WatchedCode:
     for line in text.splitlines():
         if ", !llvm.loop " in line and line.startswith("  br "):
             lines.append(f"  call void @metalnb_turn(){_place(line)}")
+        if (m := _MODIFIED.match(line)) is not None:
+            size = {"float": 4, "half": 2}.get(m["type"]) or int(m["type"][1:]) // 8
+            lines.append(f"  call void @metalnb_modified(ptr {m['at']}, i64 {size}){_place(line)}")
         lines.append(line)
         if " = " in line:
             lines += _beside(line, declared, operations, fresh)

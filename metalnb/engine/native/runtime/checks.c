@@ -31,7 +31,7 @@ typedef struct {  // a buffer or a threadgroup variable
     u32 shift;         // of a unit's size
     u32 shared;        // 1: each threadgroup has its own
     unit* units;
-    u64 reads, writes, strays;
+    u64 reads, writes, strays, atomics;
 } watched;
 
 typedef struct {  // an access, as it is logged; the thread is numbered in its threadgroup
@@ -155,6 +155,7 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, u32 natural, add
         latest = number;
         ++state->accesses;
         ++*(written ? &r->writes : &r->reads);
+        r->atomics += atomic;
         const u32 thread = index_in_group(w);
         if (state->events_found < state->most_events && !r->shared) {
             state->events[state->events_found++] = (event){thread, group_number, number, written, (long long)offset};
