@@ -177,9 +177,9 @@ class Judge:
     def _missing(self) -> Iterator[Finding]:
         if not self.complete:
             return
+        used = {p.name for p in self.outputs if p.use not in {"none", "read"}}
         for name, none in self.unwritten.items():
-            seen = self.facts.buffers[name]
-            if none.any() and not seen.reads:
+            if name in used and none.any() and not self.facts.buffers[name].reads:
                 index = int(none.argmax())
                 yield Finding("missing write", 0, 0, -1, -1, name, index, count=int(none.sum()), size=none.size)
 
