@@ -6,7 +6,7 @@ import functools
 import importlib
 import operator
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +144,8 @@ class Kernel:
         self._simple = len(present) == len(signature.params)
         self._binary: Binary | None = None
         self._lock = threading.Lock()
+        self.before_call: Callable[[Kernel, tuple[Any, ...], dict[str, Any]], None] | None = None
+        self.first_line = 1  # the number of the text's first line where its author reads it
 
     @functools.cached_property
     def _binder(self) -> Binder:
@@ -209,6 +211,8 @@ class Kernel:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the kernel; see the class for what a call takes and returns."""
+        if self.before_call is not None:
+            self.before_call(self, args, named)
         return self.prepare(*args, **named).run()
 
     def prepare(
