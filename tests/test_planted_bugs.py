@@ -123,7 +123,8 @@ BUGS: dict[str, tuple[str, tuple[Any, ...]]] = {
         "threadgroup float s[64];\ns[t] = 1;\nif (i == 100) return;\n" + BARRIER + " // !\no[i] = s[t];",
         ("barrier", 100, "", None)),
     "some elements": ("if (i % 3) o[i] = 1;", ("missing write", -1, "o", 0)),
-    "written again": ("o[i] = 1;\no[i + 1 - 1] = x[i]; // !", ("written twice", 0, "o", 0)),
+    "written again": ("o[i] = 1;\nthreadgroup_barrier(mem_flags::mem_device);\no[i ^ 1] = x[i]; // !",
+                      ("written twice", 0, "o", 1)),
 }  # fmt: skip
 HELPERS = """static float ratio(float a, float b) { return a / b; } // !
 struct Pair { float a, b; };

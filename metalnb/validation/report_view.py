@@ -64,7 +64,9 @@ def _head(seen: Validation) -> str:
     number = "no fault" if not count else "1 fault" if count == 1 else f"{count} faults"
     x, y, z = seen.grid
     sizes = " × ".join(f"{n:,}" for n in (x, y, z)[: 3 if z > 1 else 2 if y > 1 else 1])
-    return f"{number}, {sizes} threads, {seen.accesses:,} accesses"
+    wrong = {d.name: None for d in seen.differences}
+    differs = f", {' and '.join(wrong)} not as expected" if wrong else ""
+    return f"{number}{differs}, {sizes} threads, {seen.accesses:,} accesses"
 
 
 def _counts(buffer: WatchedBuffer) -> Iterator[str]:

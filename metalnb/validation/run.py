@@ -36,7 +36,7 @@ def validate(
     - ``endless``: a loop that was not over when the time was.
 
     Notes, which a right kernel may show too, are ``missing write``, elements of an output that no thread wrote, and
-    ``written twice``, elements that were written again before anybody had read them.
+    ``written twice``, elements that another thread wrote again, behind a barrier, before anybody had read them.
 
     Parameters
     ----------

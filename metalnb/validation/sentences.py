@@ -47,6 +47,8 @@ def _race(found: Finding) -> str:
     on_line = f" on line {other.line}" if other.line else ""
     within = other.threadgroup == found.threadgroup
     cure = "put a barrier between them" if within else "nothing orders threadgroups; use an atomic, or an element each"
+    if within and other.line == found.line:
+        cure += ", or use an atomic"
     return f"{_accesses(found)}, which thread {other.thread} {deed}{on_line}: {cure}"
 
 
@@ -105,9 +107,8 @@ def _missing(found: Finding) -> str:
 def _twice(found: Finding) -> str:
     if found.other is None:
         return _accesses(found)
-    who = "it" if found.other.thread == found.thread else f"thread {found.other.thread}"
     on_line = f" on line {found.other.line}" if found.other.line else ""
-    return f"{_accesses(found)} again: what {who} wrote{on_line} was never read"
+    return f"{_accesses(found)} again: what thread {found.other.thread} wrote{on_line} was never read"
 
 
 _SENTENCES: dict[str, Callable[[Finding], str]] = {

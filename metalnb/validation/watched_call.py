@@ -10,6 +10,7 @@ from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.native.checked_facts import Facts
 from metalnb.engine.native.checked_run import run_checked
+from metalnb.errors import ArgumentError
 
 from .access_report import Log, Validation, WatchedBuffer
 from .judgement import Judge, in_grid
@@ -27,6 +28,12 @@ def watch(dispatch: Dispatch, seconds: float = SECONDS) -> Validation:
 def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     """Run a call watched; return also the judge, who knows what it left in memory and who wrote it."""
     kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
+    if dispatch.residents and not kernel.engine.caps.shared:
+        message = (
+            f"validate: {kernel.signature.name} runs on engine {kernel.engine.name!r}, which has memory of its own. "
+            "Pass NumPy arrays."
+        )
+        raise ArgumentError(message)
     if dispatch.residents:
         synchronize(kernel.engine.name)  # what was started before may still be writing
     signature = kernel.signature

@@ -1,4 +1,4 @@
-"""A kernel in the checked build: compiled in two steps, its values watched in between, and linked with checks.c."""
+"""A kernel in the checked build: compiled in steps, its values watched in between, and linked with checks.c."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..unit import Unit
 from . import toolchain
 from .debug_lines import DebugLines
 from .entry_texts import fiber_text
-from .watched_code import WatchedCode, watched
+from .watched_code import WatchedCode, watched, with_odd_accesses
 
 __all__ = ["CheckedBuild", "checked_build"]
 
@@ -60,8 +60,9 @@ _FIRST = (
 _SECOND = (
     "-O1", "-Xclang", "-fsanitize=thread", *toolchain.ORDERED,
     "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-read-before-write=1",
-    "-mllvm", "-opt-disable=licm,loop-idiom",
+    "-mllvm", "-opt-disable=licm,loop-idiom", "-S", "-emit-llvm",
 )  # fmt: skip
+_LAST = ("-O1", *toolchain.ORDERED, "-Xclang", "-disable-llvm-passes")
 _VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__>")
 _VARIABLES = 4096
 
@@ -111,17 +112,23 @@ def checked_build(unit: Unit) -> CheckedBuild:
 
 
 def _object(code: WatchedCode, unit: Unit) -> bytes:
-    flags = (*toolchain.TARGET().flags, *_SECOND)
+    flags = toolchain.TARGET().flags
 
     def build() -> bytes:
-        with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
-            folder = Path(name)
-            (folder / "in.ll").write_text(code.text, encoding="utf-8")
-            command = [*driver.clang(), *flags, "-Wno-everything", "-x", "ir", "-c", "in.ll", "-o", "out.o"]
-            done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
-            if done.returncode:
-                told = done.stderr.decode(errors="replace").strip()[-500:]
-                raise CompileError([driver.at_kernel(unit, f"the checked build: clang failed: {told}")])
-            return (folder / "out.o").read_bytes()
+        optimised = _run((*flags, *_SECOND), code.text, unit).decode()
+        return _run((*flags, *_LAST), with_odd_accesses(optimised), unit)
 
-    return cache.store().make(cache.digest(code.text, driver.version(), *flags), "native-checked", build)
+    key = cache.digest(code.text, driver.version(), *flags, *_SECOND, *_LAST)
+    return cache.store().make(key, "native-checked", build)
+
+
+def _run(flags: tuple[str, ...], text: str, unit: Unit) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
+        folder = Path(name)
+        (folder / "in.ll").write_text(text, encoding="utf-8")
+        command = [*driver.clang(), *flags, "-Wno-everything", "-x", "ir", "-c", "in.ll", "-o", "out"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
+        if done.returncode:
+            told = done.stderr.decode(errors="replace").strip()[-500:]
+            raise CompileError([driver.at_kernel(unit, f"the checked build: clang failed: {told}")])
+        return (folder / "out").read_bytes()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple
 
-__all__ = ["WatchedCode", "watched"]
+__all__ = ["WatchedCode", "watched", "with_odd_accesses"]
 
 
 class WatchedCode(NamedTuple):
@@ -102,6 +102,29 @@ def watched(text: str) -> WatchedCode:
         if " = " in line:
             lines += _beside(line, declared, operations, fresh)
     return WatchedCode("\n".join(lines) + _RUNTIME, tuple(operations))
+
+
+_WIDE = r"<\d+ x \w+>|i\d+"
+_ACCESS = re.compile(
+    rf"  (?:{_NAME} = load (?:volatile )?(?P<read>{_WIDE}), |store (?:volatile )?(?P<written>{_WIDE}) .*, )"
+    rf"ptr (?P<at>{_NAME}|@[\w.$]+), align "
+)
+_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+
+
+def with_odd_accesses(text: str) -> str:
+    """Tell, in an optimised text, of the loads and stores whose size the thread sanitizer does not know."""
+    lines = []
+    for line in text.splitlines():
+        if (m := _ACCESS.match(line)) is not None:
+            lanes, scalar = _lanes(m["read"] or m["written"])
+            bits = max(1, lanes) * (_BITS.get(scalar) or int(scalar[1:]))
+            if bits // 8 not in {0, 1, 2, 4, 8, 16}:
+                how = "read" if m["read"] else "write"
+                lines.append(f"  call void @__tsan_{how}_range(ptr {m['at']}, i64 {-(-bits // 8)}){_place(line)}")
+        lines.append(line)
+    declared = [f"declare void @__tsan_{how}_range(ptr, i64)" for how in ("read", "write")]
+    return "\n".join([*lines, *(d for d in declared if d.split("@")[1].split("(")[0] + "(" not in text)]) + "\n"
 
 
 def _place(line: str) -> str:

@@ -200,7 +200,9 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, u32 natural, add
                     break;
                 }
             }
-            if (!r->shared && !other_writer && !atomic && (writer->flags & (VALID | SEEN | ATOMIC)) == VALID) {
+            // Of one thread's own writes clang leaves out the reads between them.
+            if (!r->shared && !other_writer && !atomic && (writer->flags & (VALID | SEEN | ATOMIC)) == VALID &&
+                (writer->thread != thread || writer->group != group_number)) {
                 finding* f = noted(TWICE, place, writer->place, number);
                 writer->flags |= AGAIN;
                 if (f) {
