@@ -146,13 +146,14 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, u32 natural, add
     if (at >= own && at < own + REGION && (at < w->arena || at >= w->arena + (64 << 20))) return;  // its own stack
     if (state->stopped > 1) end(w);
     const u32 place = (u32)(from - (address)image);
-    static u32 latest;  // most accesses are of the same region as the one before, or the next
-    for (u32 tried = 0, number = latest; tried < state->count; ++tried, ++number) {
+    static u8 guessed[256];  // the region of an address, by some of its bits: mostly right
+    u8* guess = &guessed[at >> 10 & 255];
+    for (u32 tried = 0, number = *guess; tried < state->count; ++tried, ++number) {
         if (number >= state->count) number = 0;
         watched* r = &state->regions[number];
         const u64 offset = at - r->start;
         if (offset + size > r->size || offset > r->size) continue;
-        latest = number;
+        *guess = (u8)number;
         ++state->accesses;
         ++*(written ? &r->writes : &r->reads);
         r->atomics += atomic;
@@ -181,7 +182,7 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, u32 natural, add
                 !(atomic && writer->flags & ATOMIC);
             if (other_writer) met(written, writer, 1, place, number, byte, size);
             if (!written) {
-                writer->flags |= SEEN;
+                if (!(writer->flags & SEEN)) writer->flags |= SEEN;
                 if (r->shared && !(writer->flags & VALID)) {
                     finding* f = noted(UNWRITTEN, place, 0, number);
                     if (f) f->offset = (long long)byte, f->size = size;
