@@ -1,4 +1,4 @@
-"""The engine `native` against the engine `cpu`, in one run: elementwise kernels, kernels whose threads meet, one call.
+"""The engine `native` against the engine `cpu`, in one run: kernels, one call, and calls that are checked.
 
 Run: python benchmarks/native.py [--runs N] [--size N]
 """
@@ -6,7 +6,9 @@ Run: python benchmarks/native.py [--runs N] [--size N]
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 from report import Row, interleaved, median, show
@@ -37,11 +39,40 @@ MEETING = {
         if (t == 0) o[i / 256] = part[0];""",
 }
 
+AT = "uint2 p [[thread_position_in_grid]], uint2 t [[thread_position_in_threadgroup]]"
+TUTORIALS = f"""
+kernel void saxpy(device const float* x, device float* y, constant float& a, {INPUTS}) {{ y[i] = a * x[i] + y[i]; }}
+kernel void julia(device float* o, {AT}, uint2 n [[threads_per_grid]]) {{
+    float2 z = float2(p) / float2(n) * 3 - 1.5;
+    uint k = 0;
+    for (; k < 100 && dot(z, z) < 4; ++k) z = float2(z.x * z.x - z.y * z.y, 2 * z.x * z.y) + float2(-0.8, 0.156);
+    o[p.y * n.x + p.x] = k;
+}}
+kernel void tree(device const float* x, device float* o, {INPUTS}) {{ {MEETING["a tree reduction"]} }}
+kernel void product(device const float* a, device const float* b, device float* c, constant uint& n, {AT}) {{
+    float s = 0;
+    for (uint k = 0; k < n; ++k) s += a[p.y * n + k] * b[k * n + p.x];
+    c[p.y * n + p.x] = s;
+}}
+kernel void tiled(device const float* a, device const float* b, device float* c, constant uint& n, {AT}) {{
+    threadgroup float ta[16][16], tb[16][16];
+    float s = 0;
+    for (uint k = 0; k < n; k += 16) {{
+        ta[t.y][t.x] = a[p.y * n + k + t.x];
+        tb[t.y][t.x] = b[(k + t.y) * n + p.x];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint j = 0; j < 16; ++j) s += ta[t.y][j] * tb[j][t.x];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }}
+    c[p.y * n + p.x] = s;
+}}"""
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+
 
 def kernel(body: str, engine: str) -> mnb.Kernel:
     """Compile a kernel with this body."""
     return mnb.compile(
-        "#include <metal_stdlib>\nusing namespace metal;\n"
+        f"{HEAD}"
         f"kernel void f(device const float* x, device const float* y, device float* o, constant uint& n, {INPUTS})"
         f" {{ {body} }}",
         engine=engine,
@@ -76,6 +107,29 @@ def call_seconds(runs: int) -> list[float]:
     return [median(t) for t in measured]
 
 
+def checked(runs: int) -> Iterator[tuple[str, float, float]]:
+    """Yield each tutorial's kernel with the median seconds of a call on the engine cpu, and of a checked one."""
+    program = mnb.compile(HEAD + TUTORIALS, engine="cpu")
+    n = 1 << 20
+    x, o = np.ones(n, np.float32), np.zeros(n, np.float32)
+    a, c = np.ones((192, 192), np.float32), np.zeros((192, 192), np.float32)
+    calls = {
+        "saxpy": ((x, o, 2.0), {"grid": n}),
+        "julia": ((np.zeros((512, 512), np.float32),), {}),
+        "tree": ((x, o[: n // 256]), {"grid": n, "threadgroup": 256}),
+        "product": ((a, a, c, 192), {"threadgroup": (16, 16)}),
+        "tiled": ((a, a, c, 192), {"threadgroup": (16, 16)}),
+    }
+    for name, (args, named) in calls.items():
+        call = functools.partial(program[name], *args, **named)
+        check = functools.partial(mnb.validate, program[name], *args, seconds=600.0, **named)
+        found = check()
+        if not found.ok or found.left_out:
+            raise RuntimeError(f"{name} is not checked whole, or not right: {found}")
+        plain, watched = interleaved(runs, call, check)
+        yield name, median(plain), median(watched)
+
+
 def main() -> int:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -93,6 +147,10 @@ def main() -> int:
     cpu, native = call_seconds(given.runs)
     note = f"cpu {1e6 * cpu:.1f} us"
     rows.append(Row("a call on 1,000 elements", f"{1e6 * native:.1f} us", "<= 10 us", native <= 10e-6, note))
+    for name, plain, watched in checked(given.runs):
+        ratio = watched / plain
+        row = Row(f"checked: {name}", f"{ratio:.0f} × cpu", "<= 100", ratio <= 100, f"{1e3 * watched:.0f} ms")
+        rows.append(row)
     return show("The engine native against the engine cpu", rows)
 
 

@@ -17,6 +17,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from ..errors import CompileError, Diagnostic, MetalnbWarning
 from ..msl.text.scanned_cell import MAIN
 from ..program import Program, compile
+from .call_checks import guard
 from .options import assignment, evaluate, python_name, unquoted
 from .session import Header, Session
 
@@ -64,6 +65,11 @@ class CellMagics(Magics):
         help="accesses that leave their array raise a KernelFault, and endless loops can be stopped; it costs time "
         "(engine cpu)",
     )  # fmt: skip
+    @argument(
+        "--check", metavar="REFERENCE", type=unquoted, nargs="?", const="",
+        help="check the first call: run it watched, on copies, and show what is wrong; with a NumPy function of the "
+        "same arguments, also where its outputs differ",
+    )  # fmt: skip
     @argument("--quiet", action="store_true", help="show no card")
     @cell_magic("metal")
     def metal(self, line: str, cell: str) -> Program | Header | None:
@@ -83,6 +89,8 @@ class CellMagics(Magics):
         common = {"math": options.math, "engine": options.engine, "msl": options.msl}
         if options.header and (options.name or options.constant):
             raise UsageError("--header keeps a text: --name and --constant belong to the cells that include it")
+        if options.header and options.check is not None:
+            raise UsageError("--check is about calls, and a header has no kernel: give it to the cells that include it")
         if options.header:
             shown: Program | Header = self.session.keep_header(options.header, cell, **common)
         else:
@@ -91,11 +99,23 @@ class CellMagics(Magics):
                 cell, constants=constants, headers=self.session.headers,
                 checked=options.checked or _DEFAULT["checked"], **common,
             )  # fmt: skip
+            expected = self._reference(options.check)
+            known = {name: [*kernels] for name, kernels in self.session.versions.items()}
+            guard(self.session, program, expected, asked=options.check is not None, known=known)
             for note in self.session.bind(program, options.name):
                 print(f"note: {note}")  # noqa: T201  (a value is shown by its card; this is about the notebook)
         if options.save:
             _save(options.save, cell)
         return None if options.quiet else shown
+
+    def _reference(self, text: str | None) -> Any:
+        if not text:
+            return None
+        try:
+            return self.shell.ev(text)
+        except Exception as error:
+            message = f"--check {text}: {type(error).__name__}: {error}"
+            raise UsageError(message) from error
 
 
 def _below_the_magic(found: Diagnostic, cells: Collection[str]) -> Diagnostic:

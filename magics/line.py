@@ -15,6 +15,7 @@ from ..call.kernel import Kernel
 from ..display import Listing, Source, Table, nbytes
 from ..engine import EngineStatus, engines, use
 from ..timing.limits import Limits, limits
+from .call_checks import MODES
 from .options import unquoted
 from .session import Session
 
@@ -82,6 +83,13 @@ def _cache(_session: Session, word: str | None) -> Listing[Usage]:
     return Listing(usage, Table(("kind", "entries", "size"), rows, caption, empty="nothing is kept"))
 
 
+def _check(session: Session, word: str | None) -> str:
+    if word not in {None, *MODES}:
+        raise UsageError(f"%metal check: unknown word {word!r}; write %metal check {'|'.join(MODES)}")
+    session.checking = word or session.checking
+    return session.checking
+
+
 COMMANDS = {
     "engines": Command("engines", "what can run here, and what is missing for the rest", _engines),
     "use": Command("use NAME", "run on this engine from now on; `default` goes back", _use),
@@ -91,6 +99,9 @@ COMMANDS = {
     "kernels": Command("kernels", "the kernels that this notebook has bound", _kernels),
     "source": Command("source [KERNEL]", "what the compiler was given for the last cell, or for a kernel", _source),
     "headers": Command("headers", "the header cells, by the name that #include takes", _headers),
+    "check": Command(
+        "check [on|off|first]", "check every call, none, or the first one of each version of a cell", _check
+    ),
     "cache": Command("cache [clear]", "where compiled kernels are kept, and how much; `clear` empties it", _cache),
 }
 

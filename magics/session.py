@@ -43,6 +43,8 @@ class Session:
         Every kernel of a name that cells have bound, the oldest first: ``saxpy@1``.
     calls : dict of str to ast.Call
         The arguments that a kernel of that name was last measured with.
+    checking : {"asked", "off", "first", "on"}
+        Which calls are checked before they are made (see `call_checks`).
     """
 
     def __init__(self, shell: Any) -> None:
@@ -51,6 +53,7 @@ class Session:
         self.last: Program | None = None
         self.versions: dict[str, list[Kernel]] = {}
         self.calls: dict[str, ast.Call] = {}
+        self.checking = "asked"
 
     @classmethod
     def of(cls, shell: Any) -> Self:
@@ -83,6 +86,7 @@ class Session:
         """
         self.last = program
         for kernel_name, kernel in program.kernels.items():
+            kernel.first_line = 2  # below the magic's
             known = self.versions.setdefault(kernel_name, [])
             if kernel not in known:  # a cell that goes back to an earlier text goes back to its kernels
                 known.append(kernel)

@@ -60,8 +60,6 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .timing.roofline import Roofline as Roofline
     from .timing.roofline import roofline as roofline
     from .validation.access_report import Validation as Validation
-    from .validation.faults import Faults as Faults
-    from .validation.faults import faults as faults
     from .validation.run import validate as validate
     from .widgets.dashboard import dashboard as dashboard
     from .widgets.explore import explore as explore
@@ -92,7 +90,6 @@ _PUBLIC = {
     "stepping.trace_record": ("KernelTrace",),
     "stepping.trace_call": ("trace",),
     "validation.access_report": ("Validation",),
-    "validation.faults": ("Faults", "faults"),
     "validation.run": ("validate",),
     "widgets.dashboard": ("dashboard",),
     "widgets.explore": ("explore",),

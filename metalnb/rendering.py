@@ -40,10 +40,6 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "text/plain": "stepping.trace_text.trace_text",
         "text/html": "stepping.stepper.trace_html",
     },
-    "validation.faults.Faults": {
-        "text/plain": "validation.fault_view.fault_text",
-        "text/html": "validation.fault_view.fault_html",
-    },
     "validation.access_report.Validation": {
         "text/plain": "validation.report_view.text",
         "text/html": "validation.report_view.html",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import operator
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ from .outputs import make_outputs, refuse_options, refuse_shapes
 from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
 
 __all__ = ["Dispatch", "Kernel"]
+
+
+_VALIDATION = "metalnb.validation.run"
 
 
 class Dispatch(NamedTuple):
@@ -141,6 +145,8 @@ class Kernel:
         self._simple = len(present) == len(signature.params)
         self._binary: Binary | None = None
         self._lock = threading.Lock()
+        self.before_call: Callable[[Kernel, tuple[Any, ...], dict[str, Any]], None] | None = None
+        self.first_line = 1  # the number of the text's first line where its author reads it
 
     @functools.cached_property
     def _binder(self) -> Binder:
@@ -211,6 +217,8 @@ class Kernel:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the kernel; see the class for what a call takes and returns."""
+        if self.before_call is not None:
+            self.before_call(self, args, named)
         if named:
             return self.prepare(*args, **named).run()
         known = self._known.arguments(args)
@@ -269,6 +277,22 @@ class Kernel:
         made = residents(outputs)
         alone = len(made) == len(outputs) and not any(type(a) is np.ndarray for a in (*args, *named.values()))
         return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout)
+
+    def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
+        """Run a call watched and hold its outputs against ``expected``: short for `validate` with these arguments.
+
+        Examples
+        --------
+        >>> import metalnb as mnb, numpy as np
+        >>> half = mnb.compile('''
+        ... kernel void half_of(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
+        ...     y[i] = x[i] / 2;
+        ... }''').half_of
+        >>> half.check(np.arange(100, dtype=np.float32), expected=lambda x: x / 2).ok
+        True
+        """
+        run = importlib.import_module(_VALIDATION)  # which stands above this module
+        return run.validate(self, *args, expected=expected, **options)
 
     def _refuse_engine(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         names = (*(p.name for p in self._present), *("" for _ in args))

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.call.kernel import Kernel
-from metalnb.errors import MetalnbError
-from metalnb.validation import Event, watch
+from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.errors import EngineUnavailable, MetalnbError
+from metalnb.validation import Event, Validation, sentence, watch
 
 from .puzzle import Case, Puzzle
 from .simdgroup_order import turned
@@ -108,13 +108,26 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
         return f"{message} Keep the head of the starter cell."
     launch = puzzle.launch(n)
     out = _between_guards(right.shape, puzzle)[1]
-    seen = watch(kernel.prepare(**_named(kernel, {**inputs, puzzle.out: out}), **launch))
+    seen = _watched(kernel.prepare(**_named(kernel, {**inputs, puzzle.out: out}), **launch))
     if seen is not None and seen.beyond:
         return _beyond(seen.beyond[0], {**inputs, puzzle.out: out}, launch)
     made, spoiled = _guarded(kernel, puzzle, inputs, right.shape, launch)
     if spoiled:
         return spoiled
-    return _compare(puzzle, made, right, seen.events if seen else [])
+    wrong = _compare(puzzle, made, right, seen.events if seen is not None else [])
+    faults = [f for f in seen.findings if f.is_fault] if seen is not None else []
+    told = [wrong] if wrong else []
+    if faults and "which write comes last is chance" not in wrong:
+        told.append(sentence(faults[0]))
+    return "\n".join(told)
+
+
+def _watched(dispatch: Dispatch) -> Validation | None:
+    """Run a call watched; None where that cannot be done."""
+    try:
+        return watch(dispatch)
+    except EngineUnavailable:
+        return None
 
 
 def _named(kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:

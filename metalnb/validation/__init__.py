@@ -1,13 +1,15 @@
-"""Validation: a call of a kernel in; what it did to its buffers, access by access, out.
+"""Validation: a call of a kernel in; what it did to its buffers, and what is wrong with it, out.
 
-``run`` makes the call once more with buffers that record their accesses: ``watched_source`` makes the text of that
-twin (its buffers are in ``watched.h``), ``twin`` compiles it as the kernel was compiled, ``access_log`` is the memory
-that it writes to. ``access_report`` is the record of what was found, ``report_view`` renders it. The call runs on
-copies: nothing of the caller's may change here.
+``watched_call`` makes the call once more, on copies, in the engine `native`'s checked build. ``judgement`` makes
+findings of the raw facts, ``expected_outputs`` holds the outputs against what was expected. ``access_report`` is the
+record, ``sentences`` says it in words, ``report_view`` and ``difference_view`` render it. ``twin`` compiles a kernel
+from another text, for the puzzles.
 """
 
-from .access_report import Conflict, Event, Validation
-from .run import validate, watch
+from .access_report import Event, Finding, Party, Validation
+from .run import validate
+from .sentences import sentence
 from .twin import twin_of
+from .watched_call import watch
 
-__all__ = ["Conflict", "Event", "Validation", "twin_of", "validate", "watch"]
+__all__ = ["Event", "Finding", "Party", "Validation", "sentence", "twin_of", "validate", "watch"]

@@ -1,9 +1,10 @@
-"""The record of a watched dispatch: what it did, and what is wrong with it."""
+"""The record of a watched call: what it did to its buffers, and what is wrong with it."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,86 @@ import numpy as np
 from metalnb.engine.base import Grid
 from metalnb.rendering import Rendered
 
-__all__ = ["Conflict", "Event", "Log", "Meetings", "Validation", "WatchedBuffer"]
+__all__ = ["NOTES", "Difference", "Event", "Finding", "Party", "Validation", "WatchedBuffer"]
 
-Log = np.ndarray[Any, np.dtype[np.uint32]]
+Log = np.ndarray[Any, np.dtype[np.int64]]
+NOTES = frozenset({"missing write", "written twice"})  # kinds that a right kernel may show
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """The other thread of a finding.
+
+    Attributes
+    ----------
+    line, column : int
+        Of what it did; 0 where that is not known.
+    thread, threadgroup : int
+        Linear positions in the grid.
+    written : bool
+    """
+
+    line: int
+    column: int
+    thread: int
+    threadgroup: int
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a kernel does wrong, or that should be looked at: the first time, and how often.
+
+    Attributes
+    ----------
+    kind : {"beyond", "race", "never written", "barrier", "conversion", "shift", "misaligned", "nan", "infinity", \
+            "endless", "missing write", "written twice"}
+        See `validate`. The last two are notes.
+    line, column : int
+        In the cell, from 1; 0 where they are not known.
+    thread, threadgroup : int
+        Linear positions in the grid.
+    name : str
+        Of the buffer or the threadgroup variable; empty where there is none.
+    index : int or None
+        In elements of the buffer's type; of a thread's own array, its index.
+    written : bool
+        Whether the access was a write.
+    other : Party or None
+        Of a race, of a barrier the thread that waits, of an element that is written twice the earlier writer.
+    count : int
+    source : str
+        The author's line.
+    operation : str
+        What made a NaN or an infinity: ``"/"``, ``"log"``.
+    given : tuple of float
+        Its operands; of a conversion what does not fit, of a shift the count, of a loop the turns.
+    size : int
+        Of the buffer, in elements.
+    case : str
+        Empty for the call itself; else the other size at which it was found.
+    """
+
+    kind: str
+    line: int
+    column: int
+    thread: int
+    threadgroup: int
+    name: str = ""
+    index: int | None = None
+    written: bool = False
+    other: Party | None = None
+    count: int = 1
+    source: str = ""
+    operation: str = ""
+    given: tuple[float, ...] = ()
+    size: int = 0
+    case: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        """False for a note: what a right kernel may do."""
+        return self.kind not in NOTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +106,7 @@ class Event:
         The parameter's name.
     written : bool
     beyond : bool
-        Outside the array; the access was not performed.
+        Outside the array.
     index : int
         In elements of the parameter's type.
     """
@@ -41,32 +119,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
-    """An element that one thread writes and another one reads or writes.
-
-    Attributes
-    ----------
-    buffer : str
-    index : int
-    writers, readers : tuple of int
-        Threads, by their linear position in the grid. A thread that writes and reads is in both. If the log does not
-        contain all accesses, these are some of them: those logged, and the first and the last of each kind, threadgroup
-        by threadgroup.
-    across : bool
-        True when they are in different threadgroups, which no barrier can order (MSL 6.9.1). Within one threadgroup the
-        kernel is correct if a ``threadgroup_barrier(mem_flags::mem_device)`` separates them.
-    """
-
-    buffer: str
-    index: int
-    writers: tuple[int, ...]
-    readers: tuple[int, ...]
-    across: bool
-
-
-@dataclass(frozen=True, slots=True)
 class WatchedBuffer:
-    """A buffer that was watched.
+    """A buffer, and what was done to it.
 
     Attributes
     ----------
@@ -75,7 +129,7 @@ class WatchedBuffer:
         Elements.
     writable : bool
     atomic : bool
-        Several threads may access one element. Each atomic operation counts as a write.
+        Its elements were used as atomics. Each operation but a load counts as a write.
     reads, writes : int
         The accesses within it.
     beyond : int
@@ -91,33 +145,45 @@ class WatchedBuffer:
     beyond: int
 
 
-@dataclass(frozen=True, slots=True)
-class Meetings:
-    """The k elements of a buffer that one thread writes and another one accesses.
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """How one output differs from what was expected.
 
     Attributes
     ----------
-    index : numpy.ndarray
-        int64, (k,).
-    writers, readers : numpy.ndarray
-        int64, (k, 2): the last thread and the first, threadgroup by threadgroup; -1 for none.
-    across : numpy.ndarray
-        bool, (k,): they are in different threadgroups.
+    name : str
+    wrong : numpy.ndarray
+        bool, in the output's shape.
+    unwritten, twice : numpy.ndarray
+        bool: the elements that no thread wrote, and those that were written again before anybody had read them.
+    index : tuple of int
+        Of the first wrong element.
+    got, expected : float or int
+    ulp : float
+        The largest distance, in units in the last place of what was expected; NaN for integers and records.
+    thread, threadgroup, line : int
+        Who wrote the first wrong element last; -1, -1 and 0 for nobody.
+    case : str
+        Empty for the call itself; else the other size that was tried.
     """
 
-    index: np.ndarray[Any, np.dtype[np.int64]]
-    writers: np.ndarray[Any, np.dtype[np.int64]]
-    readers: np.ndarray[Any, np.dtype[np.int64]]
-    across: np.ndarray[Any, np.dtype[np.bool]]
-
-    def of(self, chosen: Any) -> Meetings:
-        """Return some of them."""
-        return Meetings(self.index[chosen], self.writers[chosen], self.readers[chosen], self.across[chosen])
+    name: str
+    wrong: np.ndarray[Any, np.dtype[np.bool]]
+    unwritten: np.ndarray[Any, np.dtype[np.bool]]
+    twice: np.ndarray[Any, np.dtype[np.bool]]
+    index: tuple[int, ...]
+    got: Any
+    expected: Any
+    ulp: float
+    thread: int
+    threadgroup: int
+    line: int
+    case: str = ""
 
 
 @dataclass(frozen=True, repr=False)
 class Validation(Rendered):
-    """What a kernel did to its buffers.
+    """What a kernel did to its buffers, and what is wrong with it.
 
     Attributes
     ----------
@@ -125,99 +191,68 @@ class Validation(Rendered):
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     buffers : tuple of WatchedBuffer
-        The watched buffers, in the order of the signature.
-    unwatched : tuple of str
-        The other arrays: those in constant memory, ``volatile`` ones, and atomics that are not only indexed.
-    spoiled : tuple of str
-        The unwatched arrays beside which an unknown thread wrote something. Detected only if the device works on
-        Python's own memory: on engine ``cpu``.
+        The arrays, in the order of the signature.
+    findings : tuple of Finding
+        Faults, in the order in which they were met, then notes. At most 256 kinds and places of them are kept.
     unwritten : dict of str to list of int
-        The elements of each writable buffer that no thread wrote; atomics are left out.
-    met : dict of str to Meetings
-        The elements of each writable buffer, except atomics, that one thread writes and another one accesses.
-    log : numpy.ndarray
-        uint32, (n, 3): thread, index, and what it did (see access_log.py). Accesses within the arrays; it may be full.
-    strays : numpy.ndarray
-        Like the log, for the accesses beyond an end: the first ones of each buffer.
+        The elements of each writable array that no thread wrote; atomics are left out.
+    accesses : int
+        Loads, stores and atomics that were watched.
+    left_out : int
+        Threadgroups that were not run, or not to their end, because it would have taken too long.
+    kept : callable
+        Makes the log.
+    compared : tuple of str
+        The outputs that were held against what was expected.
+    differences : tuple of Difference
+    tried : tuple of str
+        The other sizes that were tried.
     """
 
     kernel: str
     grid: Grid
     threadgroup: Grid
     buffers: tuple[WatchedBuffer, ...]
-    unwatched: tuple[str, ...]
-    spoiled: tuple[str, ...]
+    findings: tuple[Finding, ...]
     unwritten: dict[str, list[int]]
-    met: dict[str, Meetings]
-    log: Log
-    strays: Log
-
-    @functools.cached_property
-    def events(self) -> list[Event]:
-        """Every recorded access, in no particular order: all of them unless some were missed."""
-        return [self._event(row) for rows in (self.log, self.strays) for row in rows.tolist()]
-
-    @functools.cached_property
-    def beyond(self) -> list[Event]:
-        """The accesses outside an array, by thread. They were not performed; a read returned 0.
-
-        If one array had more than 16,384 of them, only some are listed: ``buffers`` has their number.
-        """
-        return sorted({self._event(row) for row in self.strays.tolist()}, key=lambda e: (e.thread, e.buffer, e.index))
-
-    @functools.cached_property
-    def conflicts(self) -> list[Conflict]:
-        """The elements that one thread writes and another accesses, those across threadgroups first."""
-        return [
-            c
-            for across in (True, False)
-            for name, met in self.met.items()
-            for c in self.conflicts_of(name, met.of(met.across == across))
-        ]
-
-    @property
-    def accesses(self) -> int:
-        """The number of accesses."""
-        return sum(b.reads + b.writes + b.beyond for b in self.buffers)
-
-    @property
-    def missed(self) -> int:
-        """The number of accesses that the log had no room for: counted and judged, but not among the events."""
-        return self.accesses - len(self.log) - len(self.strays)
+    accesses: int
+    left_out: int
+    kept: Callable[[], Log] = field(compare=False)
+    compared: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    tried: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """True when no access was beyond an end, and no two threadgroups conflict at an element."""
-        met = any(bool(m.across.any()) for m in self.met.values())
-        return not (met or self.spoiled or any(b.beyond for b in self.buffers))
+        """True when there is no fault among the findings, and no output differs from what was expected."""
+        return not self.differences and not any(f.is_fault for f in self.findings)
+
+    @functools.cached_property
+    def log(self) -> Log:
+        """The first 262,144 accesses of arrays: (n, 4), thread, buffer, what it did (1 written, 2 beyond), index."""
+        return self.kept()
+
+    @functools.cached_property
+    def events(self) -> list[Event]:
+        """Every access of an array that was kept: all of them unless some were missed."""
+        return [self._event(row) for row in self.log.tolist()]
+
+    @functools.cached_property
+    def beyond(self) -> list[Event]:
+        """The accesses outside an array that were kept, by thread."""
+        rows = self.log[(self.log[:, 2] & 2) != 0]
+        return sorted({self._event(row) for row in rows.tolist()}, key=lambda e: (e.thread, e.buffer, e.index))
+
+    @property
+    def missed(self) -> int:
+        """The number of accesses of arrays that are counted and judged, but not among the events."""
+        return sum(b.reads + b.writes + b.beyond for b in self.buffers) - len(self.log)
 
     def count(self, buffer: str, *, written: bool) -> int:
         """Count the reads or writes within a buffer."""
         found = next(b for b in self.buffers if b.name == buffer)
         return found.writes if written else found.reads
 
-    def conflicts_of(self, buffer: str, met: Meetings) -> list[Conflict]:
-        """Return some of a buffer's conflicts with their threads, as far as these are known."""
-        writers = self._threads(buffer, met.index, met.writers, written=True)
-        readers = self._threads(buffer, met.index, met.readers, written=False)
-        rows = zip(met.index.tolist(), writers, readers, met.across.tolist(), strict=True)
-        return [Conflict(buffer, *row) for row in rows]
-
-    def _threads(
-        self, buffer: str, index: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], *, written: bool
-    ) -> list[tuple[int, ...]]:
-        """Return the threads that wrote or read each of some elements: those logged, and the first and last."""
-        place = [b.name for b in self.buffers].index(buffer)
-        logged = self.log[self.log[:, 2] == place << 4 | written << 1]
-        logged = logged[np.isin(logged[:, 1], index)]
-        first_last = np.repeat(index, 2) << 32 | ends.ravel()
-        found = np.concatenate([logged[:, 1].astype(np.int64) << 32 | logged[:, 0], first_last[ends.ravel() >= 0]])
-        found = np.unique(found)
-        bounds = np.searchsorted(found, [index << 32, (index + 1) << 32])
-        threads = (found & 0xFFFFFFFF).tolist()
-        return [tuple(threads[low:high]) for low, high in bounds.T.tolist()]
-
     def _event(self, row: list[int]) -> Event:
-        thread, index, deed = row
-        signed = index - (1 << 32) if deed & 8 else index
-        return Event(thread, self.buffers[deed >> 4].name, bool(deed & 2), bool(deed & 4), signed)
+        thread, place, deed, index = row
+        return Event(thread, self.buffers[place].name, bool(deed & 1), bool(deed & 2), index)

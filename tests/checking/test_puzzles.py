@@ -71,8 +71,8 @@ WRONG = {
         ("step < 256", "step < 16", "expected"),
         ("if (t < n) out[t]", "out[t]", "beyond the end"),
         ("t >= step ?", "t > step ?", "expected"),
-        (f"        {BARRIER}\n        sums[t] +=", "        sums[t] +=", "expected"),
-        (f"        {BARRIER}\n        float before", "        float before", "Which one is missing?"),
+        (f"        {BARRIER}\n        sums[t] +=", "        sums[t] +=", "put a barrier between them"),
+        (f"        {BARRIER}\n        float before", "        float before", "put a barrier between them"),
     ),
     "row_sums": (
         ("i < n", "i < 32", "beyond the end"),
@@ -117,7 +117,7 @@ WRONG = {
     "smoothed": (
         ("if (p.x < columns && p.y < rows) ", "", "beyond the end"),
         (" && y >= 0", "", "reads a[-"),
-        ("i += 64", "i += 100", "expected"),
+        ("i += 64", "i += 100", "tile[64], which no thread of its threadgroup has written"),
         ("sum / 9", "sum", "expected"),
     ),
 }

@@ -460,3 +460,72 @@ def test_a_cell_asks_for_a_version_of_the_language(run: Run, shell: InteractiveS
     brain = told.replace("x[i] = __METAL_VERSION__", "bfloat b = x[i]; x[i] = b")
     result = shell.run_cell("%%metal --msl 2.3 --engine cpu\n#include <metal_stdlib>\n" + brain)
     assert "'bfloat' needs MSL 3.1; the cell asks for MSL 2.3" in str(result.error_in_exec)
+
+
+# ---- Checked calls.
+
+STEPS = """kernel void steps(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+    out[i] = x[i + 1] - x[i];
+}
+"""
+
+
+@pytest.fixture
+def checked() -> None:
+    if sys.platform != "linux":
+        pytest.skip("the checked build runs under Linux")
+
+
+@pytest.mark.usefixtures("checked")
+def test_the_first_call_of_a_cell_that_asks_is_checked(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+    run("import numpy as np")
+    run(f"%%metal --check --quiet\n{TWICE}")
+    run("x = np.ones(100, np.float32); twice(x); assert x[0] == 2")
+    assert "note: twice: no fault in 200 accesses" in capsys.readouterr().out
+    run("twice(x); assert x[0] == 4")
+    assert "note" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("checked")
+def test_a_call_that_leaves_its_arrays_is_not_made(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+    run("import numpy as np; out = np.full(50, 7, np.float32)")
+    run(f"%%metal --check --quiet\n{STEPS}")
+    for _ in range(2):  # nor the next time
+        told = says(shell, "steps(np.ones(50, np.float32), out)", capsys)
+        assert "line 3: thread 49 reads x[50], beyond the end: x has 50 elements." in told  # %%metal is the first
+        assert "KernelFault" in told
+        assert "The call was not made" in told
+    assert shell.user_ns["out"].tolist() == [7] * 50
+    assert run("%metal check off").result == "off"
+    run("steps(np.ones(50, np.float32)[:50], np.zeros(50, np.float32), grid=49)")
+
+
+@pytest.mark.usefixtures("checked")
+def test_a_reference_on_the_line(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+    run("import numpy as np\ndef doubled(x): return x * 2\ndef tripled(x): return x * 3")
+    run(f"%%metal --quiet --check doubled\n{TWICE}")
+    run("twice(np.ones(100, np.float32))")
+    assert "note: twice: no fault in 200 accesses, x as expected" in capsys.readouterr().out
+    run(f"%%metal --check tripled --quiet\n{TWICE}")
+    run("x = np.ones(100, np.float32); twice(x); assert x[0] == 2")  # it is wrong, and does no harm
+    assert "x[0] is 2, expected 3; thread 0 wrote it on line 2" in capsys.readouterr().out
+    told = says(shell, f"%%metal --check nobody\n{TWICE}", capsys)
+    assert "--check nobody: NameError" in told
+    told = says(shell, f"%%metal --check doubled\n{TWICE}{STEPS}", capsys)
+    assert "the cell has 2 kernels (twice, steps): give a dict of references by kernel" in told
+
+
+@pytest.mark.usefixtures("checked")
+def test_checks_for_the_whole_notebook(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+    run("import numpy as np; x = np.ones(10, np.float32)")
+    run("%metal check on")
+    run(f"%%metal --quiet\n{TWICE}// every one\n")
+    run("twice(x); twice(x)")
+    assert capsys.readouterr().out.count("no fault") == 2
+    run("%metal check first")
+    run("twice(x); twice(x)")
+    assert capsys.readouterr().out.count("no fault") == 1
+    run(f"%%metal --quiet\n{TWICE}// every one\n")  # this version is known
+    run("twice(x)")
+    assert "no fault" not in capsys.readouterr().out
+    assert "unknown word 'never'; write %metal check on|off|first" in says(shell, "%metal check never", capsys)

@@ -65,9 +65,8 @@ ALLOWED = {
     ("rendering", "validation.report_view"): "likewise",
     ("rendering", "timing"): "the table's keys are records",
     ("rendering", "validation.access_report"): "likewise",
-    ("rendering", "validation.fault_view"): "likewise",
-    ("rendering", "validation.faults"): "likewise",
     ("rendering", "stepping"): "likewise",
+    ("call.kernel", "validation"): "by name, on request: `Kernel.check` is short for `validate`",
     ("engine.metal.__init__", "metalcompute"): "by name, on request: the double, which runs on the engine `cpu`",
     ("arrays.protocols", "__init__"): "by name: `__array_namespace__` must return the package itself",
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
-import re
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,94 +18,45 @@ from metalnb.errors import EngineUnavailable, KernelFault
 from metalnb.msl.text.scanned_cell import MAIN
 
 from ..base import Grid
-from ..clang import driver
 from ..unit import Unit
-from . import toolchain
+from .checked_build import CheckedBuild, checked_build
+from .checked_facts import KINDS, Fact, Facts, Origin, Seen
 from .debug_lines import DebugLines, Line
-from .entry_texts import fiber_text
 from .native_engine import dispatch
 
-__all__ = ["KINDS", "Fact", "Facts", "run_checked"]
+__all__ = ["run_checked"]
 
-# As in runtime/checks.c.
-KINDS = ("beyond", "race", "never written", "barrier", "wild", "array index", "conversion")
 _MOST = 256
+_EVENTS = 1 << 18  # accesses of buffers that are kept one by one
+_THREADS = 1 << 20  # whose first NaN is kept
+_ACCESSES = 1 << 25  # after which no further threadgroup is begun: each element that is touched costs 64 bytes or more
 _NONE = (1 << 32) - 1
-_UNIT_BYTES = 80
 
-
-class _Mark(ctypes.Structure):
-    _fields_ = [
-        (n, ctypes.c_uint32) for n in ("kind", "written", "size", "count", "thread", "group", "place", "region")
-    ]
-
-
-class _Finding(ctypes.Structure):
-    _fields_ = [
-        *_Mark._fields_, ("offset", ctypes.c_int64),
-        *((n, ctypes.c_uint32) for n in ("other", "other_group", "other_place", "other_written")),
-    ]  # fmt: skip
+_MARK = np.dtype([("group", "u4"), ("place", "u4"), ("thread", "u2"), ("epoch", "u2"), ("turn", "u2"), ("flags", "u2")])
+_UNIT = np.dtype([("writer", _MARK), ("first", _MARK), ("last", _MARK), ("previous", _MARK)])
+_EVENT = np.dtype([("thread", "u4"), ("group", "u4"), ("region", "u4"), ("written", "u4"), ("offset", "i8")])
+_ORIGIN = np.dtype([("place", "u4"), ("operation", "u4"), ("made", "f4"), ("given", "f4", 3)])
+_WORDS = ("kind", "written", "size", "count", "thread", "group", "place", "region")
+_OTHER = ("other", "other_group", "other_place", "other_written")
+_FINDING = np.dtype([
+    *((n, "u4") for n in _WORDS), ("offset", "i8"), *((n, "u4") for n in _OTHER), ("given", "f4"), ("pad", "u4"),
+])  # fmt: skip
 
 
 class _Watched(ctypes.Structure):
     _fields_ = [
-        ("start", ctypes.c_uint64), ("size", ctypes.c_uint64), ("before", ctypes.c_uint64), ("after", ctypes.c_uint64),
+        *((n, ctypes.c_uint64) for n in ("start", "size", "before", "after")),
         ("shift", ctypes.c_uint32), ("shared", ctypes.c_uint32), ("units", ctypes.c_void_p),
+        *((n, ctypes.c_uint64) for n in ("reads", "writes", "strays", "atomics")),
     ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One thing that was seen, and how often.
-
-    Attributes
-    ----------
-    kind : str
-        One of `KINDS`.
-    written : bool
-        Whether the access is a write.
-    count : int
-    thread, threadgroup : int
-        Linear in the grid; the first time.
-    place : Line or None
-        In the edited text.
-    name : str
-        Of the buffer or threadgroup variable; empty where there is none.
-    offset : int
-        In bytes from its start; of an array's index, the index.
-    element : int
-        Bytes of an element of it.
-    size : int
-        Bytes of the access.
-    other_thread, other_threadgroup : int
-        Of a race or a barrier: the other party, its thread counted in its threadgroup for a race.
-    other_place : Line or None
-    other_written : bool
-    """
-
-    kind: str
-    written: bool
-    count: int
-    thread: int
-    threadgroup: int
-    place: Line | None
-    name: str
-    offset: int
-    element: int
-    size: int
-    other_thread: int
-    other_threadgroup: int
-    other_place: Line | None
-    other_written: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a checked dispatch showed; ``full`` when there was more than it could note."""
-
-    found: tuple[Fact, ...]
-    accesses: int
-    full: bool
+class _Watch(ctypes.Structure):
+    _fields_ = [
+        *((n, ctypes.c_void_p) for n in ("regions", "findings", "events", "origins")),
+        *((n, ctypes.c_uint64) for n in ("count", "most_events", "most_origins")),
+        *((n, ctypes.c_uint64) for n in ("found", "events_found", "accesses", "stopped")),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,39 +67,24 @@ class _Region:
     unit: int
     element: int
     shared: bool
-    zones: tuple[int, int] = (0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    library: Any
-    lines: DebugLines
-    static: int
-    variables: tuple[tuple[int, int, int, int], ...]  # offset, size, alignment, id
+    zones: tuple[int, int] = (2048, 2048)
 
 
 _lock = threading.Lock()
-_FLAGS = (
-    "-DMETALNB_CHECKED", "-O1", "-Xclang", "-fsanitize=thread",
-    "-Xclang", "-fsanitize=array-bounds,float-cast-overflow",
-    "-Xclang", "-fsanitize-recover=array-bounds,float-cast-overflow",
-    "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-read-before-write=1",
-    "-mllvm", "-opt-disable=licm,loop-idiom",
-    *toolchain.ORDERED,
-)  # fmt: skip
 
 
 def run_checked(
-    unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, parts: Sequence[tuple[int, int]],
+    unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, seconds: float,
 ) -> Facts:  # fmt: skip
-    """Run some threadgroups of a dispatch in the checked build, on copies.
+    """Run a dispatch in the checked build, on copies: all of it, or as much as there is time for.
 
     Parameters
     ----------
     unit, arguments, grid, threadgroup
         As for `Engine.compile` and `Engine.launch`.
-    parts : sequence of (int, int)
-        Which threadgroups: the first one and how many, counted along x first.
+    seconds : float
+        After which threads are stopped. When all threadgroups will take longer, half of those that will not are the
+        first ones, and the others lie evenly behind them.
 
     Raises
     ------
@@ -158,68 +94,122 @@ def run_checked(
     if sys.platform != "linux":
         message = "the checked build runs under Linux"
         raise EngineUnavailable(message)
-    checked = _compiled(unit)
+    build = checked_build(unit)
     with _lock:
         worker = _worker()
-        arena = checked.library.metalnb_arena_of(worker)
-        copies = [a if a is None or isinstance(a, int) else _Zoned(_array(a)) for a in arguments]
-        regions = [*_given(unit, copies, arena, checked.static), *_variables(unit, checked, arena)]
-        given = dispatch([c.array if isinstance(c, _Zoned) else c for c in copies], grid, threadgroup, checked.static)
-        units = [np.zeros((-(-r.size // r.unit) + 1) * _UNIT_BYTES, np.uint8) for r in regions]
+        arena = build.library.metalnb_arena_of(worker)
+        copies = [
+            a if a is None or isinstance(a, int) else _Zoned(_array(a), max(1, p.type.size))
+            for p, a in zip(unit.signature.params, arguments, strict=True)
+        ]
+        regions = [*_given(unit, copies, arena, build.static), *_variables(build, arena)]
+        given = dispatch([c.array if isinstance(c, _Zoned) else c for c in copies], grid, threadgroup, build.static)
+        units = [_units(-(-r.size // r.unit) + 1) for r in regions]
         watched = (_Watched * max(1, len(regions)))(*(
             _Watched(r.start, r.size, *r.zones, r.unit.bit_length() - 1, r.shared, u.ctypes.data)
             for r, u in zip(regions, units, strict=True)
         ))  # fmt: skip
-        findings = (_Finding * _MOST)()
-        library = checked.library
-        library.metalnb_watch(watched, len(regions), findings)
-        for first, count in parts:
-            library.metalnb_groups(given, worker, first, count)
-        accesses = ctypes.c_uint64()
-        found = library.metalnb_found(ctypes.byref(accesses))
-    facts = tuple(_fact(findings[i], regions, checked.lines, unit) for i in range(found))
-    return Facts(facts, accesses.value, found == _MOST)
+        findings = np.zeros(_MOST, _FINDING)
+        events = np.empty(_EVENTS, _EVENT)
+        origins = np.zeros(2 * min(_THREADS, grid[0] * grid[1] * grid[2]), _ORIGIN)
+        watch = _Watch(
+            ctypes.addressof(watched), findings.ctypes.data, events.ctypes.data, origins.ctypes.data,
+            len(regions), len(events), len(origins),
+        )  # fmt: skip
+        build.library.metalnb_watch(ctypes.byref(watch))
+        groups = [-(-n // t) for n, t in zip(grid, threadgroup, strict=True)]
+        done = _within(build, watch, given, worker, groups[0] * groups[1] * groups[2], seconds)
+        kept = events[: watch.events_found].copy()
+    found = tuple(_fact(f, regions, build.lines, unit) for f in findings[: watch.found])
+    own = [(i, r) for i, r in enumerate(regions) if not r.shared]
+    memory = [c.array for c in copies if isinstance(c, _Zoned)]
+    seen = {}
+    for (i, r), a in zip(own, memory, strict=True):
+        w = watched[i]
+        seen[r.name] = Seen(w.reads, w.writes, w.strays, w.atomics, r.unit, units[i]["writer"][:-1], a)
+
+    def made(infinity: bool) -> np.ndarray[Any, Any]:
+        return np.flatnonzero(origins["place"][int(infinity) :: 2])
+
+    def origin(thread: int, infinity: bool) -> Origin:
+        o = origins[2 * thread + infinity]
+        number, count = divmod(int(o["operation"]), 4)
+        values = tuple(o["given"][:count].tolist())
+        return Origin(place(int(o["place"])), build.operations[number], float(o["made"]), values)
+
+    def place(code: int) -> Line | None:
+        return _author(build.lines, code, unit)
+
+    return Facts(found, watch.accesses, done, seen, kept, tuple(r.name for r in regions), made, origin, place)
 
 
-@functools.lru_cache(64)
-def _of_text(unit_key: tuple[Any, ...]) -> _Checked:
-    (holder,) = unit_key
-    unit = holder.unit
-    code = driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_FLAGS)
-    library, file = toolchain.kernel_library(code, "checks", unit.cell.edited.text)
-    for name, result in (("prepare", ctypes.c_uint32), ("slots", ctypes.c_uint32), ("arena_of", ctypes.c_uint64)):
-        getattr(library, f"metalnb_{name}").restype = result
-    library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
-    library.metalnb_groups.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
-    library.metalnb_groups.restype = None
-    library.metalnb_found.restype = ctypes.c_uint32
-    static = library.metalnb_prepare()
-    raw = (ctypes.c_uint32 * (4 * 4096))()
-    n = library.metalnb_slots(raw)
-    variables = tuple((raw[4 * i], raw[4 * i + 1], raw[4 * i + 2], raw[4 * i + 3]) for i in range(n))
-    return _Checked(library, DebugLines(file), static, variables)
+# ---- As much as there is time for.
 
 
-class _ById:
-    """A unit as a key: the same object is the same key."""
+def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, groups: int, seconds: float) -> int:
+    """Run threadgroups, on another thread so that Ctrl-C is heard; return how many came to their end."""
+    deadline = time.perf_counter() + seconds
+    done = 0
 
-    def __init__(self, unit: Unit) -> None:
-        self.unit = unit
+    def run() -> None:
+        nonlocal done  # only this thread writes it
+        for first, count in _parts(groups, watch, deadline):
+            build.library.metalnb_groups(given, worker, first, count)
+            if watch.stopped:
+                return
+            done += count
 
-    def __hash__(self) -> int:
-        return id(self.unit)
+    runner = threading.Thread(target=run, name="metalnb-checked", daemon=True)
+    runner.start()
+    try:
+        while runner.is_alive():
+            runner.join(0.1)
+            if time.perf_counter() > deadline:
+                watch.stopped = watch.stopped or 1
+    finally:
+        watch.stopped = watch.stopped or 1
+        runner.join()
+    return done
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and other.unit is self.unit
+
+def _parts(groups: int, watch: _Watch, deadline: float) -> Iterator[tuple[int, int]]:
+    """Yield threadgroups, the first one and how many."""
+    if not groups:
+        return
+    first = min(groups, 8)
+    start = time.perf_counter()
+    yield 0, first
+    spent = max(time.perf_counter() - start, 1e-6) / first
+    per = max(watch.accesses / first, 1)
+    room = min((deadline - time.perf_counter()) / spent * 0.8, (_ACCESSES - watch.accesses) / per)
+    left = groups - first
+    if room >= left:
+        yield from _chunks(first, left)
+        return
+    half = max(0, int(room / 2))
+    yield from _chunks(first, half)
+    rest = left - half
+    few = max(1, int(room) - half)
+    for i in range(few):
+        if time.perf_counter() > deadline or watch.accesses > _ACCESSES:
+            return
+        yield groups - 1 - (i * rest) // few, 1
 
 
-def _compiled(unit: Unit) -> _Checked:
-    return _of_text((_ById(unit),))
+def _chunks(first: int, count: int) -> Iterator[tuple[int, int]]:
+    """Yield a row of threadgroups in pieces, so that what is done when time is over is known nearly."""
+    size = max(1, count // 16)
+    for start in range(first, first + count, size):
+        yield start, min(size, first + count - start)
 
 
 # ---- Memory. Around each array lie addresses that nothing else has, so that an access that goes astray does no harm.
 
-_BEFORE, _AFTER = 9 << 30, 17 << 30  # an index of int below 0, and of uint below 0, of 4 bytes each
+# Room for an index of int below 0, and of uint below 0: of elements of up to 64 bytes.
+def _zones(element: int) -> tuple[int, int]:
+    return min(element, 64) + 1 << 31, min(element, 64) + 1 << 32
+
+
 _RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000 if sys.platform == "linux" else 0  # and MAP_NORESERVE
 _REGION = 512 << 20
 
@@ -227,14 +217,15 @@ _REGION = 512 << 20
 class _Zoned:
     """A copy of an array with room around it."""
 
-    def __init__(self, given: np.ndarray[Any, Any]) -> None:
+    def __init__(self, given: np.ndarray[Any, Any], element: int) -> None:
+        self.zones = before, after = _zones(element)
         try:
-            self.memory = mmap.mmap(-1, _BEFORE + given.nbytes + _AFTER, flags=_RESERVED)
+            self.memory = mmap.mmap(-1, before + given.nbytes + after, flags=_RESERVED)
         except (OSError, ValueError) as error:
-            message = f"no addresses for a checked run: {_BEFORE + _AFTER >> 30} GiB for each array ({error})"
+            message = f"no addresses for a checked run: {before + after >> 30} GiB for an array ({error})"
             raise KernelFault(message) from error
         whole = np.frombuffer(self.memory, np.uint8)
-        self.array = whole[_BEFORE : _BEFORE + given.nbytes]
+        self.array = whole[before : before + given.nbytes]
         self.array[:] = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
 
 
@@ -256,21 +247,21 @@ def _given(unit: Unit, copies: Sequence[Any], arena: int, static: int) -> Iterat
         element = max(1, param.type.size)
         if isinstance(copy, _Zoned):
             start = copy.array.__array_interface__["data"][0]
-            yield _Region(param.name, start, copy.array.size, unit_size, element, shared=False, zones=(_BEFORE, _AFTER))
+            yield _Region(param.name, start, copy.array.size, unit_size, element, shared=False, zones=copy.zones)
         elif isinstance(copy, int):
-            yield _Region(param.name, at, copy, unit_size, element, shared=True, zones=(2048, 2048))
+            yield _Region(param.name, at, copy, unit_size, element, shared=True)
             at += -(-copy // 16) * 16
 
 
-_VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__>")
+def _variables(build: CheckedBuild, arena: int) -> Iterator[_Region]:
+    for name, offset, size, alignment in build.variables:
+        yield _Region(name, arena + offset, size, min(alignment, 4), alignment, shared=True)
 
 
-def _variables(unit: Unit, checked: _Checked, arena: int) -> Iterator[_Region]:
-    names = _VARIABLE.findall(unit.cell.edited.text) if not unit.headers else []
-    for offset, size, alignment, number in checked.variables:
-        name = names[number] if number < len(names) else "threadgroup memory"
-        unit_size = min(alignment, 4)
-        yield _Region(name, arena + offset, size, unit_size, alignment, shared=True, zones=(2048, 2048))
+def _units(count: int) -> np.ndarray[Any, Any]:
+    memory = np.zeros((count + 1) * _UNIT.itemsize, np.uint8)
+    first = -memory.ctypes.data % _UNIT.itemsize
+    return memory[first : first + count * _UNIT.itemsize].view(_UNIT)
 
 
 def _array(memory: Any) -> np.ndarray[Any, Any]:
@@ -278,11 +269,13 @@ def _array(memory: Any) -> np.ndarray[Any, Any]:
 
 
 def _fact(f: Any, regions: list[_Region], lines: DebugLines, unit: Unit) -> Fact:
-    region = None if f.region == _NONE else regions[f.region]
+    region = None if f["region"] == _NONE else regions[f["region"]]
+    other = int(f["other_place"])
     return Fact(
-        KINDS[f.kind], bool(f.written), f.count, f.thread, f.group, _author(lines, f.place, unit),
-        region.name if region else "", f.offset, region.element if region else 1, f.size, f.other, f.other_group,
-        _author(lines, f.other_place, unit) if f.other_place else None, bool(f.other_written),
+        KINDS[f["kind"]], bool(f["written"]), int(f["count"]), int(f["thread"]), int(f["group"]),
+        _author(lines, int(f["place"]), unit), region.name if region else "", int(f["offset"]),
+        region.element if region else 1, int(f["size"]), int(f["other"]), int(f["other_group"]),
+        _author(lines, other, unit) if other else None, bool(f["other_written"]), float(f["given"]),
     )  # fmt: skip
 
 

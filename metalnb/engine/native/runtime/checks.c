@@ -1,5 +1,5 @@
-// The checked build: fibers, of whose every access clang's thread sanitizer tells us, and its other sanitizers of indexes
-// and conversions. One threadgroup runs after the other, on one core.
+// The checked build: fibers, of whose every access clang's thread sanitizer tells us, its other sanitizers of indexes and
+// conversions, and watched_code.py of values, shifts and loops. One threadgroup runs after the other, on one core.
 //
 // Of each unit of memory that is watched the last writer is kept, and three readers: the first one, the last one and the
 // one before it. Two threads meet there wrongly when one of them writes, not both are atomic, and nothing orders them: a
@@ -13,15 +13,17 @@ static void barrier_of(void* worker);
 static void group_of(void* worker, u64 index);
 #include "fibers.c"
 
-enum { VALID = 1, ATOMIC = 2 };
-enum kind { BEYOND, RACE, UNWRITTEN, BARRIER, WILD, INDEX, CONVERSION, KINDS };
+enum { VALID = 1, ATOMIC = 2, SEEN = 4, AGAIN = 8 };
+// Of a writer, SEEN: somebody has read it since; AGAIN: it wrote over what nobody had read.
+enum kind {
+    BEYOND, RACE, UNWRITTEN, BARRIER, WILD, INDEX, CONVERSION, SHIFT, MISALIGNED, TWICE, ENDLESS, OWN_UNWRITTEN
+};
 
 typedef struct {
-    u32 thread, group, place;  // place: of the code, from the start of its image
-    unsigned short epoch, turn;
-    u32 flags;
+    u32 group, place;  // place: of the code, from the start of its image
+    unsigned short thread, epoch, turn, flags;
 } mark;
-typedef struct { mark writer, first, last, previous; } unit;
+typedef struct { mark writer, first, last, previous; } unit;  // of a cache line
 
 typedef struct {  // a buffer or a threadgroup variable
     u64 start, size;   // in memory, in bytes
@@ -29,23 +31,38 @@ typedef struct {  // a buffer or a threadgroup variable
     u32 shift;         // of a unit's size
     u32 shared;        // 1: each threadgroup has its own
     unit* units;
+    u64 reads, writes, strays, atomics;
 } watched;
+
+typedef struct {  // an access, as it is logged; the thread is numbered in its threadgroup
+    u32 thread, group, region, written;
+    long long offset;
+} event;
+
+typedef struct {  // where a thread first made a NaN, or an infinity
+    u32 place, operation;  // operation: its number, and in the last two bits how many operands it has
+    float made, given[3];
+} origin;
 
 typedef struct {
     u32 kind, written, size, count;
     u32 thread, group, place, region;
     long long offset;  // from the region's start, in bytes; of an index, the index
     u32 other, other_group, other_place, other_written;
+    float given;  // of a conversion, what does not fit; NaN where that is not known
 } finding;
 
 #define FINDINGS 256
-static struct {
+typedef struct {  // what is watched, and the memory for what is seen: checked_run.py fills it
     watched* regions;
-    u32 count, found, most;
     finding* findings;
-    u64 accesses;
-} state;
-static u32 group_number, epoch, threads_before, killed;
+    event* events;
+    origin* origins;  // two for each thread of the grid
+    u64 count, most_events, most_origins;
+    u64 found, events_found, accesses, stopped;
+} watch;
+static watch* state;
+static u32 group_number, epoch, killed;
 static unsigned short turns[SIMDGROUPS * LANES];
 
 extern const char image_end[] __asm("_end") HIDDEN;
@@ -63,16 +80,10 @@ __attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
 }
 __attribute__((visibility("default"))) u64 metalnb_image(void) { return (u64)image; }
 __attribute__((visibility("default"))) u64 metalnb_arena_of(u64 worker) { return worker + ARENA; }
-__attribute__((visibility("default"))) void metalnb_watch(watched* regions, u32 count, finding* findings) {
-    state.regions = regions;
-    state.count = count;
-    state.findings = findings;
-    state.found = 0;
-    state.accesses = 0;
-}
-__attribute__((visibility("default"))) u32 metalnb_found(u64* accesses) {
-    *accesses = state.accesses;
-    return state.found;
+HIDDEN u64* metalnb_stopping;  // for loops
+__attribute__((visibility("default"))) void metalnb_watch(watch* given) {
+    state = given;
+    metalnb_stopping = &given->stopped;
 }
 
 static void group_of(void* worker_, u64 index) {
@@ -92,15 +103,16 @@ static u32 in_grid(const worker* w, u32 i) {
 }
 
 static finding* noted(u32 kind, u32 place, u32 other_place, u32 region_number) {
-    for (u32 i = 0; i < state.found; ++i) {
-        finding* f = &state.findings[i];
+    if (state->stopped > 1) return 0;
+    for (u32 i = 0; i < state->found; ++i) {
+        finding* f = &state->findings[i];
         if (f->kind == kind && f->place == place && f->other_place == other_place && f->region == region_number) {
             ++f->count;
             return 0;
         }
     }
-    if (state.found == FINDINGS) return 0;
-    finding* f = &state.findings[state.found++];
+    if (state->found == FINDINGS) return 0;
+    finding* f = &state->findings[state->found++];
     *f = (finding){.kind = kind, .place = place, .other_place = other_place, .region = region_number, .count = 1};
     worker* w = self();
     f->thread = in_grid(w, index_in_group(w));
@@ -127,17 +139,35 @@ static void met(u32 written, const mark* other, u32 other_written, u32 place, u3
 }
 
 /// An access of `size` bytes. Threads in marks are numbered in their threadgroup, but in findings in the grid.
-static void accessed(u64 at, u32 size, u32 written, u32 atomic, address from) {
+/// `natural`: the address should be a multiple of the size.
+static void accessed(u64 at, u32 size, u32 written, u32 atomic, u32 natural, address from) {
     worker* w = self();
+    const u64 own = (u64)w;
+    if (at >= own && at < own + REGION && (at < w->arena || at >= w->arena + (64 << 20))) return;  // its own stack
+    if (state->stopped > 1) end(w);
     const u32 place = (u32)(from - (address)image);
-    for (u32 number = 0; number < state.count; ++number) {
-        watched* r = &state.regions[number];
+    static u8 guessed[256];  // the region of an address, by some of its bits: mostly right
+    u8* guess = &guessed[at >> 10 & 255];
+    for (u32 tried = 0, number = *guess; tried < state->count; ++tried, ++number) {
+        if (number >= state->count) number = 0;
+        watched* r = &state->regions[number];
         const u64 offset = at - r->start;
         if (offset + size > r->size || offset > r->size) continue;
-        ++state.accesses;
+        *guess = (u8)number;
+        ++state->accesses;
+        ++*(written ? &r->writes : &r->reads);
+        r->atomics += atomic;
         const u32 thread = index_in_group(w);
+        if (state->events_found < state->most_events && !r->shared) {
+            state->events[state->events_found++] = (event){thread, group_number, number, written, (long long)offset};
+        }
+        if (natural && at & (size - 1)) {
+            finding* f = noted(MISALIGNED, place, 0, number);
+            if (f) f->written = written, f->size = size, f->offset = (long long)offset;
+        }
         const unsigned short turn = turns[thread];
-        const mark mine = {thread, group_number, place, (unsigned short)epoch, turn, VALID | (atomic ? ATOMIC : 0)};
+        const mark mine = {group_number, place, (unsigned short)thread, (unsigned short)epoch, turn,
+                           VALID | (atomic ? ATOMIC : 0)};
         const u64 last = (offset + size - 1) >> r->shift;
         for (u64 i = offset >> r->shift; i <= last; ++i) {
             unit* u = &r->units[i];
@@ -152,6 +182,7 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, address from) {
                 !(atomic && writer->flags & ATOMIC);
             if (other_writer) met(written, writer, 1, place, number, byte, size);
             if (!written) {
+                if (!(writer->flags & SEEN)) writer->flags |= SEEN;
                 if (r->shared && !(writer->flags & VALID)) {
                     finding* f = noted(UNWRITTEN, place, 0, number);
                     if (f) f->offset = (long long)byte, f->size = size;
@@ -170,28 +201,45 @@ static void accessed(u64 at, u32 size, u32 written, u32 atomic, address from) {
                     break;
                 }
             }
+            // Of one thread's own writes clang leaves out the reads between them.
+            if (!r->shared && !other_writer && !atomic && (writer->flags & (VALID | SEEN | ATOMIC)) == VALID &&
+                (writer->thread != thread || writer->group != group_number)) {
+                finding* f = noted(TWICE, place, writer->place, number);
+                writer->flags |= AGAIN;
+                if (f) {
+                    f->written = f->other_written = 1, f->size = size, f->offset = (long long)byte;
+                    f->other = writer->thread, f->other_group = writer->group;
+                }
+            }
+            const unsigned short again = writer->flags & AGAIN;
             *writer = mine;
+            writer->flags |= again;
         }
         return;
     }
-    const u64 own = (u64)w;
-    const int in_arena = at >= w->arena && at < w->arena + (64 << 20);
-    if (!in_arena && at >= own && at < own + REGION) return;  // its own stack
     if (at >= (u64)image && at < (u64)image_end) return;      // a constant of the program
-    ++state.accesses;
+    ++state->accesses;
     u32 nearest = ~0u;
     u64 least_distance = ~0ull;
-    for (u32 number = 0; number < state.count; ++number) {
-        const watched* r = &state.regions[number];
+    for (u32 number = 0; number < state->count; ++number) {
+        const watched* r = &state->regions[number];
         const u64 distance = at < r->start ? r->start - at : at - r->start < r->size ? 0 : at - r->start - r->size;
         const int reach = at < r->start ? distance <= r->before : distance <= r->after;
         if (reach && distance < least_distance) nearest = number, least_distance = distance;
+    }
+    if (nearest != ~0u) {
+        watched* r = &state->regions[nearest];
+        ++r->strays;
+        if (state->events_found < state->most_events && !r->shared) {
+            const long long offset = (long long)(at - r->start);
+            state->events[state->events_found++] = (event){index_in_group(w), group_number, nearest, written | 2, offset};
+        }
     }
     finding* f = noted(nearest == ~0u ? WILD : BEYOND, place, 0, nearest);
     if (f) {
         f->written = written;
         f->size = size;
-        f->offset = nearest == ~0u ? (long long)at : (long long)(at - state.regions[nearest].start);
+        f->offset = nearest == ~0u ? (long long)at : (long long)(at - state->regions[nearest].start);
     }
     if (nearest == ~0u) {
         ++killed;
@@ -215,6 +263,8 @@ static void barrier_of(void* worker_) {
         if (!site) site = g->site[i % LANES], at = i;
         else if (g->site[i % LANES] != site) other = g->site[i % LANES];
     }
+    if (state->stopped) state->stopped = 2;
+    if (state->stopped) return;
     if (waiting && waiting + killed < threads) {
         finding* f = noted(BARRIER, (u32)(site - (address)image), 0, ~0u);
         if (f) f->thread = in_grid(w, missing), f->other = in_grid(w, at);
@@ -227,88 +277,4 @@ static void barrier_of(void* worker_) {
 
 HIDDEN void metalnb_ordered(void) { ++turns[index_in_group(self())]; }
 
-// ---- What clang's thread sanitizer calls.
-
-#define FROM ((address)__builtin_return_address(0))
-HIDDEN void __tsan_init(void) {}
-HIDDEN void __tsan_func_entry(void* p) {}
-HIDDEN void __tsan_func_exit(void) {}
-#define ACCESS(n) \
-    HIDDEN void __tsan_read##n(void* p) { accessed((u64)p, n, 0, 0, FROM); } \
-    HIDDEN void __tsan_write##n(void* p) { accessed((u64)p, n, 1, 0, FROM); } \
-    HIDDEN void __tsan_unaligned_read##n(void* p) { accessed((u64)p, n, 0, 0, FROM); } \
-    HIDDEN void __tsan_unaligned_write##n(void* p) { accessed((u64)p, n, 1, 0, FROM); } \
-    HIDDEN void __tsan_volatile_read##n(void* p) { accessed((u64)p, n, 0, 0, FROM); } \
-    HIDDEN void __tsan_volatile_write##n(void* p) { accessed((u64)p, n, 1, 0, FROM); } \
-    HIDDEN void __tsan_unaligned_volatile_read##n(void* p) { accessed((u64)p, n, 0, 0, FROM); } \
-    HIDDEN void __tsan_unaligned_volatile_write##n(void* p) { accessed((u64)p, n, 1, 0, FROM); } \
-    HIDDEN void __tsan_read_write##n(void* p) { \
-        accessed((u64)p, n, 0, 0, FROM); \
-        accessed((u64)p, n, 1, 0, FROM); \
-    } \
-    HIDDEN void __tsan_unaligned_read_write##n(void* p) { \
-        accessed((u64)p, n, 0, 0, FROM); \
-        accessed((u64)p, n, 1, 0, FROM); \
-    }
-ACCESS(1) ACCESS(2) ACCESS(4) ACCESS(8) ACCESS(16)
-HIDDEN void __tsan_read_range(void* p, u64 n) { accessed((u64)p, (u32)n, 0, 0, FROM); }
-HIDDEN void __tsan_write_range(void* p, u64 n) { accessed((u64)p, (u32)n, 1, 0, FROM); }
-
-HIDDEN void* __tsan_memcpy(char* to, const char* from, u64 n) {
-    if (n) accessed((u64)from, (u32)n, 0, 0, FROM), accessed((u64)to, (u32)n, 1, 0, FROM);
-    for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = from[i];
-    return to;
-}
-HIDDEN void* __tsan_memmove(char* to, const char* from, u64 n) {
-    if (n) accessed((u64)from, (u32)n, 0, 0, FROM), accessed((u64)to, (u32)n, 1, 0, FROM);
-    if (to < from) for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = from[i];
-    else for (u64 i = n; i-- > 0;) ((volatile char*)to)[i] = from[i];
-    return to;
-}
-HIDDEN void* __tsan_memset(char* to, int value, u64 n) {
-    if (n) accessed((u64)to, (u32)n, 1, 0, FROM);
-    for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = (char)value;
-    return to;
-}
-
-#define MODIFY(bits, T, name) \
-    HIDDEN T __tsan_atomic##bits##_##name(volatile T* p, T v, int order) { \
-        accessed((u64)p, bits / 8, 1, 1, FROM); \
-        return __atomic_##name(p, v, __ATOMIC_SEQ_CST); \
-    }
-#define ATOMICS(bits, T) \
-    HIDDEN T __tsan_atomic##bits##_load(const volatile T* p, int order) { \
-        accessed((u64)p, bits / 8, 0, 1, FROM); \
-        return __atomic_load_n(p, __ATOMIC_SEQ_CST); \
-    } \
-    HIDDEN void __tsan_atomic##bits##_store(volatile T* p, T v, int order) { \
-        accessed((u64)p, bits / 8, 1, 1, FROM); \
-        __atomic_store_n(p, v, __ATOMIC_SEQ_CST); \
-    } \
-    HIDDEN T __tsan_atomic##bits##_exchange(volatile T* p, T v, int order) { \
-        accessed((u64)p, bits / 8, 1, 1, FROM); \
-        return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); \
-    } \
-    HIDDEN T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T v, int order, int failure) { \
-        accessed((u64)p, bits / 8, 1, 1, FROM); \
-        __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-        return expected; \
-    } \
-    MODIFY(bits, T, fetch_add) MODIFY(bits, T, fetch_sub) MODIFY(bits, T, fetch_and) MODIFY(bits, T, fetch_or) \
-    MODIFY(bits, T, fetch_xor) MODIFY(bits, T, fetch_nand)
-ATOMICS(8, u8) ATOMICS(16, __UINT16_TYPE__) ATOMICS(32, u32) ATOMICS(64, u64)
-HIDDEN void __tsan_atomic_thread_fence(int order) {}
-HIDDEN void __tsan_atomic_signal_fence(int order) {}
-
-// ---- What its other sanitizers call, each with a record of the source that we do not need.
-
-static void told(u32 kind, address from, u64 value) {
-    finding* f = noted(kind, (u32)(from - (address)image), 0, ~0u);
-    if (f) f->offset = (long long)value;
-}
-HIDDEN void __ubsan_handle_out_of_bounds(void* source, u64 index) {
-    told(INDEX, FROM, index);
-    ++killed;
-    end(self());  // it is about to touch what is not its own
-}
-HIDDEN void __ubsan_handle_float_cast_overflow(void* source, u64 value) { told(CONVERSION, FROM, value); }
+#include "hooks.h"

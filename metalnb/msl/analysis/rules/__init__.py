@@ -15,7 +15,17 @@ from ...language.attributes import ATTRIBUTES, INPUTS
 from ...libclang.parse import Parsed
 from ...signature import Signature
 from ...text.scanned_cell import Cell
-from . import barriers, call_graph, conversions, entry_points, print_arguments, restrictions, shifts, spaces
+from . import (
+    barriers,
+    call_graph,
+    conversions,
+    endless_loops,
+    entry_points,
+    print_arguments,
+    restrictions,
+    shifts,
+    spaces,
+)
 from .entry_points import constant_type, input_type, misplaced, no_space, thread_limit, unbound, uninstantiated
 from .syntax_walk import CellSyntax
 
@@ -88,6 +98,7 @@ def check(parsed: Parsed, found: list[Signature], seen: CellSyntax) -> Iterator[
     yield from (d for d in conversions.check(parsed, seen) if (d.file, d.line) not in lines)
     yield from restrictions.check(parsed, seen)
     yield from shifts.check(parsed, seen)
+    yield from endless_loops.check(parsed, seen)
     yield from barriers.check(parsed, seen)
     yield from print_arguments.check(parsed, seen)
 

@@ -24,6 +24,8 @@ _FUNCTIONS = frozenset({_FUNCTION, _METHOD, _CONSTRUCTOR, _DESTRUCTOR, _CONVERSI
 _EXPRESSION, _CALL, _FLOATING, _C_CAST = 100, 103, 107, 117
 _BINARY, _COMPOUND = 114, 115
 _SHIFTS = frozenset({8, 9, 28, 29})  # CXBinaryOperatorKind: <<, >>, <<=, >>=
+_AT_LEAST = frozenset({13, 14})  # CXBinaryOperatorKind: <=, >=
+_LOOPS = frozenset({207, 208, 209})  # while, do, for
 _CASTS = frozenset({_EXPRESSION, _C_CAST, 124, 126, 127, 128})  # implicit, C's, static, reinterpret, const, functional
 _LIST, _LAMBDA = 119, 144
 _NOTED = {_LIST: "lists", _LAMBDA: "lambdas"}
@@ -91,6 +93,8 @@ class CellSyntax:
     lambdas : list
     shifts : list
         Operators that shift a scalar.
+    loops : list of (comparison, loop)
+        The loops whose condition is a comparison by ``>=`` or ``<=``.
     simdgroups : bool
         As of a function, of what stands outside of all functions.
     """
@@ -105,6 +109,7 @@ class CellSyntax:
     statements: list[Any] = field(default_factory=list)
     lambdas: list[Any] = field(default_factory=list)
     shifts: list[Any] = field(default_factory=list)
+    loops: list[tuple[Any, Any]] = field(default_factory=list)
     simdgroups: bool = False
 
 
@@ -174,7 +179,7 @@ class _Walker:
             self.enter(cursor)
             return _CONTINUE
         elif kind in _OPERATIONS:
-            self.operation(cursor, kind)
+            self.operation(cursor, kind, parent)
         else:
             found.statements.append(cursor)
         return _RECURSE
@@ -188,10 +193,14 @@ class _Walker:
         if found is None or self.parsed.owner(found.location) is None:
             (self.found if self.function is None else self.function).simdgroups = True
 
-    def operation(self, cursor: Any, kind: int) -> None:
+    def operation(self, cursor: Any, kind: int, parent: Any) -> None:
         if kind != _FLOATING:
-            if self.lib.clang_getCursorBinaryOperatorKind(cursor) in _SHIFTS:
+            operator = self.lib.clang_getCursorBinaryOperatorKind(cursor)
+            if operator in _SHIFTS:
                 self.found.shifts.append(cursor)
+            elif operator in _AT_LEAST and parent._kind_id in _LOOPS:  # noqa: SLF001
+                parent._tu = self.unit  # noqa: SLF001
+                self.found.loops.append((cursor, parent))
         elif self.lib.clang_getCursorType(cursor)._kind_id == self.long_double:  # noqa: SLF001
             self.found.literals.append(cursor)
 

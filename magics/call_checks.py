@@ -1,0 +1,84 @@
+"""Calls that are checked before they are made: what ``%%metal --check`` and ``%metal check`` put before a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.display import display
+
+from ..call.kernel import Kernel
+from ..errors import EngineUnavailable, KernelFault
+from ..program import Program
+from ..validation import Validation, sentence, validate
+from .session import Session
+
+__all__ = ["MODES", "guard"]
+
+MODES = ("on", "off", "first")
+_SECONDS = 2.0
+_UNSAFE = frozenset({"beyond", "barrier", "endless"})  # with these a call is not made: it may end the process
+
+
+def guard(session: Session, program: Program, expected: Any, *, asked: bool, known: Mapping[str, list[Kernel]]) -> None:
+    """Have the calls of a cell's kernels checked.
+
+    Parameters
+    ----------
+    session : Session
+        Its ``checking`` says which: ``"asked"``, the first one of cells that ask for it; ``"first"``, the first one of
+        each new version of a cell; ``"on"``, every one; ``"off"``, none.
+    program : Program
+    expected : callable, array or mapping, optional
+        As for `validate`; for a cell with several kernels, a mapping by kernel.
+    asked : bool
+        Whether the cell itself asks for it.
+    known : mapping of str to list of Kernel
+        The kernels of earlier cells.
+
+    Raises
+    ------
+    UsageError
+        When a cell has several kernels and what is expected does not say of which.
+    """
+    if session.checking == "off" or (session.checking == "asked" and not asked):
+        return
+    if expected is not None and len(program) > 1 and not (isinstance(expected, Mapping) and {*expected} <= {*program}):
+        names = ", ".join(program)
+        raise UsageError(f"--check: the cell has {len(program)} kernels ({names}): give a dict of references by kernel")
+    for name, kernel in program.kernels.items():
+        own = expected.get(name) if isinstance(expected, Mapping) and {*expected} <= {*program} else expected
+        if session.checking == "on" or asked or kernel not in known.get(name, []):
+            kernel.before_call = _checking(session, own)
+
+
+def _checking(session: Session, expected: Any) -> Callable[..., None]:
+    def check(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        if session.checking == "off":
+            kernel.before_call = None
+            return
+        try:
+            seen = validate(kernel, *args, expected=expected, seconds=_SECONDS, **named)
+        except EngineUnavailable as error:
+            print(f"note: {kernel.signature.name} is not checked: {error}")  # noqa: T201  (of the notebook's own state)
+            kernel.before_call = None
+            return
+        _show(seen)
+        if session.checking != "on":
+            kernel.before_call = None
+
+    return check
+
+
+def _show(seen: Validation) -> None:
+    if seen.ok and not seen.findings and not seen.left_out:
+        as_expected = f", {', '.join(seen.compared)} as expected" if seen.compared else ""
+        print(f"note: {seen.kernel}: no fault in {seen.accesses:,} accesses{as_expected}")  # noqa: T201
+        return
+    display(seen)  # type: ignore[no-untyped-call]
+    unsafe = next((f for f in seen.findings if f.kind in _UNSAFE and not f.case), None)
+    if unsafe is not None:
+        cure = "The call was not made. Without a check it would be: %metal check off."
+        message = f"{seen.kernel}: {sentence(unsafe)} {cure}"
+        raise KernelFault(message)

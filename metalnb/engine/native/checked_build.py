@@ -1,0 +1,134 @@
+"""A kernel in the checked build: compiled in steps, its values watched in between, and linked with checks.c."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from metalnb import cache
+from metalnb.errors import CompileError
+from metalnb.msl.libclang.deep_stack import time_limit
+
+from ..clang import driver
+from ..unit import Unit
+from . import toolchain
+from .debug_lines import DebugLines
+from .entry_texts import fiber_text
+from .watched_code import WatchedCode, watched, with_odd_accesses
+
+__all__ = ["CheckedBuild", "checked_build"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBuild:
+    """A kernel that is watched.
+
+    Attributes
+    ----------
+    library : ctypes.CDLL
+    lines : DebugLines
+    static : int
+        Bytes of threadgroup memory that the kernel itself declares, with the gaps between its variables.
+    variables : tuple of (str, int, int, int)
+        These variables: name, offset, size, alignment.
+    operations : tuple of str
+        What the numbers of floating-point operations stand for.
+    """
+
+    library: Any
+    lines: DebugLines
+    static: int
+    variables: tuple[tuple[str, int, int, int], ...]
+    operations: tuple[str, ...]
+
+
+_SANITIZED = (
+    "-Xclang", "-fsanitize=thread,array-bounds,float-cast-overflow",
+    "-Xclang", "-fsanitize-recover=array-bounds,float-cast-overflow",
+)  # fmt: skip
+# Variables that nobody sets are NaN of known bits (runtime/hooks.h); and names, by which shifts are known.
+_FIRST = (
+    "-DMETALNB_CHECKED", "-O1", *_SANITIZED, *toolchain.ORDERED, "-ftrivial-auto-var-init=pattern",
+    "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm",
+)  # fmt: skip
+_SECOND = (
+    "-O1", "-Xclang", "-fsanitize=thread", *toolchain.ORDERED,
+    "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-read-before-write=1",
+    "-mllvm", "-opt-disable=licm,loop-idiom", "-S", "-emit-llvm",
+)  # fmt: skip
+_LAST = ("-O1", *toolchain.ORDERED, "-Xclang", "-disable-llvm-passes")
+_VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__>")
+_VARIABLES = 4096
+
+
+@functools.lru_cache(64)
+def _of(held: _Held) -> CheckedBuild:
+    unit = held.unit
+    text = driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_FIRST)
+    code = watched(text.decode())
+    library, file = toolchain.kernel_library(_object(code, unit), "checks", unit.cell.edited.text)
+    library.metalnb_prepare.restype = library.metalnb_slots.restype = ctypes.c_uint32
+    library.metalnb_arena_of.restype = ctypes.c_uint64
+    library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
+    library.metalnb_groups.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+    library.metalnb_groups.restype = library.metalnb_watch.restype = None
+    static = library.metalnb_prepare()
+    raw = (ctypes.c_uint32 * (4 * _VARIABLES))()
+    names = _VARIABLE.findall(unit.cell.edited.text) if not unit.headers else []
+    variables = []
+    for i in range(library.metalnb_slots(raw)):
+        offset, size, alignment, number = raw[4 * i : 4 * i + 4]
+        variables.append((names[number] if number < len(names) else "threadgroup memory", offset, size, alignment))
+    return CheckedBuild(library, DebugLines(file), static, tuple(variables), code.operations)
+
+
+class _Held:
+    """A unit as a key: the same object is the same key."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+
+    def __hash__(self) -> int:
+        return id(self.unit)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and other.unit is self.unit
+
+
+def checked_build(unit: Unit) -> CheckedBuild:
+    """Return a unit's checked build; made once.
+
+    Raises
+    ------
+    CompileError
+    """
+    return _of(_Held(unit))
+
+
+def _object(code: WatchedCode, unit: Unit) -> bytes:
+    flags = toolchain.TARGET().flags
+
+    def build() -> bytes:
+        optimised = _run((*flags, *_SECOND), code.text, unit).decode()
+        return _run((*flags, *_LAST), with_odd_accesses(optimised), unit)
+
+    key = cache.digest(code.text, driver.version(), *flags, *_SECOND, *_LAST)
+    return cache.store().make(key, "native-checked", build)
+
+
+def _run(flags: tuple[str, ...], text: str, unit: Unit) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
+        folder = Path(name)
+        (folder / "in.ll").write_text(text, encoding="utf-8")
+        command = [*driver.clang(), *flags, "-Wno-everything", "-x", "ir", "-c", "in.ll", "-o", "out"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
+        if done.returncode:
+            told = done.stderr.decode(errors="replace").strip()[-500:]
+            raise CompileError([driver.at_kernel(unit, f"the checked build: clang failed: {told}")])
+        return (folder / "out").read_bytes()

@@ -1,0 +1,138 @@
+// What the checked build calls: part of checks.c.
+#pragma once
+
+// ---- What clang's thread sanitizer calls.
+
+#define FROM ((address)__builtin_return_address(0))
+HIDDEN void __tsan_init(void) {}
+HIDDEN void __tsan_func_entry(void* p) {}
+HIDDEN void __tsan_func_exit(void) {}
+#define ACCESS(n) \
+    HIDDEN void __tsan_read##n(void* p) { accessed((u64)p, n, 0, 0, 1, FROM); } \
+    HIDDEN void __tsan_write##n(void* p) { accessed((u64)p, n, 1, 0, 1, FROM); } \
+    HIDDEN void __tsan_unaligned_read##n(void* p) { accessed((u64)p, n, 0, 0, 0, FROM); } \
+    HIDDEN void __tsan_unaligned_write##n(void* p) { accessed((u64)p, n, 1, 0, 0, FROM); } \
+    HIDDEN void __tsan_volatile_read##n(void* p) { accessed((u64)p, n, 0, 0, 1, FROM); } \
+    HIDDEN void __tsan_volatile_write##n(void* p) { accessed((u64)p, n, 1, 0, 1, FROM); } \
+    HIDDEN void __tsan_unaligned_volatile_read##n(void* p) { accessed((u64)p, n, 0, 0, 0, FROM); } \
+    HIDDEN void __tsan_unaligned_volatile_write##n(void* p) { accessed((u64)p, n, 1, 0, 0, FROM); } \
+    HIDDEN void __tsan_read_write##n(void* p) { \
+        accessed((u64)p, n, 0, 0, 0, FROM); \
+        accessed((u64)p, n, 1, 0, 0, FROM); \
+    } \
+    HIDDEN void __tsan_unaligned_read_write##n(void* p) { \
+        accessed((u64)p, n, 0, 0, 0, FROM); \
+        accessed((u64)p, n, 1, 0, 0, FROM); \
+    }
+ACCESS(1) ACCESS(2) ACCESS(4) ACCESS(8) ACCESS(16)
+HIDDEN void __tsan_read_range(void* p, u64 n) { accessed((u64)p, (u32)n, 0, 0, 0, FROM); }
+HIDDEN void __tsan_write_range(void* p, u64 n) { accessed((u64)p, (u32)n, 1, 0, 0, FROM); }
+
+HIDDEN void* __tsan_memcpy(char* to, const char* from, u64 n) {
+    if (n) accessed((u64)from, (u32)n, 0, 0, 0, FROM), accessed((u64)to, (u32)n, 1, 0, 0, FROM);
+    for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = from[i];
+    return to;
+}
+HIDDEN void* __tsan_memmove(char* to, const char* from, u64 n) {
+    if (n) accessed((u64)from, (u32)n, 0, 0, 0, FROM), accessed((u64)to, (u32)n, 1, 0, 0, FROM);
+    if (to < from) for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = from[i];
+    else for (u64 i = n; i-- > 0;) ((volatile char*)to)[i] = from[i];
+    return to;
+}
+HIDDEN void* __tsan_memset(char* to, int value, u64 n) {
+    if (n) accessed((u64)to, (u32)n, 1, 0, 0, FROM);
+    for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = (char)value;
+    return to;
+}
+
+#define MODIFY(bits, T, name) \
+    HIDDEN T __tsan_atomic##bits##_##name(volatile T* p, T v, int order) { \
+        accessed((u64)p, bits / 8, 1, 1, 1, FROM); \
+        return __atomic_##name(p, v, __ATOMIC_SEQ_CST); \
+    }
+#define ATOMICS(bits, T) \
+    HIDDEN T __tsan_atomic##bits##_load(const volatile T* p, int order) { \
+        accessed((u64)p, bits / 8, 0, 1, 1, FROM); \
+        return __atomic_load_n(p, __ATOMIC_SEQ_CST); \
+    } \
+    HIDDEN void __tsan_atomic##bits##_store(volatile T* p, T v, int order) { \
+        accessed((u64)p, bits / 8, 1, 1, 1, FROM); \
+        __atomic_store_n(p, v, __ATOMIC_SEQ_CST); \
+    } \
+    HIDDEN T __tsan_atomic##bits##_exchange(volatile T* p, T v, int order) { \
+        accessed((u64)p, bits / 8, 1, 1, 1, FROM); \
+        return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); \
+    } \
+    HIDDEN T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T v, int order, int failure) { \
+        accessed((u64)p, bits / 8, 1, 1, 1, FROM); \
+        __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+        return expected; \
+    } \
+    MODIFY(bits, T, fetch_add) MODIFY(bits, T, fetch_sub) MODIFY(bits, T, fetch_and) MODIFY(bits, T, fetch_or) \
+    MODIFY(bits, T, fetch_xor) MODIFY(bits, T, fetch_nand)
+ATOMICS(8, u8) ATOMICS(16, __UINT16_TYPE__) ATOMICS(32, u32) ATOMICS(64, u64)
+HIDDEN void __tsan_atomic_thread_fence(int order) {}
+HIDDEN void __tsan_atomic_signal_fence(int order) {}
+
+// ---- What its other sanitizers call, each with a record of the source.
+
+static finding* told(u32 kind, address from, u64 value) {
+    finding* f = noted(kind, (u32)(from - (address)image), 0, ~0u);
+    if (f) f->offset = (long long)value;
+    return f;
+}
+HIDDEN void __ubsan_handle_out_of_bounds(void* source, u64 index) {
+    told(INDEX, FROM, index);
+    ++killed;
+    end(self());  // it is about to touch what is not its own
+}
+typedef struct { unsigned short kind, bits; } value_type;
+typedef struct { const char* file; u32 line, column; const value_type *from, *to; } cast_data;
+HIDDEN void __ubsan_handle_float_cast_overflow(const cast_data* source, u64 value) {
+    finding* f = told(CONVERSION, FROM, value);
+    if (f) f->given = source->from->bits == 32 ? __builtin_bit_cast(float, (u32)value) : __builtin_nanf("");
+}
+
+// ---- What watched_code.py puts in. It looks itself whether there is anything to tell.
+
+/// In a loop, when the time is over. A thread that takes many turns more without another one's coming to run is told of.
+#define MANY (1u << 20)
+HIDDEN void metalnb_late(void) {
+    static u32 turns_since, thread;
+    worker* w = self();
+    const u32 mine = index_in_group(w) + 1;
+    if (state->stopped == 1) {
+        if (thread != mine) turns_since = 0;
+        const u32 before = thread;
+        thread = mine;
+        if (!before && ++turns_since) return;
+        if (before == mine && ++turns_since < MANY) return;
+        if (before == mine) told(ENDLESS, FROM, MANY);
+        state->stopped = 2;
+    }
+    thread = 0;
+    end(w);
+}
+HIDDEN void metalnb_modified(void* p, u64 size) { accessed((u64)p, (u32)size, 1, 1, 1, FROM); }
+HIDDEN void metalnb_far_shifted(long long count) { told(SHIFT, FROM, (u64)count); }
+
+static inline u32 bits_of(float x) { return __builtin_bit_cast(u32, x); }
+static inline int finite(float x) { return (bits_of(x) & 0x7f800000) != 0x7f800000; }
+/// A variable that nobody has set: clang gives it these bits, of a float or of a half that was widened.
+static inline int unset(float x) { return bits_of(x) == 0xffffffff || bits_of(x) == 0xffffe000; }
+
+HIDDEN void metalnb_not_finite(float made, float a, float b, float c, u32 operation) {
+    const float given[3] = {a, b, c};
+    const u32 count = operation & 3, infinity = made == made;
+    for (u32 i = 0; i < count; ++i) {
+        if (given[i] != given[i]) {
+            if (unset(given[i])) told(OWN_UNWRITTEN, FROM, 0);
+            return;
+        }
+        if (infinity && !finite(given[i])) return;  // it was there before
+    }
+    worker* w = self();
+    const u64 at = 2 * (u64)in_grid(w, index_in_group(w)) + infinity;
+    if (at >= state->most_origins || state->origins[at].place) return;
+    state->origins[at] = (origin){(u32)(FROM - (address)image), operation, made, {a, b, c}};
+}

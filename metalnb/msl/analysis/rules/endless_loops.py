@@ -1,0 +1,42 @@
+"""Loops whose condition an unsigned number cannot fail: ``for (uint k = n; k >= 0; --k)``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from metalnb.errors import Diagnostic
+
+from ...libclang.parse import Parsed
+from .syntax_walk import CellSyntax, integer_value
+
+__all__ = ["check"]
+
+_UNSIGNED = frozenset({"UCHAR", "CHAR_U", "USHORT", "UINT", "ULONG", "ULONGLONG"})
+_WAYS_OUT = frozenset({"BREAK_STMT", "RETURN_STMT", "GOTO_STMT"})
+
+
+def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+    """Warn of a loop that goes on while an unsigned number is 0 or more, and that nothing else ends."""
+    for comparison, loop in found.loops:
+        number, zero = (_bare(side) for side in comparison.get_children())
+        if integer_value(number) == 0:  # 0 <= k
+            number, zero = zero, number
+        if number.type.get_canonical().kind.name not in _UNSIGNED or integer_value(zero) != 0:
+            continue
+        if any(each.kind.name in _WAYS_OUT for each in loop.walk_preorder()):
+            continue
+        name = number.spelling
+        message = f"this loop cannot end: {f'{name!r}' if name else 'the number'} is unsigned, and so it is always >= 0"
+        hint = f"make it an int, or count down by for (uint {name} = n; {name}-- > 0;)" if name else ""
+        yield parsed.diagnostic(comparison.location, message, hint, "warning")
+
+
+def _bare(cursor: Any) -> Any:
+    """Return what stands inside conversions and parentheses."""
+    while cursor.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR"}:
+        inner = list(cursor.get_children())
+        if len(inner) != 1:
+            return cursor
+        cursor = inner[0]
+    return cursor

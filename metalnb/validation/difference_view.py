@@ -1,0 +1,97 @@
+"""How outputs differ from what was expected: a sentence, and a map of the elements, as text and as a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .access_report import Difference
+
+__all__ = ["CSS", "difference_map", "difference_sentence", "difference_svg"]
+
+_COLUMNS, _ROWS, _CELL = 64, 32, 9
+_RIGHT, _TWICE, _WRONG, _NEVER = range(4)
+_SIGNS = ".2x_"
+_WORDS = {_WRONG: "wrong", _NEVER: "never written", _RIGHT: "right", _TWICE: "written twice"}
+CSS = (
+    ".metalnb .metalnb-map{margin:6px 12px;display:block;max-width:100%;height:auto}"
+    ".metalnb .metalnb-map .w0{fill:#3f9d63;fill-opacity:.45}.metalnb .metalnb-map .w1{fill:#d0a22a}"
+    ".metalnb .metalnb-map .w2{fill:#cf4a3c}"
+    ".metalnb .metalnb-map .w3{fill:none;stroke:currentColor;stroke-opacity:.5}"
+    ".metalnb .metalnb-map text{font:11px sans-serif;fill:currentColor;fill-opacity:.8}"
+)
+
+
+def difference_sentence(found: Difference) -> str:
+    """Return what differs, and who wrote the first wrong element."""
+    count, size = int(found.wrong.sum()), found.wrong.size
+    at = ", ".join(map(str, found.index))
+    case = f"with {found.case} threads: " if found.case else ""
+    where = f"{case}{found.name}[{at}]" if at else f"{case}{found.name}"
+    be = "is" if count == 1 else "are"
+    said = f"{where} is {_number(found.got)}, expected {_number(found.expected)}"
+    by = f"thread {found.thread} wrote it" + (f" on line {found.line}" if found.line else "")
+    who = by if found.thread >= 0 else "no thread wrote it"
+    off = f", by up to {found.ulp:,.{0 if found.ulp >= 10 else 1}f} ulp" if found.ulp < 1e6 else ""
+    return f"{said}; {who}. {count:,} of {size:,} elements {be} wrong{off}."
+
+
+def _number(value: Any) -> str:
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
+
+
+def _codes(found: Difference) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return at most 32 rows of at most 64 cells; where a cell stands for several elements, the worst."""
+    codes = np.full(found.wrong.shape, _RIGHT, np.uint8)
+    codes[found.twice] = _TWICE
+    codes[found.wrong] = _WRONG
+    codes[found.wrong & found.unwritten] = _NEVER
+    if codes.ndim < 2:
+        flat = codes.reshape(-1)
+        per = -(-flat.size // (_COLUMNS * _ROWS))
+        flat = _worst(flat.reshape(1, -1), per, axis=1)[0]
+        rows = -(-flat.size // _COLUMNS)
+        filled = np.full(rows * min(_COLUMNS, max(1, flat.size)), 255, np.uint8)
+        filled[: flat.size] = flat
+        return filled.reshape(rows, -1)
+    plane = codes.reshape(-1, codes.shape[-1])
+    plane = _worst(plane, -(-plane.shape[0] // _ROWS), axis=0)
+    return _worst(plane, -(-plane.shape[1] // _COLUMNS), axis=1)
+
+
+def _worst(codes: np.ndarray[Any, np.dtype[np.uint8]], per: int, axis: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    if per <= 1:
+        return codes
+    return np.maximum.reduceat(codes, np.arange(0, codes.shape[axis], per), axis=axis)
+
+
+def difference_map(found: Difference) -> list[str]:
+    """Return the map as lines of signs, and what they mean."""
+    codes = _codes(found)
+    lines = ["    " + "".join(_SIGNS[c] if c < 4 else " " for c in row) for row in codes[:_ROWS]]
+    used = [c for c in _WORDS if (codes == c).any()]
+    return [*lines, "    " + ", ".join(f"{_SIGNS[c]} {_WORDS[c]}" for c in used)]
+
+
+def difference_svg(found: Difference) -> str:
+    """Return the map as a picture."""
+    codes = _codes(found)
+    rows, columns = codes.shape
+    cells = [
+        f'<rect class="w{c}" x="{x * _CELL + 0.5}" y="{y * _CELL + 0.5}" width="{_CELL - 2}" height="{_CELL - 2}"/>'
+        for y, row in enumerate(codes.tolist())
+        for x, c in enumerate(row)
+        if c < 4
+    ]
+    foot, x = rows * _CELL + 14, 0
+    for c in (c for c in _WORDS if (codes == c).any()):
+        cells.append(f'<rect class="w{c}" x="{x + 0.5}" y="{foot - 8.5}" width="{_CELL - 2}" height="{_CELL - 2}"/>')
+        cells.append(f'<text x="{x + 12}" y="{foot}">{_WORDS[c]}</text>')
+        x += 30 + 7 * len(_WORDS[c])
+    width, height = max(columns * _CELL, x), foot + 4
+    title = f"<title>{found.name}: where it is wrong</title>"
+    return (
+        f'<svg class="metalnb-map" xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}">{title}{"".join(cells)}</svg>'
+    )

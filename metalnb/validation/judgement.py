@@ -1,0 +1,216 @@
+"""From the raw facts of a checked run to findings: what is a fault, what a note, and where in the cell it stands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from metalnb.engine.base import Grid
+from metalnb.engine.native.checked_facts import Fact, Facts, Origin, Seen
+from metalnb.engine.native.debug_lines import Line
+from metalnb.engine.unit import Unit
+from metalnb.msl.signature import Param
+
+from .access_report import Finding, Party
+
+__all__ = ["Judge", "in_grid"]
+
+Truth = np.ndarray[Any, np.dtype[np.bool]]
+
+_KINDS = {"wild": "beyond", "array index": "beyond", "own never written": "never written"}
+_UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # what a variable holds that nobody has set: engine/native/runtime/hooks.h
+_WRITTEN, _TWICE = 1, 8  # as in engine/native/runtime/checks.c
+
+
+class Judge:
+    """Judges one checked run.
+
+    Parameters
+    ----------
+    unit : Unit
+    grid, threadgroup : tuple of 3 int
+    facts : Facts
+    before : mapping of str to numpy.ndarray
+        uint8: what each array held before the call.
+    complete : bool
+        Whether all threadgroups were run.
+    first_line : int
+        The number of the cell's first line where its author reads it.
+    """
+
+    def __init__(
+        self, unit: Unit, grid: Grid, threadgroup: Grid, facts: Facts, before: Mapping[str, Any], *, complete: bool,
+        first_line: int = 1,
+    ) -> None:  # fmt: skip
+        self.unit, self.grid, self.threadgroup, self.facts = unit, grid, threadgroup, facts
+        self.before, self.complete, self.first_line = before, complete, first_line
+        self.outputs = [p for p in unit.signature.buffers if p.writable and p.name in facts.buffers]
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what was found: faults, then notes."""
+        found: dict[object, Finding] = {}
+        for each in (*map(self._finding, self.facts.found), *self._not_finite(), *self._missing()):
+            other = each.other and (each.other.line, each.other.written)
+            found.setdefault((each.kind, each.line, each.name, other), each)
+        return tuple(sorted(found.values(), key=lambda f: not f.is_fault))
+
+    @functools.cached_property
+    def unwritten(self) -> dict[str, Truth]:
+        """Of each writable array, atomics left out, the elements that no thread wrote."""
+        plain = [p for p in self.outputs if not self.facts.buffers[p.name].atomics]
+        return {p.name: self.written(p.name, (-1,), p.type.size)[0] for p in plain}
+
+    def written(self, name: str, shape: tuple[int, ...], size: int) -> tuple[Truth, Truth]:
+        """Return which elements of an array no thread wrote, and which were written again before they were read.
+
+        Of a float3, whose fourth component is nobody's, any component will do.
+        """
+        seen = self.facts.buffers[name]
+        flags = seen.writers["flags"]
+        if size < seen.unit:
+            flags = np.repeat(flags, seen.unit // size)
+        per = max(1, size // seen.unit)
+        rows = flags[: flags.size // per * per].reshape(-1, per)
+        none, twice = (rows & _WRITTEN == 0).all(axis=1), (rows & _TWICE != 0).any(axis=1)
+        count = seen.contents.size // size
+        return none[:count].reshape(shape), twice[:count].reshape(shape)
+
+    def writer(self, name: str, byte: int) -> tuple[int, int, Line | None]:
+        """Return the thread that wrote a byte of an array last, its threadgroup, and where; -1 for nobody."""
+        seen = self.facts.buffers[name]
+        mark = seen.writers[byte // seen.unit]
+        if not mark["flags"] & _WRITTEN:
+            return -1, -1, None
+        thread = in_grid(mark["thread"], mark["group"], self.grid, self.threadgroup)
+        return int(thread), int(mark["group"]), self.facts.place(int(mark["place"]))
+
+    def place(self, line: Line | None) -> tuple[int, int, str]:
+        """Return a place's line and column in the author's text, and that line."""
+        if line is None:
+            return 0, 0, ""
+        cell = self.unit.headers.get(line.file, self.unit.cell)
+        number = line.line if line.file.startswith("metalnb/") else line.line + self.first_line - 1
+        return number, cell.edited.original_column(line.line, line.column), cell.edited.line(line.line)
+
+    def _finding(self, fact: Fact) -> Finding:
+        line, column, source = self.place(fact.place)
+        other = None
+        if fact.kind in {"race", "written twice"}:
+            at = self.place(fact.other_place)
+            thread = int(in_grid(fact.other_thread, fact.other_threadgroup, self.grid, self.threadgroup))
+            other = Party(at[0], at[1], thread, fact.other_threadgroup, fact.other_written)
+        elif fact.kind == "barrier" and fact.other_place is None:
+            other = Party(line, column, fact.other_thread, fact.threadgroup)
+        indexed = fact.kind == "array index" or bool(fact.name)
+        given: tuple[float, ...] = ()
+        if fact.kind in {"shift", "endless"}:
+            given = (fact.offset,)
+        elif fact.kind == "conversion" and fact.given == fact.given:
+            given = (fact.given,)
+        seen = self.facts.buffers.get(fact.name)
+        return Finding(
+            _KINDS.get(fact.kind, fact.kind), line, column, fact.thread, fact.threadgroup, fact.name,
+            fact.offset // fact.element if indexed else None, fact.written, other, fact.count, source,
+            given=given, size=seen.contents.size // fact.element if seen else 0,
+        )  # fmt: skip
+
+    # ---- What is no number, and came out.
+
+    def _not_finite(self) -> Iterator[Finding]:
+        for param in self.outputs:
+            seen = self.facts.buffers[param.name]
+            kind = _floats(param, seen)
+            if kind is None:
+                continue
+            now, then = seen.contents.view(kind), self.before[param.name].view(kind)
+            bad = ~np.isfinite(now) & np.isfinite(then)
+            if param.type.layout and param.type.layout.shape[-1:] == (3,) != param.type.layout.stride[-1:]:
+                bad[3::4] = False  # what fills a float3 up is nobody's
+            new = np.flatnonzero(bad)
+            if not new.size:
+                continue
+            unset = now.view(f"u{kind[1]}") == _UNSET[kind]
+            for at in dict.fromkeys([*new[np.isnan(now[new])][:1].tolist(), *new[np.isinf(now[new])][:1].tolist()]):
+                yield from self._made(param, at * int(kind[1]), float(now[at]), unset=bool(unset[at]))
+
+    def _made(self, param: Param, byte: int, value: float, *, unset: bool) -> Iterator[Finding]:
+        """Yield where what an output holds comes from."""
+        thread, group, place = self.writer(param.name, byte)
+        infinite = not np.isnan(value)
+        index = byte // param.type.size
+        if unset:
+            line, column, source = self.place(place)
+            yield Finding("never written", line, column, thread, group, source=source)
+            return
+        made = self._origin(thread, infinite)
+        if made is None:
+            return
+        yield self._from(made, thread, param.name, index)
+        operands = made[1].given
+        if not infinite and any(np.isinf(operands)):
+            earlier = self._origin(made[0], infinite=True)
+            if earlier is not None:
+                yield self._from(earlier, thread, param.name, index)
+
+    def _origin(self, thread: int, infinite: bool) -> tuple[int, Origin] | None:
+        """Find where a thread, or else another one, made a NaN or an infinity."""
+        for kind in (infinite, True) if not infinite else (True,):
+            made = self.facts.made(kind)
+            if made.size:
+                near = _group_of(made, self.grid, self.threadgroup) == _group_of(thread, self.grid, self.threadgroup)
+                first = int(thread if thread in made else made[near][0] if near.any() else made[0])
+                return first, self.facts.origin(first, kind)
+        return None
+
+    def _from(self, made: tuple[int, Origin], writer: int, name: str, index: int) -> Finding:
+        thread, origin = made
+        line, column, source = self.place(origin.place)
+        kind = "nan" if origin.made != origin.made else "infinity"
+        group = int(_group_of(thread, self.grid, self.threadgroup))
+        other = Party(0, 0, writer, int(_group_of(writer, self.grid, self.threadgroup)), written=True)
+        return Finding(
+            kind, line, column, thread, group, name, index, other=None if writer == thread else other, source=source,
+            operation=origin.operation, given=origin.given,
+        )  # fmt: skip
+
+    # ---- What nobody wrote.
+
+    def _missing(self) -> Iterator[Finding]:
+        if not self.complete:
+            return
+        used = {p.name for p in self.outputs if p.use not in {"none", "read"}}
+        for name, none in self.unwritten.items():
+            if name in used and none.any() and not self.facts.buffers[name].reads:
+                index = int(none.argmax())
+                yield Finding("missing write", 0, 0, -1, -1, name, index, count=int(none.sum()), size=none.size)
+
+
+def _floats(param: Param, seen: Seen) -> str | None:
+    """Return the NumPy type of a buffer's components when they are floats."""
+    layout = param.type.layout
+    kind = {"float": "f4", "half": "f2"}.get(layout.scalar) if layout else None
+    return kind if kind and seen.contents.size % int(kind[1]) == 0 else None
+
+
+def _group_of(thread: Any, grid: Grid, threadgroup: Grid) -> Any:
+    """Return threads' threadgroups from their linear positions in the grid."""
+    at = (thread % grid[0], thread // grid[0] % grid[1], thread // (grid[0] * grid[1]))
+    x, y, z = (a // t for a, t in zip(at, threadgroup, strict=True))
+    across, down, _ = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
+    return (z * down + y) * across + x
+
+
+def in_grid(index: Any, group: Any, grid: Grid, threadgroup: Grid) -> Any:
+    """Return threads' linear positions in the grid from those in their threadgroups: numbers, or arrays of them."""
+    index, group = np.asarray(index, np.int64), np.asarray(group, np.int64)
+    groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
+    at = (group % groups[0], group // groups[0] % groups[1], group // (groups[0] * groups[1]))
+    size = [np.minimum(t, g - a * t) for a, g, t in zip(at, grid, threadgroup, strict=True)]
+    local = (index % size[0], index // size[0] % size[1], index // (size[0] * size[1]))
+    x, y, z = (a * t + i for a, t, i in zip(at, threadgroup, local, strict=True))
+    return (z * grid[1] + y) * grid[0] + x
+
+

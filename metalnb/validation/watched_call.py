@@ -1,0 +1,81 @@
+"""A call made once more in the engine `native`'s checked build, on copies, and judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metalnb.arrays.stream import synchronize
+from metalnb.call.kernel import Dispatch
+from metalnb.engine.native.checked_facts import Facts
+from metalnb.engine.native.checked_run import run_checked
+from metalnb.errors import ArgumentError
+
+from .access_report import Log, Validation, WatchedBuffer
+from .judgement import Judge, in_grid
+
+__all__ = ["SECONDS", "judged", "watch"]
+
+SECONDS = 5.0
+
+
+def watch(dispatch: Dispatch, seconds: float = SECONDS) -> Validation:
+    """Run a call watched."""
+    return judged(dispatch, seconds)[0]
+
+
+def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
+    """Run a call watched; return also the judge, who knows what it left in memory and who wrote it."""
+    kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
+    if dispatch.residents and not kernel.engine.caps.shared:
+        message = (
+            f"validate: {kernel.signature.name} runs on engine {kernel.engine.name!r}, which has memory of its own. "
+            "Pass NumPy arrays."
+        )
+        raise ArgumentError(message)
+    if dispatch.residents:
+        synchronize(kernel.engine.name)  # what was started before may still be writing
+    signature = kernel.signature
+    before = {
+        p.name: np.frombuffer(np.ascontiguousarray(a), np.uint8).copy()
+        for p, a in zip(signature.params, dispatch.arguments, strict=True)
+        if a is not None and not isinstance(a, int)
+    }
+    facts = run_checked(kernel.unit, dispatch.arguments, grid, threadgroup, seconds)
+    x, y, z = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
+    left_out = x * y * z - facts.groups
+    judge = Judge(
+        kernel.unit, grid, threadgroup, facts, before, complete=not left_out, first_line=kernel.first_line,
+    )  # fmt: skip
+    arrays = [p for p in signature.buffers if not p.reference and p.name in facts.buffers]
+    buffers = []
+    for p in arrays:
+        seen = facts.buffers[p.name]
+        size = seen.contents.size // max(1, p.type.size)
+        buffers.append(WatchedBuffer(p.name, size, p.writable, seen.atomics > 0, seen.reads, seen.writes, seen.strays))
+    unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items()}
+
+    def log() -> Log:
+        return _log(facts, {p.name: max(1, p.type.size) for p in arrays}, grid, threadgroup)
+
+    found = Validation(
+        signature.name, grid, threadgroup, tuple(buffers), judge.findings(), unwritten, facts.accesses, left_out, log,
+    )  # fmt: skip
+    return found, judge
+
+
+def _log(facts: Facts, sizes: dict[str, int], grid: Any, threadgroup: Any) -> Log:
+    """Return the accesses of arrays, as `Validation.log` has them."""
+    places = np.full(max(1, len(facts.names)), -1, np.int64)
+    element = np.ones(len(places), np.int64)
+    for i, name in enumerate(facts.names):
+        if name in sizes:
+            places[i], element[i] = list(sizes).index(name), sizes[name]
+    events = facts.events[places[facts.events["region"]] >= 0]
+    log = np.empty((len(events), 4), np.int64)
+    log[:, 0] = in_grid(events["thread"], events["group"], grid, threadgroup)
+    log[:, 1] = places[events["region"]]
+    log[:, 2] = events["written"]
+    log[:, 3] = events["offset"] // element[events["region"]]
+    return log
