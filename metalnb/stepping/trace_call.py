@@ -62,7 +62,7 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
     Of a threadgroup of more than 256 threads the variables of one SIMD-group are kept, that of ``thread``.
 
     Only this threadgroup runs, so what others would have written is not there. The lanes of a SIMD-group are shown in
-    lockstep; a kernel with a race may show values here that it would not have on a device: see `faults`. Functions of
+    lockstep; a kernel with a race may show values here that it would not have on a device: see `validate`. Functions of
     header cells are stepped over.
 
     Examples

@@ -20,7 +20,7 @@ from test_look_lab import CONTRASTS
 
 import metalnb as mnb
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 240  # for everything here that waits
 LEAST = 4.5  # WCAG 2.2, success criterion 1.4.3
