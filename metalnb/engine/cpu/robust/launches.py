@@ -19,7 +19,7 @@ from .checks import first_slot
 from .entries import CheckedForm
 from .explanation import Recorded, explained, stopped
 from .ranges import LaunchFacts
-from .watch_table import GRID, SIZES, STOP
+from .watch_table import GRID, SIZES, STOP, STOPPED
 
 __all__ = ["Watch", "facts_of", "hopeful_facts", "table_of"]
 
@@ -84,7 +84,7 @@ class Watch:
     def stop(self, reason: str) -> None:
         """Let its loops end."""
         self._reason = self._reason or reason
-        struct.pack_into("Q", self.table, 8 * STOP, 1)
+        struct.pack_into("Q", self.table, 8 * STOP, STOPPED)
 
     def fault(self) -> KernelFault | None:
         """Return what went wrong; None when nothing did. The dispatch must have ended."""

@@ -7,9 +7,10 @@ and the element; each of the last two only up to a limit.
 
 from __future__ import annotations
 
-__all__ = ["ELEMENTS", "GRID", "SIZES", "STOP", "THREADS", "WRONG"]
+__all__ = ["ELEMENTS", "GRID", "SIZES", "STOP", "STOPPED", "THREADS", "WRONG"]
 
-STOP = 0  # not 0: the kernel is to end
+STOP = 0  # `STOPPED` when the kernel is to end, else 0: loops look for it at the index that they find there
+STOPPED = 1
 GRID = 1  # two words: threads along x, and along y
 SIZES = 4  # of each argument
 
