@@ -234,12 +234,20 @@ class Ranges:
         home = flow.home[value]
         start = self._joined([pair for pair in incoming if pair[1] not in body], axis, home, flow)
         again = [pair for pair in incoming if pair[1] in body]
-        smallest = whole(bits)
-        for view, guess in self._guesses(value, axis, bits, start, again, home, flow):
+        smallest, step = whole(bits), self._steps(value, again)
+        limits = self._equal_to(value, again, body, flow) if step else []
+        for view, guess in self._guesses(value, axis, bits, start, again, home, flow, step, limits):
             begun, assumed, best = view(start, bits), guess, None
             for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
                 ahead = [view(r, bits) for r in self._ahead(value, axis, assumed, again, home, flow)]
                 found = functools.reduce(Interval.joined, ahead, begun)
+                if step and start.low == start.high and view(assumed.plus(Interval(step, step)), bits).low == (
+                    assumed.low + step
+                ):  # it does not wrap: all have the start's remainder
+                    found = Interval(
+                        begun.low - (begun.low - found.low) // abs(step) * abs(step),
+                        begun.high + (found.high - begun.high) // abs(step) * abs(step),
+                    )
                 if not found.within(assumed):
                     break
                 assumed = best = found
@@ -249,10 +257,44 @@ class Ranges:
                 break
         return smallest
 
+    def _steps(self, value: int, again: list[tuple[int, int]]) -> int:
+        """Return what each turn adds to a value; 0 for anything else."""
+        found = set()
+        for following, _ in again:
+            made = self._module.definitions[following]
+            if made.op not in {Spv.I_ADD, Spv.I_SUB} or made.words[3] != value or not self._layout.is_constant(
+                made.words[4],
+            ):  # fmt: skip
+                return 0
+            found.add(self._step(made).low)
+        return found.pop() if len(found) == 1 else 0
+
+    def _equal_to(self, value: int, again: list[tuple[int, int]], body: set[int], flow: Flow) -> list[Interval]:
+        """Return the ranges of what a counter, or its next value, is compared with: where the loop may end."""
+        mine, found = {value, *(following for following, _ in again)}, []
+        for label in body:
+            last = flow.blocks[label].instructions[-1]
+            if last.op != Spv.BRANCH_CONDITIONAL:
+                continue
+            test = self._module.definitions[last.words[1]]
+            if test.op in {Spv.I_EQUAL, Spv.I_NOT_EQUAL}:
+                for one, other in (test.words[3:5], test.words[4:2:-1]):
+                    if one in mine and flow.home.get(other) not in body:
+                        found.append(self._at(other, label, 0))
+        return found
+
     def _guesses(
         self, value: int, axis: int, bits: int, start: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
+        step: int, limits: list[Interval],
     ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
         """Yield ranges that a loop may keep to: up or down from its start, as far as its condition or the type go."""
+        for limit in limits:
+            for view in (Interval.signed, Interval.unsigned):
+                begun, last = view(start, bits), view(limit, bits)
+                for behind in (step, 0):
+                    low, high = (begun.low, last.high - behind) if step > 0 else (last.low - behind, begun.high)
+                    if low <= begun.low and begun.high <= high:
+                        yield view, Interval(low, high)
         lowest, highest = -(1 << bits - 1), (1 << bits) - 1
         ahead = self._ahead(value, axis, whole(bits), again, home, flow)
         for view in (Interval.signed, Interval.unsigned):
@@ -396,7 +438,8 @@ class Ranges:
             relation = COMPARED[op] if truth else OPPOSITE[COMPARED[op]]
             relation = TURNED[relation] if turned else relation
             if self._made_from(mine, value):
-                known = bounded(relation, self._at(other, label, 0), self._bits(mine))
+                here = now if mine == value else self._moved(mine, now)
+                known = bounded(relation, self._at(other, label, 0), self._bits(mine), here)
                 known = None if known is None else self._undone(mine, value, known, now)
                 found += [known] if known is not None else []
         return found
@@ -405,16 +448,24 @@ class Ranges:
         made = self._module.definitions.get(compared)
         return compared == value or (made is not None and made.op in _UNDONE and made.words[3] == value)
 
+    def _moved(self, compared: int, now: Interval) -> Interval:
+        """Return the range of a sum or a conversion of a value, as far as that is simple."""
+        made = self._module.definitions[compared]
+        if made.op in {Spv.I_ADD, Spv.I_SUB} and self._layout.is_constant(made.words[4]):
+            return now.plus(self._step(made))
+        return whole(self._bits(compared))
+
+    def _step(self, made: Instruction) -> Interval:
+        number = self._layout.constant(made.words[4]) * (1 if made.op == Spv.I_ADD else -1)
+        return Interval(number, number)
+
     def _undone(self, compared: int, value: int, known: Interval, now: Interval) -> Interval | None:
         """Return what is known of a value, from what is known of a sum or a conversion of it; None for nothing."""
         if compared == value:
             return known
         made = self._module.definitions[compared]
         if made.op in {Spv.I_ADD, Spv.I_SUB}:
-            if not self._layout.is_constant(made.words[4]):
-                return None
-            number = self._layout.constant(made.words[4]) * (1 if made.op == Spv.I_ADD else -1)
-            return known.minus(Interval(number, number))
+            return known.minus(self._step(made)) if self._layout.is_constant(made.words[4]) else None
         bits = self._bits(compared)
         if bits < self._bits(value):  # cut: the same number as long as the value is that small
             return known.unsigned(bits) if now.within(whole(bits)) else None
