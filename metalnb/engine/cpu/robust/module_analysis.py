@@ -11,8 +11,8 @@ from ..spirv.module import Module, parsed
 from ..spirv.opcodes import Spv
 from .checks import check, take_table
 from .flow import Flow
-from .intervals import Interval
 from .loop_turns import endless
+from .pointer_rooms import PointerRooms
 from .pointers import Access, Roots, TypeSizes, accesses
 from .ranges import LaunchFacts, Ranges
 from .stops import stop, way_out
@@ -75,29 +75,21 @@ class Analysis:
             outs = {head: way_out(flow, head) for head in stops[name]}
             flow.stoppable = {out.label: head for head, out in outs.items() if out is not None}
         again = self._ranges(facts)
-        wrong = frozenset(a.number for a in self.accesses if not self._right(a, again, facts))
+        rooms = PointerRooms(self.module, self._layout, self.roots, self._params, facts, self._flows, again)
+        wrong = frozenset(a.number for a in self.accesses if not self._right(a, rooms))
         return Proof(wrong, frozenset().union(*stops.values()), tuple(sorted(ranges.read | again.read)))
 
     def _ranges(self, facts: LaunchFacts) -> Ranges:
         return Ranges(self.module, self._layout, self.roots, self._params, facts, self._flows)
 
-    def _right(self, access: Access, ranges: Ranges, facts: LaunchFacts) -> bool:
-        place = self.roots.place(access.pointer)
-        size = self.size(place.root, facts)
-        flow = self._flows[access.function.name]
-        if size is None:
-            return self.module.definitions[place.root].op == Spv.VARIABLE
-        if not flow.reducible:
+    def _right(self, access: Access, rooms: PointerRooms) -> bool:
+        root = self.module.definitions[self.roots.place(access.pointer).root]
+        if root.op == Spv.VARIABLE and root.words[3] == _INPUT:
+            return True
+        if not self._flows[access.function.name].reducible:
             return False
-        label = self._homes[access.instruction]
-        total = Interval(place.fixed, place.fixed)
-        for index, step in place.terms:
-            found = ranges.of(index, label)
-            if found is None:
-                return False
-            bits = self.module.key(self.module.type_of(index))[1]
-            total = total.plus(found.signed(bits).times(Interval(step, step)))
-        return total.low >= 0 and total.high + access.size <= size
+        room = rooms.of(access.pointer, self._homes[access.instruction])
+        return room is not None and room.before >= 0 and room.behind >= access.size
 
     @functools.cached_property
     def _homes(self) -> dict[object, int]:

@@ -283,6 +283,31 @@ class Ranges:
                         found.append(self._at(other, label, 0))
         return found
 
+    def turns_before(self, flow: Flow, head: int, label: int) -> int | None:
+        """Return how many turns of a loop may have ended when one of its blocks is reached, by a counter of its own."""
+        body = flow.loops[head]
+        found: list[int] = []
+        for phi in flow.blocks[head].instructions:
+            if phi.op != Spv.PHI or self._module.key(phi.type)[0] != Spv.TYPE_INT:
+                continue
+            bits = self._bits(phi.result)
+            pairs = list(zip(phi.words[3::2], phi.words[4::2], strict=True))
+            again = [pair for pair in pairs if pair[1] in body]
+            step = self._steps(phi.result, again)
+            here, latches = self.of(phi.result, label), [self.of(phi.result, latch) for _, latch in again]
+            starts = [self.of(v, before) for v, before in pairs if before not in body]
+            if not step or label not in body or None in {here, *latches, *starts}:
+                continue
+            for view in (Interval.signed, Interval.unsigned):
+                known = [view(r, bits) for r in (here, *starts, *latches) if r is not None]
+                ends = whole(bits) if view is Interval.unsigned else Interval(-(1 << bits - 1), (1 << bits - 1) - 1)
+                moved = [r.plus(Interval(step, step)) for r in known[1 + len(starts) :]]
+                if all(r.within(ends) for r in moved):
+                    begun = functools.reduce(Interval.joined, known[1 : 1 + len(starts)])
+                    way = known[0].high - begun.low if step > 0 else begun.high - known[0].low
+                    found.append(max(way // abs(step), 0))
+        return min(found, default=None)
+
     def _guesses(
         self, value: int, axis: int, bits: int, start: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
         step: int, limits: list[Interval],
