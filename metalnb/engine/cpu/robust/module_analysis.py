@@ -16,6 +16,7 @@ from .pointer_rooms import PointerRooms
 from .pointers import Access, Roots, TypeSizes, accesses
 from .ranges import LaunchFacts, Ranges
 from .stops import stop, way_out
+from .thread_variables import ThreadVariables
 
 __all__ = ["Analysis", "Proof"]
 
@@ -66,6 +67,10 @@ class Analysis:
     def _flows(self) -> dict[int, Flow]:
         return {f.name: Flow(self.module, f) for f in self.module.functions if f.blocks}
 
+    @functools.cached_property
+    def _variables(self) -> ThreadVariables:
+        return ThreadVariables(self.module, self._layout, self.roots, self._flows)
+
     def proof(self, facts: LaunchFacts) -> Proof:
         """Find the accesses that are right whatever the kernel reads."""
         ranges = self._ranges(facts)
@@ -80,7 +85,7 @@ class Analysis:
         return Proof(wrong, frozenset().union(*stops.values()), tuple(sorted(ranges.read | again.read)))
 
     def _ranges(self, facts: LaunchFacts) -> Ranges:
-        return Ranges(self.module, self._layout, self.roots, self._params, facts, self._flows)
+        return Ranges(self.module, self._layout, self.roots, self._params, facts, self._flows, self._variables)
 
     def _right(self, access: Access, rooms: PointerRooms) -> bool:
         root = self.module.definitions[self.roots.place(access.pointer).root]

@@ -19,6 +19,7 @@ from .flow import Flow
 from .intervals import Interval, whole
 from .operations import ARITHMETIC, CLAMPS, COMPARED, EXTREMA, OPPOSITE, TURNED, bounded
 from .pointers import PointerPlace, Roots, TypeSizes
+from .thread_variables import ThreadVariables
 
 __all__ = ["LaunchFacts", "Ranges"]
 
@@ -79,9 +80,9 @@ class Ranges:
 
     def __init__(
         self, module: Module, layout: TypeSizes, roots: Roots, params: Mapping[int, int], facts: LaunchFacts,
-        flows: Mapping[int, Flow],
+        flows: Mapping[int, Flow], variables: ThreadVariables,
     ) -> None:  # fmt: skip
-        self._module, self._layout, self._roots = module, layout, roots
+        self._module, self._layout, self._roots, self._variables = module, layout, roots, variables
         self._params, self._facts, self._flows = params, facts, flows
         self._owner = {v: name for name, flow in flows.items() for v in flow.home}
         self._memo: dict[tuple[int, int, int], Interval] = {}
@@ -351,6 +352,10 @@ class Ranges:
             number = self._built_in.get(place.root)
             known = None if number is None else self._facts.built_in(number, axis)
             return known or whole(bits)
+        if made.words[4:5] != [1]:
+            stored = self._variables.read(made, place, axis)
+            if stored is not None:
+                return self._hull([self._at(value, label, part) for value, part, label in stored], bits)
         if root.op == Spv.VARIABLE and root.words[3] == _FUNCTION:
             stores = self._stored(place.root, flow)
             if stores is None or made.words[3] != place.root:
