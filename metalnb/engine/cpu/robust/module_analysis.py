@@ -73,6 +73,8 @@ class Analysis:
 
     def proof(self, facts: LaunchFacts) -> Proof:
         """Find the accesses that are right whatever the kernel reads."""
+        for flow in self._flows.values():
+            flow.stoppable = {}
         ranges = self._ranges(facts)
         threads = math.prod(facts.grid)
         stops = {n: endless(self.module, flow, ranges, threads) for n, flow in self._flows.items()}

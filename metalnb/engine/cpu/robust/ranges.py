@@ -65,6 +65,20 @@ class LaunchFacts(NamedTuple):
         return known.get(number)
 
 
+class _Stride(NamedTuple):
+    """A value is one of ``base``, ``base + step`` …, as far as a range goes."""
+
+    base: int
+    step: int
+    within: Interval
+
+    def kept(self, found: Interval) -> Interval:
+        """Return a range without what is not on the way at its ends."""
+        low = self.base + -(-(found.low - self.base) // self.step) * self.step
+        high = self.base + (found.high - self.base) // self.step * self.step
+        return Interval(low, high) if low <= high and found.within(self.within) else found
+
+
 class _TooMuch(Exception):
     pass
 
@@ -89,6 +103,7 @@ class Ranges:
         self._assumed: dict[tuple[int, int], Interval] = {}
         self._open: set[tuple[int, int, int]] = set()
         self._left = _MOST
+        self._strides: dict[int, _Stride] = {}
         self.read: set[tuple[int, int, int]] = set()
 
     def of(self, value: int, label: int, axis: int = 0) -> Interval | None:
@@ -129,6 +144,8 @@ class Ranges:
             found = self._made(module.definitions[value], label, axis, flow).fitted(bits)
             if module.key(module.type_of(value))[0] == Spv.TYPE_INT:
                 found = self._cut(value, found, bits, label, flow)
+                if value in self._strides:
+                    found = self._strides[value].kept(found)
         finally:
             self._open.discard(key)
         self._memo[key] = found
@@ -223,6 +240,9 @@ class Ranges:
         last = flow.blocks[label].instructions[-1] if label in flow.blocks else None
         if last is None or last.op != Spv.BRANCH_CONDITIONAL or label in flow.stoppable:
             return found
+        made = self._module.definitions[value]
+        if made.op in {Spv.I_ADD, Spv.I_SUB} and self._layout.is_constant(made.words[4]):  # it is the other that is told of
+            found = self._coming(made.words[3], label, axis, home, flow).plus(self._step(made)).fitted(bits)
         if last.words[2] != last.words[3] and self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
             for known in self._told(value, last.words[1], last.words[2] == home, label, found):
                 found = found.met(known, bits)
@@ -235,27 +255,31 @@ class Ranges:
         home = flow.home[value]
         start = self._joined([pair for pair in incoming if pair[1] not in body], axis, home, flow)
         again = [pair for pair in incoming if pair[1] in body]
-        smallest, step = whole(bits), self._steps(value, again)
+        step = self._steps(value, again)
         limits = self._equal_to(value, again, body, flow) if step else []
+        strides: list[_Stride] = []
+        smallest = self._reaching(start, bits, step, limits) or whole(bits)
         for view, guess in self._guesses(value, axis, bits, start, again, home, flow, step, limits):
             begun, assumed, best = view(start, bits), guess, None
             for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
                 ahead = [view(r, bits) for r in self._ahead(value, axis, assumed, again, home, flow)]
                 found = functools.reduce(Interval.joined, ahead, begun)
-                if step and start.low == start.high and view(assumed.plus(Interval(step, step)), bits).low == (
-                    assumed.low + step
-                ):  # it does not wrap: all have the start's remainder
-                    found = Interval(
-                        begun.low - (begun.low - found.low) // abs(step) * abs(step),
-                        begun.high + (found.high - begun.high) // abs(step) * abs(step),
-                    )
+                stride = None
+                moved = assumed.plus(Interval(step, step))
+                if step and begun.low == begun.high and view(moved, bits) == moved:  # it does not wrap
+                    stride = _Stride(begun.low, abs(step), found)
+                    found = stride.kept(found)
                 if not found.within(assumed):
                     break
                 assumed = best = found
+                if stride is not None:
+                    strides.append(stride)
             if best is not None and best.high - best.low < smallest.high - smallest.low:
                 smallest = best
             if smallest.high - smallest.low < _TELLING:
                 break
+        if strides and not self._assumed:
+            self._strides[value] = strides[-1]
         return smallest
 
     def _steps(self, value: int, again: list[tuple[int, int]]) -> int:
@@ -270,19 +294,33 @@ class Ranges:
             found.add(self._step(made).low)
         return found.pop() if len(found) == 1 else 0
 
-    def _equal_to(self, value: int, again: list[tuple[int, int]], body: set[int], flow: Flow) -> list[Interval]:
-        """Return the ranges of what a counter, or its next value, is compared with: where the loop may end."""
-        mine, found = {value, *(following for following, _ in again)}, []
+    def _equal_to(
+        self, value: int, again: list[tuple[int, int]], body: set[int], flow: Flow,
+    ) -> list[tuple[Interval, bool]]:  # fmt: skip
+        """Return what a counter is compared with in each turn to end its loop, and whether its next value is."""
+        following, found = {v for v, _ in again}, []
         for label in body:
             last = flow.blocks[label].instructions[-1]
-            if last.op != Spv.BRANCH_CONDITIONAL:
+            if last.op != Spv.BRANCH_CONDITIONAL or not all(flow.above(latch, label) for _, latch in again):
                 continue
             test = self._module.definitions[last.words[1]]
-            if test.op in {Spv.I_EQUAL, Spv.I_NOT_EQUAL}:
+            ends = {Spv.I_EQUAL: last.words[2], Spv.I_NOT_EQUAL: last.words[3]}.get(test.op, label)  # type: ignore[call-overload]
+            if ends not in body:
                 for one, other in (test.words[3:5], test.words[4:2:-1]):
-                    if one in mine and flow.home.get(other) not in body:
-                        found.append(self._at(other, label, 0))
+                    if (one == value or {one} == following) and flow.home.get(other) not in body:
+                        found.append((self._at(other, label, 0), one != value))
         return found
+
+    def _reaching(self, start: Interval, bits: int, step: int, limits: list[tuple[Interval, bool]]) -> Interval | None:
+        """Return the range of a counter by 1 that ends where it equals something: it cannot step over it."""
+        for limit, following in limits if abs(step) == 1 else ():
+            for view in (Interval.signed, Interval.unsigned):
+                begun, last = view(start, bits), view(limit, bits)
+                if step > 0 and begun.high + following <= last.low:
+                    return Interval(begun.low, last.high - following)
+                if step < 0 and last.high + following <= begun.low:
+                    return Interval(last.low + following, begun.high)
+        return None
 
     def turns_before(self, flow: Flow, head: int, label: int) -> int | None:
         """Return how many turns of a loop may have ended when one of its blocks is reached, by a counter of its own."""
@@ -311,17 +349,22 @@ class Ranges:
 
     def _guesses(
         self, value: int, axis: int, bits: int, start: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
-        step: int, limits: list[Interval],
+        step: int, limits: list[tuple[Interval, bool]],
     ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
         """Yield ranges that a loop may keep to: up or down from its start, as far as its condition or the type go."""
-        for limit in limits:
+        for limit, following in limits:
             for view in (Interval.signed, Interval.unsigned):
                 begun, last = view(start, bits), view(limit, bits)
-                for behind in (step, 0):
-                    low, high = (begun.low, last.high - behind) if step > 0 else (last.low - behind, begun.high)
-                    if low <= begun.low and begun.high <= high:
-                        yield view, Interval(low, high)
+                behind = step if following else 0
+                low, high = (begun.low, last.high - behind) if step > 0 else (last.low - behind, begun.high)
+                if low <= begun.low and begun.high <= high:
+                    yield view, Interval(low, high)
         lowest, highest = -(1 << bits - 1), (1 << bits) - 1
+        if not step:  # what it is given in turns may not depend on what it was
+            once = self._ahead(value, axis, start, again, home, flow)
+            for view in (Interval.signed, Interval.unsigned):
+                begun = view(start, bits)
+                yield view, functools.reduce(Interval.joined, [view(r, bits) for r in once], begun)
         ahead = self._ahead(value, axis, whole(bits), again, home, flow)
         for view in (Interval.signed, Interval.unsigned):
             begun = view(start, bits)
