@@ -29,6 +29,7 @@ View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.uns
 _BUILT_IN, _FUNCTION = 11, 7
 _SMALL = 64  # what a scalar is taken for when no launch is at hand
 _TELLING = 1 << 24  # a range of fewer integers is not narrowed further
+_SHORT = (1 << 31) - 1
 _MOST = 20000  # evaluations; a kernel that needs more is checked instead
 
 
@@ -360,6 +361,8 @@ class Ranges:
                 if low <= begun.low and begun.high <= high:
                     yield view, Interval(low, high)
         lowest, highest = -(1 << bits - 1), (1 << bits) - 1
+        if step > 0 and bits == 64 and start.within(Interval(0, _SHORT - step)):  # compared as an int
+            yield Interval.unsigned, Interval(start.low, _SHORT - step)
         if not step:  # what it is given in turns may not depend on what it was
             once = self._ahead(value, axis, start, again, home, flow)
             for view in (Interval.signed, Interval.unsigned):
@@ -504,18 +507,64 @@ class Ranges:
                 parts = (words[3], words[4] if truth else words[5])
                 return [k for w in parts for k in self._told(value, w, truth, label, now)]
             return []
-        if op not in COMPARED:
+        if op in {Spv.I_EQUAL, Spv.I_NOT_EQUAL} and self._is_zero(words[4]):
+            found = self._told_by_bits(value, words[3], (op == Spv.I_EQUAL) == truth, label, now)
+            if found:
+                return found
+        return self._compared(value, made, 0, truth, label, now) if op in COMPARED else []
+
+    def _is_zero(self, value: int) -> bool:
+        return self._layout.is_constant(value) and self._layout.constant(value) == 0
+
+    def _told_by_bits(self, value: int, number: int, zero: bool, label: int, now: Interval) -> list[Interval]:
+        """Return what follows from a number that is 0, or is not: a comparison of vectors gives one for each component."""
+        made = self._module.definitions[number]
+        if made.op == (Spv.BITWISE_OR if zero else Spv.BITWISE_AND):
+            return [k for w in made.words[3:5] for k in self._told_by_bits(value, w, zero, label, now)]
+        if made.op != Spv.COMPOSITE_EXTRACT or len(made.words) != 5:
             return []
+        chosen = self._module.definitions[made.words[3]]
+        if chosen.op != Spv.SELECT:
+            return []
+        test, yes, no = (self._module.definitions[w] for w in chosen.words[3:6])
+        if no.op != Spv.CONSTANT_NULL or yes.op != Spv.CONSTANT_COMPOSITE or any(map(self._is_zero, yes.words[3:])):
+            return []
+        return self._compared(value, test, made.words[4], not zero, label, now) if test.op in COMPARED else []
+
+    def _compared(
+        self, value: int, made: Instruction, axis: int, truth: bool, label: int, now: Interval,
+    ) -> list[Interval]:  # fmt: skip
+        """Return what a comparison tells of a value, or one of its components."""
         found = []
-        for mine, other, turned in ((words[3], words[4], False), (words[4], words[3], True)):
-            relation = COMPARED[op] if truth else OPPOSITE[COMPARED[op]]
+        for mine, other, turned in ((*made.words[3:5], False), (*made.words[4:2:-1], True)):
+            relation = COMPARED[made.op] if truth else OPPOSITE[COMPARED[made.op]]
             relation = TURNED[relation] if turned else relation
-            if self._made_from(mine, value):
-                here = now if mine == value else self._moved(mine, now)
-                known = bounded(relation, self._at(other, label, 0), self._bits(mine), here)
-                known = None if known is None else self._undone(mine, value, known, now)
+            part = self._component(mine, axis)
+            source = self._component(value, 0) if self._module.definitions[value].op == Spv.COMPOSITE_EXTRACT else value
+            same = part in {value, source}
+            if same or self._made_from(mine, value):
+                here = now if same else self._moved(mine, now)
+                known = bounded(relation, self._at(other, label, axis), self._bits(mine), here)
+                if known is not None and not same:
+                    known = self._undone(mine, value, known, now)
                 found += [known] if known is not None else []
         return found
+
+    def _component(self, value: int, axis: int) -> int | tuple[int, int]:
+        """Return what a component of a vector is: a value, or a vector and a place in it; a scalar is itself."""
+        made = self._module.definitions.get(value)
+        if made is None:
+            return value
+        words = made.words
+        if made.op == Spv.COMPOSITE_EXTRACT and len(words) == 5:
+            return self._component(words[3], words[4])
+        if made.op == Spv.COMPOSITE_CONSTRUCT and len(words) > 3 + axis:
+            return self._component(words[3 + axis], 0)
+        if made.op == Spv.COMPOSITE_INSERT and len(words) == 6:
+            return self._component(words[3], 0) if words[5] == axis else self._component(words[4], axis)
+        if self._module.key(self._module.type_of(value))[0] == Spv.TYPE_VECTOR:
+            return value, axis
+        return value
 
     def _made_from(self, compared: int, value: int) -> bool:
         made = self._module.definitions.get(compared)
@@ -541,5 +590,7 @@ class Ranges:
             return known.minus(self._step(made)) if self._layout.is_constant(made.words[4]) else None
         bits = self._bits(compared)
         if bits < self._bits(value):  # cut: the same number as long as the value is that small
+            if now.within(Interval(0, (1 << bits - 1) - 1)):
+                return known.signed(bits)
             return known.unsigned(bits) if now.within(whole(bits)) else None
         return known.unsigned(bits) if made.op == Spv.U_CONVERT else known.signed(bits)
