@@ -131,7 +131,7 @@ FAULTS = {
     "16-bit elements": Fault("h[k] = 1;", 64, W, "h", 64),
     "a copied struct": Fault("Pair x = s[k]; a[i] = x.first + x.second[i % 3];", 64, R, "s", 64),
     "two buffers in one pointer": Fault(
-        "device float* q = k > 0 ? a : (device float*)v; q[k * 4 + 300] = 1;", 64, W, "a", 556),
+        "device float* q = k > 0 ? a : (device float*)v; if (i == 3) q[k] = 1;", 64, W, "a", 64),
     "two buffers, chosen by each thread": Fault(
         "device const float* q = i % 2 ? b : a; float x = q[k]; a[i] = x;", 1 << 20, R, ""),
 }  # fmt: skip

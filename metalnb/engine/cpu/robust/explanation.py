@@ -139,7 +139,9 @@ def _memory(
     number = analysis.argument(place.root)
     named = _NAME.match(text)
     if number is None and analysis.size(place.root, facts) is None:  # of several: by the address
-        number, offset = _nearest(addresses, facts.sizes, element)
+        known = analysis.buffers(place.root)
+        mine = [base if n in known else 0 for n, base in enumerate(addresses)]
+        number, offset = _nearest(mine, facts.sizes, element)
         if number is None:
             return _Memory(named[0] if named else "a pointer", "device", 0, -1)
     else:

@@ -81,7 +81,7 @@ class Analysis:
         for name, flow in self._flows.items():
             outs = {head: way_out(flow, head) for head in stops[name]}
             flow.stoppable = {out.label: head for head, out in outs.items() if out is not None}
-        again = self._ranges(facts)
+        again = self._ranges(facts) if any(stops.values()) else ranges
         rooms = PointerRooms(self.module, self._layout, self.roots, self._params, facts, self._flows, again)
         wrong = frozenset(a.number for a in self.accesses if not self._right(a, rooms))
         return Proof(wrong, frozenset().union(*stops.values()), tuple(sorted(ranges.read | again.read)))
@@ -117,6 +117,11 @@ class Analysis:
         """Return the number of the argument that a root is, whole; None for anything else."""
         buffer = self.roots.exact(root)
         return self._params[buffer] if buffer else None
+
+    def buffers(self, root: int) -> frozenset[int]:
+        """Return the numbers of the arguments that a root may come from."""
+        sources = self.roots.sources(root)
+        return frozenset(number for param, number in self._params.items() if sources & {param, 0})
 
     def anywhere(self, number: int) -> bool:
         """Say whether an access is checked by its address."""

@@ -100,7 +100,9 @@ class Ranges:
         self._module, self._layout, self._roots, self._variables = module, layout, roots, variables
         self._params, self._facts, self._flows = params, facts, flows
         self._owner = {v: name for name, flow in flows.items() for v in flow.home}
-        self._memo: dict[tuple[int, int, int], Interval] = {}
+        self._memo: dict[tuple[int, int, int], tuple[Interval, frozenset[tuple[int, int]]]] = {}
+        self._added: list[tuple[int, int, int]] = []  # to the memo, in order
+        self._frames: list[set[tuple[int, int]]] = [set()]  # assumptions used by what is being found
         self._assumed: dict[tuple[int, int], Interval] = {}
         self._open: set[tuple[int, int, int]] = set()
         self._left = _MOST
@@ -133,13 +135,17 @@ class Ranges:
             label = flow.home[value]
         key = value, label, axis
         if key in self._memo:
-            return self._memo[key]
+            known, used = self._memo[key]
+            self._frames[-1] |= used
+            return known
         if key in self._open and (value, axis) not in self._assumed:
+            self._frames[-1].add((value, axis))
             return whole(self._bits(value))
         self._left -= 1
         if self._left < 0:
             raise _TooMuch
         self._open.add(key)
+        self._frames.append(set())
         try:
             bits = self._bits(value)
             found = self._made(module.definitions[value], label, axis, flow).fitted(bits)
@@ -149,7 +155,12 @@ class Ranges:
                     found = self._strides[value].kept(found)
         finally:
             self._open.discard(key)
-        self._memo[key] = found
+            mine = self._frames.pop()
+        if (value, axis) not in self._assumed:
+            mine.discard((value, axis))
+        self._frames[-1] |= mine
+        self._memo[key] = found, frozenset(mine)
+        self._added.append(key)
         return found
 
     # What makes a value -----------------------------------------------------------------------
@@ -158,6 +169,7 @@ class Ranges:
         value, op, words = made.result, made.op, made.words
         bits = self._bits(value)
         if (value, axis) in self._assumed:
+            self._frames[-1].add((value, axis))
             return self._assumed[value, axis]
         if op in ARITHMETIC:
             a, b = (self._at(w, label, axis) for w in words[3:5])
@@ -279,7 +291,7 @@ class Ranges:
                 smallest = best
             if smallest.high - smallest.low < _TELLING:
                 break
-        if strides and not self._assumed:
+        if strides and self._frames[-1] <= {(value, axis)}:
             self._strides[value] = strides[-1]
         return smallest
 
@@ -383,13 +395,19 @@ class Ranges:
         self, value: int, axis: int, assumed: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
     ) -> list[Interval]:  # fmt: skip
         """Return what a loop hands to its next iteration when it has something from a range in this one."""
-        kept, self._memo = self._memo, dict(self._memo)
-        self._assumed[value, axis] = assumed
+        before, key = len(self._added), (value, axis)
+        self._assumed[key] = assumed
         try:
             return [self._coming(v, label, axis, home, flow) for v, label in again]
         finally:
-            del self._assumed[value, axis]
-            self._memo = kept
+            del self._assumed[key]
+            added = self._added[before:]
+            del self._added[before:]
+            for known in added:
+                if key in self._memo[known][1]:
+                    del self._memo[known]
+                else:
+                    self._added.append(known)
 
     def _loaded(self, made: Instruction, axis: int, bits: int, flow: Flow) -> Interval:
         place = self._roots.place(made.words[3])
