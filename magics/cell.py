@@ -60,9 +60,8 @@ class CellMagics(Magics):
     )  # fmt: skip
     @argument("--save", metavar="PATH", type=unquoted, help="write the cell to a .metal file once it has compiled")
     @argument(
-        "--checked", action="store_true",
-        help="accesses that leave their array raise a KernelFault, and endless loops can be stopped; it costs time "
-        "(engine cpu)",
+        "--unchecked", action="store_true",
+        help="do not look whether accesses leave their array, nor whether a loop is to be stopped (engine cpu)",
     )  # fmt: skip
     @argument("--quiet", action="store_true", help="show no card")
     @cell_magic("metal")
@@ -89,7 +88,7 @@ class CellMagics(Magics):
             constants = evaluate(self.shell, options.constant)
             program = shown = compile(
                 cell, constants=constants, headers=self.session.headers,
-                checked=options.checked or _DEFAULT["checked"], **common,
+                checked=_DEFAULT["checked"] and not options.unchecked, **common,
             )  # fmt: skip
             for note in self.session.bind(program, options.name):
                 print(f"note: {note}")  # noqa: T201  (a value is shown by its card; this is about the notebook)

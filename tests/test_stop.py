@@ -133,8 +133,8 @@ kernel void product(device const float* a, device const float* b, device float* 
 
 def test_a_limit_asks_for_checks() -> None:
     text = HEAD + "x[i] = 1;\n}"
-    kernel = mnb.compile(text, engine="cpu").forever
-    with pytest.raises(mnb.LaunchError, match=r"forever: timeout stops checked kernels only.*--checked"):
+    kernel = mnb.compile(text, engine="cpu", checked=False).forever
+    with pytest.raises(mnb.LaunchError, match=r"forever: timeout stops checked kernels only.*--unchecked"):
         kernel(*arguments(), grid=256, timeout=1)
     kernel = mnb.compile(text, engine="cpu", checked=True).forever
     with pytest.raises(mnb.ArgumentError, match="forever: timeout is in seconds, more than 0; got 0"):
@@ -143,7 +143,7 @@ def test_a_limit_asks_for_checks() -> None:
 
 def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
     """No argument more, and nothing that asks whether it is to stop."""
-    kernel = mnb.compile(HEAD + "while (x[i] < 3) x[i] += 1;\n}", engine="cpu").forever
+    kernel = mnb.compile(HEAD + "while (x[i] < 3) x[i] += 1;\n}", engine="cpu", checked=False).forever
     assert kernel.binary.entries == {}
     assert kernel.binary.kernel.num_args == 4
     ticket = kernel.prepare(*arguments(), grid=256).launch()

@@ -23,7 +23,7 @@ _own = threading.local()
 class timeout:  # noqa: N801  (a function to those who call it)
     """Let each checked dispatch run for so many seconds; then it is stopped, and whoever waits gets a `KernelFault`.
 
-    Only a kernel compiled with ``checked=True`` looks whether it is to stop: the others, the library's too, run on.
+    A kernel that is not checked, as the library's are, does not look whether it is to stop, and runs on.
     It holds from the call on, in all threads; as a context manager it holds for the block.
 
     Parameters
@@ -70,8 +70,8 @@ def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
         raise LaunchError(f"{name}: engine {engine.name!r} cannot stop a dispatch: leave timeout out.")
     if not unit.checked:
         message = (
-            f"{name}: timeout stops checked kernels only, which look whether they are to stop: compile the cell with "
-            "%%metal --checked, or compile(…, checked=True)."
+            f"{name}: timeout stops checked kernels only, which look whether they are to stop: compile the cell "
+            "without --unchecked, or with compile(…, checked=True)."
         )
         raise LaunchError(message)
 

@@ -36,9 +36,10 @@ def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchF
     return LaunchFacts(grid, threadgroup, sizes, scalars)
 
 
-def hopeful_facts(count: int) -> LaunchFacts:
-    """Return the facts of a dispatch in which only what no launch could make right is wrong."""
-    return LaunchFacts((1, 1, 1), (1, 1, 1), (1 << 24,) * count, dict.fromkeys(range(count)))
+def hopeful_facts(count: int) -> list[LaunchFacts]:
+    """Return the facts of dispatches in which hardly more is wrong than no launch could make right."""
+    one, sizes = (1, 1, 1), (1 << 24,) * count
+    return [LaunchFacts(one, one, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
 
 
 def table_of(form: CheckedForm, facts: LaunchFacts, arguments: Sequence[Any]) -> bytearray:

@@ -27,7 +27,6 @@ _UNDONE = {Spv.I_ADD, Spv.I_SUB, Spv.U_CONVERT, Spv.S_CONVERT}
 View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
 
 _BUILT_IN, _FUNCTION = 11, 7
-_SMALL = 64  # what a scalar is taken for when no launch is at hand
 _TELLING = 1 << 24  # a range of fewer integers is not narrowed further
 _SHORT = (1 << 31) - 1
 _MOST = 20000  # evaluations; a kernel that needs more is checked instead
@@ -42,8 +41,8 @@ class LaunchFacts(NamedTuple):
         As OpenCL is given them.
     sizes : tuple of int
         Bytes of each argument.
-    scalars : mapping of int to bytes
-        The arguments whose content nobody changes; None for one that is taken to be small numbers.
+    scalars : mapping of int to bytes or int
+        The arguments whose content nobody changes; or the number that all of one is taken for.
     """
 
     grid: tuple[int, int, int]
@@ -443,8 +442,8 @@ class Ranges:
         op = self._module.key(kind)[0]
         if place.terms or op not in {Spv.TYPE_INT, Spv.TYPE_VECTOR}:
             return whole(bits)
-        if data is None:
-            return Interval(_SMALL, _SMALL)
+        if type(data) is int:
+            return Interval(data, data)
         first = place.fixed + (axis * bits // 8 if op == Spv.TYPE_VECTOR else 0)
         if not 0 <= first <= len(data) - bits // 8:
             return whole(bits)
