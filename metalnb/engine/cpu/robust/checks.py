@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..spirv.module import BasicBlock, Body, Instruction, Module
 from ..spirv.opaque import built_in_variable
 from ..spirv.opcodes import Spv
-from .pointers import Access, PointerPlace, Roots, TypeSizes
+from .proofs.pointers import Access, PointerPlace, Roots, TypeSizes
 from .watch_table import ELEMENTS, GRID, SIZES, THREADS, WRONG
 
 __all__ = ["check", "first_slot", "take_table", "unit_of"]

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from ..spirv.module import Module, parsed
 from ..spirv.opcodes import Spv
 from .checks import check, take_table
-from .flow import Flow
-from .loop_turns import endless
-from .pointer_rooms import PointerRooms
-from .pointers import Access, Roots, TypeSizes, accesses
-from .ranges import LaunchFacts, Ranges
+from .proofs.flow import Flow
+from .proofs.loop_turns import endless
+from .proofs.pointer_rooms import PointerRooms
+from .proofs.pointers import Access, Roots, TypeSizes, accesses
+from .proofs.ranges import LaunchFacts, Ranges
 from .stops import stop, way_out
-from .thread_variables import ThreadVariables
+from .proofs.thread_variables import ThreadVariables
 
 __all__ = ["Analysis", "Proof"]
 

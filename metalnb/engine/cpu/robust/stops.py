@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from ..spirv.liveouts import divergent_liveouts
 from ..spirv.module import BasicBlock, Body, Instruction, Module
 from ..spirv.opcodes import Spv
-from .flow import Flow
+from .proofs.flow import Flow
 from .watch_table import STOP, STOPPED
 
 __all__ = ["stop", "way_out"]

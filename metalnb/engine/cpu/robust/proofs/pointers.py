@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ..spirv.module import Body, Instruction, Module
-from ..spirv.opcodes import Spv
+from ...spirv.module import Body, Instruction, Module
+from ...spirv.opcodes import Spv
 
 __all__ = ["Access", "PointerPlace", "Roots", "TypeSizes", "accesses"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from ..spirv.loops import dominators, natural_loops
-from ..spirv.module import BasicBlock, Body, Instruction, Module
-from ..spirv.opcodes import Spv
+from ...spirv.loops import dominators, natural_loops
+from ...spirv.module import BasicBlock, Body, Instruction, Module
+from ...spirv.opcodes import Spv
 
 __all__ = ["Flow"]
 

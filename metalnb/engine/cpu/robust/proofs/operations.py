@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..spirv.opcodes import Spv
+from ...spirv.opcodes import Spv
 from .intervals import Interval, whole
 
 __all__ = ["ARITHMETIC", "CLAMPS", "COMPARED", "EXTREMA", "OPPOSITE", "TURNED", "bounded"]

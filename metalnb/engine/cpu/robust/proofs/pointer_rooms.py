@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..spirv.module import Module
-from ..spirv.opcodes import Spv
+from ...spirv.module import Module
+from ...spirv.opcodes import Spv
 from .flow import Flow
 from .intervals import Interval
 from .pointers import PointerPlace, Roots, TypeSizes

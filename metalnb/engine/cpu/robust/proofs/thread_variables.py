@@ -1,7 +1,7 @@
 """What a thread's own variables hold: the values that are stored there, for who reads one.
 
-clang hands a vector, the thread's position above all, to the kernel's own function in memory. What a load finds there is
-one of the values stored, if one of them is sure to come before it and nothing else can write there.
+clang hands a vector, the thread's position above all, to the kernel's own function in memory. What a load finds there
+is one of the values stored, if one of them is sure to come before it and nothing else can write there.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..spirv.module import Instruction, Module
-from ..spirv.opcodes import Spv
+from ...spirv.module import Instruction, Module
+from ...spirv.opcodes import Spv
 from .flow import Flow
 from .pointers import PointerPlace, Roots, TypeSizes
 
@@ -49,7 +49,7 @@ class ThreadVariables:
         stores = self._stores(variable) if variable and not place.terms else None
         if not stores:
             return None
-        size, count = self._part(load.type)
+        size, _ = self._part(load.type)
         first = place.fixed + axis * size
         found, sure = [], False
         for store in stores:
@@ -61,7 +61,7 @@ class ThreadVariables:
             if part != size or odd or not 0 <= component < parts:
                 return None
             found.append(Stored(value, component if parts > 1 else 0, self._homes[store.instruction]))
-            sure = sure or self._before(store.instruction, load, place.root)
+            sure = sure or self._before(store.instruction, load)
         return found if sure else None
 
     def _part(self, kind: int) -> tuple[int, int]:
@@ -79,7 +79,7 @@ class ThreadVariables:
         only = places.pop() if len(places) == 1 else PointerPlace(0, 1)
         return 0 if only.fixed or only.terms or len(passed) != 1 else self._variable(only.root)
 
-    def _before(self, store: Instruction, load: Instruction, root: int) -> bool:
+    def _before(self, store: Instruction, load: Instruction) -> bool:
         """Say whether a store comes before a load: above it, or above the call of the function that has it."""
         while load not in self._order or self._order[load][0] != self._order[store][0]:
             name = self._order[load][0]

@@ -13,8 +13,8 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..spirv.module import Instruction, Module
-from ..spirv.opcodes import Spv
+from ...spirv.module import Instruction, Module
+from ...spirv.opcodes import Spv
 from .flow import Flow
 from .intervals import Interval, whole
 from .operations import ARITHMETIC, CLAMPS, COMPARED, EXTREMA, OPPOSITE, TURNED, bounded
