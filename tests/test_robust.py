@@ -282,6 +282,27 @@ def test_a_kernel_that_is_not_vectorised_is_checked_too(monkeypatch: pytest.Monk
     assert not y.any()
 
 
+@pytest.mark.parametrize("grid", [(16, 8), (19, 13)])
+def test_threadgroups_that_run_as_rows_are_checked(grid: tuple[int, int]) -> None:
+    """With SIMD functions, a threadgroup of two dimensions is a row to the device; at the edges it is a smaller one."""
+    kernel = mnb.compile("""#include <metal_stdlib>
+using namespace metal;
+kernel void rows(device float* y, constant uint& at, uint2 i [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
+    const float one = simd_max(1.0f);
+    y[i.y * size.x + i.x + (all(i == size - 2) ? at : 0)] = one;
+}""", engine="cpu").rows  # fmt: skip
+    count = grid[0] * grid[1]
+    whole = np.zeros(count + 64, np.float32)
+    kernel(whole[:count], 0, grid=grid, threadgroup=(8, 4))
+    assert whole[:count].all()
+    whole[:] = 0
+    with pytest.raises(mnb.KernelFault, match="writes y") as found:
+        kernel(whole[:count], 50, grid=grid, threadgroup=(8, 4))
+    assert found.value.thread == (grid[0] - 2, grid[1] - 2, 0)
+    assert found.value.index == (grid[1] - 2) * grid[0] + grid[0] - 2 + 50
+    assert not whole[count:].any()
+
+
 def test_the_environment_says_what_is_checked() -> None:
     """Cells are without it, the library's own kernels are not."""
     ask = """import metalnb as mnb

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .base import Engine
     from .unit import Unit
 
-__all__ = ["call_limit", "check_limit", "current_limit", "refuse_call_limit", "timeout"]
+__all__ = ["call_limit", "check_limit", "current_limit", "timeout"]
 
 _default: list[float | None] = [None]
 _own = threading.local()
@@ -95,18 +95,3 @@ def current_limit() -> float | None:
     """Return the seconds that a dispatch started now may run; None for any."""
     own: Any = getattr(_own, "seconds", None)
     return _default[0] if own is None else own
-
-
-def refuse_call_limit(unit: Unit) -> None:
-    """Refuse the limit of a call whose kernel is entered in a way that has no checks.
-
-    Raises
-    ------
-    LaunchError
-    """
-    if getattr(_own, "seconds", None) is not None:
-        message = (
-            f"{unit.signature.name}: timeout cannot stop a kernel with SIMD functions in a threadgroup of more "
-            "than one dimension: make it one of x alone, or leave timeout out."
-        )
-        raise LaunchError(message)
