@@ -287,7 +287,8 @@ def test_threadgroups_that_run_as_rows_are_checked(grid: tuple[int, int]) -> Non
     """With SIMD functions, a threadgroup of two dimensions is a row to the device; at the edges it is a smaller one."""
     kernel = mnb.compile("""#include <metal_stdlib>
 using namespace metal;
-kernel void rows(device float* y, constant uint& at, uint2 i [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
+kernel void rows(device float* y, constant uint& at,
+                 uint2 i [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
     const float one = simd_max(1.0f);
     y[i.y * size.x + i.x + (all(i == size - 2) ? at : 0)] = one;
 }""", engine="cpu").rows  # fmt: skip

@@ -153,8 +153,11 @@ def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
 
 def test_a_limit_holds_for_threadgroups_that_run_as_rows() -> None:
     """With SIMD functions, a threadgroup of two dimensions is a row to the device."""
-    text = "kernel void rows(device float* x, uint2 i [[thread_position_in_grid]]) { while (simd_sum(1.f) > 0) x[i.x]++; }"
-    kernel = mnb.compile("#include <metal_stdlib>\nusing namespace metal;\n" + text, engine="cpu").rows
-    with pytest.raises(mnb.KernelFault, match="stopped after 0.3 s in the loop at cell:3"):
+    kernel = mnb.compile("""#include <metal_stdlib>
+using namespace metal;
+kernel void rows(device float* x, uint2 i [[thread_position_in_grid]]) {
+  while (simd_sum(1.f) > 0) x[i.x]++;
+}""", engine="cpu").rows  # fmt: skip
+    with pytest.raises(mnb.KernelFault, match=r"stopped after 0\.3 s in the loop at cell:4"):
         kernel(np.zeros(256, np.float32), grid=(20, 16), threadgroup=(8, 8), timeout=0.3)
     right_again()

@@ -5,8 +5,8 @@ consecutive; an index that is clamped, as WebGPU's compilers do, would make a ga
 
 The kernel gets one argument more, the table of ``watch_table.py``: how long each buffer is, and words for each checked
 access where its last faults are recorded, one for each lane of a SIMD-group. That is one plain store of consecutive
-words under a mask; a single word for all lanes took more time than the rest of the check. An atomic that keeps the first
-fault was tried: it doubled the time of a copy, and in a loop the device's compiler gave up on vectorising.
+words under a mask; a single word for all lanes took more time than the rest of the check. An atomic that keeps the
+first fault was tried: it doubled the time of a copy, and in a loop the device's compiler gave up on vectorising.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ class _Checks:
         yield BasicBlock(current)
 
     def _recorded(self, wrong: int, behind: int, condition: _Condition) -> BasicBlock:
-        """Return the block that records a fault: in a word of the access and the lane, so that no two threads' can mix."""
+        """Return the block that records a fault: in one word of the access's and the lane's, where no two can mix."""
         block = [_label(wrong)]
 
         def add(op: Spv, kind: int, *operands: int) -> int:

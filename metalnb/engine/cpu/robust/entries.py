@@ -14,7 +14,7 @@ from ..spirv.module import parsed
 from ..spirv_forms import FORMS
 from ..spirv_forms import Form as SpirvForm
 from .module_analysis import Analysis
-from .proofs.ranges import LaunchFacts
+from .proofs.launch_facts import LaunchFacts
 
 __all__ = ["CheckedForm", "Entries"]
 

@@ -15,8 +15,8 @@ from ...unit import Unit
 from .checks import unit_of
 from .lines import SourcePlace, loop_places, places
 from .module_analysis import Analysis
+from .proofs.launch_facts import LaunchFacts
 from .proofs.pointers import Access
-from .proofs.ranges import LaunchFacts
 from .watch_table import ELEMENTS, THREADS
 
 __all__ = ["Recorded", "explained", "stopped"]

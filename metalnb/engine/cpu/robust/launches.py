@@ -18,7 +18,7 @@ from ..spirv_forms import printed
 from .checks import first_slot
 from .entries import CheckedForm
 from .explanation import Recorded, explained, stopped
-from .proofs.ranges import LaunchFacts
+from .proofs.launch_facts import LaunchFacts
 from .watch_table import GRID, LANES, SIZES, STOP, STOPPED
 
 __all__ = ["Watch", "facts_of", "hopeful_facts", "table_of"]

@@ -11,12 +11,13 @@ from ..spirv.module import Module, parsed
 from ..spirv.opcodes import Spv
 from .checks import check, take_table
 from .proofs.flow import Flow
+from .proofs.launch_facts import LaunchFacts
 from .proofs.loop_turns import endless
 from .proofs.pointer_rooms import PointerRooms
 from .proofs.pointers import Access, Roots, TypeSizes, accesses
-from .proofs.ranges import LaunchFacts, Ranges
-from .stops import stop, way_out
+from .proofs.ranges import Ranges
 from .proofs.thread_variables import ThreadVariables
+from .stops import stop, way_out
 
 __all__ = ["Analysis", "Proof"]
 

@@ -1,8 +1,8 @@
 """The table that a watched kernel is given: words of 64 bits, of which the kernel writes those of faults.
 
 Behind the words named here each argument has two, its address and its bytes; then each access that is checked has as
-many as a SIMD-group has lanes. There a fault is recorded in a single word, so that no two threads' can mix: `WRONG`, the
-thread's number in the grid, and the element; each of the last two only up to a limit.
+many as a SIMD-group has lanes. There a fault is recorded in a single word, so that no two threads' can mix: `WRONG`,
+the thread's number in the grid, and the element; each of the last two only up to a limit.
 """
 
 from __future__ import annotations

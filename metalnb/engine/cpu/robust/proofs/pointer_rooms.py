@@ -12,8 +12,9 @@ from ...spirv.module import Module
 from ...spirv.opcodes import Spv
 from .flow import Flow
 from .intervals import Interval
+from .launch_facts import LaunchFacts
 from .pointers import PointerPlace, Roots, TypeSizes
-from .ranges import LaunchFacts, Ranges
+from .ranges import Ranges
 
 __all__ = ["PointerRooms", "Room"]
 
@@ -72,7 +73,7 @@ class PointerRooms:
             self._memo[key] = self._found(root, label)
         return self._memo[key]
 
-    def _found(self, root: int, label: int) -> Room | None:
+    def _found(self, root: int, label: int) -> Room | None:  # noqa: PLR0911  (a case each)
         made = self._module.definitions[root]
         if made.op == Spv.VARIABLE:
             return None if made.words[3] == _INPUT else Room(
