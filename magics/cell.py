@@ -61,9 +61,8 @@ class CellMagics(Magics):
     )  # fmt: skip
     @argument("--save", metavar="PATH", type=unquoted, help="write the cell to a .metal file once it has compiled")
     @argument(
-        "--checked", action="store_true",
-        help="accesses that leave their array raise a KernelFault, and endless loops can be stopped; it costs time "
-        "(engine cpu)",
+        "--unchecked", action="store_true",
+        help="do not look whether accesses leave their array, nor whether a loop is to be stopped (engine cpu)",
     )  # fmt: skip
     @argument(
         "--check", metavar="REFERENCE", type=unquoted, nargs="?", const="",
@@ -97,7 +96,7 @@ class CellMagics(Magics):
             constants = evaluate(self.shell, options.constant)
             program = shown = compile(
                 cell, constants=constants, headers=self.session.headers,
-                checked=options.checked or _DEFAULT["checked"], **common,
+                checked=_DEFAULT["checked"] and not options.unchecked, **common,
             )  # fmt: skip
             expected = self._reference(options.check)
             known = {name: [*kernels] for name, kernels in self.session.versions.items()}

@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import engine as engines
 from ...engine.base import Engine
+from ...engine.unit import LIBRARY_CHECKED
 from ...program import Math, Program
 from ...program import compile as compile_program
 
@@ -40,9 +41,8 @@ def compile(source: str, *, engine: str, math: Math = "precise", **options: Any)
     ------
     CompileError
     """
-    return compile_program(
-        source, engine=engine, math=math if engines.named(engine).caps.precise else "fast", **options
-    )
+    exact: Math = math if engines.named(engine).caps.precise else "fast"
+    return compile_program(source, **{"engine": engine, "math": exact, "checked": LIBRARY_CHECKED, **options})
 
 
 def program(file: str, engine: Engine, **constants: Any) -> Program:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .base import Engine
     from .unit import Unit
 
-__all__ = ["call_limit", "check_limit", "current_limit", "refuse_call_limit", "timeout"]
+__all__ = ["call_limit", "check_limit", "current_limit", "timeout"]
 
 _default: list[float | None] = [None]
 _own = threading.local()
@@ -23,7 +23,7 @@ _own = threading.local()
 class timeout:  # noqa: N801  (a function to those who call it)
     """Let each checked dispatch run for so many seconds; then it is stopped, and whoever waits gets a `KernelFault`.
 
-    Only a kernel compiled with ``checked=True`` looks whether it is to stop: the others, the library's too, run on.
+    A kernel that is not checked, as the library's are, does not look whether it is to stop, and runs on.
     It holds from the call on, in all threads; as a context manager it holds for the block.
 
     Parameters
@@ -70,8 +70,8 @@ def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
         raise LaunchError(f"{name}: engine {engine.name!r} cannot stop a dispatch: leave timeout out.")
     if not unit.checked:
         message = (
-            f"{name}: timeout stops checked kernels only, which look whether they are to stop: compile the cell with "
-            "%%metal --checked, or compile(…, checked=True)."
+            f"{name}: timeout stops checked kernels only, which look whether they are to stop: compile the cell "
+            "without --unchecked, or with compile(…, checked=True)."
         )
         raise LaunchError(message)
 
@@ -95,18 +95,3 @@ def current_limit() -> float | None:
     """Return the seconds that a dispatch started now may run; None for any."""
     own: Any = getattr(_own, "seconds", None)
     return _default[0] if own is None else own
-
-
-def refuse_call_limit(unit: Unit) -> None:
-    """Refuse the limit of a call whose kernel is entered in a way that has no checks.
-
-    Raises
-    ------
-    LaunchError
-    """
-    if getattr(_own, "seconds", None) is not None:
-        message = (
-            f"{unit.signature.name}: timeout cannot stop a kernel with SIMD functions in a threadgroup of more "
-            "than one dimension: make it one of x alone, or leave timeout out."
-        )
-        raise LaunchError(message)

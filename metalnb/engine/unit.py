@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,11 @@ from metalnb.msl.signature import Constant, Param, Signature
 from metalnb.msl.text.needed import needed
 from metalnb.msl.text.scanned_cell import Cell
 
-__all__ = ["Unit", "literal"]
+__all__ = ["CHECKED", "LIBRARY_CHECKED", "Unit", "literal"]
+
+# What a cell is that does not say, and the library's own kernels: docs/robustness.md tells what the checks cost.
+CHECKED = os.environ.get("METALNB_CHECKED") != "0"
+LIBRARY_CHECKED = os.environ.get("METALNB_CHECKED") == "1"
 
 
 @dataclass(frozen=True, slots=True)

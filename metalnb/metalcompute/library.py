@@ -8,7 +8,7 @@ from typing import Any
 
 from metalnb.engine import named
 from metalnb.engine.base import Ticket, compiled
-from metalnb.engine.unit import Unit
+from metalnb.engine.unit import CHECKED, Unit
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
 from metalnb.msl.analysis.reflect import reflect
 from metalnb.msl.analysis.rules import no_kernel
@@ -69,7 +69,7 @@ class Library:
         if signature is None:
             return None
         constants = self.reflection.constants
-        unit = Unit(signature, self.cell, undefined=constants)
+        unit = Unit(signature, self.cell, undefined=constants, checked=CHECKED)
         uses = words(self.cell)
         return PipelineFunction(unit, specialised=not any(uses.count(c.name) > 1 for c in constants))
 

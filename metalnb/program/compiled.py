@@ -15,7 +15,7 @@ from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
 from metalnb.call.packing import struct_dtype
 from metalnb.display import bundle, cards_html
-from metalnb.engine.unit import Unit
+from metalnb.engine.unit import CHECKED, Unit
 from metalnb.errors import ArgumentError
 from metalnb.library_includes import bundled
 from metalnb.msl.language.versions import read as read_version
@@ -24,7 +24,7 @@ from metalnb.msl.signature import Reflection
 
 from .front_end import read
 from .printing_engine import engine_of
-from .recipe import CHECKED, Recipe, decoded, header_name, text
+from .recipe import Recipe, decoded, header_name, text
 
 __all__ = ["Math", "Program", "compile", "from_recipe", "load"]
 
@@ -199,8 +199,9 @@ def compile(
         is newer is refused. "2.3" is what the engine ``metal`` compiles. By default 3.2.
     checked : bool, optional
         Whether a read beyond the end of a buffer or of an array gives 0, and a write there does not happen, and the
-        first of them is raised as a `KernelFault`; loops can then be stopped. It costs time, most in short loops. By
-        default they do what they do. Engine ``cpu`` only.
+        first of them is raised as a `KernelFault`; loops can then be stopped. It costs nothing where a launch is proven
+        to be right, and else some time. By default it is so, unless the environment has ``METALNB_CHECKED=0``. Engine
+        ``cpu`` only.
 
     Returns
     -------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,11 +11,7 @@ from metalnb.msl.language.versions import DEFAULT, Version, read
 from metalnb.msl.text.includes import is_header
 from metalnb.msl.text.scanned_cell import MAIN
 
-__all__ = ["CHECKED", "Recipe", "decoded", "header_name", "text"]
-
-
-# What a cell is that does not say: docs/robustness.md tells what the checks cost.
-CHECKED = os.environ.get("METALNB_CHECKED") == "1"
+__all__ = ["Recipe", "decoded", "header_name", "text"]
 
 
 class Recipe:

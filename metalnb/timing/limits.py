@@ -249,7 +249,7 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
 
 def _jobs(engine: Engine, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
     """Bind a probe for each threadgroup size; yield the number of threads with it."""
-    kernel = compile(probe.source, engine=engine.name, name=OWN)["probe"]
+    kernel = compile(probe.source, engine=engine.name, name=OWN, checked=False)["probe"]
     given = [arrays[p.name] for p in kernel.signature.buffers]
     grid = probe.threads or given[0].size // probe.elements
     for threadgroup in probe.threadgroups:

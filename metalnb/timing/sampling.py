@@ -222,7 +222,7 @@ def _flusher(engine: Engine) -> Callable[[], Any]:
 
 
 def _kernel(engine: Engine, source: str, name: str) -> Kernel:
-    return compile(source, engine=engine.name, name=OWN)[name]
+    return compile(source, engine=engine.name, name=OWN, checked=False)[name]
 
 
 def _given(dispatch: Dispatch) -> list[int]:

@@ -133,8 +133,8 @@ kernel void product(device const float* a, device const float* b, device float* 
 
 def test_a_limit_asks_for_checks() -> None:
     text = HEAD + "x[i] = 1;\n}"
-    kernel = mnb.compile(text, engine="cpu").forever
-    with pytest.raises(mnb.LaunchError, match=r"forever: timeout stops checked kernels only.*--checked"):
+    kernel = mnb.compile(text, engine="cpu", checked=False).forever
+    with pytest.raises(mnb.LaunchError, match=r"forever: timeout stops checked kernels only.*--unchecked"):
         kernel(*arguments(), grid=256, timeout=1)
     kernel = mnb.compile(text, engine="cpu", checked=True).forever
     with pytest.raises(mnb.ArgumentError, match="forever: timeout is in seconds, more than 0; got 0"):
@@ -143,7 +143,7 @@ def test_a_limit_asks_for_checks() -> None:
 
 def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
     """No argument more, and nothing that asks whether it is to stop."""
-    kernel = mnb.compile(HEAD + "while (x[i] < 3) x[i] += 1;\n}", engine="cpu").forever
+    kernel = mnb.compile(HEAD + "while (x[i] < 3) x[i] += 1;\n}", engine="cpu", checked=False).forever
     assert kernel.binary.entries == {}
     assert kernel.binary.kernel.num_args == 4
     ticket = kernel.prepare(*arguments(), grid=256).launch()
@@ -151,8 +151,13 @@ def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
     ticket.wait()
 
 
-def test_a_limit_is_refused_where_a_kernel_is_entered_without_checks() -> None:
-    text = "kernel void rows(device float* x, uint2 i [[thread_position_in_grid]]) { x[i.x] = simd_sum(1.f); }"
-    kernel = mnb.compile("#include <metal_stdlib>\nusing namespace metal;\n" + text, engine="cpu", checked=True).rows
-    with pytest.raises(mnb.LaunchError, match="SIMD functions in a threadgroup of more than one dimension"):
-        kernel(np.zeros(256, np.float32), grid=(16, 16), threadgroup=(8, 8), timeout=1)
+def test_a_limit_holds_for_threadgroups_that_run_as_rows() -> None:
+    """With SIMD functions, a threadgroup of two dimensions is a row to the device."""
+    kernel = mnb.compile("""#include <metal_stdlib>
+using namespace metal;
+kernel void rows(device float* x, uint2 i [[thread_position_in_grid]]) {
+  while (simd_sum(1.f) > 0) x[i.x]++;
+}""", engine="cpu").rows  # fmt: skip
+    with pytest.raises(mnb.KernelFault, match=r"stopped after 0\.3 s in the loop at cell:4"):
+        kernel(np.zeros(256, np.float32), grid=(20, 16), threadgroup=(8, 8), timeout=0.3)
+    right_again()

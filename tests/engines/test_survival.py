@@ -114,7 +114,7 @@ def test_memory_is_that_of_the_machine_the_groups_and_the_process(
 
 @pytest.mark.parametrize("threadgroup", [1, 20, 32, 70])
 @pytest.mark.parametrize("name", INTEGERS)
-def test_integer_division_ends_no_process(name: str, threadgroup: int) -> None:
+def test_integer_division_has_one_result(name: str, threadgroup: int) -> None:
     kernel = mnb.compile(DIVIDE.replace("TYPE", name)).divide
     dtype = INTEGERS[name]
     kinds = np.iinfo(dtype)
@@ -124,6 +124,9 @@ def test_integer_division_ends_no_process(name: str, threadgroup: int) -> None:
     q, r = kernel(a, b, threadgroup=threadgroup)
     assert (q[::4] == least).all()  # INT_MIN / -1 wraps round
     assert (r[::4] == 0).all()
+    assert (q[1::4] == 7).all()  # by 0 as by 1, in vector code and behind it
+    assert (q[3::4] == kinds.max).all()
+    assert (r[1::2] == 0).all()
     assert (q[2::4] == 3).all()  # whoever stands beside a division by zero has the right answer
     assert (r[2::4] == 1).all()
 

@@ -146,9 +146,9 @@ def test_a_missing_constant_is_named(shell: InteractiveShell) -> None:
     assert "write %%metal --constant N=…, or pass" in str(error)
 
 
-def test_checks_are_asked_for(run: Run) -> None:
+def test_a_cell_is_checked_unless_it_says_otherwise(run: Run) -> None:
     cell = "kernel void f(device float* y, constant uint& at) { y[at] = 1; }"
-    asked, plain = (run(f"%%metal --engine cpu {option}\n{cell}").result.f for option in ("--checked", ""))
+    asked, plain = (run(f"%%metal --engine cpu {option}\n{cell}").result.f for option in ("", "--unchecked"))
     assert not plain.unit.checked
     y = np.zeros(8, np.float32)
     with pytest.raises(mnb.KernelFault, match=r"writes y\[5\]; y has 4 elements"):

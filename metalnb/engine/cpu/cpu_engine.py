@@ -22,7 +22,6 @@ from ..clang.driver import clang
 from ..clang.entry_point import opencl
 from ..grid_split import equal_boxes
 from ..observation import Observable
-from ..time_limits import refuse_call_limit
 from ..unit import Unit
 from .at_once import WIDE, Brief, DoneTicket, bounded
 from .compiler_process import CompilerProcess
@@ -169,7 +168,8 @@ class CpuEngine(Observable, SharedMemory):
         from .robust.entries import Entries
         from .robust.launches import hopeful_facts
 
-        return Entries(lambda form: self._built(unit, variant, form.guarded), hopeful_facts(len(unit.signature.params)))
+        hopeful = hopeful_facts(len(unit.signature.params) + variant.flat)
+        return Entries(lambda form: self._built(unit, variant, form.guarded), hopeful)
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned: the device shares all memory of the process."""
@@ -238,7 +238,7 @@ class CpuEngine(Observable, SharedMemory):
                 return self._launch_rows(queue, binary, variant, bound, grid, threadgroup, arguments)
             watches: list[Watch] = []
             if binary.entries:
-                kernel, watches = self._watched(binary, variant, arguments, grid, threadgroup)
+                kernel, watches = self._watched(binary, variant, arguments, (grid, threadgroup), threadgroup)
                 bound += [cl.SVM(watch.table) for watch in watches]
             else:
                 kernel = self._entered(binary, variant)
@@ -256,15 +256,19 @@ class CpuEngine(Observable, SharedMemory):
         return CpuTicket((event,), arguments, binary.brief.tried(grid, threadgroup))
 
     def _watched(
-        self, binary: CpuBinary, variant: Variant, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
+        self, binary: CpuBinary, variant: Variant, arguments: Sequence[Any], launch: tuple[Grid, Grid],
+        threadgroup: Grid,
     ) -> tuple[Any, list[Watch]]:  # fmt: skip
-        """Return the kernel with the checks that a dispatch needs, and what is to be watched, if anything is."""
+        """Return the kernel with the checks that a launch needs, and what is to be watched, if anything is.
+
+        A launch has OpenCL's grid and threadgroup: for rows, not those that the author sees.
+        """
         from .robust.launches import Watch, facts_of, table_of
 
         if variant not in binary.entries:
             binary.entries[variant] = self._entries(binary.unit, variant)
         arguments = [getattr(a, "mem", a) for a in arguments]
-        facts = facts_of(arguments, grid, threadgroup)
+        facts = facts_of(arguments, *launch)
         form = binary.entries[variant].form_for(facts)
         if not form.watched:
             return form.built.kernel, []
@@ -272,26 +276,33 @@ class CpuEngine(Observable, SharedMemory):
 
     def _launch_rows(
         self, queue: Any, binary: CpuBinary, variant: Variant, bound: list[Any], grid: Grid, threadgroup: Grid,
-        held: Any,
+        arguments: Sequence[Any],
     ) -> CpuTicket:  # fmt: skip
         """Start a dispatch whose threadgroups are rows, one launch for each size of threadgroup."""
         cl = self._device.cl
-        if binary.entries:
-            refuse_call_limit(binary.unit)
         groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
         prepared = []  # all that can fail comes before anything runs
+        watches: list[Watch] = []
         for first, count, size in equal_boxes(grid, threadgroup):
             row = size[0] * size[1] * size[2]
-            kernel = self._entered(binary, variant._replace(even=size[0] % _SIMD == 0))
+            launch = (count[0] * row, count[1], count[2]), (row, 1, 1)
             region = bytearray(struct.pack("15I", *first, *size, *threadgroup, *grid, *groups))
-            prepared.append((kernel, region, (count[0] * row, count[1], count[2]), (row, 1, 1)))
+            entered = variant._replace(even=size[0] % _SIMD == 0)
+            watched: list[Watch] = []
+            if binary.entries:
+                kernel, watched = self._watched(binary, entered, (*arguments, region), launch, threadgroup)
+            else:
+                kernel = self._entered(binary, entered)
+            prepared.append((kernel, [region, *(watch.table for watch in watched)], launch))
+            watches += watched
         events: list[Any] = []
         try:
-            for kernel, region, whole, rows in prepared:
-                kernel.set_args(*bound, cl.SVM(region))
+            for kernel, own, (whole, rows) in prepared:
+                kernel.set_args(*bound, *map(cl.SVM, own))
                 events.append(cl.enqueue_nd_range_kernel(queue, kernel, whole, rows))
         finally:
-            ticket = (WatchedTicket if running else CpuTicket)(events, (held, prepared))
+            held = arguments, prepared
+            ticket = WatchedTicket(events, held, watches) if watches or running else CpuTicket(events, held)
         return ticket
 
     def _entered(self, binary: CpuBinary, variant: Variant) -> Any:

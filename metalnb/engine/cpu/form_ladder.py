@@ -13,6 +13,7 @@ from ..clang.entry_point import ENTRY, opencl
 from ..unit import Unit
 from .compiler_process import BuildFailed
 from .opencl import Device
+from .robust.divisions import with_divisors
 from .spirv.barrier_loops import has_barrier
 from .spirv.pass_table import rewritten
 from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
@@ -73,6 +74,7 @@ def built(
             code = rewritten(module, wide=wide, fast=rung.fast, held=rung.held)
             if guarded is not None:
                 code = guarded(code, text, rung.form)
+            code = with_divisors(code)  # at last: what is proven of a quotient is proven of what the author wrote
             kernel = device.cl.Kernel(device.build(code, vectorised=rung.vectorised), ENTRY)
             return Built(kernel, stack_of(kernel, device.device, waits=has_barrier(code)))
         except Refused as error:

@@ -59,12 +59,16 @@ class CpuTicket:
     def __del__(self) -> None:
         if self._held is not None:
             try:  # noqa: SIM105  (contextlib may be gone before this is, when Python ends)
-                self.wait()
+                self._end()
             except Exception:  # noqa: BLE001, S110  (told to those who ask)
                 pass
 
     def wait(self) -> None:
         """Wait, with the GIL released."""
+        self._end()
+
+    def _end(self) -> None:
+        """Wait for all events, and let go of what the dispatch was given."""
         if self._ended:
             return
         import pyopencl as cl
@@ -74,10 +78,7 @@ class CpuTicket:
         failed = None
         for event in self.elapsed:
             try:
-                if running:  # OpenCL lets who waits take part in what runs: it might not come back
-                    end_wait(event, 0, ())
-                else:
-                    event.wait()
+                self._wait_for(event)
             except cl.Error as error:  # those after it are waited for all the same
                 failed = failed or error
         self._held = None
@@ -88,6 +89,12 @@ class CpuTicket:
         told, self.told = self.told, None
         if told is not None:
             told(self.elapsed())
+
+    def _wait_for(self, event: Any) -> None:
+        if running:  # OpenCL lets who waits take part in what runs: it might not come back
+            end_wait(event, 0, ())
+        else:
+            event.wait()
 
     def seconds(self) -> float:
         """Wait; return the seconds that the device took."""
@@ -115,22 +122,18 @@ class WatchedTicket(CpuTicket):
         KeyboardInterrupt
             When it was interrupted; what can be stopped of it and of those before it has ended all the same.
         """
-        import pyopencl as cl
-
-        if leaving:
-            stay()
-        failed = None
-        for event in self.elapsed:
-            try:
-                end_wait(event, self._number, self._watches)
-            except cl.Error as error:  # those after it are waited for all the same
-                failed = failed or error
-        self._held = None
-        done(self._watches)
-        if failed is not None:
-            message = f"the kernel failed on the device: {failed}"
-            raise KernelFault(message) from failed
+        self._end()
         for watch in self._watches:
             fault = watch.fault()
             if fault is not None:
                 raise fault
+
+    def _end(self) -> None:
+        try:
+            super()._end()
+        finally:
+            if self._held is None:
+                done(self._watches)
+
+    def _wait_for(self, event: Any) -> None:
+        end_wait(event, self._number, self._watches)

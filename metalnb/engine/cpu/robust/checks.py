@@ -3,9 +3,10 @@
 A check is a branch around the access. For the device's vectoriser that is a mask, so that consecutive reads stay
 consecutive; an index that is clamped, as WebGPU's compilers do, would make a gather of each read.
 
-The kernel gets one argument more, the table of ``watch_table.py``: how long each buffer is, and a word for each checked
-access where its last fault is recorded. That is one plain store under a mask. An atomic that keeps the first one was
-tried: it doubled the time of a copy, and where it stood in a loop the device's compiler gave up on vectorising.
+The kernel gets one argument more, the table of ``watch_table.py``: how long each buffer is, and words for each checked
+access where its last faults are recorded, one for each lane of a SIMD-group. That is one plain store of consecutive
+words under a mask; a single word for all lanes took more time than the rest of the check. An atomic that keeps the
+first fault was tried: it doubled the time of a copy, and in a loop the device's compiler gave up on vectorising.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from typing import NamedTuple
 from ..spirv.module import BasicBlock, Body, Instruction, Module
 from ..spirv.opaque import built_in_variable
 from ..spirv.opcodes import Spv
-from .pointers import Access, PointerPlace, Roots, TypeSizes
-from .watch_table import ELEMENTS, GRID, SIZES, THREADS, WRONG
+from .proofs.pointers import Access, PointerPlace, Roots, TypeSizes
+from .watch_table import ELEMENTS, GRID, LANES, SIZES, THREADS, WRONG
 
 __all__ = ["check", "first_slot", "take_table", "unit_of"]
 
 _GLOBAL, _FUNCTION, _GENERIC, _INPUT = 5, 7, 8, 1
 _POINTER = int(Spv.TYPE_POINTER)
 _GLOBAL_ID = (28, b"__spirv_BuiltInGlobalInvocationId")
+_LANE_ID = (41, b"__spirv_BuiltInSubgroupLocalInvocationId")
 _ALIGNED = (2, 8)  # operands of a load or store of the table
 
 
@@ -35,7 +37,7 @@ class _Condition(NamedTuple):
 
 
 def first_slot(arguments: int) -> int:
-    """Return where in the table the words of the faults begin."""
+    """Return where in the table the words of the faults begin, `LANES` for each access."""
     return SIZES + 2 * arguments
 
 
@@ -80,7 +82,7 @@ def check(
     tables : mapping of int to int
         From `take_table`.
     """
-    slots = {a.number: first_slot(len(params)) + n for n, a in enumerate(sorted(found, key=lambda a: a.number))}
+    slots = {a.number: first_slot(len(params)) + LANES * n for n, a in enumerate(sorted(found, key=lambda a: a.number))}
     for function in module.functions:
         mine = [a for a in found if a.function is function]
         if mine:
@@ -105,6 +107,9 @@ class _Checks:
         self._own = {i for i in function.blocks[0].instructions if i.op == Spv.VARIABLE}
         self._merged: set[Instruction] = set()
         self._thread = self._position()
+        short = module.integer(32)
+        lane = self._start(Spv.LOAD, short, built_in_variable(module, short, *_LANE_ID))
+        self._lane = self._start(Spv.U_CONVERT, self._word, lane)
 
     def run(self, found: list[Access]) -> None:
         """Check these accesses."""
@@ -284,15 +289,16 @@ class _Checks:
         yield BasicBlock(current)
 
     def _recorded(self, wrong: int, behind: int, condition: _Condition) -> BasicBlock:
-        """Return the block that records a fault: in one word of the access's own, so that no two threads' can mix."""
+        """Return the block that records a fault: in one word of the access's and the lane's, where no two can mix."""
         block = [_label(wrong)]
 
         def add(op: Spv, kind: int, *operands: int) -> int:
             block.append(Instruction(op, [0, kind, self._module.fresh(), *operands]))
             return block[-1].result
 
-        where = self._constant(self._slots[condition.access.number])
-        where = add(Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, self._pointer, self._table, where)
+        first = self._constant(self._slots[condition.access.number])
+        where = add(Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, self._pointer, self._table, first)
+        where = add(Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, self._pointer, where, self._lane)
         element = add(Spv.BITWISE_AND, self._word, condition.element, self._constant(ELEMENTS - 1))
         word = add(Spv.BITWISE_OR, self._word, element, self._thread)
         block += [Instruction(Spv.STORE, [0, where, word, *_ALIGNED]), _branch(behind)]

@@ -7,14 +7,14 @@ when it is first needed. So a kernel that is right is as fast as one that is nev
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..spirv.module import parsed
 from ..spirv_forms import FORMS
 from ..spirv_forms import Form as SpirvForm
 from .module_analysis import Analysis
-from .ranges import LaunchFacts
+from .proofs.launch_facts import LaunchFacts
 
 __all__ = ["CheckedForm", "Entries"]
 
@@ -44,7 +44,7 @@ class CheckedForm:
 
     __slots__ = ("_addresses", "_facts", "analysis", "built", "printed", "shape", "stops", "text", "wrong")
 
-    def __init__(self, facts: LaunchFacts | None) -> None:
+    def __init__(self, facts: Sequence[LaunchFacts]) -> None:
         self._facts = facts
         self._addresses = False
         self.analysis: Analysis | None = None
@@ -61,8 +61,11 @@ class CheckedForm:
             self.analysis, self.wrong, self.stops = None, frozenset(), frozenset()
             return code
         self.analysis = analysis = Analysis(code)
-        proof = analysis.everything if self._facts is None else analysis.proof(self._facts)
-        self.wrong, self.stops = proof.wrong, proof.stops
+        best = analysis.everything
+        for facts in self._facts:
+            if best.wrong or best.stops:
+                best = min(best, analysis.proof(facts), key=lambda p: len(p.wrong) + len(p.stops))
+        self.wrong, self.stops = best.wrong, best.stops
         self._addresses = any(analysis.anywhere(n) for n in self.wrong)
         return analysis.checked(self.wrong, self.stops) if self.watched else code
 
@@ -84,17 +87,17 @@ class Entries:
     ----------
     build : callable
         Compiles a form: returns it as `Built`, after a call of the form's ``guarded``.
-    hopeful : LaunchFacts
-        Of a dispatch that leaves nothing to be desired.
+    hopeful : sequence of LaunchFacts
+        Of dispatches that leave nothing to be desired.
     """
 
-    def __init__(self, build: Callable[[CheckedForm], Any], hopeful: LaunchFacts) -> None:
+    def __init__(self, build: Callable[[CheckedForm], Any], hopeful: Sequence[LaunchFacts]) -> None:
         self._build = build
         self._forms: list[CheckedForm] = []
         self._known: dict[tuple[Any, ...], list[tuple[dict[tuple[int, int, int], bytes], CheckedForm]]] = {}
         self.first = self._made(hopeful)
 
-    def _made(self, facts: LaunchFacts | None) -> CheckedForm:
+    def _made(self, facts: Sequence[LaunchFacts]) -> CheckedForm:
         form = CheckedForm(facts)
         form.built = self._build(form)
         self._forms.append(form)
@@ -119,7 +122,7 @@ class Entries:
 
     def _chosen(self, facts: LaunchFacts) -> tuple[CheckedForm, set[tuple[int, int, int]]]:
         depends: set[tuple[int, int, int]] = set()
-        fitting = []
+        fitting, least = [], 0
         for form in self._forms:
             if form.analysis is None:
                 return form, depends
@@ -127,6 +130,14 @@ class Entries:
             depends.update(proof.read)
             if proof.wrong <= form.wrong and proof.stops <= form.stops:
                 fitting.append(form)
-        if not fitting:
-            fitting = [self._made(facts if len(self._forms) < _MOST else None)]
-        return min(fitting, key=lambda f: len(f.wrong) + len(f.stops)), depends
+                least = len(proof.wrong) + len(proof.stops)
+        best = min(fitting, key=_checks, default=None)
+        if best is None:
+            best = self._made([facts] if len(self._forms) < _MOST else [])
+        elif _checks(best) > least and len(self._forms) == 1:  # the hope was too small
+            best = self._made([facts])
+        return best, depends
+
+
+def _checks(form: CheckedForm) -> int:
+    return len(form.wrong) + len(form.stops)

@@ -15,8 +15,8 @@ from ...unit import Unit
 from .checks import unit_of
 from .lines import SourcePlace, loop_places, places
 from .module_analysis import Analysis
-from .pointers import Access
-from .ranges import LaunchFacts
+from .proofs.launch_facts import LaunchFacts
+from .proofs.pointers import Access
 from .watch_table import ELEMENTS, THREADS
 
 __all__ = ["Recorded", "explained", "stopped"]
@@ -139,7 +139,9 @@ def _memory(
     number = analysis.argument(place.root)
     named = _NAME.match(text)
     if number is None and analysis.size(place.root, facts) is None:  # of several: by the address
-        number, offset = _nearest(addresses, facts.sizes, element)
+        known = analysis.buffers(place.root)
+        mine = [base if n in known else 0 for n, base in enumerate(addresses)]
+        number, offset = _nearest(mine, facts.sizes, element)
         if number is None:
             return _Memory(named[0] if named else "a pointer", "device", 0, -1)
     else:

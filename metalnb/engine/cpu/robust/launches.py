@@ -18,8 +18,8 @@ from ..spirv_forms import printed
 from .checks import first_slot
 from .entries import CheckedForm
 from .explanation import Recorded, explained, stopped
-from .ranges import LaunchFacts
-from .watch_table import GRID, SIZES, STOP
+from .proofs.launch_facts import LaunchFacts
+from .watch_table import GRID, LANES, SIZES, STOP, STOPPED
 
 __all__ = ["Watch", "facts_of", "hopeful_facts", "table_of"]
 
@@ -36,14 +36,15 @@ def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchF
     return LaunchFacts(grid, threadgroup, sizes, scalars)
 
 
-def hopeful_facts(count: int) -> LaunchFacts:
-    """Return the facts of a dispatch in which only what no launch could make right is wrong."""
-    return LaunchFacts((1, 1, 1), (1, 1, 1), (1 << 24,) * count, dict.fromkeys(range(count)))
+def hopeful_facts(count: int) -> list[LaunchFacts]:
+    """Return the facts of dispatches in which hardly more is wrong than no launch could make right."""
+    one, sizes = (1, 1, 1), (1 << 24,) * count
+    return [LaunchFacts(one, one, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
 
 
 def table_of(form: CheckedForm, facts: LaunchFacts, arguments: Sequence[Any]) -> bytearray:
     """Return the table of a dispatch."""
-    table = bytearray(8 * (first_slot(len(facts.sizes)) + len(form.wrong)))
+    table = bytearray(8 * (first_slot(len(facts.sizes)) + LANES * len(form.wrong)))
     struct.pack_into("2Q", table, 8 * GRID, *facts.grid[:2])
     addresses = map(_address, arguments) if form.addresses else itertools.repeat(0)
     words = [word for pair in zip(addresses, facts.sizes) for word in pair]  # noqa: B905  (one never ends)
@@ -84,13 +85,13 @@ class Watch:
     def stop(self, reason: str) -> None:
         """Let its loops end."""
         self._reason = self._reason or reason
-        struct.pack_into("Q", self.table, 8 * STOP, 1)
+        struct.pack_into("Q", self.table, 8 * STOP, STOPPED)
 
     def fault(self) -> KernelFault | None:
         """Return what went wrong; None when nothing did. The dispatch must have ended."""
         form, unit = self.form, self.unit
         slots = first_slot(len(self._facts.sizes))
-        wrong = any(self.table[8 * slots :])
+        wrong = self.table.count(0, 8 * slots) < len(self.table) - 8 * slots
         if form.analysis is None or not (self._reason or wrong):
             return None
 
@@ -102,6 +103,6 @@ class Watch:
             return stopped(unit, form.analysis, form.stops, self._reason, lines)
         words = struct.unpack(f"{len(self.table) // 8}Q", self.table)
         first = next(n for n, word in enumerate(words[slots:]) if word)
-        fault = Recorded(sorted(form.wrong)[first], words[slots + first])
+        fault = Recorded(sorted(form.wrong)[first // LANES], words[slots + first])
         addresses = [word if form.addresses else 0 for word in words[SIZES:slots:2]]
         return explained(unit, form.analysis, fault, addresses, self._facts, self._threadgroup, lines)

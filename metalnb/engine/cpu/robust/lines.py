@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..spirv.module import BasicBlock, Module
 from ..spirv.opcodes import Spv
-from .pointers import Access, Roots
+from .proofs.pointers import Access, Roots
 
 __all__ = ["SourcePlace", "loop_places", "places"]
 

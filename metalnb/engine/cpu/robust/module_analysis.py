@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from ..spirv.module import Module, parsed
 from ..spirv.opcodes import Spv
 from .checks import check, take_table
-from .flow import Flow
-from .intervals import Interval
-from .loop_turns import endless
-from .pointers import Access, Roots, TypeSizes, accesses
-from .ranges import LaunchFacts, Ranges
+from .proofs.flow import Flow
+from .proofs.launch_facts import LaunchFacts
+from .proofs.loop_turns import endless
+from .proofs.pointer_rooms import PointerRooms
+from .proofs.pointers import Access, Roots, TypeSizes, accesses
+from .proofs.ranges import Ranges
+from .proofs.thread_variables import ThreadVariables
 from .stops import stop, way_out
 
 __all__ = ["Analysis", "Proof"]
@@ -66,38 +68,36 @@ class Analysis:
     def _flows(self) -> dict[int, Flow]:
         return {f.name: Flow(self.module, f) for f in self.module.functions if f.blocks}
 
+    @functools.cached_property
+    def _variables(self) -> ThreadVariables:
+        return ThreadVariables(self.module, self._layout, self.roots, self._flows)
+
     def proof(self, facts: LaunchFacts) -> Proof:
         """Find the accesses that are right whatever the kernel reads."""
+        for flow in self._flows.values():
+            flow.stoppable = {}
         ranges = self._ranges(facts)
         threads = math.prod(facts.grid)
         stops = {n: endless(self.module, flow, ranges, threads) for n, flow in self._flows.items()}
         for name, flow in self._flows.items():
             outs = {head: way_out(flow, head) for head in stops[name]}
             flow.stoppable = {out.label: head for head, out in outs.items() if out is not None}
-        again = self._ranges(facts)
-        wrong = frozenset(a.number for a in self.accesses if not self._right(a, again, facts))
+        again = self._ranges(facts) if any(stops.values()) else ranges
+        rooms = PointerRooms(self.module, self._layout, self.roots, self._params, facts, self._flows, again)
+        wrong = frozenset(a.number for a in self.accesses if not self._right(a, rooms))
         return Proof(wrong, frozenset().union(*stops.values()), tuple(sorted(ranges.read | again.read)))
 
     def _ranges(self, facts: LaunchFacts) -> Ranges:
-        return Ranges(self.module, self._layout, self.roots, self._params, facts, self._flows)
+        return Ranges(self.module, self._layout, self.roots, self._params, facts, self._flows, self._variables)
 
-    def _right(self, access: Access, ranges: Ranges, facts: LaunchFacts) -> bool:
-        place = self.roots.place(access.pointer)
-        size = self.size(place.root, facts)
-        flow = self._flows[access.function.name]
-        if size is None:
-            return self.module.definitions[place.root].op == Spv.VARIABLE
-        if not flow.reducible:
+    def _right(self, access: Access, rooms: PointerRooms) -> bool:
+        root = self.module.definitions[self.roots.place(access.pointer).root]
+        if root.op == Spv.VARIABLE and root.words[3] == _INPUT:
+            return True
+        if not self._flows[access.function.name].reducible:
             return False
-        label = self._homes[access.instruction]
-        total = Interval(place.fixed, place.fixed)
-        for index, step in place.terms:
-            found = ranges.of(index, label)
-            if found is None:
-                return False
-            bits = self.module.key(self.module.type_of(index))[1]
-            total = total.plus(found.signed(bits).times(Interval(step, step)))
-        return total.low >= 0 and total.high + access.size <= size
+        room = rooms.of(access.pointer, self._homes[access.instruction])
+        return room is not None and room.before >= 0 and room.behind >= access.size
 
     @functools.cached_property
     def _homes(self) -> dict[object, int]:
@@ -118,6 +118,11 @@ class Analysis:
         """Return the number of the argument that a root is, whole; None for anything else."""
         buffer = self.roots.exact(root)
         return self._params[buffer] if buffer else None
+
+    def buffers(self, root: int) -> frozenset[int]:
+        """Return the numbers of the arguments that a root may come from."""
+        sources = self.roots.sources(root)
+        return frozenset(number for param, number in self._params.items() if sources & {param, 0})
 
     def anywhere(self, number: int) -> bool:
         """Say whether an access is checked by its address."""

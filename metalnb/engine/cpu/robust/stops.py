@@ -3,34 +3,40 @@
 Where a loop has a way out that each turn passes, the flag becomes part of its condition: the loop keeps its shape,
 which the device's vectoriser is particular about. Elsewhere the branch back to its head passes a block that may return.
 
+The flag is a plain load at an index that is what the load before it has found: 0, as long as the loop is to go on. The
+compiler cannot know that, and so cannot take the load out of the loop. A volatile load would be made by each lane.
+
 Source: SPIR-V specification 1.4, 3.37.17 (control flow).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ..spirv.liveouts import divergent_liveouts
 from ..spirv.module import BasicBlock, Body, Instruction, Module
 from ..spirv.opcodes import Spv
-from .flow import Flow
-from .watch_table import STOP
+from .proofs.flow import Flow
+from .watch_table import STOP, STOPPED
 
 __all__ = ["stop", "way_out"]
 
-_GLOBAL, _VOLATILE_ALIGNED = 5, (3, 8)
+_GLOBAL, _ALIGNED = 5, (2, 8)
 
 
 def way_out(flow: Flow, head: int) -> BasicBlock | None:
     """Return the block by which a loop ends, if each turn passes it; it branches on a condition."""
-    body = flow.loops[head]
-    latches = [label for label in flow.before[head] if label in body]
+    body, latches = flow.loops[head], _latches(flow, head)
     for label in sorted(body, key=lambda b: b != head):
         last = flow.blocks[label].instructions[-1]
         leaves = last.op == Spv.BRANCH_CONDITIONAL and sum(t in body for t in last.words[2:4]) == 1
         if leaves and all(flow.above(latch, label) for latch in latches):
             return flow.blocks[label]
     return None
+
+
+def _latches(flow: Flow, head: int) -> list[int]:
+    return [label for label in flow.before[head] if label in flow.loops[head]]
 
 
 def stop(module: Module, heads: Collection[int], flows: Mapping[int, Flow], tables: Mapping[int, int]) -> None:
@@ -48,39 +54,57 @@ def stop(module: Module, heads: Collection[int], flows: Mapping[int, Flow], tabl
         if function.blocks:
             flow = flows[function.name]
             for head in [h for h in flow.loops if h in heads]:
+                flag = _Flag(module, flow, head, tables[function.name])
                 out = way_out(flow, head)
                 if out is not None:
-                    _fold(module, out, flow.loops[head], tables[function.name])
+                    _fold(module, out, flow.loops[head], _latches(flow, head), flag)
                 else:
                     opened = True
-                    _open(module, function, flow, head, tables[function.name])
+                    _open(module, function, flow, head, flag)
     module.settle()
     if opened:
         divergent_liveouts(module)
         module.settle()
 
 
-def _flag(module: Module, at: Instruction, table: int) -> int:
-    word, truth = module.integer(64), module.declare(Spv.TYPE_BOOL)
-    pointer = module.declare(Spv.TYPE_POINTER, _GLOBAL, word)
-    place = module.declare(Spv.CONSTANT, word, STOP, 0)
-    where = module.before(at, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, pointer, table, place)
-    value = module.before(at, Spv.LOAD, word, where, *_VOLATILE_ALIGNED)
-    return module.before(at, Spv.I_NOT_EQUAL, truth, value, module.declare(Spv.CONSTANT, word, 0, 0))
+class _Flag:
+    """The flag of one loop, and where its next turn looks for it."""
+
+    def __init__(self, module: Module, flow: Flow, head: int, table: int) -> None:
+        self._module, self._table = module, table
+        self._word = module.integer(64)
+        first = module.declare(Spv.CONSTANT, self._word, STOP, 0)
+        body = flow.loops[head]
+        entries = [part for label in flow.before[head] if label not in body for part in (first, label)]
+        self._next = Instruction(Spv.PHI, [0, self._word, module.fresh(), *entries])
+        module.definitions[self._next.result] = self._next
+        flow.blocks[head].instructions.insert(1, self._next)
+
+    def read(self, at: Instruction, latches: Iterable[int]) -> int:
+        """Return whether the loop is to end, for the turns that come from these blocks."""
+        module, word = self._module, self._word
+        pointer = module.declare(Spv.TYPE_POINTER, _GLOBAL, word)
+        where = module.before(at, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, pointer, self._table, self._next.result)
+        value = module.before(at, Spv.LOAD, word, where, *_ALIGNED)
+        for latch in latches:
+            self._next.words += [value, latch]
+        # Not "is not 0": what goes on would then be known to be 0.
+        ended = module.declare(Spv.CONSTANT, word, STOPPED, 0)
+        return module.before(at, Spv.I_EQUAL, module.declare(Spv.TYPE_BOOL), value, ended)
 
 
-def _fold(module: Module, out: BasicBlock, body: set[int], table: int) -> None:
+def _fold(module: Module, out: BasicBlock, body: set[int], latches: list[int], flag: _Flag) -> None:
     last = out.instructions[-1]
     truth = module.declare(Spv.TYPE_BOOL)
-    flag = _flag(module, last, table)
+    ends = flag.read(last, latches)
     if last.words[2] in body:  # goes on while the condition holds
-        flag = module.before(last, Spv.LOGICAL_NOT, truth, flag)
-        last.words[1] = module.before(last, Spv.LOGICAL_AND, truth, last.words[1], flag)
+        ends = module.before(last, Spv.LOGICAL_NOT, truth, ends)
+        last.words[1] = module.before(last, Spv.LOGICAL_AND, truth, last.words[1], ends)
     else:
-        last.words[1] = module.before(last, Spv.LOGICAL_OR, truth, last.words[1], flag)
+        last.words[1] = module.before(last, Spv.LOGICAL_OR, truth, last.words[1], ends)
 
 
-def _open(module: Module, function: Body, flow: Flow, head: int, table: int) -> None:
+def _open(module: Module, function: Body, flow: Flow, head: int, flag: _Flag) -> None:
     """Give a loop one more way out: back to the head by a block that returns when the flag is set."""
     leave = module.fresh()
     result = module.key(function.head[0].words[4])[1]
@@ -88,14 +112,14 @@ def _open(module: Module, function: Body, flow: Flow, head: int, table: int) -> 
         end = Instruction(Spv.RETURN, [0])
     else:
         end = Instruction(Spv.RETURN_VALUE, [0, module.declare(Spv.CONSTANT_NULL, result)])
-    for latch in [label for label in flow.before[head] if label in flow.loops[head]]:
+    for latch in _latches(flow, head):
         again = module.fresh()
         last = flow.blocks[latch].instructions[-1]
         last.words[1:] = [again if w == head else w for w in last.words[1:]]
         branch = Instruction(Spv.BRANCH_CONDITIONAL, [0, 0, leave, head])
         function.blocks.append(BasicBlock([Instruction(Spv.LABEL, [0, again]), branch]))
-        branch.words[1] = _flag(module, branch, table)
         for phi in flow.blocks[head].instructions:
             if phi.op == Spv.PHI:
                 phi.words[4::2] = [again if label == latch else label for label in phi.words[4::2]]
+        branch.words[1] = flag.read(branch, [again])
     function.blocks.append(BasicBlock([Instruction(Spv.LABEL, [0, leave]), end]))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ..spirv.module import Body, Instruction, Module
-from ..spirv.opcodes import Spv
+from ...spirv.module import Body, Instruction, Module
+from ...spirv.opcodes import Spv
 
 __all__ = ["Access", "PointerPlace", "Roots", "TypeSizes", "accesses"]
 
@@ -116,6 +116,9 @@ class Roots:
         made = module.definitions[pointer]
         if made.op in _SAME and module.key(module.type_of(made.words[3]))[0] == Spv.TYPE_POINTER:
             return self.place(made.words[3])
+        hidden = self._hidden(made)
+        if hidden:
+            return self.place(hidden)
         if made.op not in _CHAINS | _PTR_CHAINS:
             return PointerPlace(pointer)
         base = self.place(made.words[3])
@@ -140,6 +143,15 @@ class Roots:
             elif stride:
                 terms.append((index, stride))
         return PointerPlace(base.root, fixed, tuple(terms))
+
+    def _hidden(self, made: Instruction) -> int:
+        """Return the pointer that a pass has hidden from the device's compiler in a number; 0 for any other."""
+        definitions = self._module.definitions
+        if made.op != Spv.CONVERT_U_TO_PTR or definitions[made.words[3]].op != Spv.BITWISE_XOR:
+            return 0
+        number, zero = (definitions[w] for w in definitions[made.words[3]].words[3:5])
+        is_zero = zero.op == Spv.U_CONVERT and definitions[zero.words[3]].op == Spv.SHIFT_RIGHT_LOGICAL
+        return number.words[3] if is_zero and number.op == Spv.CONVERT_PTR_TO_U else 0
 
     def sources(self, root: int, seen: set[int] | None = None) -> set[int]:
         """Return the parameters and variables that a root may come from; 0 stands for anything."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from ..spirv.loops import dominators, natural_loops
-from ..spirv.module import BasicBlock, Body, Instruction, Module
-from ..spirv.opcodes import Spv
+from ...spirv.loops import dominators, natural_loops
+from ...spirv.module import BasicBlock, Body, Instruction, Module
+from ...spirv.opcodes import Spv
 
 __all__ = ["Flow"]
 
@@ -75,7 +75,7 @@ class Flow:
         """Yield the conditions on which a block is reached: value, whether it is true, and where it was tested."""
         while label != self.entry and label in self._above:
             above = self._above[label]
-            if self.before[label] == [above]:
+            if [b for b in self.before[label] if not self.above(b, label)] == [above]:  # a loop is entered there once
                 last = self.blocks[above].instructions[-1]
                 told = above not in self.stoppable or label in self.loops[self.stoppable[above]]
                 if told and last.op == Spv.BRANCH_CONDITIONAL and last.words[2] != last.words[3]:

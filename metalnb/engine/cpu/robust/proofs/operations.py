@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..spirv.opcodes import Spv
+from ...spirv.opcodes import Spv
 from .intervals import Interval, whole
 
 __all__ = ["ARITHMETIC", "CLAMPS", "COMPARED", "EXTREMA", "OPPOSITE", "TURNED", "bounded"]
@@ -65,16 +65,25 @@ def _s_shifted_right(a: Interval, b: Interval, bits: int) -> Interval:
 
 def _and(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
+    if a.low == a.high and b.low == b.high:
+        return Interval(a.low & b.low, a.low & b.low)
     return Interval(0, min(a.high, b.high))
 
 
 def _or(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
+    if a.low == a.high and b.low == b.high:
+        return Interval(a.low | b.low, a.low | b.low)
     most = (1 << max(a.high.bit_length(), b.high.bit_length())) - 1
     return Interval(max(a.low, b.low), min(a.high + b.high, most))
 
 
 def _xor(a: Interval, b: Interval, bits: int) -> Interval:
+    a, b = a.unsigned(bits), b.unsigned(bits)
+    if a.low == a.high and b.low == b.high:
+        return Interval(a.low ^ b.low, a.low ^ b.low)
+    if (0, 0) in {a, b}:  # what a pass hides an index behind
+        return b if a == (0, 0) else a
     return Interval(0, _or(a, b, bits).high)
 
 
@@ -121,14 +130,15 @@ TURNED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "
            "s<": "s>", "s>": "s<", "s<=": "s>=", "s>=": "s<="}  # fmt: skip
 
 
-def bounded(relation: str, other: Interval, bits: int) -> Interval | None:
-    """Return the integers that stand in a relation to some integer of a range; None when that may be all."""
+def bounded(relation: str, other: Interval, bits: int, now: Interval) -> Interval | None:
+    """Return the integers that stand in a relation to some integer of a range; None when that may be all.
+
+    ``now`` is where they are known to be: not to be a number tells something at an end of it.
+    """
     if relation == "==":
         return other
     if relation == "!=":
-        if other.unsigned(bits) == (0, 0):
-            return Interval(1, (1 << bits) - 1)
-        return None
+        return _other_than(other, now, bits)
     unsigned = relation[0] == "u"
     other = other.unsigned(bits) if unsigned else other.signed(bits)
     lowest = 0 if unsigned else -(1 << bits - 1)
@@ -139,3 +149,14 @@ def bounded(relation: str, other: Interval, bits: int) -> Interval | None:
         return Interval(lowest, high) if high >= lowest else None
     low = other.low + strict
     return Interval(low, highest) if low <= highest else None
+
+
+def _other_than(other: Interval, now: Interval, bits: int) -> Interval | None:
+    if other.low != other.high:
+        return None
+    for number in ((other.low - now.low) % (1 << bits) + now.low, now.high - (now.high - other.low) % (1 << bits)):
+        if now.low < now.high and number in now:
+            return Interval(now.low + (number == now.low), now.high - (number == now.high))
+    if other.unsigned(bits) == (0, 0):
+        return Interval(1, (1 << bits) - 1)
+    return None

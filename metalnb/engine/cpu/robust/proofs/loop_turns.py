@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..spirv.module import Instruction, Module
-from ..spirv.opcodes import Spv
+from ...spirv.module import Instruction, Module
+from ...spirv.opcodes import Spv
 from .flow import Flow
 from .intervals import Interval
 from .ranges import Ranges

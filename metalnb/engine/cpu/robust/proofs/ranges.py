@@ -10,65 +10,29 @@ Source: P. and R. Cousot, Abstract interpretation (1977).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
-from ..spirv.module import Instruction, Module
-from ..spirv.opcodes import Spv
+from ...spirv.module import Instruction, Module
+from ...spirv.opcodes import Spv
 from .flow import Flow
 from .intervals import Interval, whole
-from .operations import ARITHMETIC, CLAMPS, COMPARED, EXTREMA, OPPOSITE, TURNED, bounded
+from .launch_facts import LaunchFacts
+from .loop_ranges import LoopRanges
+from .operations import ARITHMETIC, CLAMPS, EXTREMA
 from .pointers import PointerPlace, Roots, TypeSizes
+from .thread_variables import ThreadVariables
 
-__all__ = ["LaunchFacts", "Ranges"]
-
-_UNDONE = {Spv.I_ADD, Spv.I_SUB, Spv.U_CONVERT, Spv.S_CONVERT}
-View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
+__all__ = ["Ranges"]
 
 _BUILT_IN, _FUNCTION = 11, 7
-_SMALL = 64  # what a scalar is taken for when no launch is at hand
-_TELLING = 1 << 24  # a range of fewer integers is not narrowed further
 _MOST = 20000  # evaluations; a kernel that needs more is checked instead
-
-
-class LaunchFacts(NamedTuple):
-    """What the host knows of a dispatch.
-
-    Attributes
-    ----------
-    grid, threadgroup : tuple of 3 int
-        As OpenCL is given them.
-    sizes : tuple of int
-        Bytes of each argument.
-    scalars : mapping of int to bytes
-        The arguments whose content nobody changes; None for one that is taken to be small numbers.
-    """
-
-    grid: tuple[int, int, int]
-    threadgroup: tuple[int, int, int]
-    sizes: tuple[int, ...]
-    scalars: Mapping[int, Any]
-
-    def built_in(self, number: int, axis: int) -> Interval | None:
-        """Return the range of a built-in variable's component; None for one that is not known."""
-        grid, group = self.grid[axis], self.threadgroup[axis]
-        threads = self.threadgroup[0] * self.threadgroup[1] * self.threadgroup[2]
-        groups = -(-grid // group)
-        known = {
-            24: Interval(groups, groups), 25: Interval(1, group), 26: Interval(0, groups - 1),
-            27: Interval(0, group - 1), 28: Interval(0, grid - 1), 29: Interval(0, threads - 1), 30: Interval(1, 3),
-            31: Interval(grid, grid), 32: Interval(group, group), 33: Interval(0, 0), 36: Interval(1, 32),
-            37: Interval(32, 32), 38: Interval(1, -(-threads // 32)), 39: Interval(1, -(-threads // 32)),
-            40: Interval(0, -(-threads // 32) - 1), 41: Interval(0, 31),
-        }  # fmt: skip
-        return known.get(number)
 
 
 class _TooMuch(Exception):
     pass
 
 
-class Ranges:
+class Ranges(LoopRanges):
     """The ranges of a module's values, for one dispatch.
 
     Attributes
@@ -79,13 +43,11 @@ class Ranges:
 
     def __init__(
         self, module: Module, layout: TypeSizes, roots: Roots, params: Mapping[int, int], facts: LaunchFacts,
-        flows: Mapping[int, Flow],
+        flows: Mapping[int, Flow], variables: ThreadVariables,
     ) -> None:  # fmt: skip
-        self._module, self._layout, self._roots = module, layout, roots
-        self._params, self._facts, self._flows = params, facts, flows
-        self._owner = {v: name for name, flow in flows.items() for v in flow.home}
-        self._memo: dict[tuple[int, int, int], Interval] = {}
-        self._assumed: dict[tuple[int, int], Interval] = {}
+        super().__init__(module, layout, flows)
+        self._roots, self._variables = roots, variables
+        self._params, self._facts = params, facts
         self._open: set[tuple[int, int, int]] = set()
         self._left = _MOST
         self.read: set[tuple[int, int, int]] = set()
@@ -96,12 +58,6 @@ class Ranges:
             return self._at(value, label, axis)
         except (_TooMuch, RecursionError):
             return None
-
-    def _bits(self, value: int) -> int:
-        op, *rest = self._module.key(self._module.type_of(value))
-        if op == Spv.TYPE_VECTOR:
-            op, *rest = self._module.key(rest[0])
-        return rest[0] if op == Spv.TYPE_INT else 64
 
     def _at(self, value: int, label: int, axis: int) -> Interval:
         module = self._module
@@ -116,21 +72,32 @@ class Ranges:
             label = flow.home[value]
         key = value, label, axis
         if key in self._memo:
-            return self._memo[key]
+            known, used = self._memo[key]
+            self._frames[-1] |= used
+            return known
         if key in self._open and (value, axis) not in self._assumed:
+            self._frames[-1].add((value, axis))
             return whole(self._bits(value))
         self._left -= 1
         if self._left < 0:
             raise _TooMuch
         self._open.add(key)
+        self._frames.append(set())
         try:
             bits = self._bits(value)
             found = self._made(module.definitions[value], label, axis, flow).fitted(bits)
             if module.key(module.type_of(value))[0] == Spv.TYPE_INT:
                 found = self._cut(value, found, bits, label, flow)
+                if value in self._strides:
+                    found = self._strides[value].kept(found)
         finally:
             self._open.discard(key)
-        self._memo[key] = found
+            mine = self._frames.pop()
+        if (value, axis) not in self._assumed:
+            mine.discard((value, axis))
+        self._frames[-1] |= mine
+        self._memo[key] = found, frozenset(mine)
+        self._added.append(key)
         return found
 
     # What makes a value -----------------------------------------------------------------------
@@ -139,6 +106,7 @@ class Ranges:
         value, op, words = made.result, made.op, made.words
         bits = self._bits(value)
         if (value, axis) in self._assumed:
+            self._frames[-1].add((value, axis))
             return self._assumed[value, axis]
         if op in ARITHMETIC:
             a, b = (self._at(w, label, axis) for w in words[3:5])
@@ -204,86 +172,17 @@ class Ranges:
             sides.append(found)
         return self._hull(sides, bits)
 
-    def _hull(self, sides: list[Interval], bits: int) -> Interval:
-        """Join ranges, in the view in which the result is smaller."""
-        views = []
-        for view in (Interval.signed, Interval.unsigned):
-            seen = [view(side, bits) for side in sides]
-            views.append(functools.reduce(Interval.joined, seen))
-        return min(views, key=lambda v: v.high - v.low)
-
-    def _joined(self, incoming: list[tuple[int, int]], axis: int, home: int, flow: Flow) -> Interval:
-        bits = self._bits(incoming[0][0])
-        return self._hull([self._coming(value, label, axis, home, flow) for value, label in incoming], bits)
-
-    def _coming(self, value: int, label: int, axis: int, home: int, flow: Flow) -> Interval:
-        """Return the range of a value on the way from one block to another."""
-        found, bits = self._at(value, label, axis), self._bits(value)
-        last = flow.blocks[label].instructions[-1] if label in flow.blocks else None
-        if last is None or last.op != Spv.BRANCH_CONDITIONAL or label in flow.stoppable:
-            return found
-        if last.words[2] != last.words[3] and self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
-            for known in self._told(value, last.words[1], last.words[2] == home, label, found):
-                found = found.met(known, bits)
-        return found
-
-    def _carried(
-        self, value: int, axis: int, bits: int, incoming: list[tuple[int, int]], body: set[int], flow: Flow,
-    ) -> Interval:  # fmt: skip
-        """Return what a loop carries: a range that holds at its start, and in each iteration if in the one before."""
-        home = flow.home[value]
-        start = self._joined([pair for pair in incoming if pair[1] not in body], axis, home, flow)
-        again = [pair for pair in incoming if pair[1] in body]
-        smallest = whole(bits)
-        for view, guess in self._guesses(value, axis, bits, start, again, home, flow):
-            begun, assumed, best = view(start, bits), guess, None
-            for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
-                ahead = [view(r, bits) for r in self._ahead(value, axis, assumed, again, home, flow)]
-                found = functools.reduce(Interval.joined, ahead, begun)
-                if not found.within(assumed):
-                    break
-                assumed = best = found
-            if best is not None and best.high - best.low < smallest.high - smallest.low:
-                smallest = best
-            if smallest.high - smallest.low < _TELLING:
-                break
-        return smallest
-
-    def _guesses(
-        self, value: int, axis: int, bits: int, start: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
-    ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
-        """Yield ranges that a loop may keep to: up or down from its start, as far as its condition or the type go."""
-        lowest, highest = -(1 << bits - 1), (1 << bits) - 1
-        ahead = self._ahead(value, axis, whole(bits), again, home, flow)
-        for view in (Interval.signed, Interval.unsigned):
-            begun = view(start, bits)
-            reach = functools.reduce(Interval.joined, [view(r, bits) for r in ahead], begun)
-            yield view, Interval(begun.low, reach.high)
-            yield view, Interval(reach.low, begun.high)
-        for view, low, high in ((Interval.unsigned, 0, highest), (Interval.signed, lowest, highest >> 1)):
-            begun = view(start, bits)
-            yield view, Interval(begun.low, high)
-            yield view, Interval(low, begun.high)
-
-    def _ahead(
-        self, value: int, axis: int, assumed: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
-    ) -> list[Interval]:  # fmt: skip
-        """Return what a loop hands to its next iteration when it has something from a range in this one."""
-        kept, self._memo = self._memo, dict(self._memo)
-        self._assumed[value, axis] = assumed
-        try:
-            return [self._coming(v, label, axis, home, flow) for v, label in again]
-        finally:
-            del self._assumed[value, axis]
-            self._memo = kept
-
-    def _loaded(self, made: Instruction, axis: int, bits: int, flow: Flow) -> Interval:
+    def _loaded(self, made: Instruction, axis: int, bits: int, flow: Flow) -> Interval:  # noqa: PLR0911  (likewise)
         place = self._roots.place(made.words[3])
         root = self._module.definitions[place.root]
         if root.op == Spv.VARIABLE and root.words[3] == 1:
             number = self._built_in.get(place.root)
             known = None if number is None else self._facts.built_in(number, axis)
             return known or whole(bits)
+        if made.words[4:5] != [1]:
+            stored = self._variables.read(made, place, axis)
+            if stored is not None:
+                return self._hull([self._at(value, label, part) for value, part, label in stored], bits)
         if root.op == Spv.VARIABLE and root.words[3] == _FUNCTION:
             stores = self._stored(place.root, flow)
             if stores is None or made.words[3] != place.root:
@@ -307,8 +206,8 @@ class Ranges:
         op = self._module.key(kind)[0]
         if place.terms or op not in {Spv.TYPE_INT, Spv.TYPE_VECTOR}:
             return whole(bits)
-        if data is None:
-            return Interval(_SMALL, _SMALL)
+        if type(data) is int:
+            return Interval(data, data)
         first = place.fixed + (axis * bits // 8 if op == Spv.TYPE_VECTOR else 0)
         if not 0 <= first <= len(data) - bits // 8:
             return whole(bits)
@@ -360,62 +259,3 @@ class Ranges:
                     return whole(bits)
                 found.append(self._at(passed, self._flows[owner].home[passed], axis))
         return self._hull(found, bits) if found else whole(bits)
-
-    # What the conditions on the way tell --------------------------------------------------------
-
-    def _cut(self, value: int, found: Interval, bits: int, label: int, flow: Flow) -> Interval:
-        for flag, truth, where in flow.conditions(label):
-            if flow.current(value, where):
-                for known in self._told(value, flag, truth, where, found):
-                    found = found.met(known, bits)
-        return found
-
-    def _told(  # noqa: PLR0911
-        self, value: int, flag: int, truth: bool, label: int, now: Interval,
-    ) -> list[Interval]:  # fmt: skip
-        """Return the ranges of a value that follow from a condition, given what is known of it now."""
-        made = self._module.definitions[flag]
-        op, words = made.op, made.words
-        owner = self._owner.get(flag)
-        if owner is None or not self._flows[owner].current(flag, label):
-            return []
-        if op == Spv.LOGICAL_NOT:
-            return self._told(value, words[3], not truth, label, now)
-        if op == (Spv.LOGICAL_AND if truth else Spv.LOGICAL_OR):
-            return [k for w in words[3:5] for k in self._told(value, w, truth, label, now)]
-        if op == Spv.SELECT:  # what && and || are made of
-            fixed = self._module.definitions[words[5] if truth else words[4]].op
-            if fixed in ({Spv.CONSTANT_FALSE, Spv.CONSTANT_NULL} if truth else {Spv.CONSTANT_TRUE}):
-                parts = (words[3], words[4] if truth else words[5])
-                return [k for w in parts for k in self._told(value, w, truth, label, now)]
-            return []
-        if op not in COMPARED:
-            return []
-        found = []
-        for mine, other, turned in ((words[3], words[4], False), (words[4], words[3], True)):
-            relation = COMPARED[op] if truth else OPPOSITE[COMPARED[op]]
-            relation = TURNED[relation] if turned else relation
-            if self._made_from(mine, value):
-                known = bounded(relation, self._at(other, label, 0), self._bits(mine))
-                known = None if known is None else self._undone(mine, value, known, now)
-                found += [known] if known is not None else []
-        return found
-
-    def _made_from(self, compared: int, value: int) -> bool:
-        made = self._module.definitions.get(compared)
-        return compared == value or (made is not None and made.op in _UNDONE and made.words[3] == value)
-
-    def _undone(self, compared: int, value: int, known: Interval, now: Interval) -> Interval | None:
-        """Return what is known of a value, from what is known of a sum or a conversion of it; None for nothing."""
-        if compared == value:
-            return known
-        made = self._module.definitions[compared]
-        if made.op in {Spv.I_ADD, Spv.I_SUB}:
-            if not self._layout.is_constant(made.words[4]):
-                return None
-            number = self._layout.constant(made.words[4]) * (1 if made.op == Spv.I_ADD else -1)
-            return known.minus(Interval(number, number))
-        bits = self._bits(compared)
-        if bits < self._bits(value):  # cut: the same number as long as the value is that small
-            return known.unsigned(bits) if now.within(whole(bits)) else None
-        return known.unsigned(bits) if made.op == Spv.U_CONVERT else known.signed(bits)

@@ -1,0 +1,226 @@
+"""What loops carry from turn to turn: ranges that hold at the start, and in each turn if in the one before."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from ...spirv.module import Module
+from ...spirv.opcodes import Spv
+from .condition_ranges import ConditionRanges
+from .flow import Flow
+from .intervals import Interval, whole
+from .pointers import TypeSizes
+
+__all__ = ["LoopRanges"]
+
+View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
+
+_TELLING = 1 << 24  # a range of fewer integers is not narrowed further
+_SHORT = (1 << 31) - 1
+
+
+class _Stride(NamedTuple):
+    """A value is one of ``base``, ``base + step`` …, as far as a range goes."""
+
+    base: int
+    step: int
+    within: Interval
+
+    def kept(self, found: Interval) -> Interval:
+        """Return a range without what is not on the way at its ends."""
+        low = self.base + -(-(found.low - self.base) // self.step) * self.step
+        high = self.base + (found.high - self.base) // self.step * self.step
+        return Interval(low, high) if low <= high and found.within(self.within) else found
+
+
+class LoopRanges(ConditionRanges):
+    """The part of `Ranges` that follows loops."""
+
+    def __init__(self, module: Module, layout: TypeSizes, flows: Mapping[int, Flow]) -> None:
+        super().__init__(module, layout, flows)
+        self._memo: dict[tuple[int, int, int], tuple[Interval, frozenset[tuple[int, int]]]] = {}
+        self._added: list[tuple[int, int, int]] = []  # to the memo, in order
+        self._frames: list[set[tuple[int, int]]] = [set()]  # assumptions used by what is being found
+        self._assumed: dict[tuple[int, int], Interval] = {}
+        self._strides: dict[int, _Stride] = {}
+
+    def of(self, value: int, label: int, axis: int = 0) -> Interval | None:
+        """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        raise NotImplementedError
+
+    def _hull(self, sides: list[Interval], bits: int) -> Interval:
+        """Join ranges, in the view in which the result is smaller."""
+        views = []
+        for view in (Interval.signed, Interval.unsigned):
+            seen = [view(side, bits) for side in sides]
+            views.append(functools.reduce(Interval.joined, seen))
+        return min(views, key=lambda v: v.high - v.low)
+
+    def _joined(self, incoming: list[tuple[int, int]], axis: int, home: int, flow: Flow) -> Interval:
+        bits = self._bits(incoming[0][0])
+        return self._hull([self._coming(value, label, axis, home, flow) for value, label in incoming], bits)
+
+    def _coming(self, value: int, label: int, axis: int, home: int, flow: Flow) -> Interval:
+        """Return the range of a value on the way from one block to another."""
+        found, bits = self._at(value, label, axis), self._bits(value)
+        last = flow.blocks[label].instructions[-1] if label in flow.blocks else None
+        if last is None or last.op != Spv.BRANCH_CONDITIONAL or label in flow.stoppable:
+            return found
+        made = self._module.definitions[value]
+        if made.op in {Spv.I_ADD, Spv.I_SUB} and self._layout.is_constant(made.words[4]):  # the operand is told of
+            found = self._coming(made.words[3], label, axis, home, flow).plus(self._step(made)).fitted(bits)
+        if last.words[2] != last.words[3] and self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
+            for known in self._told(value, last.words[1], last.words[2] == home, label, found):
+                found = found.met(known, bits)
+        return found
+
+    def _carried(
+        self, value: int, axis: int, bits: int, incoming: list[tuple[int, int]], body: set[int], flow: Flow,
+    ) -> Interval:  # fmt: skip
+        """Return what a loop carries: a range that holds at its start, and in each iteration if in the one before."""
+        home = flow.home[value]
+        start = self._joined([pair for pair in incoming if pair[1] not in body], axis, home, flow)
+        again = [pair for pair in incoming if pair[1] in body]
+        step = self._steps(value, again)
+        limits = self._equal_to(value, again, body, flow) if step else []
+        strides: list[_Stride] = []
+        smallest = self._reaching(start, bits, step, limits) or whole(bits)
+        for view, guess in self._guesses(value, axis, start, again, flow, step, limits):
+            begun, assumed, best = view(start, bits), guess, None
+            for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
+                ahead = [view(r, bits) for r in self._ahead(value, axis, assumed, again, home, flow)]
+                found = functools.reduce(Interval.joined, ahead, begun)
+                stride = None
+                moved = assumed.plus(Interval(step, step))
+                if step and begun.low == begun.high and view(moved, bits) == moved:  # it does not wrap
+                    stride = _Stride(begun.low, abs(step), found)
+                    found = stride.kept(found)
+                if not found.within(assumed):
+                    break
+                assumed = best = found
+                if stride is not None:
+                    strides.append(stride)
+            if best is not None and best.high - best.low < smallest.high - smallest.low:
+                smallest = best
+            if smallest.high - smallest.low < _TELLING:
+                break
+        if strides and self._frames[-1] <= {(value, axis)}:
+            self._strides[value] = strides[-1]
+        return smallest
+
+    def _steps(self, value: int, again: list[tuple[int, int]]) -> int:
+        """Return what each turn adds to a value; 0 for anything else."""
+        found = set()
+        for following, _ in again:
+            made = self._module.definitions[following]
+            if made.op not in {Spv.I_ADD, Spv.I_SUB} or made.words[3] != value or not self._layout.is_constant(
+                made.words[4],
+            ):  # fmt: skip
+                return 0
+            found.add(self._step(made).low)
+        return found.pop() if len(found) == 1 else 0
+
+    def _equal_to(
+        self, value: int, again: list[tuple[int, int]], body: set[int], flow: Flow,
+    ) -> list[tuple[Interval, bool]]:  # fmt: skip
+        """Return what a counter is compared with in each turn to end its loop, and whether its next value is."""
+        following, found = {v for v, _ in again}, []
+        for label in body:
+            last = flow.blocks[label].instructions[-1]
+            if last.op != Spv.BRANCH_CONDITIONAL or not all(flow.above(latch, label) for _, latch in again):
+                continue
+            test = self._module.definitions[last.words[1]]
+            ends = {Spv.I_EQUAL: last.words[2], Spv.I_NOT_EQUAL: last.words[3]}.get(test.op, label)  # type: ignore[call-overload]
+            if ends not in body:
+                for one, other in (test.words[3:5], test.words[4:2:-1]):
+                    if (one == value or {one} == following) and flow.home.get(other) not in body:
+                        found.append((self._at(other, label, 0), one != value))
+        return found
+
+    def _reaching(self, start: Interval, bits: int, step: int, limits: list[tuple[Interval, bool]]) -> Interval | None:
+        """Return the range of a counter by 1 that ends where it equals something: it cannot step over it."""
+        for limit, following in limits if abs(step) == 1 else ():
+            for view in (Interval.signed, Interval.unsigned):
+                begun, last = view(start, bits), view(limit, bits)
+                if step > 0 and begun.high + following <= last.low:
+                    return Interval(begun.low, last.high - following)
+                if step < 0 and last.high + following <= begun.low:
+                    return Interval(last.low + following, begun.high)
+        return None
+
+    def turns_before(self, flow: Flow, head: int, label: int) -> int | None:
+        """Return how many turns of a loop may have ended when one of its blocks is reached, by a counter of its own."""
+        body = flow.loops[head]
+        found: list[int] = []
+        for phi in flow.blocks[head].instructions:
+            if phi.op != Spv.PHI or self._module.key(phi.type)[0] != Spv.TYPE_INT:
+                continue
+            bits = self._bits(phi.result)
+            pairs = list(zip(phi.words[3::2], phi.words[4::2], strict=True))
+            again = [pair for pair in pairs if pair[1] in body]
+            step = self._steps(phi.result, again)
+            here, latches = self.of(phi.result, label), [self.of(phi.result, latch) for _, latch in again]
+            starts = [self.of(v, before) for v, before in pairs if before not in body]
+            if not step or label not in body or None in {here, *latches, *starts}:
+                continue
+            for view in (Interval.signed, Interval.unsigned):
+                known = [view(r, bits) for r in (here, *starts, *latches) if r is not None]
+                ends = whole(bits) if view is Interval.unsigned else Interval(-(1 << bits - 1), (1 << bits - 1) - 1)
+                moved = [r.plus(Interval(step, step)) for r in known[1 + len(starts) :]]
+                if all(r.within(ends) for r in moved):
+                    begun = functools.reduce(Interval.joined, known[1 : 1 + len(starts)])
+                    way = known[0].high - begun.low if step > 0 else begun.high - known[0].low
+                    found.append(max(way // abs(step), 0))
+        return min(found, default=None)
+
+    def _guesses(
+        self, value: int, axis: int, start: Interval, again: list[tuple[int, int]], flow: Flow, step: int,
+        limits: list[tuple[Interval, bool]],
+    ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
+        """Yield ranges that a loop may keep to: up or down from its start, as far as its condition or the type go."""
+        bits, home = self._bits(value), flow.home[value]
+        for limit, following in limits:
+            for view in (Interval.signed, Interval.unsigned):
+                begun, last = view(start, bits), view(limit, bits)
+                behind = step if following else 0
+                low, high = (begun.low, last.high - behind) if step > 0 else (last.low - behind, begun.high)
+                if low <= begun.low and begun.high <= high:
+                    yield view, Interval(low, high)
+        lowest, highest = -(1 << bits - 1), (1 << bits) - 1
+        if step > 0 and bits == 64 and start.within(Interval(0, _SHORT - step)):  # compared as an int
+            yield Interval.unsigned, Interval(start.low, _SHORT - step)
+        if not step:  # what it is given in turns may not depend on what it was
+            once = self._ahead(value, axis, start, again, home, flow)
+            for view in (Interval.signed, Interval.unsigned):
+                begun = view(start, bits)
+                yield view, functools.reduce(Interval.joined, [view(r, bits) for r in once], begun)
+        ahead = self._ahead(value, axis, whole(bits), again, home, flow)
+        for view in (Interval.signed, Interval.unsigned):
+            begun = view(start, bits)
+            reach = functools.reduce(Interval.joined, [view(r, bits) for r in ahead], begun)
+            yield view, Interval(begun.low, reach.high)
+            yield view, Interval(reach.low, begun.high)
+        for view, low, high in ((Interval.unsigned, 0, highest), (Interval.signed, lowest, highest >> 1)):
+            begun = view(start, bits)
+            yield view, Interval(begun.low, high)
+            yield view, Interval(low, begun.high)
+
+    def _ahead(
+        self, value: int, axis: int, assumed: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
+    ) -> list[Interval]:  # fmt: skip
+        """Return what a loop hands to its next iteration when it has something from a range in this one."""
+        before, key = len(self._added), (value, axis)
+        self._assumed[key] = assumed
+        try:
+            return [self._coming(v, label, axis, home, flow) for v, label in again]
+        finally:
+            del self._assumed[key]
+            added = self._added[before:]
+            del self._added[before:]
+            for known in added:
+                if key in self._memo[known][1]:
+                    del self._memo[known]
+                else:
+                    self._added.append(known)
