@@ -160,7 +160,7 @@ class CpuEngine(Observable, SharedMemory):
             stack,
             entries=entries,
         )
-        if stack is None and not entries and device.local_queue is not None and bounded(unit):
+        if stack is None and device.local_queue is not None and bounded(unit):
             made.brief = Brief(kernel, made.lock)
         return made
 
@@ -184,13 +184,22 @@ class CpuEngine(Observable, SharedMemory):
     ) -> CpuTicket | DoneTicket:  # fmt: skip
         """Start a dispatch; a brief one has ended when this returns."""
         device, brief = self._device, binary.brief
-        if brief and not running:
+        if brief and not running and self._needs_no_check(binary, arguments, grid, threadgroup):
             done = brief.run(device, arguments, (grid, threadgroup))
             if done is not None:
                 return done
         ticket = self._enqueue(device.queue, binary, arguments, grid, threadgroup)
         device.started(ticket.elapsed[-1])
         return ticket
+
+    def _needs_no_check(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> bool:
+        """Return whether the kernel as it was first compiled has nothing to watch, and is right for a dispatch."""
+        if not binary.entries:
+            return True
+        from .robust.launches import facts_of
+
+        form = binary.entries[_USUAL].form_for(facts_of(arguments, grid, threadgroup))
+        return not form.watched and form.built.kernel is binary.kernel
 
     def bind(self, memory: Any) -> Any:
         """Return the memory as OpenCL takes it."""
