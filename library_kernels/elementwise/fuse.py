@@ -26,7 +26,7 @@ class _Made(NamedTuple):
     """What a function is for arguments like some: its kernels, each with the places of its results among all."""
 
     kernels: tuple[tuple[FusedKernel, list[int]], ...]
-    count: int
+    results: int
     several: bool
 
 
@@ -105,7 +105,7 @@ class Fused:
             made = self._made[key] = self._traced(given)
         given = _on_an_engine(given)
         self._last, self._engine = made, next(a.engine for a in given.values() if type(a) is Array)
-        results: list[Any] = [None] * made.count
+        results: list[Any] = [None] * made.results
         for kernel, places in made.kernels:
             for place, result in zip(places, kernel(given), strict=True):
                 results[place] = result
@@ -116,7 +116,8 @@ class Fused:
         name = self._function.__name__
         trace = Trace(name, self._function.__code__)
         parts: dict[str, Any] = {}
-        arrays, numbers = {}, {}
+        arrays: dict[str, Any] = {}
+        numbers: dict[str, Any] = {}
         for argument, value in given.items():
             what, dtype, weak = _kind(value)
             if what == "value":
@@ -135,7 +136,7 @@ class Fused:
 
 
 def _kind(value: Any) -> tuple[str, Any, bool]:
-    """Tell what an argument is traced as: an array, a number that may change (weak or not), or a value that may not."""
+    """Tell what an argument is traced as: an array, a number that may change, weak or not, or a value that may not."""
     if isinstance(value, Array):
         return "array", value.dtype, False
     if isinstance(value, np.ndarray):
@@ -163,8 +164,8 @@ def fuse(function: Callable[..., Any], /) -> Fused:
     Parameters
     ----------
     function : callable
-        Of arrays and numbers: operators, elementwise functions of metalnb or NumPy, ``where``, ``clip``, ``astype``; and
-        at its end ``sum``, ``max``, ``min`` or ``mean`` with ``axis=-1``. It is called with stand-ins once for each
+        Of arrays and numbers: operators, elementwise functions of metalnb or NumPy, ``where``, ``clip``, ``astype``,
+        and at its end ``sum``, ``max``, ``min`` or ``mean`` with ``axis=-1``. It is called with stand-ins once for each
         combination of dtypes among its arguments, so it must not decide by the elements of arrays; numbers may change
         from call to call.
 

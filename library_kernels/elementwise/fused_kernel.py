@@ -56,7 +56,9 @@ class FusedKernel:
         The arguments that they are made of.
     """
 
-    def __init__(self, trace: Trace, results: list[Traced], arrays: dict[str, DType], numbers: dict[str, DType]) -> None:
+    def __init__(
+        self, trace: Trace, results: list[Traced], arrays: dict[str, DType], numbers: dict[str, DType],
+    ) -> None:  # fmt: skip
         if len(arrays) + len(results) > _OPERANDS:
             raise TypeError(f"{trace.name}: a result of {len(arrays)} arrays; at most {_OPERANDS - 1} are fused.")
         self.arrays, self.numbers = tuple(arrays), tuple(numbers)
@@ -64,12 +66,11 @@ class FusedKernel:
         self._packed = [struct.Struct("<q" if d.kind in "iu" else "<f").pack for d in numbers.values()]
         self._dtypes = [r.dtype for r in results]
         self._last = results[0] if isinstance(results[0], Reduced) else None
-        self._monoid = None if self._last is None else _monoid(self._last)
         if self._last is not None:
             self._dtypes = [_result(self._last)]
         self._text = FusedText(
             trace, tuple((r.text, r.dtype) for r in results), tuple(arrays.items()), tuple(numbers.items()),
-            "" if self._monoid is None else self._monoid.spelled,
+            "" if self._last is None else _monoid(self._last).spelled,
         )  # fmt: skip
         self._plans: dict[Any, _Plan] = {}
 
@@ -96,8 +97,8 @@ class FusedKernel:
         except (struct.error, OverflowError):
             numbers = {n: given[n] for n in self.numbers}
             raise OverflowError(f"{self._name}: a number is beyond int64 or float32: {numbers}.") from None
-        if self._monoid is not None:
-            return (self._reduced(plan, arrays, values),)
+        if self._last is not None:
+            return (self._reduced(plan, self._last, arrays, values),)
         made = tuple(empty(plan.shape, dtype, plan.engine) for dtype in self._dtypes)
         if plan.launch is not None:
             plan.launch.start_on((*arrays, *made), values)
@@ -109,7 +110,7 @@ class FusedKernel:
         shape = broadcast(self._name, [a.shape for a in arrays])
         strips = [strip(a, shape) for a in arrays]
         device = device_of(engine.caps)._replace(waits=False)  # a thread has one element
-        if self._monoid is None:
+        if self._last is None:
             if 0 in shape:
                 return _Plan(None, engine, shape)
             made = Strip(_steps(shape), 0)
@@ -118,9 +119,10 @@ class FusedKernel:
             if "g" in kinds.lower():
                 kinds = "g" * (len(kinds) - 1) + "u"
             binary = self.program(engine)[f"fused_{kinds}"].binary
-            return _Plan(Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine), engine, shape)
+            launch = Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
+            return _Plan(launch, engine, shape)
         if not shape:
-            raise ValueError(f"{self._name}: {self._how} over the last axis of arrays without axes.")
+            raise ValueError(f"{self._name}: {self._last.how} over the last axis of arrays without axes.")
         if 0 in shape:
             return _Plan(None, engine, shape)
         rows = plan_row_reduction(shape, strips, _steps(shape[:-1]), device)
@@ -128,15 +130,9 @@ class FusedKernel:
         launch = Launch(binary, rows.grid, rows.threadgroup, (rows.record, rows.cuts)).kept(engine)
         return _Plan(launch, engine, shape, rows.parts)
 
-    @property
-    def _how(self) -> str:
-        return "" if self._last is None else self._last.how
-
-    def _reduced(self, plan: _Plan, arrays: tuple[Array, ...], values: tuple[bytearray, ...]) -> Array:
+    def _reduced(self, plan: _Plan, last: Reduced, arrays: tuple[Array, ...], values: tuple[bytearray, ...]) -> Array:
         """Start the kernel, and where rows were cut a second one for what their parts gave."""
-        last, monoid, (result,) = self._last, self._monoid, self._dtypes
-        assert last is not None
-        assert monoid is not None
+        monoid, (result,) = _monoid(last), self._dtypes
         *outer, count = plan.shape
         if plan.parts == 1 and plan.launch is not None:
             out = empty(tuple(outer), result, plan.engine)

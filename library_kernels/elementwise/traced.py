@@ -65,8 +65,8 @@ class TracedOperators:
         if name == "trace":  # asked for while one is being made
             raise AttributeError(name)
         where = self.trace.where()
-        raise AttributeError(f"{self.trace.name}: a fused array has no .{name}{where}: elementwise ops are fused, astype, "
-                             "and at the end sum, max, min and mean over the last axis.")  # fmt: skip
+        fused = "elementwise ops are fused, astype, and at the end sum, max, min and mean over the last axis"
+        raise AttributeError(f"{self.trace.name}: a fused array has no .{name}{where}: {fused}.")
 
     __hash__ = None  # type: ignore[assignment]  # == compares element by element
 

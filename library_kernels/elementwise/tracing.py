@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import struct
 import sys
-from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from ...arrays.implementations import implementations
 from ...arrays.promotion import DTYPES, as_dtype, common, floating, is_float, kind_of, weak
 from ...engine.unit import literal as integer_literal
 from .elementwise_text import Formula
@@ -50,7 +48,7 @@ class Trace:
     def apply(self, formula: Formula, operands: tuple[Any, ...], values: tuple[bytearray, ...]) -> Traced:
         """Write the line of one op."""
         for operand in operands:
-            self._check(formula.name, operand)
+            self.check(formula.name, operand)
         own = [o for o, n in zip(operands, formula.operands, strict=True) if n not in formula.masks]
         loop = self._loop(formula, own)
         wanted = [_BOOL if n in formula.masks else loop for n in formula.operands]
@@ -62,7 +60,7 @@ class Trace:
         given += [literal(struct.unpack("<f", v)[0]) for v in values]
         result = _BOOL if formula.result == "bool" else loop
         called = self._function(formula, wanted, loop, result)
-        loose = result != _BOOL and all(_is_weak(o) for o in own)
+        loose = result != _BOOL and all(map(_is_weak, own))
         return self.line(f"{called}({', '.join(given)})", result, operands, weak=loose)
 
     def line(self, text: str, dtype: DType, operands: tuple[Any, ...], *, weak: bool = False) -> Traced:
@@ -72,14 +70,20 @@ class Trace:
         needs = frozenset[str]().union(*(o.needs for o in operands if isinstance(o, Traced)))
         return Traced(self, number, dtype, needs, weak=weak)
 
-    def _check(self, who: str, operand: Any) -> None:
+    def check(self, who: str, operand: Any) -> None:
+        """Refuse what cannot be an operand.
+
+        Raises
+        ------
+        TypeError
+        """
         if isinstance(operand, Reduced):
             raise TypeError(f"{self.name}: {operand.how} ends a fused function, and {who} goes on with it"
                             f"{self.where()}. Return it, and go on outside.")  # fmt: skip
         if isinstance(operand, Traced):
             if operand.trace is not self:
                 raise TypeError(f"{self.name}: an array of another function is used{self.where()}.")
-        elif not isinstance(operand, (bool, int, float, np.bool_, np.number)) or isinstance(operand, np.complexfloating):
+        elif not isinstance(operand, (bool, int, float, np.bool_, np.integer, np.floating)):
             raise TypeError(f"{self.name}: {who} is given {type(operand).__name__}, which is no argument of the fused "
                             f"function{self.where()}. Pass it as one.")  # fmt: skip
 
@@ -168,8 +172,8 @@ class Traced(TracedOperators):
     def astype(self, dtype: Any, *, copy: bool = True) -> Traced:
         """Convert to a dtype: 16-bit floats are rounded here, as by a separate op."""
         del copy  # there is no memory yet
-        trace = self.trace
-        trace._check("astype", self)
+        trace: Trace = self.trace
+        trace.check("astype", self)
         wanted = as_dtype(dtype, f"{trace.name}: astype")
         if wanted.name == "float16":
             text = f"float(half({self.text}))"
@@ -182,7 +186,7 @@ class Traced(TracedOperators):
         return trace.line(text, wanted, (self,))
 
     def __metal_traced__(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Do what an op that is not elementwise does; NotImplemented for those that must make do with elementwise ones."""
+        """Do what an op that is not elementwise does; NotImplemented is for those made of elementwise ones."""
         if name == "astype":
             return self.astype(*args[1:], **options)
         if name in _AT_THE_END and len(args) == 1 and not {"axis", "keepdims"}.issuperset(options):
@@ -194,7 +198,7 @@ class Traced(TracedOperators):
     def reduced(self, how: str, axis: Any = None, *, keepdims: bool = False) -> Reduced:
         """Reduce the last axis: this ends the function."""
         trace = self.trace
-        trace._check(how, self)
+        trace.check(how, self)
         if type(axis) is not int or axis != -1:
             raise TypeError(f"{trace.name}: {how} is fused over the last axis alone; got axis={axis!r}{trace.where()}. "
                             "Pass axis=-1.")  # fmt: skip

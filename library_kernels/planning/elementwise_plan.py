@@ -161,7 +161,8 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     cuts = record(struct.pack("<4If", count, parts.stretch, parts.rest, parts.parts, count))
     grid, threadgroup = grid_of_threads(rows) if each else grid_of_groups(rows * parts.parts, device)
     kernel = "each" if each else "rows" if parts.parts == 1 else "first"
-    return RowReductionPlan(kernel, kinds, _record(sizes, strides, (*strips, made)), cuts, grid, threadgroup, parts.parts)
+    walk = _record(sizes, strides, (*strips, made))
+    return RowReductionPlan(kernel, kinds, walk, cuts, grid, threadgroup, parts.parts)
 
 
 def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip]) -> Record:

@@ -48,10 +48,12 @@ def start(
     seen = False
     with _lock:
         ticket = engine.launch(binary, arguments, grid, threadgroup)
+        blocks = [a.block for a in touched if isinstance(a, Core)]
+        for block in blocks:
+            block.ticket = ticket
         if getattr(ticket, "done", False):
             return ticket  # and with it all that was started before
-        for block in [a.block for a in touched if isinstance(a, Core)]:
-            block.ticket = ticket
+        for block in blocks:
             # Read after the ticket is set: a new viewer first counts itself, then waits for the ticket.
             seen = seen or block.viewers > 0
         oldest = None if seen else _queued(engine.name, ticket)

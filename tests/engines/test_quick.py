@@ -116,6 +116,26 @@ def test_arguments_that_were_bound_are_bound_again_when_they_change(saxpy: mnb.K
     assert np.asarray(a + b).tolist() == [3] * 5
 
 
+def test_an_array_does_not_inherit_the_fault_of_its_memory(saxpy: mnb.Kernel) -> None:
+    """Memory from the pool has been another array's, whose last dispatch may have failed."""
+
+    class Failed:
+        done = False
+
+        def wait(self) -> None:
+            raise mnb.KernelFault("of another")
+
+    a = mnb.ones(77, device="cpu")
+    for _ in range(300):  # until the op is brief
+        (a + a).wait()
+        if mnb.add.program(a.dtype, a.engine)[mnb.add.formula.kernel("float32", "UUU")].binary.brief:
+            break
+    made = a + a
+    made.block.ticket = Failed()
+    del made
+    assert (a + a).tolist() == [2] * 77
+
+
 def test_observers_are_told_of_brief_dispatches(saxpy: mnb.Kernel) -> None:
     x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
     ran(saxpy, x, y, 2.0)
