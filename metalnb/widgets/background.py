@@ -80,6 +80,7 @@ class Latest(Generic[T]):
     def _drop(self) -> None:
         with self._changed:
             self._wanted = []
+            self._changed.notify_all()  # the pause before the work ends with it
 
     def _run(self) -> None:
         while True:
@@ -89,8 +90,8 @@ class Latest(Generic[T]):
                     self._changed.notify_all()
                     return
                 rest = self._due - time.monotonic()
-                wanted = self._wanted.pop() if rest <= 0 else None
-            if rest > 0:
-                time.sleep(rest)
-            else:
-                self._work(wanted)  # type: ignore[arg-type]  # what T is, it may be None
+                if rest > 0:
+                    self._changed.wait(rest)
+                    continue
+                wanted = self._wanted.pop()
+            self._work(wanted)

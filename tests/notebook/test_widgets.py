@@ -406,6 +406,15 @@ def test_of_what_is_asked_for_the_latest_is_done() -> None:
     assert done == [0, 49, 50]
 
 
+def test_what_waits_for_a_rest_does_not_keep_a_process_from_ending() -> None:
+    done: list[int] = []
+    latest = Latest(done.append, 30.0)
+    latest.ask(1)
+    latest._drop()
+    assert latest.wait(10)
+    assert done == []
+
+
 def test_ipywidgets_knows_every_control(board: Dashboard) -> None:
     kinds = {name: type(control) for name, control in board.controls.items()}
     assert kinds == {
