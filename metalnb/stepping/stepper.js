@@ -149,8 +149,8 @@ function metalnbStepper(name, data) {
         part.append(make("span", `mt-swatch ${cls}`), text);
         key.append(part);
       }
-      const part = make("span", "", "below a value: the thread that wrote it last");
-      key.append(part);
+      const small = memory.querySelector(".mt-grid:not(.mt-small)") === null;
+      key.append(make("span", "", `${small ? "in a cell's tooltip" : "below a value"}: the thread that wrote it last`));
       memory.append(key);
     }
     root.append(bar, two, strip);
