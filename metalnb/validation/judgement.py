@@ -52,7 +52,8 @@ class Judge:
     def findings(self) -> tuple[Finding, ...]:
         """Return what was found: faults, then notes."""
         found: dict[object, Finding] = {}
-        for each in (*map(self._finding, self.facts.found), *self._not_finite(), *self._missing()):
+        facts = [f for f in self.facts.found if f.kind != "own never written" or not self._given_unset]
+        for each in (*map(self._finding, facts), *self._not_finite(), *self._missing()):
             other = each.other and (each.other.line, each.other.written)
             found.setdefault((each.kind, each.line, each.name, other), each)
         return tuple(sorted(found.values(), key=lambda f: not f.is_fault))
@@ -117,6 +118,16 @@ class Judge:
             given=given, size=seen.contents.size // fact.element if seen else 0,
         )  # fmt: skip
 
+    @functools.cached_property
+    def _given_unset(self) -> bool:
+        """Whether an array that was given holds what a variable holds that nobody has set."""
+        for param in self.unit.signature.buffers:
+            seen = self.facts.buffers.get(param.name)
+            kind = _floats(param, seen) if seen else None
+            if kind and (self.before[param.name].view(f"u{kind[1]}") == _UNSET[kind]).any():
+                return True
+        return False
+
     # ---- What is no number, and came out.
 
     def _not_finite(self) -> Iterator[Finding]:
@@ -141,7 +152,7 @@ class Judge:
         thread, group, place = self.writer(param.name, byte)
         infinite = not np.isnan(value)
         index = byte // param.type.size
-        if unset:
+        if unset and not self._given_unset:
             line, column, source = self.place(place)
             yield Finding("never written", line, column, thread, group, source=source)
             return

@@ -8,7 +8,7 @@ import numpy as np
 
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch
-from metalnb.engine.native.checked_facts import Facts
+from metalnb.engine.base import Grid
 from metalnb.engine.native.checked_run import run_checked
 from metalnb.errors import ArgumentError
 
@@ -55,9 +55,10 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
         size = seen.contents.size // max(1, p.type.size)
         buffers.append(WatchedBuffer(p.name, size, p.writable, seen.atomics > 0, seen.reads, seen.writes, seen.strays))
     unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items()}
+    events, names, sizes = facts.events, facts.names, {p.name: max(1, p.type.size) for p in arrays}
 
-    def log() -> Log:
-        return _log(facts, {p.name: max(1, p.type.size) for p in arrays}, grid, threadgroup)
+    def log() -> Log:  # which holds none of the memory that was watched
+        return _log(events, names, sizes, grid, threadgroup)
 
     found = Validation(
         signature.name, grid, threadgroup, tuple(buffers), judge.findings(), unwritten, facts.accesses, left_out, log,
@@ -65,14 +66,16 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     return found, judge
 
 
-def _log(facts: Facts, sizes: dict[str, int], grid: Any, threadgroup: Any) -> Log:
+def _log(
+    kept: np.ndarray[Any, Any], names: tuple[str, ...], sizes: dict[str, int], grid: Grid, threadgroup: Grid,
+) -> Log:  # fmt: skip
     """Return the accesses of arrays, as `Validation.log` has them."""
-    places = np.full(max(1, len(facts.names)), -1, np.int64)
+    places = np.full(max(1, len(names)), -1, np.int64)
     element = np.ones(len(places), np.int64)
-    for i, name in enumerate(facts.names):
+    for i, name in enumerate(names):
         if name in sizes:
             places[i], element[i] = list(sizes).index(name), sizes[name]
-    events = facts.events[places[facts.events["region"]] >= 0]
+    events = kept[places[kept["region"]] >= 0]
     log = np.empty((len(events), 4), np.int64)
     log[:, 0] = in_grid(events["thread"], events["group"], grid, threadgroup)
     log[:, 1] = places[events["region"]]

@@ -282,6 +282,14 @@ def test_it_runs_on_copies() -> None:
         mnb.validate(3)
 
 
+def test_nan_that_was_given_is_not_taken_for_what_was_never_set() -> None:
+    kernel = mnb.compile(
+        f"{HEAD}kernel void f(device const float* x, device float* o, uint i [[thread_position_in_grid]])"
+        "{ o[i] = x[i] * 2; }"
+    ).f
+    assert mnb.validate(kernel, np.full(8, 0xFFFFFFFF, np.uint32).view(np.float32)).ok
+
+
 # ---- The puzzles: right solutions, and what learners write instead ---------------------------------------------------
 
 

@@ -1,8 +1,11 @@
 """Validation sees each access, says what is wrong, holds outputs against a reference, and changes nothing."""
 
+import _thread
 import doctest
 import itertools
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -303,3 +306,29 @@ def test_the_examples_of_the_documentation() -> None:
     for documented in (run.validate, mnb.Kernel.check):
         found = doctest.DocTestFinder().find(documented, globs={})
         assert [doctest.DocTestRunner().run(test).failed for test in found] == [0]
+
+
+def test_it_can_be_interrupted_and_does_not_take_longer_than_it_may(program: mnb.Program) -> None:
+    kernel = mnb.compile("""
+kernel void slow(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {
+    float s = 0;
+    for (uint k = 0; k < 4000000; ++k) s += x[k % 64];
+    o[i] = s;
+}""").slow
+    x = np.ones(64, np.float32)
+    thread = threading.Timer(0.5, _thread.interrupt_main)
+    thread.start()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        mnb.validate(kernel, x, np.zeros(1 << 16, np.float32), grid=1 << 16, seconds=120.0)
+    assert time.perf_counter() - start < 60
+    seen = mnb.validate(kernel, x, np.zeros(1 << 16, np.float32), grid=1 << 16, threadgroup=1, seconds=1.0)
+    assert seen.left_out >= (1 << 16) - 64
+    assert not [f for f in seen.findings if f.kind != "endless"]
+
+
+def test_a_result_keeps_none_of_the_memory_that_was_watched(program: mnb.Program) -> None:
+    seen = mnb.validate(program.copied, np.ones(100, np.float32))
+    arrays = [c.cell_contents for c in seen.kept.__closure__ or () if isinstance(c.cell_contents, np.ndarray)]
+    assert [a.nbytes for a in arrays] == [24 * 200]
+    assert all(a.base is None for a in arrays)

@@ -127,7 +127,12 @@ def _run(flags: tuple[str, ...], text: str, unit: Unit) -> bytes:
         folder = Path(name)
         (folder / "in.ll").write_text(text, encoding="utf-8")
         command = [*driver.clang(), *flags, "-Wno-everything", "-x", "ir", "-c", "in.ll", "-o", "out"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
+        except subprocess.TimeoutExpired:
+            message = f"the checked build: the compiler gave no answer in {time_limit():.0f} s"
+            hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+            raise CompileError([driver.at_kernel(unit, message, hint)]) from None
         if done.returncode:
             told = done.stderr.decode(errors="replace").strip()[-500:]
             raise CompileError([driver.at_kernel(unit, f"the checked build: clang failed: {told}")])

@@ -167,8 +167,9 @@ def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, group
             if time.perf_counter() > deadline:
                 watch.stopped = watch.stopped or 1
     finally:
-        watch.stopped = watch.stopped or 1
-        runner.join()
+        if runner.is_alive():  # it is interrupted
+            watch.stopped = 2
+            runner.join()
     return done
 
 

@@ -59,7 +59,8 @@ typedef struct {  // what is watched, and the memory for what is seen: checked_r
     event* events;
     origin* origins;  // two for each thread of the grid
     u64 count, most_events, most_origins;
-    u64 found, events_found, accesses, stopped;
+    u64 found, events_found, accesses;
+    u64 stopped;  // 1: the time is over, and loops look who takes it; 2: every thread ends
 } watch;
 static watch* state;
 static u32 group_number, epoch, killed;
@@ -89,6 +90,7 @@ __attribute__((visibility("default"))) void metalnb_watch(watch* given) {
 static void group_of(void* worker_, u64 index) {
     worker* w = worker_;
     group_number = (u32)index;
+    if (state->stopped) state->stopped = 2;
     epoch = killed = 0;
     for (u32 i = 0; i < w->simdgroups * LANES; ++i) turns[i] = 0;
 }
