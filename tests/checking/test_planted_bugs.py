@@ -245,6 +245,17 @@ RIGHT = {
             now = 1 - now;
         }}
         o[i] = s[now][t];""",
+    "three halves": f"""threadgroup half3 one;
+        half3 own = half3(2);
+        if (t == 0) one = own;
+        {BARRIER}
+        half3 taken = one;
+        o[i] = i % 2 ? x[i] : float(taken.x + taken.y + taken.z);""",
+    "read in between": """o[i] = x[i];
+        threadgroup_barrier(mem_flags::mem_device);
+        float there = o[i ^ 1];
+        threadgroup_barrier(mem_flags::mem_device);
+        o[i ^ 1] = there * 2;""",
     "grid-stride": "for (uint k = i; k < 128; k += 128) o[k] = x[k] * 2;",
     "one thread for all": "if (i == 0) for (uint k = 0; k < 128; ++k) o[k] = x[k];",
     "divergent": "float s = 0; for (uint k = 0; k < t % 5; ++k) if (t % 3 == k) s += simd_sum(1.0f); o[i] = s;",
@@ -255,6 +266,7 @@ RIGHT = {
 def test_a_right_kernel_is_left_alone(name: str) -> None:
     found = seen(RIGHT[name])
     assert found.ok, found
+    assert "written twice" not in {f.kind for f in found.findings}, found
     assert found.accesses > 0
     assert "no fault, " in repr(found)
 

@@ -112,14 +112,15 @@ def checked_build(unit: Unit) -> CheckedBuild:
 
 
 def _object(code: WatchedCode, unit: Unit) -> bytes:
-    flags = toolchain.TARGET().flags
+    optimised = _made(code.text, _SECOND, unit).decode()
+    return _made(with_odd_accesses(optimised), _LAST, unit)
 
-    def build() -> bytes:
-        optimised = _run((*flags, *_SECOND), code.text, unit).decode()
-        return _run((*flags, *_LAST), with_odd_accesses(optimised), unit)
 
-    key = cache.digest(code.text, driver.version(), *flags, *_SECOND, *_LAST)
-    return cache.store().make(key, "native-checked", build)
+def _made(text: str, how: tuple[str, ...], unit: Unit) -> bytes:
+    """Return what clang makes of LLVM's text, or what it made before."""
+    flags = (*toolchain.TARGET().flags, *how)
+    key = cache.digest(text, driver.version(), *flags)
+    return cache.store().make(key, "native-checked", lambda: _run(flags, text, unit))
 
 
 def _run(flags: tuple[str, ...], text: str, unit: Unit) -> bytes:
