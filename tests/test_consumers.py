@@ -30,7 +30,8 @@ def test_xarray(pair: Any) -> None:
     for calculate in (
         lambda d: d.groupby("g").mean(), lambda d: (d + 1).mean("t"), lambda d: d.std("s"), lambda d: d.sel(t=[0, 2]),
         lambda d: d.where(d > 3).sum("s"), lambda d: d.fillna(0).cumsum("t"), lambda d: d.diff("t"),
-        lambda d: d.median("t"), lambda d: d.quantile(0.25, "t"), lambda d: d.fillna(1).dot(d.fillna(2), dim="s"), lambda d: d.pad(t=1),
+        lambda d: d.median("t"), lambda d: d.quantile(0.25, "t"), lambda d: d.pad(t=1),
+        lambda d: d.fillna(1).dot(d.fillna(2), dim="s"),
         lambda d: d.coarsen(s=2).mean(), lambda d: d.transpose("s", "t").clip(1, 50), lambda d: xr.concat([d, d], "t"),
     ):  # fmt: skip
         wanted, found = calculate(want), calculate(got)
