@@ -157,6 +157,29 @@ def streams(runs: int, n: int) -> list[Row]:
     ]
 
 
+def fused(runs: int, n: int) -> list[Row]:
+    """Measure a chain of ops as one kernel against the separate ops."""
+    import metalnb as mnb
+
+    def chain(a: object, b: object) -> object:
+        return (a * b + a) * b - a
+
+    def length(a: object, b: object) -> object:
+        return mnb.sum((a - b) * (a - b), axis=-1)
+
+    a, b = (mnb.random.random((n // 1024, 1024)) for _ in range(2))
+    rows = []
+    for name, function, least in (("(a*b+a)*b-a", chain, 3), ("sum((a-b)*(a-b), axis=-1)", length, 2)):
+        one = mnb.fuse(function)
+        apart, together = (median(t) for t in interleaved(
+            runs, lambda f=function: f(a, b).wait(), lambda f=one: f(a, b).wait(),
+        ))  # fmt: skip
+        ratio = apart / together
+        note = f"{together * 1e3:.1f} ms against {apart * 1e3:.1f} ms"
+        rows.append(Row(f"fused {name}, {n:,} floats", f"{ratio:.2f} x", f">= {least} x", ratio >= least, note))
+    return rows
+
+
 def julia_numpy(side: int, c: complex, iterations: int) -> np.ndarray:
     """Count as NumPy users do: all points at once, in complex64."""
     axis = (3 * (np.arange(side) / side - 0.5)).astype(np.float32)
@@ -201,7 +224,7 @@ def main() -> int:
     options = parser.parse_args()
     runs = 3 if options.quick else options.runs
     n, side = (1 << 20, 256) if options.quick else (1 << 26, 2048)
-    rows = [*start_up(runs), *calls(runs), *streams(runs, n), *julia(runs, side)]
+    rows = [*start_up(runs), *calls(runs), *streams(runs, n), *fused(runs, n // 4), *julia(runs, side)]
     return show(f"metalnb core: medians of {runs} runs, wall clock", rows)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from .. import linalg
 from ..arrays.array import Array
 from ..arrays.convert import asarray
-from ..arrays.promotion import as_dtype, weak
+from ..arrays.promotion import DTYPES, as_dtype, weak
 from . import array_indexing, table
 from .op import Op
 from .ops import linear_algebra
@@ -52,6 +52,7 @@ _METHODS: dict[Any, Callable[..., Any]] = {
     np.asarray: lambda a, dtype=None, **_: asarray(a, dtype=dtype),
     np.atleast_1d: lambda *arrays: _deep(1, arrays),
     np.atleast_2d: lambda *arrays: _deep(2, arrays),
+    np.broadcast_arrays: lambda *arrays: _spread(arrays),
     np.copy: lambda a: a.copy(),
     np.dot: linear_algebra.dot,
     np.hstack: lambda tup: _joined([_deep(1, (a,)) for a in tup], 1),
@@ -188,6 +189,18 @@ def function(called: Callable[..., Any], args: tuple[Any, ...], options: dict[st
             raise _unknown(label)
         op = found
     return _put(_asked(label, called, op, args, {**defaults, **given}), out)
+
+
+def _spread(arrays: tuple[Any, ...]) -> list[Any]:
+    """Broadcast arrays and what no array of ours holds, names or None, which stays NumPy's."""
+    device = _device(*arrays)
+    parts = []
+    for given in arrays:
+        part = given if isinstance(given, Array) else np.asarray(given)
+        fits = part.dtype.name in DTYPES or (part.dtype.kind in "biuf" and not isinstance(given, np.ndarray))
+        parts.append(asarray(given, device=device) if fits else part)
+    shape = np.broadcast_shapes(*(part.shape for part in parts))
+    return [table.op("broadcast_to")(p, shape) if isinstance(p, Array) else np.broadcast_to(p, shape) for p in parts]
 
 
 def _plainly(label: str, called: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]) -> Any:

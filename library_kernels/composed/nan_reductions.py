@@ -141,14 +141,22 @@ def _count(who: str, x: Array, axis: Any, *, keepdims: bool) -> Array:
     tolerance={"float32": 7.0, "float16": 0.52, "bfloat16": 0.51},
     size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
     cite="NumPy, ``nanmean``")  # fmt: skip
-def nanmean(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    """Arithmetic mean of the elements that are not NaN; NaN where there are none. Parameters as for `mean`."""
-    x = as_array("nanmean", x)
+def nanmean(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Arithmetic mean of the elements that are not NaN; NaN where there are none. Parameters as for `mean`.
+
+    `dtype` converts the elements first.
+    """
+    x = _cast("nanmean", x, dtype)
     if not is_float(x.dtype):
         plain: Array = statistics.mean(x, axis=axis, keepdims=keepdims)
         return plain
     total = _folded(x, axis, "NanSum", _FLOAT, who="nanmean", keepdims=keepdims)
     return converted(_DIVIDE(total, _count("nanmean", x, axis, keepdims=keepdims)), x.dtype)
+
+
+def _cast(who: str, x: Any, dtype: Any) -> Array:
+    x = as_array(who, x)
+    return x if dtype is None else converted(x, as_dtype(dtype, who))
 
 
 def _variance(who: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
@@ -168,20 +176,29 @@ def _variance(who: str, x: Any, axis: Any, correction: float, *, keepdims: bool)
     tolerance={"float32": 12.0, "float16": 0.6, "bfloat16": 0.52},
     size=lambda x, want: np.maximum(want, np.nanmax(np.abs(x), initial=0.0) ** 2 * 2.0**-23),
     cite="NumPy, ``nanvar``")  # fmt: skip
-def nanvar(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Variance of the elements that are not NaN; NaN where no more than `correction` are. Parameters as for `var`."""
-    made = _variance("nanvar", x, axis, correction, keepdims=keepdims)
-    return converted(made, floating(as_array("nanvar", x).dtype))
+def nanvar(
+    x: Array, /, *, axis: Any = None, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
+    ddof: float | None = None,
+) -> Array:  # fmt: skip
+    """Variance of the elements that are not NaN; NaN where no more than `correction` are. Parameters as for `var`.
+
+    `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
+    """
+    x, correction = _cast("nanvar", x, dtype), correction if ddof is None else ddof
+    return converted(_variance("nanvar", x, axis, correction, keepdims=keepdims), floating(x.dtype))
 
 
 @op("reduction", reference=_quiet(np.nanstd), dtypes=ALL, kernels=_FILE, numpy=(np.nanstd,), flops=3,
     tolerance={"float32": 12.0, "float16": 0.6, "bfloat16": 0.52},
     size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
     cite="NumPy, ``nanstd``")  # fmt: skip
-def nanstd(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def nanstd(
+    x: Array, /, *, axis: Any = None, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
+    ddof: float | None = None,
+) -> Array:  # fmt: skip
     """Standard deviation of the elements that are not NaN: the square root of `nanvar`, whose parameters it has."""
-    made = _SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims))
-    return converted(made, floating(as_array("nanstd", x).dtype))
+    x, correction = _cast("nanstd", x, dtype), correction if ddof is None else ddof
+    return converted(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating(x.dtype))
 
 
 def _place(who: str, plain: Any, worst: float, x: Any, axis: Any, *, keepdims: bool) -> Array:

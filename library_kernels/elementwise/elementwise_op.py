@@ -11,7 +11,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.core import ArrayForm, contiguous_strides, form_of
-from ...arrays.memory_pool import Pool, pool_of
+from ...arrays.memory_pool import Pool, pool_of, rounded
 from ...arrays.promotion import kind_of
 from ...display import Source
 from ...engine.base import Engine
@@ -46,14 +46,14 @@ class _Call(NamedTuple):
     loop: DType
     result: DType
     shape: tuple[int, ...]
-    nbytes: int
+    size: int
     pool: Pool
     form: ArrayForm
     scalars: bool
 
     def fresh(self) -> Array:
         """Return an array for the result."""
-        return Array(self.pool.give(self.nbytes), self.result, self.shape, None, 0, self.form)
+        return Array(self.pool.take(self.size), self.result, self.shape, None, 0, self.form)
 
 
 class Elementwise(Op):
@@ -167,10 +167,11 @@ class Elementwise(Op):
         plan = self._plans.get(key)
         if plan is None:
             return self._planned(key, operands, values)
-        if plan.scalars or plan.launch is None:
+        launch, _, _, result, shape, size, pool, form, scalars = plan  # at once: each name would cost as much
+        if scalars or launch is None:
             return self._start(plan, operands, plan.fresh(), values)
-        made = Array(plan.pool.give(plan.nbytes), plan.result, plan.shape, None, 0, plan.form)
-        plan.launch.start_on((*operands, made), values)
+        made = Array(pool.take(size), result, shape, None, 0, form)
+        launch.start_on((*operands, made), values)
         return made
 
     def _values(self, rest: tuple[Any, ...], options: dict[str, Any]) -> tuple[bytearray, ...]:
@@ -211,10 +212,10 @@ class Elementwise(Op):
     def _plan(self, taken: Taken, out: Array | None) -> _Call:
         ready, shape, loop, result, engine = taken
         launch = None if 0 in shape else self._launch(taken, out)
-        nbytes = math.prod(shape) * result.itemsize
+        size = rounded(math.prod(shape) * result.itemsize)
         scalars = any(type(a) is not Array for a in ready)
         form = form_of(result, shape, contiguous_strides(shape, result.itemsize), 0, engine)
-        return _Call(launch, engine, loop, result, shape, nbytes, pool_of(engine), form, scalars)
+        return _Call(launch, engine, loop, result, shape, size, pool_of(engine), form, scalars)
 
     def _launch(self, taken: Taken, out: Array | None) -> Launch:
         ready, shape, loop, _, engine = taken

@@ -17,8 +17,7 @@ from ...engine.base import Engine
 from ...program import Program
 from ..launching.launcher import Launch
 from ..launching.programs import compile
-from ..launching.reduction_launch import ACCUMULATORS, Monoid, accumulator, reduced_or, tag
-from ..ops.reductions import total_dtype
+from ..launching.reduction_launch import ACCUMULATORS, Monoid, accumulator, reduced_or, summed, tag
 from ..planning.cuts import device_of
 from ..planning.elementwise_plan import Strip, broadcast, plan_elementwise, plan_row_reduction
 from .elementwise_op import strip
@@ -155,7 +154,7 @@ def _steps(shape: Shape) -> Shape:
 
 def _result(last: Reduced) -> DType:
     if last.how == "sum":
-        return total_dtype(last.dtype, None, "sum")
+        return summed(last.dtype)
     return floating(last.dtype) if last.how == "mean" else last.dtype
 
 
@@ -166,7 +165,7 @@ def _monoid(last: Reduced) -> Monoid:
         acc = "float" if is_float(dtype) else tag(dtype)
     elif last.how == "mean":
         exact = not is_float(dtype) and dtype.itemsize < 8  # a sum of 64-bit integers may wrap
-        acc = accumulator(total_dtype(dtype, None, "mean")) if exact else "float"
+        acc = accumulator(summed(dtype)) if exact else "float"
     else:
         acc = accumulator(result)
     return Monoid(_FUNCTORS[last.how], tag(dtype), tag(result), acc, acc)

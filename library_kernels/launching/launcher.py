@@ -54,12 +54,14 @@ class Launch(NamedTuple):
 
     def start_on(self, arguments: tuple[Any, ...], more: tuple[Any, ...] = ()) -> None:
         """Start the kernel, as `start` does."""
+        binary, grid, threadgroup, records, engine = self
         memory = [a.block.bound if type(a) is Array else a for a in arguments]
-        memory += self.records
+        memory += records
         if more:
             memory += more
-        engine = self.engine or next(a.block.engine for a in arguments if type(a) is Array)
-        start(engine, self.binary, memory, self.grid, self.threadgroup, arguments)
+        if engine is None:
+            engine = next(a.block.engine for a in arguments if type(a) is Array)
+        start(engine, binary, memory, grid, threadgroup, arguments)
 
 
 def aligned(x: Array, nbytes: int = 32) -> bool:

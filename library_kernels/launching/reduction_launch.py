@@ -17,7 +17,7 @@ from .copying import copied, fill_with
 from .launcher import Launch
 from .programs import instantiated
 
-__all__ = ["ACCUMULATORS", "Monoid", "accumulator", "build", "reduced", "reduced_or", "tag"]
+__all__ = ["ACCUMULATORS", "Monoid", "accumulator", "build", "reduced", "reduced_or", "summed", "tag"]
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]
@@ -89,6 +89,11 @@ def accumulator(dtype: DType) -> str:
     if dtype.itemsize == 8:
         return "long" if signed else "ulong"
     return "int" if signed else "uint"
+
+
+def summed(dtype: DType) -> DType:
+    """Return the dtype that elements of a dtype are summed in by default (array API, ``sum``)."""
+    return dtype if is_float(dtype) else np.dtype(np.uint64 if kind_of(dtype) == "u" else np.int64)
 
 
 def reduced(

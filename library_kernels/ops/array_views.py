@@ -84,6 +84,7 @@ def _closed(x: Array, sizes: Shape) -> Shape:
     "moving",
     reference=np.transpose,
     dtypes=ALL,
+    aliases=("transpose",),
     numpy=(np.transpose,),
     flops=0,
 )

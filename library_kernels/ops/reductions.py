@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.promotion import as_dtype, is_float, kind_of
+from ...arrays.promotion import as_dtype, is_float
 from ..launching.copying import as_array, converted
-from ..launching.reduction_launch import Monoid, accumulator, reduced_or, tag
+from ..launching.reduction_launch import Monoid, accumulator, reduced_or, summed, tag
 from ..op import ALL, NUMERIC, op
 from ..planning.axes import axes_of
 from .array_views import diagonal
@@ -19,7 +19,7 @@ __all__ = ["TOTAL_TOLERANCE", "all", "any", "count_nonzero", "max", "min", "prod
 
 DType = np.dtype[Any]
 
-_BOOL, _INT, _UINT = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.uint64)
+_BOOL, _INT = np.dtype(np.bool_), np.dtype(np.int64)
 _FILE = ("reduce.metal",)
 # Half a unit for each addition on the way of an element, of which there are fewer than 13 here. A 16-bit result is
 # rounded once from such a total.
@@ -33,7 +33,7 @@ def total_dtype(dtype: DType, asked: Any, who: str) -> DType:
         if wanted == _BOOL:
             raise TypeError(f"{who}: dtype must be numeric; got bool. Use mnb.any or mnb.all.")
         return wanted
-    return dtype if is_float(dtype) else _UINT if kind_of(dtype) == "u" else _INT
+    return summed(dtype)
 
 
 def _added(who: str, x: Any, axis: Any, dtype: Any, *, keepdims: bool, start: int) -> Array:

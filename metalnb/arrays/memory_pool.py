@@ -15,7 +15,9 @@ from metalnb.display.memory_table import memory_table
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Ticket
 
-__all__ = ["Block", "DeviceBlock", "Lease", "MemoryInfo", "Pool", "allocate", "borrow", "memory_info", "pool_of"]
+__all__ = [
+    "Block", "DeviceBlock", "Lease", "MemoryInfo", "Pool", "allocate", "borrow", "memory_info", "pool_of", "rounded",
+]  # fmt: skip
 
 _LEAST = 256
 _KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
@@ -174,7 +176,10 @@ class Pool:
         MemoryError
             When there is not enough memory, even after the free blocks were returned to the system.
         """
-        size = rounded(nbytes)
+        return self.take(rounded(nbytes))
+
+    def take(self, size: int) -> Block:
+        """Return a block of a size that `rounded` gave."""
         with self._lock:
             free = self._free.get(size)
             if free:

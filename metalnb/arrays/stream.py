@@ -48,14 +48,13 @@ def start(
     seen = False
     with _lock:
         ticket = engine.launch(binary, arguments, grid, threadgroup)
-        blocks = [a.block for a in touched if isinstance(a, Core)]
-        for block in blocks:
-            block.ticket = ticket
+        for array in touched:
+            if isinstance(array, Core):
+                array.block.ticket = ticket
+                # Read after the ticket is set: a new viewer first counts itself, then waits for the ticket.
+                seen = seen or array.block.viewers > 0
         if getattr(ticket, "done", False):
             return ticket  # and with it all that was started before
-        for block in blocks:
-            # Read after the ticket is set: a new viewer first counts itself, then waits for the ticket.
-            seen = seen or block.viewers > 0
         oldest = None if seen else _queued(engine.name, ticket)
     if seen:
         ticket.wait()
