@@ -13,7 +13,6 @@ from oracle import laid
 from test_matmul import check, numbers
 
 import metalnb as mnb
-from metalnb import engine as engines
 from metalnb.library_kernels.launching import reduction_launch
 from metalnb.library_kernels.planning.cuts import device_of
 from metalnb.library_kernels.planning.product_plan import Strided, plan_product
@@ -87,7 +86,8 @@ def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_products_in_parts_and_in_batches(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    gpu(MANY)
+    if gpu(MANY) == "cpu" and dtype == "int32":
+        pytest.skip("its device would compile for minutes")
     a, b = numbers(rng, (50, 1100), dtype), numbers(rng, (1100, 70), dtype)
     assert len(kernels(laid(a), laid(b), dtype if dtype != "int32" else "uint32")) == 2
     check(mnb.matmul(laid(a), laid(b)), a, b)
