@@ -1,11 +1,13 @@
-"""SIMD-group matrices as the engine `cuda` keeps them for tensor cores, run on `native` with the cores' instructions emulated.
+"""SIMD-group matrices as the engine `cuda` keeps them for tensor cores, run on `native` with emulated instructions.
 
-It shows that each layout is filled, moved and stored as it should; that the instructions do what is emulated, only a GPU can.
+This shows that each layout is filled, moved and stored as it should be. That the instructions do what is emulated, only
+a GPU can show.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,9 @@ def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
     if not mnb.engines()["native"].available:
         pytest.skip("needs the engine 'native'")
     usual = toolchain.TARGET()
-    given = ('-D$MATRIX_FORMS="emulated_cores.h"', f"-I{TESTS}", f"-I{CUDA}")
+    texts = (TESTS / "emulated_cores.h", CUDA / "tensor_cores.h")  # which the cache does not know of
+    digest = zlib.crc32(b"".join(path.read_bytes() for path in texts))
+    given = (f"-D$EMULATED={digest}", '-D$MATRIX_FORMS="emulated_cores.h"', f"-I{TESTS}", f"-I{CUDA}")
     target = dataclasses.replace(usual, flags=(*usual.flags, *given))
     monkeypatch.setattr(toolchain, "TARGET", lambda: target)
 
