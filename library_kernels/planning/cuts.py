@@ -64,7 +64,8 @@ def device_of(caps: Caps) -> Device:
     if not caps.processors:
         return CORES
     groups = _RESIDENT * caps.processors
-    return Device(groups, 2048, 16, _TILES * caps.processors, 64, groups // 4, waits=True, tile_places=2 * caps.processors)
+    tiles = _TILES * caps.processors
+    return Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors)
 
 
 class Cut(NamedTuple):
