@@ -13,7 +13,16 @@ from ...arrays.array import Array, empty
 from ...engine.base import Engine
 from ...program import Program
 from ..planning.cuts import CORES, LANES, Device, device_of
-from ..planning.product_plan import DOT, SMALL, ProductPlan, ProductStep, Strided, plan_dots, plan_each_dot, plan_product
+from ..planning.product_plan import (
+    DOT,
+    SMALL,
+    ProductPlan,
+    ProductStep,
+    Strided,
+    plan_dots,
+    plan_each_dot,
+    plan_product,
+)
 from .copying import contiguous, copied
 from .launcher import Launch, aligned
 from .programs import program, with_macros
@@ -111,7 +120,7 @@ def _planned(make: Make, a: Array, b: Array, batch: Shape) -> ProductPlan:
 
 
 @functools.lru_cache(maxsize=_PLANS)
-def _kept_plan(  # noqa: PLR0913  (all that a plan depends on)
+def _kept_plan(
     make: Make, a: Strided, b: Strided, batch: Shape, dtype: np.dtype[Any], device: Device, aligned: tuple[bool, ...]
 ) -> ProductPlan:
     size = dtype.itemsize

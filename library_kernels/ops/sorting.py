@@ -41,7 +41,7 @@ def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
 
 _row = functools.partial(
     op, "sorting", dtypes=ALL, flops=0,
-    kernels=("sort.metal", "sort_serial.metal", "radix.h", "order.h", "lanes.h"),
+    kernels=("sort.metal", "sort_serial.metal", "sort_tiles.metal", "radix.h", "order.h", "lanes.h"),
 )  # fmt: skip
 
 

@@ -13,8 +13,7 @@ from ...engine.base import Caps, Grid
 
 __all__ = [
     "CORES", "FEW_TERMS", "LANES", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns", "cut_rows",
-    "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "sort_tile",
-    "threads_for_row",
+    "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "sort_tile", "threads_for_row",
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
@@ -60,7 +59,8 @@ class Device(NamedTuple):
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
 _LARGEST = 4096  # threads of a threadgroup that a CPU is given: more gain nothing
-_RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once
+_RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once,
+_TILES = 24  # and those with a tile of columns each in threadgroup memory
 
 
 def device_of(caps: Caps) -> Device:
@@ -68,7 +68,8 @@ def device_of(caps: Caps) -> Device:
     if not caps.processors:
         return CORES._replace(alone=min(caps.threads, _LARGEST))
     groups = _RESIDENT * caps.processors
-    return Device(groups, 2048, 16, groups // 4, 64, groups // 4, waits=True, tile_places=2 * caps.processors)
+    tiles = _TILES * caps.processors
+    return Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors)
 
 
 class Cut(NamedTuple):

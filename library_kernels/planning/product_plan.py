@@ -135,8 +135,9 @@ class Matrices(NamedTuple):
 
 
 def plan_product(
-    a: Strided, b: Strided, batch: Shape, dtype: str, device: Device = CORES, aligned: tuple[bool, bool] = (False, False)
-) -> ProductPlan:
+    a: Strided, b: Strided, batch: Shape, dtype: str, device: Device = CORES,
+    aligned: tuple[bool, bool] = (False, False),
+) -> ProductPlan:  # fmt: skip
     """Plan the product of matrices (…, M, K) and (…, K, N), none of the lengths 0, over a batch.
 
     `aligned` says whether each factor's memory starts at a multiple of 16 bytes.
@@ -272,7 +273,7 @@ class _Planner:
         self, name: str, a: Matrices, b: Matrices, cut: tuple[int, int, int, int], grid: Grid, threads: int,
         ways: tuple[str, ...] = (),
     ) -> ProductPlan:  # fmt: skip
-        """Add a kernel, and what adds up its parts of K; `cut` is splits, depth, blocks and the step along B's columns."""
+        """Add a kernel and what adds up its parts of K; `cut` is splits, depth, blocks, the step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         splits = cut[0]
         packed = record(_PRODUCT.pack(m, n, k, *cut[:3], a.row, a.column, b.row, cut[3]))

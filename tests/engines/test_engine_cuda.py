@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.engine.cuda.stream_events import Events
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -118,3 +120,48 @@ def test_one_cell_is_the_same_on_every_engine() -> None:
             found[name] = mnb.compile(text, engine=name, math="precise").k(x, grid=1000, threadgroup=64)
     first = next(iter(found.values()))
     assert all(np.array_equal(first, other) for other in found.values()), list(found)
+
+
+class Driver:
+    """A driver that takes every call, counts it, and does nothing."""
+
+    class CUevent_flags:  # noqa: N801  (the driver's name)
+        CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING = 0, 2
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.stream = 1
+
+    @property
+    def api(self) -> Driver:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*_given: Any) -> tuple[int, int]:
+            self.calls[name] += 1
+            return 0, self.calls[name]
+
+        return call
+
+    def take(self, answer: tuple[Any, ...], _kernel: str = "") -> Any:
+        return answer[1]
+
+    def enter(self) -> None:
+        """Nothing to make current."""
+
+
+def test_most_dispatches_have_no_event_and_each_can_be_waited_for() -> None:
+    driver: Any = Driver()
+    events = Events(driver)
+    numbers = [events.launched() for _ in range(40)]
+    assert numbers == list(range(1, 41))
+    assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 2}  # behind 16 and 32
+    events.wait(20)
+    assert driver.calls["cuEventSynchronize"] == 1
+    for number in (1, 16, 32):  # all done, as 32 is
+        events.wait(number)
+    assert driver.calls["cuEventSynchronize"] == 1
+    events.wait(33)  # behind no event yet: one is put there, for all until now
+    assert driver.calls["cuEventRecord"] == 3
+    events.wait(40)
+    assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 3, "cuEventSynchronize": 2}  # one of the two, again

@@ -31,6 +31,7 @@ from metalnb.engine.cuda.launch_record import LaunchRecord, launches
 from metalnb.engine.cuda.ptx import bounded, cannot_tell, ptx
 from metalnb.engine.unit import Unit
 from metalnb.library_kernels import table
+from metalnb.library_kernels.launching.programs import with_macros
 from metalnb.library_kernels.samples.by_op import samples_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,6 +170,46 @@ def test_the_notebooks_kernels_are_assembled_and_spill_nothing() -> None:
     units = of_notebooks()
     assert len(units) > 20
     hold(uses(units))
+
+
+@pytest.mark.parametrize("ways", [("WIDE_ALONG", "WIDE_ACROSS"), ("WIDE_ACROSS", "WIDE_ALONG")], ids=str)
+def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[str, str]) -> None:
+    """128 registers a thread, of 256: half of what a processor has."""
+    macros = {"A_WAY": ways[0], "B_WAY": ways[1]}
+    found = [(with_macros("tiles.metal", ptx_engine.name, **macros)["tiles_float"].unit, MOST_SHARED // 2 + 1024)]
+    matrices = with_macros("matrix_tiles.metal", ptx_engine.name, **macros)
+    found += [(matrices[f"matrix_tiles_{kind}"].unit, MOST_SHARED) for kind in ("half", "bfloat16_parts")]
+    for unit, most in found:
+        use = assembled(unit, 90)
+        assert use.registers <= 128, use
+        assert use.spilled == 0, use
+        assert use.shared <= most, use
+
+
+def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: Any) -> None:
+    """One instruction for two matrices of sums and two steps along K, each operand of it read by one access."""
+    program = with_macros("matrix_tiles.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY="WIDE_ACROSS")
+    for kernel, kind in (("matrix_tiles_half", "f16"), ("matrix_tiles_bfloat16", "bf16")):
+        text = ptx(program[kernel].unit, 90)
+        assert text.count(f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32") == 16
+        assert "shfl" not in text
+        loop = text[: text.rindex("mma.sync")]
+        assert loop.count("ld.shared.b32") == 24
+        assert "ld.shared.b16" not in loop
+
+
+def test_a_matrix_whose_elements_were_shown_is_what_the_kernel_wrote(ptx_engine: Any) -> None:
+    text = """kernel void k(device const half* x, device half* y, uint i [[thread_position_in_grid]]) {
+        simdgroup_half8x8 a, b;
+        simdgroup_load(a, x);
+        simdgroup_load(b, x + 64);
+        WRITE
+        simdgroup_store(a * b, y);
+    }"""
+    shuffles = {}
+    for write in ("", "a.thread_elements()[0] = half(i);", "b.thread_elements()[1] = half(i);"):
+        shuffles[write] = ptx(unit_of(text.replace("WRITE", write)), 90).count("shfl")
+    assert list(shuffles.values()) == [0, 1, 2]
 
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"

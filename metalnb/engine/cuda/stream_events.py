@@ -1,7 +1,7 @@
 """A dispatch under way on the GPU, and the events that mark its start and end in the stream.
 
-An event costs the host as much as a small kernel, so most dispatches have none of their own: they are counted, and every
-few of them share one.
+An event costs the host as much as a small kernel, so most dispatches have none of their own: they are counted, and
+every few of them share one.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ class CudaTicket:
     __slots__ = ("__weakref__", "_done", "_events", "_lock", "_name", "_number", "_staging", "elapsed", "results")
 
     def __init__(
-        self, events: Events, name: str, begun: Any, ended: Any, results: list[Result], staging: Staging, number: int = 0,
+        self, events: Events, name: str, begun: Any, ended: Any, results: list[Result], staging: Staging,
+        number: int = 0,
     ) -> None:  # fmt: skip
         self.elapsed = Span(events, begun, ended)
         self.results = results

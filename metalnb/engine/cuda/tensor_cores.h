@@ -11,12 +11,40 @@
 constexpr uint $core_row(uint l) { return l >> 2; }
 constexpr uint $core_column(uint l) { return (l & 3) * 2; }
 
+#ifndef $CORE_INSTRUCTIONS  // tests say what they do by shuffles, on a processor that has none
 // Not volatile, so that what is not used costs nothing.
 $COLLECTIVE uint $moved(uint bits, uint from) {
     uint result;
     asm("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(result) : "r"(bits), "r"(from));
     return result;
 }
+
+#define $MMA(shape, type, ...) \
+    asm("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, " __VA_ARGS__)
+/// Two sums of 8 x 8, one above the other: d += a b. T says how the 16 bits of an element are read.
+template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint above, uint below, uint right) {
+#define $OPERANDS "{%4, %5}, {%6}, {%0, %1, %2, %3};" \
+    : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(above), "r"(below), "r"(right)
+    if constexpr (__is_same(T, half)) $MMA("m16n8k8", "f16", $OPERANDS);
+    else $MMA("m16n8k8", "bf16", $OPERANDS);
+#undef $OPERANDS
+}
+/// The same of 16 columns of a, and rows of b.
+template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a00, uint a10, uint a01, uint a11, uint b0, uint b1) {
+#if $COMPUTE_CAPABILITY >= 80
+#define $OPERANDS "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) \
+    : "r"(a00), "r"(a10), "r"(a01), "r"(a11), "r"(b0), "r"(b1)
+    if constexpr (__is_same(T, half)) $MMA("m16n8k16", "f16", $OPERANDS);
+    else $MMA("m16n8k16", "bf16", $OPERANDS);
+#undef $OPERANDS
+#else
+    $add_products<T>(d, a00, a10, b0);
+    $add_products<T>(d, a01, a11, b1);
+#endif
+}
+#undef $MMA
+#endif
+
 $COLLECTIVE float $moved(float x, uint from) { return __builtin_bit_cast(float, $moved(__builtin_bit_cast(uint, x), from)); }
 
 /// Which lane has, in Apple's layout, the elements that lane n has in the core's; and the other way round.
@@ -76,7 +104,10 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
         $rows = $moved($pair(elements.$get(0), elements.$get(1)), $lane_of_apples($simd_lane()));
         $columns = $turned(elements);
     }
-    METAL_FUNC vec<T, 2> $stored(vec<T, 2> elements) const { return $shown ? elements : $of_pair<T>($rows); }
+    METAL_FUNC vec<T, 2> $stored(vec<T, 2> elements) const {
+        if ($shown) return elements;
+        return $of_pair<T>($rows);
+    }
     METAL_FUNC uint $stored_row() const { return $shown ? $matrix_row($simd_lane()) : $core_row($simd_lane()); }
     METAL_FUNC uint $stored_column() const { return $shown ? $matrix_column($simd_lane()) : $core_column($simd_lane()); }
 
@@ -116,35 +147,13 @@ template <class T> struct $matrix_forms<T, 4> {  // of float: only sums
         $first = $moved(elements.$get(0), from);
         $second = $moved(elements.$get(1), from);
     }
-    METAL_FUNC vec<float, 2> $stored(vec<float, 2> elements) const { return $shown ? elements : vec<float, 2>($first, $second); }
+    METAL_FUNC vec<float, 2> $stored(vec<float, 2> elements) const {
+        if ($shown) return elements;
+        return vec<float, 2>($first, $second);
+    }
     METAL_FUNC uint $stored_row() const { return $shown ? $matrix_row($simd_lane()) : $core_row($simd_lane()); }
     METAL_FUNC uint $stored_column() const { return $shown ? $matrix_column($simd_lane()) : $core_column($simd_lane()); }
 };
-
-#define $MMA(shape, type, ...) \
-    asm("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, " __VA_ARGS__)
-/// Two sums of 8 x 8, one above the other: d += a b. T says how the 16 bits of an element are read.
-template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint above, uint below, uint right) {
-#define $OPERANDS "{%4, %5}, {%6}, {%0, %1, %2, %3};" \
-    : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(above), "r"(below), "r"(right)
-    if constexpr (__is_same(T, half)) $MMA("m16n8k8", "f16", $OPERANDS);
-    else $MMA("m16n8k8", "bf16", $OPERANDS);
-#undef $OPERANDS
-}
-/// The same of 16 columns of a, and rows of b.
-template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a00, uint a10, uint a01, uint a11, uint b0, uint b1) {
-#if $COMPUTE_CAPABILITY >= 80
-#define $OPERANDS "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) \
-    : "r"(a00), "r"(a10), "r"(a01), "r"(a11), "r"(b0), "r"(b1)
-    if constexpr (__is_same(T, half)) $MMA("m16n8k16", "f16", $OPERANDS);
-    else $MMA("m16n8k16", "bf16", $OPERANDS);
-#undef $OPERANDS
-#else
-    $add_products<T>(d, a00, a10, b0);
-    $add_products<T>(d, a01, a11, b1);
-#endif
-}
-#undef $MMA
 
 /// Whether a core multiplies these.
 template <class A, class B> constexpr bool $on_cores =

@@ -1,0 +1,25 @@
+// The instructions of engine/cuda/tensor_cores.h by shuffles: what each lane holds of a factor and of the sums is as NVIDIA's
+// "PTX ISA" has it under "Matrix Fragments for mma.m16n8k8" and "... for mma.m16n8k16".
+#define $CORE_INSTRUCTIONS
+#define $COMPUTE_CAPABILITY 90
+
+$COLLECTIVE uint $moved(uint bits, uint from) { return $shuffled(bits, from); }
+
+template <class T> $COLLECTIVE float $of_fragment(uint pairs, uint line, uint k) {  // of 8 lines, each along K
+    const uint pair = $shuffled(pairs, line * 4 + k / 2);
+    return float(__builtin_bit_cast(T, ushort(k % 2 ? pair >> 16 : pair)));
+}
+template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint above, uint below, uint right) {
+    const uint group = $simd_lane() >> 2, column = ($simd_lane() & 3) * 2;
+    for (uint k = 0; k < 8; ++k)
+        for (uint e = 0; e < 2; ++e) {
+            const float b = $of_fragment<T>(right, column + e, k);
+            d[e] += $of_fragment<T>(above, group, k) * b;
+            d[2 + e] += $of_fragment<T>(below, group, k) * b;
+        }
+}
+template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a0, uint a1, uint a2, uint a3, uint b0, uint b1) {
+    $add_products<T>(d, a0, a1, b0);  // rows 0 to 7 and 8 to 15 of columns 0 to 7,
+    $add_products<T>(d, a2, a3, b1);  // then of columns 8 to 15
+}
+#include "tensor_cores.h"

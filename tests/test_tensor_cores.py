@@ -1,0 +1,92 @@
+"""SIMD-group matrices as the engine `cuda` keeps them for tensor cores, run on `native` with emulated instructions.
+
+This shows that each layout is filled, moved and stored as it should be. That the instructions do what is emulated, only
+a GPU can show.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.engine.native import toolchain
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+TESTS = Path(__file__).resolve().parent
+CUDA = TESTS.parent / "metalnb" / "engine" / "cuda"
+
+
+@pytest.fixture(autouse=True)
+def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not mnb.engines()["native"].available:
+        pytest.skip("needs the engine 'native'")
+    usual = toolchain.TARGET()
+    texts = (TESTS / "emulated_cores.h", CUDA / "tensor_cores.h")  # which the cache does not know of
+    digest = zlib.crc32(b"".join(path.read_bytes() for path in texts))
+    given = (f"-D$EMULATED={digest}", '-D$MATRIX_FORMS="emulated_cores.h"', f"-I{TESTS}", f"-I{CUDA}")
+    target = dataclasses.replace(usual, flags=(*usual.flags, *given))
+    monkeypatch.setattr(toolchain, "TARGET", lambda: target)
+
+
+def run(body: str, *buffers: Any) -> None:
+    text = f"""{HEAD}
+    kernel void k(device const half* x, device const half* y, device float* z, uint l [[thread_index_in_simdgroup]]) {{
+        threadgroup half p[16 * 16], q[16 * 16];
+        threadgroup float s[16 * 16];
+        for (uint i = l; i < 256; i += 32) {{ p[i] = x[i]; q[i] = y[i]; s[i] = 0; }}
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        {body}
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint i = l; i < 256; i += 32) z[i] = s[i];
+    }}"""
+    mnb.compile(text, engine="native").k(*buffers, grid=32, threadgroup=32)
+
+
+BLOCK = """#ifdef METALNB_MATRIX_BLOCKS
+    simdgroup_half8x8 a[2][2], b[2];
+    simdgroup_float8x8 c[2] = {simdgroup_float8x8(2), simdgroup_float8x8(3)};
+    for (uint r = 0; r < 2; ++r)
+        for (uint k = 0; k < 2; ++k) simdgroup_load(a[r][k], p + 128 * r + 8 * k, 16);
+    for (uint k = 0; k < 2; ++k) simdgroup_load(b[k], q + 8 * k, 16, ulong2(0), true);
+    metalnb_multiply_block(c[0], c[1], a[0][0], a[0][1], a[1][0], a[1][1], b[0], b[1]);
+    for (uint r = 0; r < 2; ++r) simdgroup_store(c[r], s + 128 * r, 16);
+#endif"""
+
+ONE = "simdgroup_half8x8 a, b; simdgroup_load(a, p, 16); simdgroup_load(b, q, 16);"
+FLOAT = "simdgroup_float8x8 d; "
+
+
+@pytest.mark.parametrize(("body", "wanted"), [
+    (BLOCK, lambda x, y: x @ y[:8].T + np.vstack([2 * np.eye(8), 3 * np.eye(8)])),
+    (ONE + FLOAT + "simdgroup_multiply(d, a, b); simdgroup_store(d, s, 16);", lambda x, y: x[:8, :8] @ y[:8, :8]),
+    (ONE + FLOAT + "simdgroup_multiply(d, a * b, b * a); simdgroup_store(d, s, 16);",
+     lambda x, y: x[:8, :8] @ y[:8, :8] @ y[:8, :8] @ x[:8, :8]),
+    (ONE + FLOAT + "simdgroup_multiply(d, a, b); simdgroup_store(d, s, 16, ulong2(8, 8), true);",
+     lambda x, y: np.block([[np.zeros((8, 16))], [np.zeros((8, 8)), (x[:8, :8] @ y[:8, :8]).T]])),
+    (ONE + FLOAT + "a.thread_elements()[0] += 1; b.thread_elements()[0] += 1; simdgroup_multiply(d, a, b);"
+     "simdgroup_store(d, s, 16);", lambda x, y: (x[:8, :8] + EVEN) @ (y[:8, :8] + EVEN)),
+    (ONE + FLOAT + "simdgroup_multiply(d, a, b); d.thread_elements()[1] = 7; simdgroup_multiply_accumulate(d, b, a, d);"
+     "simdgroup_store(d, s, 16);",
+     lambda x, y: np.where(EVEN, x[:8, :8] @ y[:8, :8], 7) + y[:8, :8] @ x[:8, :8]),
+    (ONE + "simdgroup_half8x8 c = a * b; for (uint e = 0; e < 2; ++e) "
+     "s[16 * ((l >> 2 & 4) + (l >> 1 & 3)) + (l >> 1 & 4) + (l & 1) * 2 + e] = c.thread_elements()[e];",
+     lambda x, y: x[:8, :8] @ y[:8, :8]),
+])  # fmt: skip
+def test_a_matrix_is_right_in_each_layout(body: str, wanted: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-2, 3, (16, 16)).astype(np.float16) for _ in range(2))
+    z = np.zeros((16, 16), np.float32)
+    run(body, x, y, z)
+    want = np.zeros((16, 16))
+    made = wanted(x.astype(np.float64), y.astype(np.float64))
+    want[: made.shape[0], : made.shape[1]] = made
+    np.testing.assert_array_equal(z, want)
+
+
+EVEN = np.tile([1, 0], (8, 4))  # a thread's first element
