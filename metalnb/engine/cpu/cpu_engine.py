@@ -237,14 +237,15 @@ class CpuEngine(Observable, SharedMemory):
 
         A launch has OpenCL's grid and threadgroup: for rows, not those that the author sees.
         """
-        from .robust.launches import Watch, facts_of, table_of
-
         if variant not in binary.entries:
             binary.entries[variant] = self._entries(binary.unit, variant)
-        facts = facts_of(arguments, *launch)
-        form = binary.entries[variant].form_for(facts)
+        form = binary.entries[variant].form_for(arguments, *launch)
         if not form.watched:
             return form.built.kernel, []
+        from .robust.launches import Watch, table_of
+        from .robust.proofs.launch_facts import facts_of
+
+        facts = facts_of(arguments, *launch)
         return form.built.kernel, [Watch(binary.unit, form, table_of(form, facts, arguments), facts, threadgroup)]
 
     def _launch_rows(
