@@ -314,3 +314,10 @@ print(mnb.compile(text).f.unit.checked, compile(text, engine="cpu").f.unit.check
         environment = {**os.environ, "METALNB_CHECKED": value}
         done = subprocess.run([sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == said
+
+
+def test_random_faults_touch_nothing_else() -> None:
+    """The first of those that ``faults/random_faults.py`` makes; it lives through 10^5."""
+    from faults import random_faults
+
+    assert 1000 < random_faults.run(2000, 16, 1) < 2000

@@ -29,21 +29,21 @@ def index(rng: random.Random) -> int:
     return max(-(2**31), min(2**31 - 1, near + rng.randint(-3, 3)))
 
 
-def main() -> int:
-    """Run them; print the seed of a kernel that touched what it was not given."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=2000, help="calls in all")
-    parser.add_argument("--kernels", type=int, default=40, help="kernels that they are spread over")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    faults = done = 0
-    began = time.monotonic()
-    for number in range(options.kernels):
-        rng = random.Random(f"{options.seed} {number}")
+def run(count: int, kernels: int, seed: int) -> int:
+    """Make these calls; return how many of them were wrong.
+
+    Raises
+    ------
+    AssertionError
+        For a kernel that touched what it was not given, with its number and text.
+    """
+    faults = 0
+    for number in range(kernels):
+        rng = random.Random(f"{seed} {number}")
         chosen = rng.sample(bodies(), 3)
         text = HEAD + "\n".join(f"{{ {body} }}" for body in chosen) + "\n}"
         kernel = mnb.compile(text, engine="cpu", checked=True).f
-        for _ in range(options.count // options.kernels):
+        for _ in range(count // kernels):
             given, around = arguments()
             given["s"] = given["s"].view(kernel.program.dtype("Pair"))[:, 0]
             memory = {"t": 32 * 4}
@@ -51,15 +51,25 @@ def main() -> int:
                 kernel(*given.values(), index(rng), grid=EXTENT, threadgroup=32, threadgroup_memory=memory, timeout=2)
             except mnb.KernelFault:
                 faults += 1
-            done += 1
             for name, (whole, before) in around.items():
                 before[MARGIN : MARGIN + EXTENT] = whole[MARGIN : MARGIN + EXTENT]
-                if whole.tobytes() != before.tobytes():
-                    print(f"seed {options.seed}, kernel {number}: {name} has been written beside:\n{text}")
-                    return 1
-    print(f"{done} calls of {options.kernels} kernels, {faults} faults, {time.monotonic() - began:.0f} s: alive")
-    return 0
+                beside = f"seed {seed}, kernel {number}: {name} has been written beside:\n{text}"
+                assert whole.tobytes() == before.tobytes(), beside
+    return faults
+
+
+def main() -> None:
+    """Run them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=100_000, help="calls in all")
+    parser.add_argument("--kernels", type=int, default=400, help="kernels that they are spread over")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    began = time.monotonic()
+    faults = run(options.count, options.kernels, options.seed)
+    took = time.monotonic() - began
+    print(f"{options.count} calls of {options.kernels} kernels, {faults} faults, {took:.0f} s: alive")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -196,9 +196,7 @@ class CpuEngine(Observable, SharedMemory):
         """Return whether the kernel as it was first compiled has nothing to watch, and is right for a dispatch."""
         if not binary.entries:
             return True
-        from .robust.launches import facts_of
-
-        form = binary.entries[_USUAL].form_for(facts_of(arguments, grid, threadgroup))
+        form = binary.entries[_USUAL].form_for(arguments, grid, threadgroup)
         return not form.watched and form.built.kernel is binary.kernel
 
     def bind(self, memory: Any) -> Any:
@@ -272,15 +270,16 @@ class CpuEngine(Observable, SharedMemory):
 
         A launch has OpenCL's grid and threadgroup: for rows, not those that the author sees.
         """
-        from .robust.launches import Watch, facts_of, table_of
-
         if variant not in binary.entries:
             binary.entries[variant] = self._entries(binary.unit, variant)
-        arguments = [getattr(a, "mem", a) for a in arguments]
-        facts = facts_of(arguments, *launch)
-        form = binary.entries[variant].form_for(facts)
+        form = binary.entries[variant].form_for(arguments, *launch)
         if not form.watched:
             return form.built.kernel, []
+        from .robust.launches import Watch, table_of
+        from .robust.proofs.launch_facts import facts_of
+
+        arguments = [getattr(a, "mem", a) for a in arguments]
+        facts = facts_of(arguments, *launch)
         return form.built.kernel, [Watch(binary.unit, form, table_of(form, facts, arguments), facts, threadgroup)]
 
     def _launch_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import mmap
@@ -154,23 +155,32 @@ def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, group
     def run() -> None:
         nonlocal done  # only this thread writes it
         for first, count in _parts(groups, watch, deadline):
+            if watch.stopped:
+                return
             build.library.metalnb_groups(given, worker, first, count)
             if watch.stopped:
                 return
             done += count
 
     runner = threading.Thread(target=run, name="metalnb-checked", daemon=True)
-    runner.start()
     try:
+        runner.start()
         while runner.is_alive():
             runner.join(0.1)
             if time.perf_counter() > deadline:
                 watch.stopped = watch.stopped or 1
-    finally:
-        if runner.is_alive():  # it is interrupted
-            watch.stopped = 2
-            runner.join()
+    except BaseException:  # an interrupt may come at any place; a runner that has not begun yet sees this first
+        watch.stopped = 2
+        _join(runner)
+        raise
     return done
+
+
+def _join(runner: threading.Thread) -> None:
+    """Wait until the runner has ended, whatever interrupts: it writes to memory that is freed behind it."""
+    while runner.is_alive():
+        with contextlib.suppress(KeyboardInterrupt):
+            runner.join()
 
 
 def _parts(groups: int, watch: _Watch, deadline: float) -> Iterator[tuple[int, int]]:

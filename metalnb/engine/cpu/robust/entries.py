@@ -14,7 +14,7 @@ from ..spirv.module import parsed
 from ..spirv_forms import FORMS
 from ..spirv_forms import Form as SpirvForm
 from .module_analysis import Analysis
-from .proofs.launch_facts import LaunchFacts
+from .proofs.launch_facts import Grid, LaunchFacts, facts_of, sizes_of
 
 __all__ = ["CheckedForm", "Entries"]
 
@@ -94,7 +94,7 @@ class Entries:
     def __init__(self, build: Callable[[CheckedForm], Any], hopeful: Sequence[LaunchFacts]) -> None:
         self._build = build
         self._forms: list[CheckedForm] = []
-        self._known: dict[tuple[Any, ...], list[tuple[dict[tuple[int, int, int], bytes], CheckedForm]]] = {}
+        self._known: dict[tuple[Any, ...], list[tuple[list[tuple[int, int, int, bytes]], CheckedForm]]] = {}
         self.first = self._made(hopeful)
 
     def _made(self, facts: Sequence[LaunchFacts]) -> CheckedForm:
@@ -103,18 +103,20 @@ class Entries:
         self._forms.append(form)
         return form
 
-    def form_for(self, facts: LaunchFacts) -> CheckedForm:
+    def form_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedForm:
         """Return the form with the fewest checks that is right for a dispatch."""
-        key = facts.grid, facts.threadgroup, facts.sizes
-        known = self._known.get(key)
-        if known is not None:
-            for read, form in known:
-                if all(facts.scalars[n][at : at + count] == was for (n, at, count), was in read.items()):
-                    return form
+        key = grid, threadgroup, sizes_of(arguments)
+        for read, form in self._known.get(key, ()):
+            for number, first, end, was in read:
+                if arguments[number][first:end] != was:
+                    break
+            else:
+                return form
+        facts = facts_of(arguments, grid, threadgroup)
         form, depends = self._chosen(facts)
         if len(self._known) >= _KEPT:
             self._known.clear()
-        read = {(n, at, count): bytes(facts.scalars[n][at : at + count]) for n, at, count in depends}
+        read = [(n, at, at + count, bytes(facts.scalars[n][at : at + count])) for n, at, count in depends]
         cases = self._known.setdefault(key, [])
         if len(cases) < _KEPT:
             cases.append((read, form))

@@ -21,19 +21,7 @@ from .explanation import Recorded, explained, stopped
 from .proofs.launch_facts import LaunchFacts
 from .watch_table import GRID, LANES, SIZES, STOP, STOPPED
 
-__all__ = ["Watch", "facts_of", "hopeful_facts", "table_of"]
-
-
-def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchFacts:
-    """Return what is known of a dispatch.
-
-    The scalars are those that the call has packed into memory of its own, which nobody changes.
-    """
-    scalars = {n: a for n, a in enumerate(arguments) if type(a) is bytearray}
-    sizes = tuple(
-        a if type(a) is int else 0 if a is None else len(a) if type(a) is bytearray else a.nbytes for a in arguments
-    )  # fmt: skip
-    return LaunchFacts(grid, threadgroup, sizes, scalars)
+__all__ = ["Watch", "hopeful_facts", "table_of"]
 
 
 def hopeful_facts(count: int) -> list[LaunchFacts]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .intervals import Interval
 
-__all__ = ["LaunchFacts"]
+__all__ = ["Grid", "LaunchFacts", "facts_of", "sizes_of"]
+
+Grid = tuple[int, int, int]
 
 
 class LaunchFacts(NamedTuple):
@@ -41,3 +43,19 @@ class LaunchFacts(NamedTuple):
             40: Interval(0, -(-threads // 32) - 1), 41: Interval(0, 31),
         }  # fmt: skip
         return known.get(number)
+
+
+def sizes_of(arguments: Sequence[Any]) -> tuple[int, ...]:
+    """Return the bytes of each argument."""
+    return tuple([
+        len(a) if type(a) is bytearray else a if type(a) is int else 0 if a is None else a.nbytes for a in arguments
+    ])  # fmt: skip
+
+
+def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchFacts:
+    """Return what is known of a dispatch.
+
+    The scalars are those that the call has packed into memory of its own, which nobody changes.
+    """
+    scalars = {n: a for n, a in enumerate(arguments) if type(a) is bytearray}
+    return LaunchFacts(grid, threadgroup, sizes_of(arguments), scalars)

@@ -1,0 +1,92 @@
+"""What is proven of a launch runs without checks; one step further, the same kernel is told of.
+
+Each kernel is right for ``n`` elements, and touches one element too many for arrays of ``n - 1``.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.engine.cpu.robust.proofs.intervals import Interval
+from metalnb.engine.cpu.robust.proofs.operations import COMPARED, bounded
+from metalnb.engine.cpu.tickets import WatchedTicket
+
+HEAD = """#include <metal_stdlib>
+using namespace metal;
+struct Shape { uint2 size; int n; };
+void add(thread float* w, int at, float x) { w[at] += x; }
+kernel void f(device const float* x, device float* y, constant Shape& s, threadgroup float* t,
+              uint2 i [[thread_position_in_grid]], uint l [[thread_index_in_threadgroup]],
+              uint2 size [[threads_per_grid]]) {
+"""
+# x and y have 64 elements, the grid 8 by 8 threads, t 64 elements; s is {8, 8}, 64.
+PROVEN = {
+    "a row and a column": "y[i.y * s.size.x + i.x] = x[i.x * s.size.y + i.y];",
+    "a guard for both axes": "if (any(i >= s.size)) return; y[i.y * s.size.x + i.x] = x[i.y * 8 + i.x];",
+    "all of a vector": "if (all(i < s.size)) y[i.y * s.size.x + i.x] = x[i.x * 8 + i.y];",
+    "a loop that ends on equality": "float r = 0; for (int k = 0; k != s.n; ++k) r += x[k]; y[i.x * 8 + i.y] = r;",
+    "downwards to equality": "float r = 0; for (int k = s.n; k != 0; --k) r += x[k - 1]; y[i.x * 8 + i.y] = r;",
+    "in steps of two": "float r = 0; for (int k = 0; k < s.n; k += 2) r += x[k] - x[k + 1]; y[i.x * 8 + i.y] = r;",
+    "short counters in two loops": "float r = 0; for (short a = 0; a < 8; ++a) for (short b = 0; b < 8; ++b) "
+    "r += x[a * 8 + b]; y[i.x * 8 + i.y] = r;",
+    "around a neighbourhood": "float r = 0; for (int a = -1; a <= 1; ++a) for (int b = -1; b <= 1; ++b) "
+    "r += x[((int(i.y) + a + 8) % 8) * 8 + (int(i.x) + b + 8) % 8]; y[i.y * 8 + i.x] = r;",
+    "a pointer that walks with a step": "device const float* p = x + i.x; float r = 0; "
+    "for (int k = 0; k < 8; ++k, p += 8) r += *p; y[i.y * 8 + i.x] = r;",
+    "a tile that is filled in turns": "for (uint k = l; k < 64; k += 32) t[k] = x[k]; "
+    "threadgroup_barrier(mem_flags::mem_threadgroup); y[i.y * 8 + i.x] = t[63 - (i.y * 8 + i.x)];",
+    "the place of the best": "uint best = 0; for (uint k = 1; k < 64; ++k) if (x[k] > x[best]) best = k; "
+    "y[i.y * 8 + i.x] = x[best];",
+    "a thread's array in a helper": "float w[8] = {}; for (int k = 0; k < 64; ++k) add(w, k % 8, x[k]); "
+    "y[i.y * 8 + i.x] = w[i.x];",
+    "an int that counts for a long": "float r = 0; for (long k = 0; int(k) < s.n; ++k) r += x[k]; y[i.x * 8 + i.y] = r;",
+}  # fmt: skip
+
+
+def launched(body: str, count: int) -> mnb.KernelFault | bool:
+    """Return what was found; or whether the dispatch was watched."""
+    kernel = mnb.compile(HEAD + body + "\n}", engine="cpu", checked=True).f
+    shape = np.zeros((), kernel.program.dtype("Shape"))
+    shape["size"], shape["n"] = (8, 8), 64
+    x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+    ticket = kernel.prepare(
+        x[:count], y[:count], shape, grid=(8, 8), threadgroup=(8, 4), threadgroup_memory={"t": 256},
+    ).launch()  # fmt: skip
+    assert ticket is not None
+    try:
+        ticket.wait()
+    except mnb.KernelFault as fault:
+        return fault
+    return isinstance(ticket, WatchedTicket)
+
+
+@pytest.mark.parametrize("body", PROVEN)
+def test_it_is_proven_and_no_more_than_that(body: str) -> None:
+    assert launched(PROVEN[body], 64) is False
+    fault = launched(PROVEN[body], 63)
+    assert isinstance(fault, mnb.KernelFault)
+    assert fault.index == 63
+
+
+@pytest.mark.parametrize("relation", sorted(set(COMPARED.values())))
+def test_what_a_comparison_tells_is_true(relation: str) -> None:
+    """All numbers of three bits: none that stands in the relation, and is where it is known to be, is lost."""
+    bits, numbers = 3, range(8)
+
+    def holds(a: int, b: int) -> bool:
+        if relation[0] == "s":
+            a, b = (v - 8 if v > 3 else v for v in (a, b))
+        sign = relation.lstrip("us")
+        return {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[sign]
+
+    ranges = [Interval(low, high) for low in range(-5, 9) for high in range(low, low + 8)]
+    for other, now in itertools.product(ranges, ranges):
+        told = bounded(relation, other, bits, now)
+        found = now if told is None else now.met(told, bits)
+        mine = {v % 8 for v in range(now.low, now.high + 1)}
+        theirs = {v % 8 for v in range(other.low, other.high + 1)}
+        left = {v % 8 for v in range(found.low, found.high + 1)}
+        kept = {a for a in numbers if a in mine and any(holds(a, b) for b in theirs)}
+        assert kept <= left, (relation, other, now, found)
