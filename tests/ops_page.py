@@ -30,8 +30,10 @@ what they say. [Adding an op](adding-an-op.md) is adding a row.
 Arrays broadcast, dtypes are promoted by the array API standard's table, Python's numbers are weak. **takes** lists the
 dtypes; where an elementwise op takes floats alone, integers and bool are computed as float32. **ulp** is the error
 allowed to float32 against float64 arithmetic, in units in the last place of the result (of what is added, for sums that
-cancel); 0.5 is correctly rounded, and nothing stands where the result is exact. **MSL** names the file to read:
-`mnb.exp.source` shows it, and `#include <metalnb/reduce.metal>` puts it into a cell.
+cancel); 0.5 is correctly rounded, and nothing stands where the result is exact. It holds for all elements that a dtype
+has, infinities, NaN and the least numbers too (`make accuracy` walks through them), but where the words say what an op
+is not defined for. **MSL** names the file to read: `mnb.exp.source` shows it, and `#include <metalnb/reduce.metal>`
+puts it into a cell.
 """
 
 

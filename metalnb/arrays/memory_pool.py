@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections import defaultdict
@@ -11,6 +12,7 @@ import numpy as np
 
 from metalnb import engine as engines
 from metalnb.display.memory_table import memory_table
+from metalnb.errors import KernelFault
 
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Ticket
@@ -150,7 +152,20 @@ class Lease:
             self._block.viewers -= 1
 
 
-_Piece = tuple[Any, Any, "Ticket | None", Any]  # memory, host, ticket and bound of a block
+_Piece = tuple[Any, Any, Any, Any]  # memory, host, ticket and bound of a block
+
+
+class _Former:
+    """The last dispatch on memory that has been another array's: it is waited for, but its fault was that array's."""
+
+    __slots__ = ("_ticket",)
+
+    def __init__(self, ticket: Ticket) -> None:
+        self._ticket = ticket
+
+    def wait(self) -> None:
+        with contextlib.suppress(KernelFault):
+            self._ticket.wait()
 
 
 class Pool:
@@ -206,13 +221,16 @@ class Pool:
     def take_back(self, block: Block) -> None:
         """Keep a block that is no longer used. Dispatches run in order, so those still under way on it do no harm."""
         size = block.host.size
+        ticket: Any = block.ticket
+        if ticket is not None and type(ticket) is not _Former and not getattr(ticket, "done", False):
+            ticket = _Former(ticket)
         with self._lock:
             cached = self.cached + size
             if cached > _KEPT:
                 self._held -= size
             else:
                 self.cached = cached
-                self._free[size].append((block.memory, block.host, block.ticket, block.bound))
+                self._free[size].append((block.memory, block.host, ticket, block.bound))
 
     def clear(self) -> None:
         """Free the unused blocks."""

@@ -89,16 +89,17 @@ def test_a_brief_dispatch_does_not_overtake(saxpy: mnb.Kernel) -> None:
     """It reads what one before it, which takes long, has yet to write."""
     y = np.zeros(8, np.float32)
     ran(saxpy, np.ones(8, np.float32), y, 1.0)
-    slow = mnb.compile(LOOP.replace("0.5f, 1.f", "1.f, 1.f"), engine="cpu").loop
+    slow = mnb.compile(LOOP, engine="cpu").loop
+    slow(y, 1)
     y[:] = 0
-    first = slow.prepare(y, 1 << 22).launch()
+    first = slow.prepare(y, 1 << 28).launch()
     second = saxpy.prepare(np.ones(8, np.float32), y, 1.0).launch()
     assert first is not None
     assert second is not None
     assert first.elapsed() is None, "it had ended: nothing could be overtaken"
     assert not getattr(second, "done", False)
     second.wait()
-    assert (y == (1 << 22) + 1).all()
+    assert (y == 3).all(), "2 is what the first one comes to from anywhere"
 
 
 def test_arguments_that_were_bound_are_bound_again_when_they_change(saxpy: mnb.Kernel) -> None:
@@ -130,10 +131,13 @@ def test_an_array_does_not_inherit_the_fault_of_its_memory(saxpy: mnb.Kernel) ->
         (a + a).wait()
         if mnb.add.program(a.dtype, a.engine)[mnb.add.formula.kernel("float32", "UUU")].binary.brief:
             break
-    made = a + a
-    made.block.ticket = Failed()
-    del made
-    assert (a + a).tolist() == [2] * 77
+    for again in (lambda: a + a, lambda: mnb.asarray(np.full(77, 2, np.float32), device="cpu", copy=True)):
+        made = a + a
+        made.block.ticket = Failed()
+        with pytest.raises(mnb.KernelFault, match="of another"):
+            made.read()
+        del made
+        assert again().tolist() == [2] * 77
 
 
 def test_observers_are_told_of_brief_dispatches(saxpy: mnb.Kernel) -> None:
