@@ -117,8 +117,8 @@ class Slot:
         if is_resident(value):
             value = value.read()
         if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
-            return np.array(value, order="C")
-        return pack(self.param.type, value, self.label, self._reflection)
+            return bytearray(value.tobytes())
+        return bytearray(pack(self.param.type, value, self.label, self._reflection).tobytes())
 
     def elements(self, array: Array) -> tuple[int, ...]:  # noqa: RET503  (_refuse never returns)
         """Return an array's shape in elements of the parameter's type."""

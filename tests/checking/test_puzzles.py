@@ -49,7 +49,7 @@ WRONG = {
     "mirrored": (
         ("tile[7 - t]", "tile[t]", "expected"),
         ("a[i];", "a[t];", "expected"),
-        ("tile[7 - t]", "tile[8 - t]", "expected"),
+        ("tile[7 - t]", "tile[8 - t]", "reads tile[8]"),
     ),
     "pooled": (
         ("if (i >= 1) ", "", "reads a[4294967295]"),

@@ -320,4 +320,4 @@ def test_random_faults_touch_nothing_else() -> None:
     """The first of those that ``faults/random_faults.py`` makes; it lives through 10^5."""
     from faults import random_faults
 
-    assert 1000 < random_faults.run(2000, 16, 1) < 2000
+    assert 1000 < random_faults.run(2000, 10, 1) < 2000

@@ -41,7 +41,8 @@ PROVEN = {
     "y[i.y * 8 + i.x] = x[best];",
     "a thread's array in a helper": "float w[8] = {}; for (int k = 0; k < 64; ++k) add(w, k % 8, x[k]); "
     "y[i.y * 8 + i.x] = w[i.x];",
-    "an int that counts for a long": "float r = 0; for (long k = 0; int(k) < s.n; ++k) r += x[k]; y[i.x * 8 + i.y] = r;",
+    "an int that counts for a long": "float r = 0; for (long k = 0; int(k) < s.n; ++k) r += x[k]; "
+    "y[i.x * 8 + i.y] = r;",
 }  # fmt: skip
 
 

@@ -135,9 +135,15 @@ class LoopRanges(ConditionRanges):
             ends = {Spv.I_EQUAL: last.words[2], Spv.I_NOT_EQUAL: last.words[3]}.get(test.op, label)  # type: ignore[call-overload]
             if ends not in body:
                 for one, other in (test.words[3:5], test.words[4:2:-1]):
-                    if (one == value or {one} == following) and flow.home.get(other) not in body:
-                        found.append((self._at(other, label, 0), one != value))
+                    outside = flow.home.get(other) not in body
+                    if (one == value or {one} == following) and (outside or self._is_load(other)):
+                        limit = self._at(other, label, 0)
+                        if outside or limit.low == limit.high:  # the same in each turn
+                            found.append((limit, one != value))
         return found
+
+    def _is_load(self, value: int) -> bool:
+        return self._module.definitions[value].op == Spv.LOAD
 
     def _reaching(self, start: Interval, bits: int, step: int, limits: list[tuple[Interval, bool]]) -> Interval | None:
         """Return the range of a counter by 1 that ends where it equals something: it cannot step over it."""
