@@ -8,12 +8,14 @@ from typing import NamedTuple
 from .barrier_loops import counters_in_memory
 from .complements import opaque_complements
 from .extrema import plain_extrema
+from .flat_chains import flat_chains
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
 from .loop_conditions import held_conditions
 from .module import Module, parsed
 from .negations import plain_negations
 from .operand_types import equal_spaces, equal_widths
+from .own_spaces import own_spaces
 from .selected_indices import guarded_indices, opaque_selected_indices
 from .storage import byte_offsets, declared_storage
 from .stubs import without_stubs
@@ -49,6 +51,14 @@ PASSES = (
     ModulePass(
         "equal_spaces", equal_spaces,
         "clang drops casts between address spaces, and the device cannot read what it makes of that",
+    ),
+    ModulePass(
+        "own_spaces", own_spaces,
+        "the runtime gives all threads one element where it chooses between a pointer that was generic and another",
+    ),
+    ModulePass(
+        "flat_chains", flat_chains,
+        "the runtime gives all threads one element where it chooses between pointers made in one step and in two",
     ),
     ModulePass(
         "held_conditions", held_conditions,
