@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .barrier_loops import counters_in_memory
+from .barrier_loops import counters_in_memory, held_conditions
 from .complements import opaque_complements
 from .extrema import plain_extrema
-from .flat_chains import flat_chains
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
-from .loop_conditions import held_conditions
 from .module import Module, parsed
 from .negations import plain_negations
-from .operand_types import equal_spaces, equal_widths
-from .own_spaces import own_spaces
+from .operand_types import equal_spaces, equal_widths, own_spaces
 from .selected_indices import guarded_indices, opaque_selected_indices
-from .storage import byte_offsets, declared_storage
+from .storage import byte_offsets, declared_storage, flat_chains
 from .stubs import without_stubs
 
 __all__ = ["PASSES", "ModulePass", "rewritten"]
@@ -117,7 +114,8 @@ def rewritten(code: bytes, *, wide: bool, fast: bool = True, held: bool = False)
     module = parsed(code)
     if module is None:
         return code
-    left_out = {*(() if fast else _FOR_SPEED), *((signed_indices,) if wide else ()), *(() if held else (held_conditions,))}
+    left_out = {*(() if fast else _FOR_SPEED)}
+    left_out |= {run for run, wanted in ((signed_indices, not wide), (held_conditions, held)) if not wanted}
     for each in PASSES:
         if each.run not in left_out:
             each.run(module)
