@@ -219,7 +219,7 @@ def _reduce(seed: int, engine: str, jobs: int) -> None:
 
     def first_failing(tried: Sequence[Program]) -> Program | None:
         for some in batched(tried, jobs):
-            kinds = pool.map(_Judge.kind, judges, some)
+            kinds = [*pool.map(_Judge.kind, judges, some)]  # all of them: each judge answers one at a time
             found = next((p for p, kind in zip(some, kinds, strict=True) if kind == wanted), None)
             if found is not None:
                 return found
@@ -227,11 +227,13 @@ def _reduce(seed: int, engine: str, jobs: int) -> None:
 
     smallest = program
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with pool, contextlib.suppress(KeyboardInterrupt):  # what was reached so far is worth seeing
+    with contextlib.suppress(KeyboardInterrupt):  # what was reached so far is worth seeing
         for smallest in shrink(program, first_failing):
             print(f"# {size(smallest)} statements", flush=True)
     print(f"seed {seed}: {wanted}: {size(program)} statements -> {size(smallest)}, math={smallest.math!r}")
-    print(cell([metal(smallest, f"k{seed}")]))
+    print(cell([metal(smallest, f"k{seed}")]), flush=True)
+    for judge in judges:
+        judge.child.kill()
 
 
 class _Judge:

@@ -33,7 +33,7 @@ def expected(size: int, condition: str) -> list[int]:
     out = [0] * size
     for first in range(0, size, 32):
         lanes = [*range(first, min(first + 32, size))]
-        for z in range(7):
+        for _ in range(7):
             zeros, twos = ([i for i in lanes if i % 5 == rest] for rest in (0, 2))
             for i in lanes:
                 out[i] += zeros[0] if i in zeros else 2 ** len(twos) if i in twos else 7

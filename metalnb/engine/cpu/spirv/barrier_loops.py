@@ -1,8 +1,15 @@
-"""Keep the counters of loops with barriers in memory: the runtime's barrier pass loses those that do not grow evenly.
+"""Keep in memory what the runtime loses of loops with barriers or SIMD functions: counters, and conditions.
+
+The runtime's barrier pass loses the counters that do not grow evenly.
 
 Of ``for (uint step = size / 2; step > 0; step /= 2) { …; threadgroup_barrier(…); }`` it takes ``step`` for one value
 of the whole threadgroup, and lets each of its SIMD-groups halve it. So what such a loop carries from one iteration to
 the next, other than a counter to which the same is added each time, lives in a variable that is volatile.
+
+Of a loop with SIMD functions that goes on under a condition that differs between threads and that it does not change,
+``do { switch (i % 5) { case 0: q += simd_broadcast_first(i); … } } while (i == 0 && ++z < 7);``, the runtime takes that
+out. The loop then stands there twice, and is not vectorised, which a SIMD function needs. A condition to which each
+iteration adds what a volatile variable holds, false, stays where it is.
 
 Source: SPIR-V specification 1.4, 3.37.8 (OpVariable, OpLoad, OpStore), 3.26 (memory operands).
 """
@@ -13,7 +20,7 @@ from .loops import natural_loops
 from .module import BasicBlock, Body, Instruction, Module, parsed
 from .opcodes import Spv
 
-__all__ = ["counters_in_memory", "has_barrier"]
+__all__ = ["counters_in_memory", "has_barrier", "held_conditions"]
 
 _FUNCTION, _VOLATILE = 7, 1
 
@@ -62,3 +69,26 @@ def _demote(module: Module, function: Body, blocks: dict[int, BasicBlock], head:
     load = Instruction(Spv.LOAD, [0, phi.type, phi.result, variable.result, _VOLATILE])
     module.definitions[phi.result] = load
     instructions.insert(behind, load)
+
+
+def held_conditions(module: Module) -> None:
+    """Let each branch in a loop depend on a volatile variable too."""
+    for function in module.functions:
+        inside = set().union(*natural_loops(module, function).values()) if function.blocks else set()
+        branches = [
+            block.instructions[-1] for block in function.blocks
+            if block.label in inside and block.instructions[-1].op == Spv.BRANCH_CONDITIONAL
+        ]  # fmt: skip
+        if not branches:
+            continue
+        short = module.integer(32)
+        zero = module.declare(Spv.CONSTANT, short, 0)
+        pointer = module.declare(Spv.TYPE_POINTER, _FUNCTION, short)
+        variable = Instruction(Spv.VARIABLE, [0, pointer, module.fresh(), _FUNCTION, zero])
+        module.definitions[variable.result] = variable
+        function.add_variable(variable)
+        truth = module.declare(Spv.TYPE_BOOL)
+        for branch in branches:
+            read = module.before(branch, Spv.LOAD, short, variable.result, _VOLATILE)
+            never = module.before(branch, Spv.I_NOT_EQUAL, truth, read, zero)
+            branch.words[1] = module.before(branch, Spv.LOGICAL_OR, truth, branch.words[1], never)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .barrier_loops import counters_in_memory
+from .barrier_loops import counters_in_memory, held_conditions
 from .complements import opaque_complements
 from .extrema import plain_extrema
 from .indices import signed_indices
 from .liveouts import divergent_liveouts
-from .loop_conditions import held_conditions
 from .module import Module, parsed
 from .negations import plain_negations
-from .operand_types import equal_spaces, equal_widths
+from .operand_types import equal_spaces, equal_widths, own_spaces
 from .selected_indices import guarded_indices, opaque_selected_indices
-from .storage import byte_offsets, declared_storage
+from .storage import byte_offsets, declared_storage, flat_chains
 from .stubs import without_stubs
 
 __all__ = ["PASSES", "ModulePass", "rewritten"]
@@ -49,6 +48,14 @@ PASSES = (
     ModulePass(
         "equal_spaces", equal_spaces,
         "clang drops casts between address spaces, and the device cannot read what it makes of that",
+    ),
+    ModulePass(
+        "own_spaces", own_spaces,
+        "the runtime gives all threads one element where it chooses between a pointer that was generic and another",
+    ),
+    ModulePass(
+        "flat_chains", flat_chains,
+        "the runtime gives all threads one element where it chooses between pointers made in one step and in two",
     ),
     ModulePass(
         "held_conditions", held_conditions,
@@ -107,7 +114,8 @@ def rewritten(code: bytes, *, wide: bool, fast: bool = True, held: bool = False)
     module = parsed(code)
     if module is None:
         return code
-    left_out = {*(() if fast else _FOR_SPEED), *((signed_indices,) if wide else ()), *(() if held else (held_conditions,))}
+    left_out = {*(() if fast else _FOR_SPEED)}
+    left_out |= {run for run, wanted in ((signed_indices, not wide), (held_conditions, held)) if not wanted}
     for each in PASSES:
         if each.run not in left_out:
             each.run(module)
