@@ -316,6 +316,7 @@ kernel void slow(device const float* x, device float* o, uint i [[thread_positio
     o[i] = s;
 }""").slow
     x = np.ones(64, np.float32)
+    mnb.validate(kernel, x, np.zeros(1, np.float32), seconds=0.01)  # compiled: that is not to be interrupted
     thread = threading.Timer(0.5, _thread.interrupt_main)
     thread.start()
     start = time.perf_counter()

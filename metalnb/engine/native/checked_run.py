@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import mmap
@@ -150,17 +149,17 @@ def run_checked(
 def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, groups: int, seconds: float) -> int:
     """Run threadgroups, on another thread so that Ctrl-C is heard; return how many came to their end."""
     deadline = time.perf_counter() + seconds
-    done = 0
+    done, given_up = 0, False
+    running = threading.Lock()  # held as long as memory is in use
 
     def run() -> None:
-        nonlocal done  # only this thread writes it
-        for first, count in _parts(groups, watch, deadline):
-            if watch.stopped:
-                return
-            build.library.metalnb_groups(given, worker, first, count)
-            if watch.stopped:
-                return
-            done += count
+        nonlocal done
+        with running:
+            for first, count in _parts(groups, watch, deadline) if not given_up else ():
+                build.library.metalnb_groups(given, worker, first, count)
+                if watch.stopped:
+                    return
+                done += count
 
     runner = threading.Thread(target=run, name="metalnb-checked", daemon=True)
     try:
@@ -169,18 +168,21 @@ def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, group
             runner.join(0.1)
             if time.perf_counter() > deadline:
                 watch.stopped = watch.stopped or 1
-    except BaseException:  # an interrupt may come at any place; a runner that has not begun yet sees this first
+    except BaseException:  # an interrupt, which may also come while the thread is started, and once more
+        given_up = True
         watch.stopped = 2
-        _join(runner)
+        _wait_for(running)
         raise
     return done
 
 
-def _join(runner: threading.Thread) -> None:
-    """Wait until the runner has ended, whatever interrupts: it writes to memory that is freed behind it."""
-    while runner.is_alive():
-        with contextlib.suppress(KeyboardInterrupt):
-            runner.join()
+def _wait_for(lock: threading.Lock) -> None:
+    while True:
+        try:
+            with lock:
+                return
+        except KeyboardInterrupt:
+            continue
 
 
 def _parts(groups: int, watch: _Watch, deadline: float) -> Iterator[tuple[int, int]]:

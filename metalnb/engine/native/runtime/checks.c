@@ -81,10 +81,12 @@ __attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
 }
 __attribute__((visibility("default"))) u64 metalnb_image(void) { return (u64)image; }
 __attribute__((visibility("default"))) u64 metalnb_arena_of(u64 worker) { return worker + ARENA; }
-HIDDEN u64* metalnb_stopping;  // for loops
+HIDDEN u64* metalnb_stopping;         // for loops
+static u32 late_thread, late_turns;  // who is in one when the time is over, and how long since
 __attribute__((visibility("default"))) void metalnb_watch(watch* given) {
     state = given;
     metalnb_stopping = &given->stopped;
+    late_thread = late_turns = 0;
 }
 
 static void group_of(void* worker_, u64 index) {

@@ -98,19 +98,15 @@ HIDDEN void __ubsan_handle_float_cast_overflow(const cast_data* source, u64 valu
 /// In a loop, when the time is over. A thread that takes many turns more without another one's coming to run is told of.
 #define MANY (1u << 20)
 HIDDEN void metalnb_late(void) {
-    static u32 turns_since, thread;
     worker* w = self();
     const u32 mine = index_in_group(w) + 1;
     if (state->stopped == 1) {
-        if (thread != mine) turns_since = 0;
-        const u32 before = thread;
-        thread = mine;
-        if (!before && ++turns_since) return;
-        if (before == mine && ++turns_since < MANY) return;
+        const u32 before = late_thread;
+        late_thread = mine;
+        if ((!before || before == mine) && ++late_turns < MANY) return;
         if (before == mine) told(ENDLESS, FROM, MANY);
         state->stopped = 2;
     }
-    thread = 0;
     end(w);
 }
 HIDDEN void metalnb_modified(void* p, u64 size) { accessed((u64)p, (u32)size, 1, 1, 1, FROM); }
