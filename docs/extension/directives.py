@@ -29,7 +29,8 @@ class Ops(Directive):
         names = [op.name for op in table.ops().values() if op.row.family == self.arguments[0]]
         if not names:
             raise self.error(f"no op is of the family {self.arguments[0]}")
-        lines = [line for name in names for line in (f".. autofunction:: metalnb.{name}", "")]
+        named = [f"linalg.{name}" if name == "trace" else name for name in names]  # `metalnb.trace` follows a call
+        lines = [line for name in named for line in (f".. autofunction:: metalnb.{name}", "")]
         filled = nodes.container()
         self.state.nested_parse(StringList(lines, "the table of ops"), self.content_offset, filled)
         return filled.children

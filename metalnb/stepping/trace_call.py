@@ -78,7 +78,10 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
     [(3, None), (4, 1.0), (5, 2.0), (6, 2.0)]
     """
     if not isinstance(kernel, Kernel):
-        message = f"trace: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
+        message = (
+            f"trace: takes a kernel and the arguments of its call; got {type(kernel).__name__}. The sum of a matrix's "
+            "diagonal is metalnb.linalg.trace, or np.trace."
+        )
         raise ArgumentError(message)
     dispatch = kernel.prepare(*args, **call)
     if dispatch.residents:

@@ -28,7 +28,7 @@ def test_every_op_and_alias_is_a_function_of_metalnb_and_on_the_page() -> None:
     text = PAGE.read_text("utf-8")
     for name, op in table.ops().items():
         assert re.search(rf"^\| `{name}\(", text, re.MULTILINE), name
-        assert getattr(mnb, name) is op
+        assert getattr(mnb.linalg if name == "trace" else mnb, name) is op  # `mnb.trace` follows a kernel's call
         for alias in op.row.aliases:
             assert getattr(mnb, alias) is op
             assert f"`{alias}`" in text
