@@ -73,6 +73,24 @@ def test_the_call_errors_read_as_shown(saxpy: mnb.Kernel) -> None:
     assert flat(shown) in [flat(text) for _, text in BLOCKS]
 
 
+def test_the_fault_reads_as_shown() -> None:
+    source = """\
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void blur(device const float* x, device float* out, constant uint& radius,
+                 uint i [[thread_position_in_grid]]) {
+    float sum = 0;
+    for (uint k = 0; k <= radius; ++k) sum += x[i + k];
+    out[i] = sum / (radius + 1);
+}
+"""
+    blur = mnb.compile(source, engine="cpu").blur
+    with pytest.raises(mnb.KernelFault) as fault:
+        blur(np.ones(1000, np.float32), radius=4, grid=1000)
+    assert f"KernelFault: {fault.value}\n" in [text for _, text in BLOCKS]
+
+
 @pytest.mark.parametrize("link", sorted(set(re.findall(r'(?:\]\(|src(?:set)?=")((?!http)[^)"#]+)', README))))
 def test_a_link_leads_somewhere(link: str) -> None:
     assert (ROOT / link).exists()
