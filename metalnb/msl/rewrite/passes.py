@@ -78,7 +78,7 @@ PASSES = (
          "constexpr constant float table[2] = {1, 2}; void f() { x = table[i]; }",
          "constexpr constant float table[2] = {1, 2}; void f() { x = (*&table)[i]; }"),
     Pass("4.2", string_literals, 'print("text");', 'print("text"_metalnb_text);'),
-    Pass("6.19", own_printf, '#ifdef METALNB\n printf("x");\n#endif', '#ifdef METALNB\n $printf("x");\n#endif'),
+    Pass("6.19", own_printf, "#ifdef METALNB\n printf(form, x);\n#endif", "#ifdef METALNB\n $printf(form, x);\n#endif"),
     Pass("4.4", threadgroup_storage,
          "threadgroup T tile[N];",
          "threadgroup T (&tile)[N] = $threadgroup_storage<__COUNTER__>();"),

@@ -226,7 +226,8 @@ class LoopRanges(ConditionRanges):
             added = self._added[before:]
             del self._added[before:]
             for known in added:
-                if key in self._memo[known][1]:
+                kept = self._memo.get(known)  # None: a question within this one has dropped it already
+                if kept is not None and key in kept[1]:
                     del self._memo[known]
-                else:
+                elif kept is not None:
                     self._added.append(known)
