@@ -107,7 +107,8 @@ class Store:
 
     def _sweep(self) -> None:
         """Remove what killed processes left half written, an hour ago or more."""
-        for path in (*self.root.glob("*/*/.*"), *self.root.glob("metalnb-*")):
+        halves = [path for path in self._third() if path.name.startswith(".")]
+        for path in (*halves, *(path for path in _inside(self.root) if path.name.startswith("metalnb-"))):
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < time.time() - _STRAY:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -183,7 +184,18 @@ class Store:
         return found
 
     def _entries(self) -> list[Path]:
-        return [p for p in self.root.glob("*/??/*") if _ENTRY.fullmatch(p.parent.name + p.name) and p.is_file()]
+        return [p for p in self._third() if _ENTRY.fullmatch(p.parent.name + p.name) and p.is_file()]
+
+    def _third(self) -> list[Path]:
+        """Return what lies in the folders of each kind's folder."""
+        return [path for kind in _inside(self.root) for few in _inside(kind) for path in _inside(few)]
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Return what lies in a folder; nothing for a file, and for what another process has just removed."""
+    with contextlib.suppress(OSError):
+        return list(folder.iterdir())
+    return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -237,3 +238,19 @@ def test_many_programs_do_not_stay_in_memory(folder: Path, monkeypatch: pytest.M
     assert mnb.compile(cell(4, folder)) is made[4]
     assert mnb.compile(cell(0, folder)) is not made[0]
     assert np.array_equal(made[0].k(grid=1), [0])
+
+
+def test_a_folder_that_vanishes_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process compiles in a folder of its own in the cache, and removes it."""
+    store = cache.Store(tmp_path / "cache")
+    store.put("a" * 40, "module", b"kept")
+    (tmp_path / "cache" / "metalnb-gone").mkdir()
+    listed = Path.iterdir
+
+    def vanishing(folder: Path) -> Any:
+        if folder.name == "metalnb-gone":
+            raise FileNotFoundError(folder)
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", vanishing)
+    assert store.usage()["module"].entries == 1
