@@ -53,7 +53,7 @@ def test_json_tells_the_same() -> None:
     assert data["works"] is True
     assert data["cache"] == os.environ["METALNB_CACHE"]
     trials = {t["name"]: t for t in data["trials"]}
-    assert trials.keys() == mnb.engines().keys()
+    assert trials.keys() == mnb.engines().keys() - {"ptx"}  # which other tests register
     assert trials[ENGINE]["works"]
     assert trials[ENGINE]["run_seconds"] > 0
     assert trials[ENGINE]["compile_seconds"] > 0
