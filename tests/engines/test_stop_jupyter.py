@@ -37,7 +37,7 @@ class Session:
         self.run(ALL)
 
     def send(self, code: str) -> str:
-        request: str = self.client.execute(code)
+        request: str = self.client.execute(code, stop_on_error=False)  # else the kernel may drop the next cell
         return request
 
     def printed(self, request: str, text: str) -> None:
