@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import operator
 import os
+import sys
 import weakref
 from typing import Any, ClassVar, NamedTuple
 
@@ -158,7 +159,7 @@ class Run:
 
     def __del__(self) -> None:
         ticket = self.__dict__.pop("_ticket", None)
-        if ticket is not None:
+        if ticket is not None and not sys.is_finalizing():  # then no module can be imported any more
             ticket.wait()
 
     @classmethod

@@ -197,7 +197,11 @@ def test_a_handle_keeps_its_buffers(dev: object) -> None:
 
 def test_handles_that_are_still_there_at_the_end() -> None:
     text = """
-import sys; from tests_module import mc
+import atexit, builtins
+def late():  # after metalcompute has waited for all that it knew; what builtins hold goes when no module is left
+    builtins.kept = f(4, dev.buffer(16))
+atexit.register(late)
+from tests_module import mc
 dev = mc.Device()
 body = "{ for (int k = 0; k < 99; ++k) a[i] += i; }"
 f = dev.kernel(f"kernel void f(device uint* a, uint i [[thread_position_in_grid]]) {body}").function("f")
