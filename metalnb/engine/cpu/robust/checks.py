@@ -28,6 +28,7 @@ _POINTER = int(Spv.TYPE_POINTER)
 _GLOBAL_ID = (28, b"__spirv_BuiltInGlobalInvocationId")
 _LANE_ID = (41, b"__spirv_BuiltInSubgroupLocalInvocationId")
 _ALIGNED = (2, 8)  # operands of a load or store of the table
+_SUB_GROUP = range(Spv.GROUP_NON_UNIFORM_ELECT, Spv.GROUP_NON_UNIFORM_LOGICAL_OR + 1)
 
 
 class _Condition(NamedTuple):
@@ -107,9 +108,7 @@ class _Checks:
         self._own = {i for i in function.blocks[0].instructions if i.op == Spv.VARIABLE}
         self._merged: set[Instruction] = set()
         self._thread = self._position()
-        short = module.integer(32)
-        lane = self._start(Spv.LOAD, short, built_in_variable(module, short, *_LANE_ID))
-        self._lane = self._start(Spv.U_CONVERT, self._word, lane)
+        self._lane = self._place_of_lane()
 
     def run(self, found: list[Access]) -> None:
         """Check these accesses."""
@@ -129,6 +128,18 @@ class _Checks:
                 if i.op == Spv.PHI and i not in self._merged:
                     i.words[4::2] = [renamed.get(label, label) for label in i.words[4::2]]
         self._function.blocks = blocks
+
+    def _place_of_lane(self) -> int:
+        """Return which of an access's words is the lane's.
+
+        To ask for the lane is a sub-group operation: where there is no other, the device would make vector code under
+        a mask of what it runs as scalar code, for one thread in a threadgroup above all.
+        """
+        if not any(i.op in _SUB_GROUP for function in self._module.functions for i in function):
+            return self._constant(0)
+        short = self._module.integer(32)
+        lane = self._start(Spv.LOAD, short, built_in_variable(self._module, short, *_LANE_ID))
+        return self._start(Spv.U_CONVERT, self._word, lane)
 
     def _position(self) -> int:
         """Return what a fault's word says of its thread: made once, at the function's start."""
