@@ -169,7 +169,7 @@ class CpuEngine(Observable, SharedMemory):
         from .robust.launches import hopeful_facts
 
         hopeful = hopeful_facts(len(unit.signature.params) + variant.flat)
-        return Entries(lambda form: self._built(unit, variant, form.guarded), hopeful)
+        return Entries(lambda form: self._built(unit, variant, form.guarded), hopeful, wide=variant.wide)
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned: the device shares all memory of the process."""
