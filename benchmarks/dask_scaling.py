@@ -1,4 +1,4 @@
-"""A stencil over an array on disk, by one and by two Dask workers, with one killed half way; and what Dask itself costs.
+"""A stencil over an array on disk, by one and by two Dask workers, one of them killed; and what Dask costs.
 
 Run: python benchmarks/dask_scaling.py [--size N] [--block N] [--folder PATH]
 
