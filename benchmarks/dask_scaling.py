@@ -1,6 +1,6 @@
 """A stencil over an array on disk, by one and by two Dask workers, one of them killed; and what Dask costs.
 
-Run: python benchmarks/dask_scaling.py [--size N] [--block N] [--folder PATH]
+Run: python benchmarks/dask_scaling.py [--size N] [--block N] [--folder PATH] [--workers N …] [--no-death]
 
 The array is of N float32, a power of two (default 2^31, 8.6 GB, and the result as much again), in Zarr without
 compression. The workers are processes with one thread and one core each, kernels included. Each result is held to
@@ -222,6 +222,8 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=2**31, help="elements, a power of two (default 2^31)")
     parser.add_argument("--block", type=int, default=4096, help="side of a block (default 4096)")
     parser.add_argument("--folder", help="where the arrays are written (default a temporary folder)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="how many, in turn (default 1 2)")
+    parser.add_argument("--no-death", action="store_true", help="without the run in which a worker is killed")
     options = parser.parse_args()
     if options.size & (options.size - 1):
         parser.error("--size is no power of two")
@@ -234,10 +236,9 @@ def main() -> int:
         source, target = Path(name, "x.zarr"), Path(name, "y.zarr")
         field.write(source)
         taken = {}
-        for workers in (1, 2):
+        for workers in options.workers:
             taken[workers] = run(field, source, target, workers)
-            print(workers, taken[workers], flush=True)
-        death, worst, there = with_a_death(field, source, target)
+        died = None if options.no_death else with_a_death(field, source, target)
     n, blocks = options.size, field.blocks
     table = []
     for workers, t in taken.items():
@@ -253,12 +254,15 @@ def main() -> int:
                 f"{1e3 * t['dask'] / blocks:.1f} ms a block; a worker's first call of the kernel {t['first']:.2f} s,"
                 f" its peak {t['peak']:.1f} GB"),
         ]  # fmt: skip
-    table += [
-        Row("from 1 to 2 workers", f"{taken[1]['stencil'] / taken[2]['stencil']:.2f} x", "", None,
-            f"copying {taken[1]['copy'] / taken[2]['copy']:.2f} x, Dask {taken[1]['dask'] / taken[2]['dask']:.2f} x"),
-        Row("2 workers, one killed", f"{death:.1f} s", "", worst < TOLERANCE,
-            f"at {there} of {blocks} blocks; largest relative error {worst:.1e}"),
-    ]  # fmt: skip
+    first, *others = taken.items()
+    for workers, t in others:
+        ratio = {what: first[1][what] / t[what] for what in ("stencil", "copy", "dask")}
+        table.append(Row(f"from {first[0]} to {workers} workers", f"{ratio['stencil']:.2f} x", "", None,
+                         f"copying {ratio['copy']:.2f} x, Dask {ratio['dask']:.2f} x"))  # fmt: skip
+    if died is not None:
+        death, worst, there = died
+        table.append(Row("2 workers, one killed", f"{death:.1f} s", "", worst < TOLERANCE,
+                         f"at {there} of {blocks} blocks; largest relative error {worst:.1e}"))  # fmt: skip
     return show(f"a stencil of {field.shape[0]:,} x {field.shape[1]:,} floats on disk, in {blocks} blocks", table)
 
 
