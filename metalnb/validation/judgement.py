@@ -22,7 +22,6 @@ Truth = np.ndarray[Any, np.dtype[np.bool]]
 
 _KINDS = {"wild": "beyond", "array index": "beyond", "own never written": "never written"}
 _UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # what a variable holds that nobody has set: engine/native/runtime/hooks.h
-_WRITTEN, _TWICE = 1, 8  # as in engine/native/runtime/checks.c
 
 
 class Judge:
@@ -70,23 +69,24 @@ class Judge:
         Of a float3, whose fourth component is nobody's, any component will do.
         """
         seen = self.facts.buffers[name]
-        flags = seen.writers["flags"]
-        if size < seen.unit:
-            flags = np.repeat(flags, seen.unit // size)
         per = max(1, size // seen.unit)
-        rows = flags[: flags.size // per * per].reshape(-1, per)
-        none, twice = (rows & _WRITTEN == 0).all(axis=1), (rows & _TWICE != 0).any(axis=1)
-        count = seen.contents.size // size
-        return none[:count].reshape(shape), twice[:count].reshape(shape)
+
+        def elements(flags: Truth) -> Truth:
+            if size < seen.unit:
+                flags = np.repeat(flags, seen.unit // size)
+            rows = flags[: flags.size // per * per].reshape(-1, per)
+            return (rows.any(axis=1) if per > 1 else rows)[: seen.contents.size // size].reshape(shape)
+
+        return ~elements(seen.writers != 0), elements(seen.again != 0)
 
     def writer(self, name: str, byte: int) -> tuple[int, int, Line | None]:
         """Return the thread that wrote a byte of an array last, its threadgroup, and where; -1 for nobody."""
         seen = self.facts.buffers[name]
         mark = seen.writers[byte // seen.unit]
-        if not mark["flags"] & _WRITTEN:
+        if not mark:
             return -1, -1, None
-        thread = in_grid(mark["thread"], mark["group"], self.grid, self.threadgroup)
-        return int(thread), int(mark["group"]), self.facts.place(int(mark["place"]))
+        thread, group, place = self.facts.who(int(mark))
+        return int(in_grid(thread, group, self.grid, self.threadgroup)), group, place
 
     def place(self, line: Line | None) -> tuple[int, int, str]:
         """Return a place's line and column in the author's text, and that line."""

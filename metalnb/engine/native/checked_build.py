@@ -18,9 +18,10 @@ from metalnb.msl.libclang.deep_stack import time_limit
 from ..clang import driver
 from ..unit import Unit
 from . import toolchain
+from .access_sites import with_sites
 from .debug_lines import DebugLines
 from .entry_texts import fiber_text
-from .watched_code import WatchedCode, watched, with_odd_accesses
+from .watched_code import WatchedCode, watched
 
 __all__ = ["CheckedBuild", "checked_build"]
 
@@ -62,7 +63,7 @@ _SECOND = (
     "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-read-before-write=1",
     "-mllvm", "-opt-disable=licm,loop-idiom", "-S", "-emit-llvm",
 )  # fmt: skip
-_LAST = ("-O1", *toolchain.ORDERED, "-Xclang", "-disable-llvm-passes")
+_LAST = ("-O1", *toolchain.ORDERED, "-mllvm", "-opt-disable=licm,loop-idiom")
 _VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__>")
 _VARIABLES = 4096
 
@@ -77,7 +78,7 @@ def _of(held: _Held) -> CheckedBuild:
     library.metalnb_arena_of.restype = ctypes.c_uint64
     library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
     library.metalnb_groups.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
-    library.metalnb_groups.restype = library.metalnb_watch.restype = None
+    library.metalnb_groups.restype = library.metalnb_watch.restype = library.metalnb_counted.restype = None
     static = library.metalnb_prepare()
     raw = (ctypes.c_uint32 * (4 * _VARIABLES))()
     names = _VARIABLE.findall(unit.cell.edited.text) if not unit.headers else []
@@ -113,7 +114,7 @@ def checked_build(unit: Unit) -> CheckedBuild:
 
 def _object(code: WatchedCode, unit: Unit) -> bytes:
     optimised = _made(code.text, _SECOND, unit).decode()
-    return _made(with_odd_accesses(optimised), _LAST, unit)
+    return _made(with_sites(optimised), _LAST, unit)
 
 
 def _made(text: str, how: tuple[str, ...], unit: Unit) -> bytes:

@@ -86,9 +86,11 @@ class Seen:
     reads, writes, strays, atomics : int
         Accesses within it, and outside; of those within it the atomic ones.
     unit : int
-        Bytes of which `writers` keeps account.
+        Bytes of which `writers` and `again` keep account.
     writers : numpy.ndarray
-        The last writer of each unit: ``thread`` in its threadgroup, ``group``, ``flags`` (0 for none).
+        A mark for the last writer of each unit, for `Facts.who`; 0 for none.
+    again : numpy.ndarray
+        1 for each unit that was written again before anybody had read it.
     contents : numpy.ndarray
         uint8: what the call left there.
     """
@@ -98,7 +100,8 @@ class Seen:
     strays: int
     atomics: int
     unit: int
-    writers: np.ndarray[Any, Any]
+    writers: np.ndarray[Any, np.dtype[np.uint64]]
+    again: np.ndarray[Any, np.dtype[np.uint8]]
     contents: np.ndarray[Any, np.dtype[np.uint8]]
 
 
@@ -122,8 +125,8 @@ class Facts:
         ``made(infinity)``: the threads that made an infinity, or a NaN, by their linear positions in the grid.
     origin : callable
         ``origin(thread, infinity)``: where such a thread did.
-    place : callable
-        From a place in the code, as a writer has it, to the author's line.
+    who : callable
+        From a writer's mark to the thread in its threadgroup, the threadgroup, and the line.
     """
 
     found: tuple[Fact, ...]
@@ -134,4 +137,4 @@ class Facts:
     names: tuple[str, ...]
     made: Callable[[bool], np.ndarray[Any, Any]]
     origin: Callable[[int, bool], Origin]
-    place: Callable[[int], Line | None]
+    who: Callable[[int], tuple[int, int, Line | None]]

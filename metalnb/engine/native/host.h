@@ -83,7 +83,12 @@ struct $printed { metal::ulong value[4]; metal::uint kind, lanes; };  // kind: 0
 extern "C" __attribute__((visibility("hidden"))) void metalnb_print(
     metal::ulong format, metal::uint count, const $printed* given);
 #ifdef METALNB_CHECKED
-extern "C" __attribute__((visibility("hidden"))) void metalnb_ordered();  // a SIMD-group's threads see each other's memory
+extern "C" {
+// A SIMD-group's threads see each other's memory.
+__attribute__((visibility("hidden"))) void metalnb_ordered(
+    const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
+__attribute__((visibility("hidden"))) void metalnb_fence(metal::uint scope, metal::uint of_shared, metal::uint of_device);
+}
 #endif
 inline metal::uint $simd_lane() { return metalnb_lane(); }
 
@@ -117,7 +122,10 @@ enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, 
 inline __attribute__((convergent)) void __spirv_ControlBarrier(metal::uint, metal::uint, metal::uint) {
     metalnb_barrier();
 }
-inline void __spirv_MemoryBarrier(metal::uint scope, metal::uint) {
+inline void __spirv_MemoryBarrier(metal::uint scope, metal::uint semantics) {
+#ifdef METALNB_CHECKED
+    metalnb_fence(scope, semantics & $threadgroup_memory, semantics & $device_memory);
+#endif
     if (scope == $device_scope) __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
@@ -149,9 +157,10 @@ $RULE(rotate) {
     $each_active(i, active) results[i] = given[(i + long(more[i]) % size + size) % size];
 }
 inline __attribute__((convergent)) void $simd_barrier(metal::uint) {
-    metalnb_meet(0, 0, $by_nothing);
 #ifdef METALNB_CHECKED
-    metalnb_ordered();
+    metalnb_meet(0, 0, metalnb_ordered);
+#else
+    metalnb_meet(0, 0, $by_nothing);
 #endif
 }
 inline __attribute__((convergent)) metal::uint $simd_ballot(bool x) { return metalnb_meet(x, 0, $by_ballot); }
