@@ -20,7 +20,9 @@ _ACCESS = re.compile(
 _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 
 
-_KNOWN = re.compile(r"  (?:tail )?call void @__tsan_(?P<how>(?:unaligned_)?(?:read|write))(?P<size>\d+)\(ptr (?P<at>[^)]*)\)")
+_KNOWN = re.compile(
+    r"  (?:tail )?call void @__tsan_(?P<how>(?:unaligned_)?(?:read|write))(?P<size>\d+)\(ptr (?P<at>[^)]*)\)"
+)
 _SITES = """
 @metalnb_sites = hidden global [{count} x [6 x i64]] zeroinitializer
 @metalnb_site_count = hidden constant i64 {count}
@@ -63,7 +65,7 @@ look:
 }}
 """
 _STORE = """
-declare preserve_mostcc void @metalnb_store{name}(ptr) nounwind
+declare preserve_mostcc void @metalnb_store{name}(ptr, ptr) nounwind
 """
 
 
@@ -81,12 +83,10 @@ def with_sites(text: str) -> str:
             name = f"{aligned}{m['size']}"
             kind = "load" if m["how"].endswith("read") else "store"
             used.add((kind, name))
-            if kind == "load":
-                site = f", ptr getelementptr ([6 x i64], ptr @metalnb_sites, i64 {sites})"
-                lines.append(f"  call void @metalnb_load{name}(ptr {m['at']}{site}){place_in(line)}")
-                sites += 1
-            else:
-                lines.append(f"  call preserve_mostcc void @metalnb_store{name}(ptr {m['at']}){place_in(line)}")
+            how = "call void" if kind == "load" else "call preserve_mostcc void"
+            site = f"ptr getelementptr ([6 x i64], ptr @metalnb_sites, i64 {sites})"
+            lines.append(f"  {how} @metalnb_{kind}{name}(ptr {m['at']}, {site}){place_in(line)}")
+            sites += 1
             continue
         if (m := _ACCESS.match(line)) is not None:
             lanes, scalar = lanes_of(m["read"] or m["written"])

@@ -14,7 +14,7 @@ static void group_of(void* worker, u64 index);
 #include "fibers.c"
 
 enum kind {
-    BEYOND, RACE, UNWRITTEN, BARRIER, WILD, INDEX, CONVERSION, SHIFT, MISALIGNED, TWICE, ENDLESS, OWN_UNWRITTEN
+    BEYOND, RACE, UNWRITTEN, BARRIER, WILD, INDEX, CONVERSION, SHIFT, MISALIGNED, TWICE, ENDLESS, OWN_UNWRITTEN, NEVER_SET
 };
 
 typedef u64 mark;  // from the highest bit: 28 of the moment, 10 of the thread in its threadgroup, 1 for atomics, 25 of the place
@@ -33,7 +33,8 @@ typedef struct {  // a buffer or a threadgroup variable
 } watched;
 
 typedef struct {  // an access, as it is logged; the thread is numbered in its threadgroup
-    u32 thread, group, region, written;
+    unsigned short thread, what;  // what: the region's number, and in the last two bits 1 for a write and 2 for astray
+    u32 group;
     long long offset;
 } event;
 
@@ -63,12 +64,14 @@ typedef struct {  // what is watched, and the memory for what is seen: checked_r
     beginning* begun;
     u64 count, most_events, most_origins, most_begun;
     u64 found, events_found, accesses, groups;
+    u64 now;      // before the first moment; what marks have of earlier ones is of earlier runs
     u64 stopped;  // 1: the time is over, and loops look who takes it; 2: every thread ends
 } watch;
 static watch* state;
 static u32 group_number, killed;
 HIDDEN u64 metalnb_now;  // the moment
 static u64 group_start, interval_start;  // the moments at which the threadgroup began, and its last barrier was passed
+static u64 run_start;
 static u64 since[SIMDGROUPS * LANES];    // of each thread: the moment at which its SIMD-group's last barrier was passed
 
 extern const char image_end[] __asm("_end") HIDDEN;
@@ -191,7 +194,7 @@ __attribute__((visibility("default"))) void metalnb_watch(watch* given) {
     state = given;
     metalnb_stopping = &given->stopped;
     late_thread = late_turns = 0;
-    metalnb_now = 0;
+    metalnb_now = run_start = given->now;
     begin_fences();
     begin_sites();
 }
@@ -200,6 +203,12 @@ __attribute__((visibility("default"))) void metalnb_watch(watch* given) {
 __attribute__((visibility("default"))) void metalnb_counted(void) {
     settle();
     count_sites();
+    state->now = metalnb_now;
+    state->accesses = 0;
+    for (u64 i = 0; i < state->count; ++i) {
+        const watched* r = &state->regions[i];
+        state->accesses += r->reads + r->writes + r->strays;
+    }
 }
 
 #include "hooks.h"

@@ -22,10 +22,7 @@ extern const u64 metalnb_site_count HIDDEN;
 static void count_sites(void) {
     for (u64 i = 0; i < metalnb_site_count; ++i) {
         site* s = &metalnb_sites[i];
-        if (s->limit && s->region) {
-            state->regions[s->region - 1].reads += s->count;
-            state->accesses += s->count;
-        }
+        if (s->limit && s->region) state->regions[s->region - 1].reads += s->count;
         s->count = 0;
     }
 }
@@ -39,7 +36,7 @@ static void close_sites(void) {
 /// Let a site's loads from this memory look by themselves.
 static void open(site* s, u64 start, u64 size, u32 bytes, u64 region_number, const unit* units) {
     if (start & (bytes - 1)) return;
-    if (s->limit && s->region) state->regions[s->region - 1].reads += s->count, state->accesses += s->count;
+    if (s->limit && s->region) state->regions[s->region - 1].reads += s->count;
     *s = (site){start, size / bytes, (const u8*)(units ? units : &always), units ? ~0ull : 0, 0, region_number};
 }
 
@@ -125,8 +122,49 @@ static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size)
 
 // ---- An access.
 
+static inline mark marked(u32 thread, u32 atomic, address from) {
+    const u32 place = place_at(from);
+    return metalnb_now << 36 | (mark)thread << 26 | (mark)atomic << 25 | (place >> 25 ? 0 : place);
+}
+/// Marks below it are of other memory, which was at this address before.
+static inline mark oldest_of(const watched* r) { return (r->shared ? group_start : run_start + 1) << 36; }
+static inline int before_all(mark m) { return m >= group_start << 36 && m < interval_start << 36; }
+
+static inline int read_quietly(const watched* r, unit* u, mark mine, u32 thread) {
+    const mark oldest = oldest_of(r), reader = u->reader;
+    mark writer = u->writer;
+    if (writer < oldest) writer = 0;
+    if (writer ? !before_all(writer) && !own(writer, thread) : r->shared) return 0;
+    if (reader < oldest) *u = (unit){writer, mine, 0};
+    else if (before_all(reader) || own(reader, thread)) u->reader = mine;
+    else u->later = mine;
+    return 1;
+}
+static inline int written_quietly(const watched* r, unit* u, mark mine, u32 thread) {
+    const mark free = r->shared ? interval_start << 36 : oldest_of(r);
+    if (u->writer >= free && !own(u->writer, thread)) return 0;
+    if (u->reader >= free && !own(u->reader, thread)) return 0;
+    if (u->reader >= free && u->later >= free) return 0;
+    *u = (unit){mine, 0, 0};
+    return 1;
+}
+/// Do what most accesses need, where the one before it at this site has found its region; false if there is more to it.
+static inline __attribute__((always_inline)) int quick(u64 at, u32 size, u32 written, address from, site* s) {
+    if (!s->region || racing || state->stopped > 1) return 0;
+    watched* r = &state->regions[s->region - 1];
+    const u64 offset = at - r->start;
+    if (offset + size > r->size || offset > r->size || at & (size - 1) || size != 1u << r->shift || r->constant) return 0;
+    if (!r->shared && state->events_found < state->most_events) return 0;
+    const u32 thread = index_in_group(self());
+    const mark mine = marked(thread, 0, from);
+    unit* u = &r->units[offset / size];
+    if (!(written ? written_quietly : read_quietly)(r, u, mine, thread)) return 0;
+    ++*(written ? &r->writes : &r->reads);
+    if (!written && s->start != r->start) open(s, r->start, r->size, size, s->region, r->units);
+    return 1;
+}
+
 static void astray(u64 at, u32 size, u32 written, u32 place, worker* w) {
-    ++state->accesses;
     u32 nearest = ~0u;
     u64 least_distance = ~0ull;
     for (u32 number = 0; number < state->count; ++number) {
@@ -139,7 +177,8 @@ static void astray(u64 at, u32 size, u32 written, u32 place, worker* w) {
     const long long offset = (long long)(at - (r ? r->start : 0));
     if (r) ++r->strays;
     if (r && state->events_found < state->most_events && !r->shared) {
-        state->events[state->events_found++] = (event){index_in_group(w), group_number, nearest, written | 2, offset};
+        state->events[state->events_found++] =
+            (event){(unsigned short)index_in_group(w), (unsigned short)(nearest << 2 | 2 | written), group_number, offset};
     }
     finding* f = noted(r ? BEYOND : WILD, place, 0, nearest);
     if (f) f->written = written, f->size = size, f->offset = offset;
@@ -150,14 +189,15 @@ static void astray(u64 at, u32 size, u32 written, u32 place, worker* w) {
 }
 
 /// An access of `size` bytes. Threads in marks are numbered in their threadgroup, but in findings in the grid.
-/// `natural`: the address should be a multiple of the size. `s`: the site, if it is one of the kernel's own loads.
-static inline __attribute__((always_inline)) void accessed(
+/// `natural`: the address should be a multiple of the size. `s`: the site, if it is a plain load or store of
+/// the kernel's own.
+static __attribute__((noinline)) void accessed(
     u64 at, u32 size, u32 written, u32 atomic, u32 natural, address from, site* s) {
     worker* w = self();
     settle();
     const u64 stack = (u64)w;
     if (at - stack < REGION && at - w->arena >= 64 << 20) {  // its own
-        if (s && at < w->arena) open(s, stack, ARENA, size, 0, 0);
+        if (s && !written && at < w->arena) open(s, stack, ARENA, size, 0, 0);
         return;
     }
     if (state->stopped > 1) end(w);
@@ -171,13 +211,13 @@ static inline __attribute__((always_inline)) void accessed(
         const u64 offset = at - r->start;
         if (offset + size > r->size || offset > r->size) continue;
         *guess = (u8)number;
-        ++state->accesses;
         ++*(written ? &r->writes : &r->reads);
-        r->atomics += atomic;
+        if (atomic) ++r->atomics;
         const u32 thread = index_in_group(w);
-        const int logged = !r->shared && state->events_found < state->most_events;
+        const int logged = state->events_found < state->most_events && !r->shared;
         if (logged) {
-            state->events[state->events_found++] = (event){thread, group_number, number, written, (long long)offset};
+            state->events[state->events_found++] =
+                (event){(unsigned short)thread, (unsigned short)(number << 2 | written), group_number, (long long)offset};
         }
         if (natural && at & (size - 1)) {
             finding* f = noted(MISALIGNED, place, 0, number);
@@ -188,21 +228,20 @@ static inline __attribute__((always_inline)) void accessed(
             close_sites();
         }
         if (r->constant) {
-            if (s && !logged) open(s, r->start, r->size, size, number + 1, 0);
+            if (s && !written && !logged) open(s, r->start, r->size, size, number + 1, 0);
             return;
         }
-        const mark mine = metalnb_now << 36 | (mark)thread << 26 | (mark)atomic << 25 | (place >> 25 ? 0 : place);
+        const mark mine = marked(thread, atomic, from), oldest = oldest_of(r);
         const u64 last = (offset + size - 1) >> r->shift;
         for (u64 i = offset >> r->shift; i <= last; ++i) {
-            if (r->shared) {  // of an earlier threadgroup
-                unit* u = &r->units[i];
-                if (u->writer && moment_of(u->writer) < group_start) u->writer = 0;
-                if (u->reader && moment_of(u->reader) < group_start) u->reader = u->later = 0;
-            }
+            unit* u = &r->units[i];
+            if (u->writer < oldest) u->writer = 0;
+            if (u->reader < oldest) u->reader = u->later = 0;
             if (written) write_unit(r, i, mine, thread, size);
             else read_unit(r, i, mine, thread, size);
         }
-        if (s && !logged && size == 1u << r->shift) open(s, r->start, r->size, size, number + 1, r->units);
+        if (s) s->region = number + 1;
+        if (s && !written && !logged && size == 1u << r->shift) open(s, r->start, r->size, size, number + 1, r->units);
         return;
     }
     if (at >= (u64)image && at < (u64)image_end) return;  // a constant of the program
