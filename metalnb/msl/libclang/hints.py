@@ -13,6 +13,7 @@ __all__ = ["hint_for", "reword"]
 
 _WORDS = (
     # An operand of ?:, which is read through an operator of ours.
+    (re.compile(r"'[^']*::\$copied' \(aka ('[^']*')\)"), r"\1"),
     (re.compile(r"'[^']*decltype\(\$type<[^']*' \(aka ('[^']*')\)"), r"\1"),
     (re.compile(r"decltype\(\$type<([^'$]*?) ?&*>\(0\)\)"), r"\1"),
     (re.compile(r"(?:typename )?\$thread_type<(?:\$T_)?(\w+)>::type|\$T_(\w+)"), r"\1\2"),
