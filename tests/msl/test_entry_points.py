@@ -241,6 +241,18 @@ def test_attributes_behind_an_arrays_extents_are_the_parameters(parameter: str) 
     np.testing.assert_array_equal(y, [2, 4, 8])
 
 
+def test_a_function_constant_that_nothing_uses_needs_no_value() -> None:
+    text = """
+    constant int rows [[function_constant(0)]];  // rows: nobody asks
+    constant int used [[function_constant(1)]];
+    kernel void k(device float* y) { y[0] = used; }"""
+    y = np.zeros(1, np.float32)
+    mnb.compile(PRELUDE + text, constants={"used": 3}).k(y)
+    assert y[0] == 3
+    with pytest.raises(mnb.ArgumentError, match=r"needs a value for int used \[\[function_constant\(1\)\]\]; write"):
+        mnb.compile(PRELUDE + text)
+
+
 # Kernels by other ways ------------------------------------------------------------------------------------------------
 
 SCALE = """
