@@ -234,7 +234,7 @@ class Binder:
         for param in self.signature.buffers:
             if param.name == name:  # of a buffer that is there the place is known
                 label = f"{self.signature.name}: argument {name!r} {param.attribute}"
-                return f"{label} is not there: {param.gate} is false. Give the kernel other constants with specialize(…)."
+                return f"{label} is not there: {param.gate} is false. Give the kernel its constants with specialize(…)."
         near = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"

@@ -67,7 +67,7 @@ class Unit:
         """Return whether a function constant removes a parameter (MSL 5.8.1)."""
         if not param.gate:
             return False
-        values = {**dict.fromkeys((c.name for c in self.undefined), None), **{c.name: v for c, v in self.constants.items()}}
+        values = {c.name: None for c in self.undefined} | {c.name: v for c, v in self.constants.items()}
         return not evaluated(param.condition or param.gate, values)
 
 

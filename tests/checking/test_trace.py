@@ -145,8 +145,8 @@ def test_a_statement_tells_what_it_reads_and_writes() -> None:
 
 def test_the_fields_of_an_element_are_told_once() -> None:
     kernel, _ = compiled(
-        "device P& p = ps[i];\nfloat3 a = p.a;\np.a = a + 1;\nps[i].b += p.a.x;", "struct P { packed_float3 a; float b; };",
-        "device P* ps",
+        "device P& p = ps[i];\nfloat3 a = p.a;\np.a = a + 1;\nps[i].b += p.a.x;",
+        "struct P { packed_float3 a; float b; };", "device P* ps",
     )  # fmt: skip
     ps = np.zeros(4, kernel.program.dtype("P"))
     ps["a"] = np.arange(12).reshape(4, 3)

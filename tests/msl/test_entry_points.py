@@ -226,7 +226,8 @@ def test_a_gate_that_cannot_be_told_is_refused(gate: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     "parameter",
-    ["constant float (&x)[3] [[buffer(0)]]", "device const float x[] [[buffer(0)]]", "constant float x[3] [[ buffer(0) ]]",
+    ["constant float (&x)[3] [[buffer(0)]]", "device const float x[] [[buffer(0)]]",
+     "constant float x[3] [[ buffer(0) ]]",
      "constant float\n(&x)[3]\n[[buffer(0)]]", "constant float x[1][3] [[buffer(0), function_constant(ON)]]"],
 )  # fmt: skip
 def test_attributes_behind_an_arrays_extents_are_the_parameters(parameter: str) -> None:

@@ -5,8 +5,8 @@ To clang a vector is a class, and C++ has no common type for a class in two addr
 anything an operand can hold but its own postfix and unary operators: it turns a vector into a value, and leaves
 anything else as it is (``target/words.h``).
 
-An operator of the author's own binds less tightly: in a cell that has one, an operand with an operator in it is put into
-parentheses and read as a whole, for a value that ``a + b`` returned has no address space, and a variable has.
+An operator of the author's own binds less tightly: in a cell that has one, an operand with an operator in it is put
+into parentheses and read as a whole, for a value that ``a + b`` returned has no address space, and a variable has.
 
 A bfloat is a class too. As an operand it is one of its own, which has one meaning beside every number; ``$settled``
 makes the whole of ``?:`` a bfloat again, in a cell that has the word.

@@ -1,7 +1,7 @@
 """Constants that a cell makes of its function constants, and what they are once those have values (MSL 5.8.1).
 
-``[[function_constant(ON)]]`` on a parameter may name such a constant: ``constant bool ON = A && N > 2;``. The caller must
-know whether the parameter is there before anything is compiled, so the expression is evaluated here, from tokens.
+``[[function_constant(ON)]]`` on a parameter may name such a constant: ``constant bool ON = A && N > 2;``. The caller
+must know whether the parameter is there before anything is compiled: so the expression is evaluated here, from tokens.
 """
 
 from __future__ import annotations
@@ -19,6 +19,14 @@ __all__ = ["derived_constants", "evaluated", "expanded"]
 
 _DEFINED = "is_function_constant_defined"
 _NESTED = 32
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    if isinstance(a, float) or isinstance(b, float):
+        return a / b if b else float("nan")
+    return 0 if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
 # From the loosest to the tightest; a token of the text is one character.
 _OPERATORS: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
     {"||": lambda a, b: bool(a or b)},
@@ -30,8 +38,11 @@ _OPERATORS: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
     {"<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "<": lambda a, b: a < b, ">": lambda a, b: a > b},
     {"<<": lambda a, b: int(a) << int(b), ">>": lambda a, b: int(a) >> int(b)},
     {"+": lambda a, b: a + b, "-": lambda a, b: a - b},
-    {"*": lambda a, b: a * b, "/": lambda a, b: _quotient(a, b), "%": lambda a, b: a - b * _quotient(a, b)},
+    {"*": lambda a, b: a * b, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b)},
 )
+_SIGNS: dict[str, Callable[[Any], Any]] = {
+    "!": lambda a: not a, "-": lambda a: -a, "+": lambda a: +a, "~": lambda a: ~int(a),
+}  # fmt: skip
 _PAIRS = frozenset({"||", "&&", "==", "!=", "<=", ">=", "<<", ">>"})
 _NUMBER = re.compile(r"(0[xX][\da-fA-F]+|0[bB][01]+|\d+)[uUlL]*|(\d*\.?\d*(?:[eE][+-]?\d+)?)[fFhH]?")
 
@@ -41,8 +52,8 @@ def derived_constants(text: Outline) -> dict[str, str]:
     if "function_constant" not in text.words:
         return {}
     tree, found = text.program, {}
-    for i, token in enumerate(tree.texts):
-        if token == "=" and tree.tokens[i - 1].kind == "word" and tree.around(i, "([") < 0:
+    for i, mark in enumerate(tree.texts):
+        if mark == "=" and tree.tokens[i - 1].kind == "word" and tree.around(i, "([") < 0:
             head = tree.texts[tree.statement(i) : i]
             if "=" not in head and not {"constant", "constexpr"}.isdisjoint(head):
                 found[tree.texts[i - 1]] = " ".join(tree.texts[i + 1 : tree.find(i, frozenset({";", "{"}))])
@@ -78,14 +89,8 @@ def evaluated(expression: str, values: Mapping[str, Any]) -> Any:
     return value
 
 
-def _quotient(a: Any, b: Any) -> Any:
-    if isinstance(a, float) or isinstance(b, float):
-        return a / b if b else float("nan")
-    return 0 if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
 class _Reader:
-    """Reads an expression from its first token on; both sides of each operator are read, whatever the first is worth."""
+    """Reads an expression from its first token on, both sides of each operator, whatever the first is worth."""
 
     def __init__(self, expression: str, values: Mapping[str, Any]) -> None:
         tokens = [t.text for t in tokenize(expression).program]
@@ -100,7 +105,7 @@ class _Reader:
 
     def operator(self, level: int) -> str:
         """Take an operator of a level, if one is next."""
-        pair = "".join(self.words[: -3 : -1])
+        pair = "".join(self.words[:-3:-1])
         found = pair if pair in _PAIRS else pair[:1]
         if found not in _OPERATORS[level]:
             return ""
@@ -127,32 +132,31 @@ class _Reader:
 
     def unary(self) -> Any:
         word = self.take()
-        if word == "!":
-            return not self.unary()
-        if word in {"-", "+", "~"}:
-            value = self.unary()
-            return -value if word == "-" else +value if word == "+" else ~int(value)
+        if word in _SIGNS:
+            return _SIGNS[word](self.unary())
         if word == "(":
             if self.words[-1:] and self.words[-1] in SCALARS and self.words[-2:-1] == [")"]:
                 kind = self.take()
                 self.take(")")
                 return _cast(kind, self.unary())
             return self.closed()
-        if word == "static_cast":
-            self.take("<")
-            kind = self.take(*SCALARS)
-            self.take(">")
-            self.take("(")
-            return _cast(kind, self.closed())
-        if word in SCALARS:
-            self.take("(")
-            return _cast(word, self.closed())
+        if word in SCALARS or word == "static_cast":
+            return _cast(self.kind(word), self.closed())
         if word == _DEFINED:
             self.take("(")
             name = self.take()
             self.take(")")
             return self.values.get(name) is not None
         return self.value(word)
+
+    def kind(self, word: str) -> str:
+        """Return the type of a cast, ``bool(`` or ``static_cast<bool>(``, from its first word to its parenthesis."""
+        if word == "static_cast":
+            self.take("<")
+            word = self.take(*SCALARS)
+            self.take(">")
+        self.take("(")
+        return word
 
     def closed(self) -> Any:
         value = self.choice()

@@ -61,8 +61,9 @@ def sweep_text(sweep: Sweep) -> str:
 def _state(sweep: Sweep) -> str:
     tried = f"{sweep.done} of {len(sweep.trials)} configurations tried"
     failed = f", {len(sweep.failures)} refused" if sweep.failures else ""
-    groups = sweep.call.groups
-    grid = f"grid {threads(trimmed(sweep.call.grid))}" if groups is None else f"{threads(_extents(groups))} threadgroups"
+    groups, grid = sweep.call.groups, f"grid {threads(trimmed(sweep.call.grid))}"
+    if groups is not None:
+        grid = f"{threads(_extents(groups))} threadgroups"
     return f"{grid} · {tried}{failed}{' …' if sweep.running else ''}"
 
 

@@ -81,8 +81,8 @@ def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[T
         return [_grouped(call, chosen, groups) for chosen in combinations]
     if groups is None:
         # As many threadgroups as before: of whatever size, they fit.
-        room = call.grid if call.groups is None else tuple(n * MAX_THREADS if n > 1 else n for n in call.grid)
-        groups = all_groups(signature, room)
+        x, y, z = call.grid if call.groups is None else (n * MAX_THREADS if n > 1 else n for n in call.grid)
+        groups = all_groups(signature, (x, y, z))
     elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
         raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
     pairs = list(itertools.product(combinations, (_group(g) for g in groups)))

@@ -37,7 +37,7 @@ def tune(
     ----------
     kernel : Kernel
     *args, **launch
-        As for a call of the kernel. With ``groups`` each threadgroup is tried in as many threadgroups; with ``grid``, in
+        As for a call of the kernel. With ``groups`` there are as many threadgroups whatever their size, with ``grid``
         as many threads. ``grid``, ``groups``, ``shapes`` and ``threadgroup_memory`` may be functions of the constants:
         ``grid=lambda TILE: (n // TILE, n)``. Such a function has a parameter for each constant that it uses.
     threadgroup : sequence of int or tuple of int, or callable, optional
