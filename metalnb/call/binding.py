@@ -81,7 +81,7 @@ class Slot:
             value = value.__metal_memory__()
         if value.dtype != self.dtype and not self.opaque:
             kind = "records" if value.dtype.names else value.dtype
-            self._refuse(f"got {kind}, shape {value.shape}", self._dtype_cure())
+            self._refuse(f"got {kind}, shape {value.shape}", self._dtype_cure(value.dtype))
         flags = value.flags
         if not flags.c_contiguous:
             own = is_resident(given)
@@ -161,12 +161,20 @@ class Slot:
         message = f"{self.label}; {got}. {cure}."
         raise ArgumentError(message)
 
-    def _dtype_cure(self) -> str:
+    def _dtype_cure(self, given: np.dtype[Any]) -> str:
+        name, wanted = self.param.name, _numpy_name(self.dtype)
         if self.dtype.names:
             return f"Make it with dtype {self.kernel}.program.dtype({self.param.type.name!r})"
+        # Memory of bytes, and NumPy's bits of a bfloat, are often meant as they are: converting would lose them.
+        raw = self.dtype.kind in "iu" and self.dtype.itemsize == 1 < given.itemsize
+        bits = self.dtype.kind not in "?biufc" and given.kind in "iu" and given.itemsize == self.dtype.itemsize
+        as_it_is = f"{name}.view({wanted})" if raw or bits or given.names else ""
+        if given.names:
+            return f"Pass {as_it_is}, the records' bytes as they are"
         if self.param.writable:
-            return f"Make it with dtype {_numpy_name(self.dtype)}: the kernel writes in place"
-        return f"Pass {self.param.name}.astype({_numpy_name(self.dtype)})"
+            other = f", or pass {as_it_is}, its bytes as they are" if as_it_is else ""
+            return f"Make it with dtype {wanted}: the kernel writes in place{other}"
+        return f"Pass {name}.astype({wanted}){f', or {as_it_is} for its bytes as they are' if as_it_is else ''}"
 
     def _cure_for(self, value: Any) -> str:
         if isinstance(value, np.ma.MaskedArray):
@@ -223,6 +231,10 @@ class Binder:
                 label = f"{self.signature.name}: argument {name!r} {param.attribute} is {param.spelling}"
                 cure = f"Leave it out, or say how large: threadgroup_memory={{{name!r}: bytes}}."
                 return f"{label}; the launch allocates it. {cure}"
+        for param in self.signature.buffers:
+            if param.name == name:  # of a buffer that is there the place is known
+                label = f"{self.signature.name}: argument {name!r} {param.attribute}"
+                return f"{label} is not there: {param.gate} is false. Give the kernel its constants with specialize(…)."
         near = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
@@ -258,4 +270,5 @@ def _unlocked(array: Array) -> Array:
 
 
 def _numpy_name(dtype: np.dtype[Any]) -> str:
-    return f"np.{'bool_' if dtype.name == 'bool' else dtype.name}" if dtype.isbuiltin == 1 else dtype.name
+    module = "np" if dtype.isbuiltin == 1 else dtype.type.__module__
+    return f"{module}.{'bool_' if dtype.name == 'bool' else dtype.name}"

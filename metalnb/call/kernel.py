@@ -250,7 +250,7 @@ class Kernel:
         **named: Any,
     ) -> Dispatch:
         """Compile the kernel if need be, then check and bind a call; parameters as for the call. Nothing runs yet."""
-        refuse_options(self.__name__, shapes, threadgroup_memory)
+        refuse_options(self.signature, shapes, threadgroup_memory)
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
         binary = self.binary

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.errors import ArgumentError
+from metalnb.msl.signature import Signature
 
 from .binding import Memory, Slot
 from .engine_arrays import Resident
@@ -67,17 +68,22 @@ def _make(slot: Slot, shape: Shape, beside: Resident | None) -> tuple[Any, Memor
     return resident, resident.__metal_memory__()
 
 
-def refuse_options(kernel: str, shapes: Any, memory: Any) -> None:
+def refuse_options(signature: Signature, shapes: Any, memory: Any) -> None:
     """Refuse ``shapes=3`` and ``threadgroup_memory=5``: each is a mapping by parameter.
 
     Raises
     ------
     ArgumentError
     """
-    for option, value, form in (("shapes", shapes, "{'y': (4, 4)}"), ("threadgroup_memory", memory, "{'tile': 1024}")):
-        if value is not None and not isinstance(value, Mapping):
-            message = f"{kernel}: {option} is a mapping by parameter, like {form}; got {value!r}."
-            raise ArgumentError(message)
+    for option, value in (("shapes", shapes), ("threadgroup_memory", memory)):
+        if value is None or isinstance(value, Mapping):
+            continue
+        if option == "shapes":
+            name, each = next((p.name for p in signature.buffers if p.writable), "y"), "(4, 4)"
+        else:
+            name, each = next((p.name for p in signature.threadgroup), "tile"), "1024"
+        message = f"{signature.name}: {option} is a mapping by parameter, like {{{name!r}: {each}}}; got {value!r}."
+        raise ArgumentError(message)
 
 
 def refuse_shapes(slots: Sequence[Slot], shapes: Mapping[str, Any], left_out: Sequence[str] = ()) -> None:

@@ -176,7 +176,7 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
             _fill(target[field.name], nested, given[field.name], inner, reflection)
             continue
         if field.type.name == "pointer":
-            message = f"{inner}: a pointer in a struct cannot be given from Python."
+            message = f"{inner}: a pointer in a struct cannot be given from Python. Make it a parameter."
             raise ArgumentError(message)
         packed = pack(field.type, given[field.name], inner, reflection)
         slot = target.dtype.fields[field.name][0].shape

@@ -11,6 +11,7 @@ from typing import Any
 
 from metalnb.msl.language.versions import DEFAULT, Version
 from metalnb.msl.signature import Constant, Param, Signature
+from metalnb.msl.text.conditions import evaluated
 from metalnb.msl.text.needed import needed
 from metalnb.msl.text.scanned_cell import Cell
 
@@ -64,7 +65,10 @@ class Unit:
 
     def absent(self, param: Param) -> bool:
         """Return whether a function constant removes a parameter (MSL 5.8.1)."""
-        return bool(param.gate) and not any(c.name == param.gate and v for c, v in self.constants.items())
+        if not param.gate:
+            return False
+        values = {c.name: None for c in self.undefined} | {c.name: v for c, v in self.constants.items()}
+        return not evaluated(param.condition or param.gate, values)
 
 
 def literal(kind: str, value: Any) -> str:

@@ -89,6 +89,9 @@ class Param:
         True when every thread of a 1-D grid is certain to access the element at its own position.
     use : {"none", "read", "write", "update", ""}
         What the kernel does with it, "update" for both read and write; "" when it cannot be determined.
+    condition : str
+        What `gate` is where the cell makes it of function constants, ``is_function_constant_defined ( A ) && A``;
+        else empty.
     """
 
     name: str
@@ -101,6 +104,7 @@ class Param:
     gate: str = ""
     every: bool = False
     use: str = ""
+    condition: str = ""
 
     @property
     def spelling(self) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from metalnb.msl.language.versions import Version, newer, spelled
 from metalnb.msl.libclang.precompiled import parser_version
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Constant, Reflection
+from metalnb.msl.text.bracket_tree import outline
 from metalnb.msl.text.scanned_cell import Cell, Instantiation
 
 from .recipe import Recipe
@@ -43,7 +45,7 @@ def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[
     if recipe.msl:
         _check_version(recipe, cell, headers)
     reflection = _reflection(recipe, cell, headers, unknown)
-    values, undefined = _constants(recipe.constants, reflection)
+    values, undefined = _constants(recipe.constants, reflection, (cell, *headers.values()))
     given = cell, headers, values, undefined, recipe.math, recipe.version, recipe.checked
     units = {k.name: Unit(k, *given) for k in reflection.kernels}
     return reflection, units
@@ -136,7 +138,9 @@ def _front_end() -> str:
     return f"{cache.fingerprint(files)} {parser_version()}"
 
 
-def _constants(given: Mapping[str, Any], reflection: Reflection) -> tuple[dict[Constant, Any], tuple[Constant, ...]]:
+def _constants(
+    given: Mapping[str, Any], reflection: Reflection, cells: Iterable[Cell],
+) -> tuple[dict[Constant, Any], tuple[Constant, ...]]:  # fmt: skip
     known = {c.name: c for c in reflection.constants}
     for name in given:
         if name not in known:
@@ -144,6 +148,9 @@ def _constants(given: Mapping[str, Any], reflection: Reflection) -> tuple[dict[C
             message = f"constants: the cell has no function constant {name!r}; it has: {has}"
             raise ArgumentError(message)
     missing = [c for c in reflection.constants if c.name not in given and not c.optional]
+    if missing:  # one that is declared and not named again needs no value (MSL 5.8)
+        named = Counter(word for c in cells for word in outline(c.edited.original).words)
+        missing = [c for c in missing if named[c.name] > 1]
     if missing:
         need = ", ".join(f"{c.type} {c.name} [[function_constant({c.index})]]" for c in missing)
         python = ", ".join(f"'{c.name}': …" for c in missing)

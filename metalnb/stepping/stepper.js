@@ -125,9 +125,15 @@ function metalnbStepper(name, data) {
       const box = make("div", "mt-mem"), title = make("div", "mt-title"), grid = make("div", "mt-grid");
       title.append(make("b", "", m.name), ` ${m.space} ${m.type}`, m.shape.map(n => `[${n}]`).join(""));
       const total = m.shape.reduce((a, b) => a * b, 1);
-      const columns = m.shape.length > 1 ? m.shape[m.shape.length - 1] : Math.min(total, 16);
+      // Structs and vectors are long: fewer to a row, and alone in theirs they go on in the next line.
+      const longest = [...m.initial || [], ...m.writes.filter((_, j) => j % 4 === 3)]
+        .reduce((most, v) => Math.max(most, v < 0 ? 1 : texts[v].length), 1);
+      const fitting = longest > 12 ? Math.max(1, 2 ** Math.floor(Math.log2(112 / longest))) : 16;
+      const columns = m.shape.length > 1 ? m.shape[m.shape.length - 1] : Math.min(total, fitting);
+      const least = longest > 12 && longest < 112 ? "max-content" : 0;
       if (columns > 20) grid.classList.add("mt-small");
-      grid.style.gridTemplateColumns = `max-content repeat(${columns},minmax(0,auto))`;
+      if (fitting === 1) grid.classList.add("mt-records");
+      grid.style.gridTemplateColumns = `max-content repeat(${columns},minmax(${least},auto))`;
       const cells = [];
       for (let i = 0; i < total; ++i) {
         if (i % columns === 0) grid.append(make("small", "", m.shape.length > 1 ? i / columns : i));

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
                         writes[touch.memory].append((s.tick, t, touch.first + k, texts(shown(value, wide=False))))
         if t in full:
             changes[t] = _changes(thread, texts)
-            touches[t] = [[_touch(each, texts) for each in s.touched[:64]] for s in thread]
+            touches[t] = [_touches(s.touched[:64], texts) for s in thread]
     return {
         "source": highlight(trace.source).split("\n"),
         "lines": _span(trace),
@@ -132,9 +133,14 @@ def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
     return found
 
 
-def _touch(touch: Any, texts: _Texts) -> tuple[int, int, int, int]:
-    value = touch.values[0] if touch.length == 1 and touch.values else touch.values
-    return touch.memory, touch.first, int(touch.written), texts(shown(value))
+def _touches(touched: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int, int]]:
+    """Return what a statement reads and writes; the fields of a struct are of one element, which is told once."""
+    rows = {}
+    for touch in touched:
+        value = touch.values[0] if touch.length == 1 and touch.values else touch.values
+        row = touch.memory, touch.first, int(touch.written), texts(shown(value))
+        rows[row[:3] if touch.written else row] = row  # as it is after the last of its fields
+    return list(rows.values())
 
 
 def _threads_with_variables(trace: KernelTrace) -> set[int]:

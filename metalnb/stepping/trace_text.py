@@ -58,16 +58,14 @@ def trace_notes(trace: KernelTrace) -> list[str]:
 
 
 def _told(trace: KernelTrace, step: TraceStep) -> list[str]:
-    told = []
+    told: dict[object, str] = {}  # the fields of a struct are of one element, which is told once
     for touch in step.touched:
         memory = trace.memory[touch.memory]
         if memory.space == "constant":
             continue
         for k in range(touch.length):
             value = shown(touch.values[k]) if k < len(touch.values) else "…"
-            deed = "→" if touch.written else "reads"
-            index = touch.first + k
-            told.append(
-                f"{memory.name}[{index}] → {value}" if touch.written else f"{deed} {memory.name}[{index}] = {value}"
-            )
-    return told[:8]
+            element = f"{memory.name}[{touch.first + k}]"
+            line = f"{element} → {value}" if touch.written else f"reads {element} = {value}"
+            told[(element,) if touch.written else line] = line
+    return [*told.values()][:8]

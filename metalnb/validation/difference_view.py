@@ -55,6 +55,8 @@ def _codes(found: Difference) -> np.ndarray[Any, np.dtype[np.uint8]]:
         filled = np.full(rows * min(_COLUMNS, max(1, flat.size)), 255, np.uint8)
         filled[: flat.size] = flat
         return filled.reshape(rows, -1)
+    if codes.ndim > 2 and codes.shape[-1] <= 4:
+        codes = codes.max(axis=-1)  # an image's pixels: a cell for each, and not for its components
     plane = codes.reshape(-1, codes.shape[-1])
     plane = _worst(plane, -(-plane.shape[0] // _ROWS), axis=0)
     return _worst(plane, -(-plane.shape[1] // _COLUMNS), axis=1)

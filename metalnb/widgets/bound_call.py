@@ -54,6 +54,11 @@ class BoundCall:
     """A call: its kernel, its arguments in buffer order, and its launch.
 
     The arrays that the kernel writes are copies: running it changes nothing of the user's.
+
+    Attributes
+    ----------
+    groups : int, tuple of int or None
+        The threadgroups of a call that said ``groups=``: another threadgroup has as many of them.
     """
 
     kernel: Kernel
@@ -62,6 +67,7 @@ class BoundCall:
     threadgroup: Any
     memory: Mapping[str, int] | None
     left_out: tuple[str, ...]
+    groups: Any = None
 
     def dispatch(
         self, values: Sequence[Any] | None = None, *, grid: Grid | None = None, threadgroup: Any = None,
@@ -73,9 +79,11 @@ class BoundCall:
         ------
         ArgumentError, LaunchError, CompileError
         """
+        counted = grid is None and self.groups is not None
         return (kernel or self.kernel).prepare(
             *([p.value for p in self.parts] if values is None else values),
-            grid=self.grid if grid is None else grid,
+            grid=None if counted else grid or self.grid,
+            groups=self.groups if counted else None,
             threadgroup=self.threadgroup if threadgroup is None else threadgroup,
             threadgroup_memory=self.memory,
         )
@@ -118,5 +126,5 @@ def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[st
         else:
             array = value.copy() if param.writable else value
         parts.append(BoundArgument(param, array, inner))
-    memory = launch.get("threadgroup_memory")
-    return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, tuple(left_out))
+    memory, groups = launch.get("threadgroup_memory"), launch.get("groups")
+    return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, tuple(left_out), groups)

@@ -1,5 +1,6 @@
 """`mnb.trace`: lines, variables, memory and lockstep of one threadgroup, against NumPy and what the text says."""
 
+import json
 import sys
 from typing import Any
 
@@ -140,6 +141,23 @@ def test_a_statement_tells_what_it_reads_and_writes() -> None:
     step = next(s for s in steps(seen, 1) if s.line - first == 5)
     names = [(seen.memory[t.memory].name, t.first, t.written, t.values) for t in step.touched]
     assert sorted(names) == [("part", 1, False, (1,)), ("part", 1, True, (2,)), ("part", 33, False, (1,))]
+
+
+def test_the_fields_of_an_element_are_told_once() -> None:
+    kernel, _ = compiled(
+        "device P& p = ps[i];\nfloat3 a = p.a;\np.a = a + 1;\nps[i].b += p.a.x;",
+        "struct P { packed_float3 a; float b; };", "device P* ps",
+    )  # fmt: skip
+    ps = np.zeros(4, kernel.program.dtype("P"))
+    ps["a"] = np.arange(12).reshape(4, 3)
+    seen = mnb.trace(kernel, ps, thread=1, threadgroup=4)
+    told = [line.strip() for line in str(seen).split("\n")]
+    assert told.count("reads ps[1] = {a: (3, 4, 5), b: 0}") == 1
+    assert told.count("ps[1] → {a: (4, 5, 6), b: 0}") == 1
+    assert [line for line in told if "→" in line] == ["ps[1] → {a: (4, 5, 6), b: 0}", "ps[1] → {a: (4, 5, 6), b: 4}"]
+    page = seen._repr_html_()
+    rows = json.JSONDecoder().raw_decode(page, page.index('{"', page.rindex("metalnbStepper(")))[0]
+    assert [len(step) for step in rows["touches"]["1"]] == [0, 1, 1, 2, 0]
 
 
 def test_a_simdgroup_goes_in_lockstep_and_parts_at_a_branch() -> None:

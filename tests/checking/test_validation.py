@@ -263,6 +263,19 @@ def test_where_it_differs_is_told_with_who_wrote_it(program: mnb.Program) -> Non
     assert seen._repr_html_().count('class="w2"') == 61
 
 
+def test_an_image_has_a_cell_for_each_pixel() -> None:
+    dark = mnb.compile("""
+    #include <metal_stdlib>
+    using namespace metal;
+    kernel void dark(device const uchar4* x, device uchar4* y, uint2 i [[thread_position_in_grid]]) {
+        y[i.y * 5 + i.x] = x[i.y * 5 + i.x] / 2;
+    }""").dark
+    right = np.full((3, 5, 4), 4, np.uint8)
+    right[1, 2, 3] = 5
+    seen = dark.check(np.full((3, 5, 4), 8, np.uint8), expected=right, grid=(5, 3))
+    assert "    .....\n    ..x..\n    .....\n" in repr(seen)
+
+
 def test_what_nobody_wrote_is_shown_apart(program: mnb.Program) -> None:
     seen = mnb.validate(program.shifted, np.ones(8, np.float32), by=2, expected=lambda x: x)
     (differs,) = seen.differences

@@ -37,6 +37,35 @@ WRONG = {
         STD + K + "{ float2 v; int ¦w = i < 3 ? i < 2 ? v : v + 1 : v; }",
         "no viable conversion from 'float2' to 'int'",
     ),
+    "a bit-field in a buffer": Wrong(
+        "struct P { uint a; uint ¦id : 24; };\nkernel void k(device P* p) { p[0].id = 1; }",
+        "'id' is a bit-field, and NumPy has none: 'P' cannot be a buffer's",
+        "pass whole integers, and take them apart with extract_bits (MSL 6.3)",
+    ),
+    "an atomic that is added to": Wrong(
+        STD + "kernel void k(device atomic_float* s) { *s ¦+= 1; }", "no viable overloaded '+='",
+        "the two sides have no such operator; an atomic is changed by functions alone: "
+        "atomic_store_explicit, atomic_fetch_add_explicit (MSL 6.15)",
+    ),
+    "an atomic that is read": Wrong(
+        STD + "kernel void k(device atomic_uint* s, device uint* y) { uint ¦z = s[0]; y[0] = z; }",
+        "no viable conversion from 'device atomic_uint' to 'uint'",
+        "an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed by functions alone: "
+        "atomic_fetch_add_explicit(&a, 1, memory_order_relaxed) (MSL 6.15)",
+    ),
+    "an atomic that is counted on": Wrong(
+        STD + "kernel void k(device atomic_uint* s) { s[0]¦++; }", "cannot increment value of type 'device atomic_uint'",
+        "an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed by functions alone: "
+        "atomic_fetch_add_explicit(&a, 1, memory_order_relaxed) (MSL 6.15)",
+    ),
+    "another instantiation's type": Wrong(
+        STD + "template <class T> kernel void k(device T* x) {}\ntypedef decltype(k<float>) kt;\n"
+        'template [[host_name("kh")]] kernel kt ¦k<half>;',
+        "explicit instantiation of 'k' does not refer to a function template, variable template, member function, "
+        "member class, or static data member",
+        "the type written is not that of 'k' with these arguments: repeat its parameters with them, or write "
+        "decltype(k<T>) k<T>",
+    ),
     "a choice with nothing": Wrong(
         "void f() { }\n" + K + "{ y[i] = i < 3 ?¦ f() : 2; }", "an operand of ?: has no value: it is of type 'void'",
         "write if and else",

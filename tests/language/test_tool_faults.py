@@ -189,6 +189,41 @@ def test_options_that_are_mappings(option: str, value: object) -> None:
         k(np.zeros(4, np.float32), **{option: value})
 
 
+def test_a_mapping_is_shown_with_the_kernels_own_names() -> None:
+    text = "kernel void k(device const float* x, device float* out, threadgroup float* part) { out[0] = x[0]; }"
+    k = mnb.compile(text, engine="cpu").k
+    x = np.zeros(4, np.float32)
+    with pytest.raises(mnb.ArgumentError, match=r"like {'part': 1024}; got 128"):
+        k(x, x, grid=1, threadgroup_memory=128)
+    with pytest.raises(mnb.ArgumentError, match=r"like {'out': \(4, 4\)}; got 4"):
+        k(x, grid=1, shapes=4)
+
+
+RECORDS = np.zeros(2, [("d", np.float16), ("q", np.uint8, 16)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "cure"),
+    [
+        ("device const char*", RECORDS, "Pass x.view(np.int8), the records' bytes as they are."),
+        ("device const uchar*", np.zeros(3, np.float32),
+         "Pass x.astype(np.uint8), or x.view(np.uint8) for its bytes as they are."),
+        ("device char*", np.zeros(3, np.float32),
+         "Make it with dtype np.int8: the kernel writes in place, or pass x.view(np.int8), its bytes as they are."),
+        ("device const bfloat*", np.zeros(3, np.uint16),
+         "Pass x.astype(ml_dtypes.bfloat16), or x.view(ml_dtypes.bfloat16) for its bytes as they are."),
+        ("device const bfloat*", np.zeros(3, np.float32), "Pass x.astype(ml_dtypes.bfloat16)."),
+        ("device const char*", np.zeros(3, np.uint8), "Pass x.astype(np.int8)."),
+        ("device const float*", np.zeros(3, np.uint8), "Pass x.astype(np.float32)."),
+    ],
+)  # fmt: skip
+def test_bytes_are_viewed_and_not_converted(kind: str, given: np.ndarray, cure: str) -> None:
+    k = mnb.compile(f"kernel void k({kind} x, device float* y) {{ y[0] = 1; }}", engine="cpu").k
+    with pytest.raises(mnb.ArgumentError) as caught:
+        k(given, grid=1)
+    assert str(caught.value).endswith(cure)
+
+
 def unit(text: str) -> Unit:
     return Unit(Signature("k", "::k"), scan(text))
 

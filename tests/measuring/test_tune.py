@@ -336,6 +336,23 @@ def test_a_threadgroup_may_depend_on_the_constants() -> None:
         mnb.tune(kernel, X, grid=lambda TILE: TILE)
 
 
+def test_a_call_in_threadgroups_is_tried_in_as_many_of_them(forgotten: None) -> None:
+    rows = mnb.compile("""
+    #include <metal_stdlib>
+    using namespace metal;
+    kernel void rows(device const float* x, device float* y, uint g [[threadgroup_position_in_grid]],
+                     uint l [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {
+        for (uint k = l; k < 500; k += n) y[g * 500 + k] = 2 * x[g * 500 + k];
+    }""").rows
+    x = np.arange(1500, dtype=np.float32)
+    tuner = swept(rows, x, np.zeros_like(x), groups=3, threadgroup=[32, 64, 1024])
+    assert tuner.failures == []
+    assert {t.threadgroup for t in tuner.trials} >= {(32,), (64,), (1024,)}
+    assert "3 threadgroups · " in str(tuner.text())
+    # By default too, though no threadgroup of 1024 fits the grid of the call itself.
+    assert (1024,) in {t.threadgroup for t in mnb.tune(rows, x, np.zeros_like(x), groups=3, run=False).trials}
+
+
 def test_a_reference_judges_every_configuration_and_the_kernel_as_it_is_is_no_judge() -> None:
     kernel = mnb.compile(ROWS, constants={"EACH": 3}).add_one  # writes zeros
     y = np.zeros_like(X)

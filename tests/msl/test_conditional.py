@@ -76,3 +76,66 @@ def test_the_preprocessor_evaluates_its_own() -> None:
     y = np.zeros((1, 4), np.float32)
     mnb.compile(source).k(y, grid=1)
     assert y.tolist() == [[5, 5, 5, 5]]
+
+
+_OWN = """
+struct cplx {
+    float re, im;
+    cplx(float r = 0, float i = 0) : re(r), im(i) {}
+    cplx operator+(cplx o) const { return {re + o.re, im + o.im}; }
+    cplx operator*(cplx o) const { return {re * o.re - im * o.im, re * o.im + im * o.re}; }
+    cplx conj() const { return {re, -im}; }
+};
+inline cplx operator*(float s, cplx a) { return {s * a.re, s * a.im}; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "want"),
+    [
+        ("i ? a + b : a", [1 + 2j, 4 + 1j]),
+        ("i ? a : a * b", [5 + 5j, 1 + 2j]),
+        ("i ? 2.0f * a : a.conj()", [1 - 2j, 2 + 4j]),
+        ("i ? a + b : cplx(7, 8)", [7 + 8j, 4 + 1j]),
+        ("i ? a + b : a * b", [5 + 5j, 4 + 1j]),
+        ("i == 3 ? a : i ? a + b : i < 9 ? b * b + a : b", [9 - 4j, 4 + 1j]),
+        ("(i ? a : a + b) * (i ? a + b : b)", [4 + 1j + (4 + 1j) * (3 - 1j) - (4 + 1j), (1 + 2j) * (4 + 1j)]),
+        ("cplx{i ? a + b : a}", [1 + 2j, 4 + 1j]),
+        ("pick(i ? a + b : a, i)", [1 + 2j, 4 + 1j]),
+        ("CHOOSE(i, a, b)", [1 + 2j, 4 + 1j]),
+        ("list[0]", [1 + 2j, 4 + 1j]),
+    ],
+)
+@pytest.mark.parametrize("word", ["", "bfloat one; "])  # with the word each ?: is put into a call
+def test_operators_of_ones_own_are_operands(chosen: str, want: list[complex], word: str) -> None:
+    source = f"""{_HEAD}{_OWN}
+    #define CHOOSE(c, x, y) ((c) ? (x) + (y) : (x))
+    cplx pick(cplx a, uint) {{ return a; }}
+    kernel void k(device float2* y, uint i [[thread_position_in_grid]]) {{
+        {word}cplx a(1, 2), b(3, -1);
+        cplx list[2] = {{i ? a + b : a, i ? b : a * b}};
+        cplx got = {chosen};
+        y[i] = float2(got.re, got.im);
+    }}"""
+    y = np.zeros((2, 2), np.float32)
+    mnb.compile(source).k(y, grid=2)
+    np.testing.assert_array_equal(y[:, 0] + 1j * y[:, 1], want)
+
+
+def test_operators_of_a_header_cell_are_operands() -> None:
+    text = """#include "cplx.h"
+    kernel void k(device float* y, uint i [[thread_position_in_grid]]) { cplx a(1, 2); y[i] = (i ? a + a : a).im; }"""
+    y = np.zeros(2, np.float32)
+    mnb.compile(_HEAD + text, headers={"cplx.h": _OWN}).k(y)
+    np.testing.assert_array_equal(y, [2, 4])
+
+
+def test_choices_in_a_list_of_values_read_their_operands() -> None:
+    source = f"""{_HEAD}kernel void k(device const float4* x, device float4* y, uint i [[thread_position_in_grid]]) {{
+        float4 two[2] = {{i ? x[0] : float4(3), i ? float4(4) : x[1]}};
+        auto other = [&](uint n) {{ n ? void(n + 1) : void(n); return n ? x[0] : two[0]; }};
+        y[2 * i] = two[0]; y[2 * i + 1] = two[1] + other(i) * 0;
+    }}"""
+    y = np.zeros((4, 4), np.float32)
+    mnb.compile(source).k(np.array([[1] * 4, [2] * 4], np.float32), y, grid=2)
+    np.testing.assert_array_equal(y[:, 0], [3, 2, 1, 4])

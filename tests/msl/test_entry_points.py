@@ -167,6 +167,93 @@ def test_a_function_constant_gates_an_argument() -> None:
     np.testing.assert_array_equal(y, [-1, -1])
 
 
+GATED = """
+constant bool has_bias [[function_constant(0)]];
+constant int rows [[function_constant(1)]];
+constant bool several = rows * 2 >= 6 && !(rows & 1);
+constant bool biased = is_function_constant_defined(has_bias) ? has_bias : false;
+constant bool gate = GATE;
+kernel void k(device float* y, device const float* bias [[buffer(1), function_constant(gate)]],
+              uint i [[thread_position_in_grid]]) { y[i] = -1; if (gate) y[i] = bias[i]; }
+"""
+GATES = {
+    "biased": ({"has_bias": True}, {"has_bias": False}, {}),
+    "is_function_constant_defined(has_bias) && has_bias": ({"has_bias": True}, {"has_bias": False}, {}),
+    "several": ({"rows": 4, "has_bias": False}, {"rows": 3}, {"rows": 2}),
+    "several || rows == 1": ({"rows": 1}, {"rows": 5}, {"rows": 0}),
+    "biased && bool(rows)": ({"rows": 1, "has_bias": True}, {"rows": 0, "has_bias": True}, {"rows": 3}),
+    "(uint)rows % 4 == (1u << 1) && rows / 4 != 0 ? true : rows == -7": ({"rows": 6}, {"rows": 2}, {"rows": 7}),
+    "rows - 1 > 0x0F ? has_bias : static_cast<bool>(rows - 2)": ({"rows": 3}, {"rows": 2}, {"rows": 17}),
+}
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_a_constant_made_of_function_constants_gates_an_argument(gate: str) -> None:
+    there, *away = GATES[gate]
+    # What is not given a value is asked for, and so is optional.
+    text = PRELUDE + GATED.replace("GATE", f"({gate}) && (is_function_constant_defined(rows) || true)")
+    y = np.zeros(2, np.float32)
+    mnb.compile(text, constants={"rows": 0, **there}).k(y, np.array([3, 4], np.float32))
+    np.testing.assert_array_equal(y, [3, 4])
+    for constants in away:
+        kernel = mnb.compile(text, constants={"rows": 0, **constants}).k
+        kernel(y)
+        np.testing.assert_array_equal(y, [-1, -1])
+        with pytest.raises(mnb.ArgumentError, match=r"'bias' \[\[buffer\(1\)\]\] is not there: gate is false"):
+            kernel(y, bias=y)
+    kernel = kernel.specialize(**there)  # another program, and another signature
+    kernel(y, np.array([5, 6], np.float32))
+    np.testing.assert_array_equal(y, [5, 6])
+
+
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        ("nothing", "'nothing' is no function constant"),
+        ("floating", "'floating' is not made of function constants alone: metalnb cannot read 'sqrt'"),
+    ],
+)
+def test_a_gate_that_cannot_be_told_is_refused(gate: str, message: str) -> None:
+    text = f"""
+    constant int rows [[function_constant(0)]];
+    constant bool floating = sqrt(4.0f) > rows;
+    kernel void k(device float* y [[function_constant({gate})]], device float* z) {{ z[0] = 1; }}"""
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(PRELUDE + text, constants={"rows": 1})
+    assert message in str(caught.value)
+    assert caught.value.line == 6
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    ["constant float (&x)[3] [[buffer(0)]]", "device const float x[] [[buffer(0)]]",
+     "constant float x[3] [[ buffer(0) ]]",
+     "constant float\n(&x)[3]\n[[buffer(0)]]", "constant float x[1][3] [[buffer(0), function_constant(ON)]]"],
+)  # fmt: skip
+def test_attributes_behind_an_arrays_extents_are_the_parameters(parameter: str) -> None:
+    element = "x[0][i]" if "[1]" in parameter else "x[i]"
+    text = f"""constant bool ON [[function_constant(0)]];
+    kernel void k(device float* y [[buffer(1)]], {parameter}, threadgroup float (&t)[4] [[threadgroup(0)]],
+                  uint i [[thread_position_in_grid]]) {{ t[i] = {element}; y[i] = ON ? 2 * t[i] : 0; }}"""
+    made = mnb.compile(PRELUDE + text, constants={"ON": True})
+    y = np.zeros(3, np.float32)
+    x = np.array([1, 2, 4], np.float32)
+    made.k(x.reshape(1, 3) if "[1]" in parameter else x, y, grid=3, threadgroup=3, threadgroup_memory={"t": 16})
+    np.testing.assert_array_equal(y, [2, 4, 8])
+
+
+def test_a_function_constant_that_nothing_uses_needs_no_value() -> None:
+    text = """
+    constant int rows [[function_constant(0)]];  // rows: nobody asks
+    constant int used [[function_constant(1)]];
+    kernel void k(device float* y) { y[0] = used; }"""
+    y = np.zeros(1, np.float32)
+    mnb.compile(PRELUDE + text, constants={"used": 3}).k(y)
+    assert y[0] == 3
+    with pytest.raises(mnb.ArgumentError, match=r"needs a value for int used \[\[function_constant\(1\)\]\]; write"):
+        mnb.compile(PRELUDE + text)
+
+
 # Kernels by other ways ------------------------------------------------------------------------------------------------
 
 SCALE = """

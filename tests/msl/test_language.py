@@ -36,6 +36,11 @@ enum class E : uchar { A = 3, B }; enum F { X = 7 };
 union U { float f; uint u; uchar b[4]; };
 { U u; u.f = 1; y[0] = u.u == 0x3f800000; y[1] = u.b[3]; }
 """, [1, 63]),
+    ("bit-fields", """
+struct P { uint id : 24; uint kind : 8; int s : 5; uint : 3; uint e : 1; };
+{ P p{0x123456u, 250, 0, 1}; p.kind += 8; p.s = -3; p.s -= 1; P q = p; q.e ^= 1;
+    y[0] = p.id == 0x123456; y[1] = p.kind; y[2] = q.s; y[3] = sizeof(P); y[4] = p.e + 2 * q.e; }
+""", [1, 2, -4, 8, 1]),
     ("type aliases", """
 typedef float4 quad; using real = float; template <class T> using pair = vec<T, 2>;
 { quad q = quad(1, 2, 3, 4); pair<real> p = q.zw; y[0] = p.x + p.y; }

@@ -68,6 +68,11 @@ class HostTypes:
         fields = []
         self.structs[name] = Struct(name, (), size, kind.get_align())
         for member in kind.get_fields():
+            if member.is_bitfield():
+                field = member.spelling or name
+                message = f"'{field}' is a bit-field, and NumPy has none: '{name}' cannot be a buffer's"
+                self._problem(member, message, "pass whole integers, and take them apart with extract_bits (MSL 6.3)")
+                return None
             member_type = member.type.get_canonical()
             read = Type("pointer", 8, 8) if member_type.kind.name == "POINTER" else self.read(member_type, member)
             if read is not None:

@@ -15,6 +15,7 @@ from ..language.versions import DEFAULT, Version
 from ..libclang.author_warnings import cautions
 from ..libclang.parse import Parsed, parse
 from ..signature import Constant, Input, Param, Reflection, Signature, selected
+from ..text.conditions import evaluated, expanded
 from . import rules
 from .buffer_use import uses
 from .certain_access import always_indexed, threadgroup_arrays
@@ -52,7 +53,8 @@ def reflect(
     tail = "".join(f"typedef decltype({selected(m.function, m.type)}) $kernel_{i};\n" for i, m in enumerate(made))
     many = len(made) > MADE
     parsed = parse(cell, headers, tail + (_checks(made) if many else ""), version, made=not many)
-    reader = _Reader(parsed)
+    derived = {name: text for c in (*headers.values(), cell) for name, text in c.derived.items()}
+    reader = _Reader(parsed, derived)
     kernels = reader.kernels(made)
     problems = [*reader.problems, *rules.check(parsed, kernels, reader.seen)]
     problems += reader.constant_problems()
@@ -100,12 +102,14 @@ def _places(cursor: Any, inputs: list[Input]) -> tuple[tuple[str, str, int], ...
 class _Reader:
     """Walks one parsed cell."""
 
-    def __init__(self, parsed: Parsed) -> None:
+    def __init__(self, parsed: Parsed, derived: Mapping[str, str]) -> None:
         self.parsed = parsed
+        self.derived = derived
         self.problems: list[Diagnostic] = []
         self._bodies: dict[Any, tuple[Any, Any, Any]] = {}
         self.types = HostTypes(self.problem)
         self.decls = list(_declarations(parsed, parsed.unit.cursor))
+        self.gates = {c.spelling for c in self.decls if "function_constant" in attributes_of(c)}
         self.heads: dict[int, list[tuple[Any, dict[str, Any]]]] = {}
         self.seen: CellSyntax = walk(parsed, self.decls)
         self.simd = _users_of_simdgroups(parsed, self.seen)
@@ -234,8 +238,24 @@ class _Reader:
             return None
         gate_name = _string(gate) if gate is not None else ""
         return Param(
-            cursor.spelling or f"argument{position}", index, position, space, named, const, reference, gate_name
-        )
+            cursor.spelling or f"argument{position}", index, position, space, named, const, reference, gate_name,
+            condition=self.condition(gate, gate_name),
+        )  # fmt: skip
+
+    def condition(self, mark: Any, gate: str) -> str:
+        """Return what a parameter's gate is made of; empty where it is a function constant itself."""
+        if not gate or gate in self.gates:
+            return ""
+        if gate not in self.derived:
+            self.problem(mark, f"'{gate}' is no function constant", f"declare it: {_DECLARED.format(gate)} (MSL 5.8.1)")
+            return ""
+        found = expanded(gate, self.derived)
+        try:
+            evaluated(found, dict.fromkeys(self.gates, 1))
+        except ValueError as problem:
+            message = f"'{gate}' is not made of function constants alone: metalnb cannot read '{problem}'"
+            self.problem(mark, message, "write it with numbers, function constants and is_function_constant_defined")
+        return found
 
     def indexed(self, params: list[Param], declared: list[Any]) -> tuple[Param, ...]:
         """Assign the lowest free numbers to implicit indices, and sort by index."""
@@ -284,6 +304,7 @@ class _Reader:
         return value
 
 
+_DECLARED = "constant bool {} [[function_constant(0)]];"
 _SKIPPED = {"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"}
 
 

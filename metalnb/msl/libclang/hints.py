@@ -13,6 +13,7 @@ __all__ = ["hint_for", "reword"]
 
 _WORDS = (
     # An operand of ?:, which is read through an operator of ours.
+    (re.compile(r"'[^']*::\$copied' \(aka ('[^']*')\)"), r"\1"),
     (re.compile(r"'[^']*decltype\(\$type<[^']*' \(aka ('[^']*')\)"), r"\1"),
     (re.compile(r"decltype\(\$type<([^'$]*?) ?&*>\(0\)\)"), r"\1"),
     (re.compile(r"(?:typename )?\$thread_type<(?:\$T_)?(\w+)>::type|\$T_(\w+)"), r"\1\2"),
@@ -27,6 +28,7 @@ _WORDS = (
     (re.compile(r"\bunsigned (int|char|short|long)(?=\d|\b)"), r"u\1"),
     (re.compile(r"\b(?:metal::)?vec<(\w+), (\d)>"), r"\1\2"),
     (re.compile(r"'([^']+)' \(aka '\1'\)"), r"'\1'"),
+    (re.compile(r"\$(atomic_\w+)'(?: \(aka '[^']*'\))?"), r"\1'"),
     (re.compile(r"\bmetal::"), ""),
     (re.compile(r"\*(thread)\b"), "*"),
     (re.compile(r" ?([&*])thread\b"), r"\1"),
@@ -128,6 +130,15 @@ _HINTS = (
      "it is read-only: write device in place of constant, or drop const (MSL 4.2)"),
     (r"call to '(\w+)' is ambiguous",
      r"give the arguments of '\1' one type: 0.0 beside a float, half(0.5) beside a half, 1u or uint(i) beside a uint"),
+    (r"(?:cannot (?:in|de)crement value|invalid operands|no viable conversion).*\batomic<",
+     ("an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed by functions alone: "
+      "atomic_fetch_add_explicit(&a, 1, memory_order_relaxed) (MSL 6.15)")),
+    (r"no viable overloaded '(?:[-+*/%&|^]|<<|>>)?='",
+     ("the two sides have no such operator; an atomic is changed by functions alone: "
+      "atomic_store_explicit, atomic_fetch_add_explicit (MSL 6.15)")),
+    (r"explicit instantiation of '(\w+)' does not refer to a function template",
+     (r"the type written is not that of '\1' with these arguments: repeat its parameters with them, or write "
+      r"decltype(\1<T>) \1<T>")),
     (r"no viable overloaded operator\[\] for type '[^']*\*",
      "an index is one whole number: of a position p with several parts make p.y * width + p.x"),
     (r"(?:no viable conversion|incompatible type).*(?:\bvec<|(?:float|half|int|short|char|long)[234]\b)",

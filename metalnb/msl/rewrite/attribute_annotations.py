@@ -23,11 +23,38 @@ def attribute_annotations(text: Outline) -> Iterator[Edit | Refusal]:
         yield from (Edit(tree.tokens[a].start, tree.tokens[b].end, "") for a, b in dropped)
         for a, b in tree.attribute_lists(tree.first):
             if (a, b) not in dropped:
-                yield from _list(text, tree, a, b)
+                edits = list(_list(text, tree, a, b))
+                yield from _moved(text, tree, (a, b), edits) or edits
         for i in range(tree.first, len(tree.texts) - 1):
             if tree.texts[i] == "kernel" and tree.texts[i + 1] == "[":
                 # clang takes GNU's attribute, which `kernel` becomes, only after a list in brackets.
                 yield Edit(tree.tokens[i].start, tree.tokens[i].end, '[[$attribute("kernel")]]')
+
+
+def _moved(text: Outline, tree: Tree, place: tuple[int, int], edits: list[Edit | Refusal]) -> list[Edit | Refusal]:
+    """Move a parameter's attributes from behind an array's extents to its name; to clang they are the type's there.
+
+    ``constant float (&c)[4] [[buffer(1)]]`` -> ``constant float (&c [[$attribute("buffer", 1)]])[4]``.
+    """
+    a, b = place
+    i = a - 1
+    while tree.text(i) == "]" and tree.open(i) >= 0:
+        i = tree.open(i) - 1
+    if tree.text(i) == ")":
+        i -= 1
+    named = i >= 0 and tree.tokens[i].kind == "word"
+    if tree.text(a - 1) != "]" or not named or tree.around(a, "({") < 0 or tree.text(tree.around(a, "({")) != "(":
+        return []
+    if any(isinstance(edit, Refusal) for edit in edits):
+        return []
+    start, end = tree.tokens[a].start, tree.tokens[b].end
+    pieces, at = [], start
+    for edit in edits:
+        pieces += [text.source[at : edit.start], edit.text] if isinstance(edit, Edit) else []
+        at = edit.end
+    written = "".join([*pieces, text.source[at:end]])
+    behind = tree.tokens[i].end
+    return [Edit(behind, behind, f" {' '.join(written.split())}"), Edit(start, end, "\n" * written.count("\n"))]
 
 
 def _list(text: Outline, tree: Tree, a: int, b: int) -> Iterator[Edit | Refusal]:

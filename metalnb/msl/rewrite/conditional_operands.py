@@ -5,12 +5,16 @@ To clang a vector is a class, and C++ has no common type for a class in two addr
 anything an operand can hold but its own postfix and unary operators: it turns a vector into a value, and leaves
 anything else as it is (``target/words.h``).
 
+An operator of the author's own binds less tightly: in a cell that has one, an operand with an operator in it is put
+into parentheses and read as a whole, for a value that ``a + b`` returned has no address space, and a variable has.
+
 A bfloat is a class too. As an operand it is one of its own, which has one meaning beside every number; ``$settled``
 makes the whole of ``?:`` a bfloat again, in a cell that has the word.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ..text.bracket_tree import Outline, Tree
@@ -22,6 +26,8 @@ _READ = " $either()->*"
 _LITERALS = frozenset({"nullptr", "NULL", "true", "false", "INFINITY", "NAN"})
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _ENDS = frozenset({":", ";", ",", ")", "]", "}", ""})
+_BEFORE_VALUES = frozenset({"=", "(", ",", "{", "return", "?", ":"})  # a brace behind these holds values
+_OPERATORS = frozenset("+-*/%&|^<>=?")
 _VALUES = frozenset({"return", "="})
 _OPENS = frozenset({",", ";", "return", "case", "else", "do"})  # what an expression begins behind
 
@@ -31,34 +37,50 @@ def conditional_operands(text: Outline) -> Iterator[Edit]:
     # A macro that an `#if` names is evaluated by the preprocessor, which knows no operator of ours.
     asked = {t.text for d in text.directives if d.name in {"if", "elif"} for t in d.tokens if t.kind == "word"}
     brain = any("bfloat" in word.lower() for word in text.words)
+    # A header cell may hold the operators.
+    own = "operator" in text.words or any(d.tokens[0].text[:1] == '"' for d in text.directives if d.tokens)
     for tree in text.trees:
         if tree.macro and tree.text(0) in asked | {""}:
             continue
+        closed = Counter[int]()  # edits at one place are one edit
         for question, colon in _pairs(tree):
-            if brain:
-                yield from _settled(tree, question, colon)
-            places = (tree.tokens[at].end for at in (question, colon) if not _is_literal(tree, at + 1))
-            yield from (Edit(place, place, _READ) for place in places)
+            stop = _stop(tree, colon + 1) if brain or own else -1
+            start = _start(tree, question) if brain and stop > 0 else -1
+            if start >= 0:  # the whole of ?: goes into a call, if tokens tell where it begins and ends
+                first = tree.tokens[start].start
+                yield Edit(first, first, "$settled(")
+                closed[tree.tokens[stop - 1].end] += 1
+            for at, end in ((question, colon), (colon, stop)):
+                if _is_literal(tree, at + 1):
+                    continue
+                whole = own and end > 0 and _has_operator(tree, at + 1, end)
+                place = tree.tokens[at].end
+                yield Edit(place, place, f"{_READ}(" if whole else _READ)
+                if whole:
+                    closed[tree.tokens[end - 1].end] += 1
+        yield from (Edit(place, place, ")" * n) for place, n in closed.items())
 
 
 def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
     """Yield the indices of each ``?`` and its ``:``."""
-    opened: list[tuple[str, bool]] = []  # the bracket, and whether the statement so far makes a value
+    opened: list[tuple[bool, bool, bool]] = []  # does the statement so far make a value, the bracket hold some, round?
     waiting: list[tuple[int, int, bool]] = []  # of each ?: its index, how deep it stands, whether its value is used
     used = tree.macro
     for i, text in enumerate(tree.texts):
         if text in _CLOSING.values():
-            opened.append((text, used))
-            used = text != "{"
+            listed = text != "{" or (used and _holds_values(tree, i))
+            opened.append((used, listed, text == "("))
+            used = listed
         elif text in _CLOSING:
+            listed = True
             if opened:
-                used = opened.pop()[1]
+                used, listed, _ = opened.pop()
             while waiting and waiting[-1][1] > len(opened):
                 waiting.pop()
-            if text == "}":
+            if text == "}" and not listed:
                 used = tree.macro and not opened
         elif text == ";":
-            used = bool(opened) and opened[-1][0] == "("  # in a for loop's head
+            used = bool(opened) and opened[-1][2]  # in a for loop's head
         elif text in _VALUES:
             used = True
         elif text == "?":
@@ -69,13 +91,21 @@ def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
                 yield question, i
 
 
-def _settled(tree: Tree, question: int, colon: int) -> list[Edit]:
-    """Put the whole of ``a ? b : c`` into a call, if tokens tell where it begins and ends."""
-    start, stop = _start(tree, question), _stop(tree, colon + 1)
-    if start < 0 or stop < 0:
-        return []
-    first, last = tree.tokens[start].start, tree.tokens[stop - 1].end
-    return [Edit(first, first, "$settled("), Edit(last, last, ")")]
+def _holds_values(tree: Tree, brace: int) -> bool:
+    """Return whether a brace in an expression opens a list of values, and not the body of a lambda."""
+    before = tree.text(brace - 1)
+    typed = brace > 0 and (tree.tokens[brace - 1].kind == "word" or before == ">")
+    return before in _BEFORE_VALUES or (typed and before != "mutable" and tree.text(brace - 2) != "->")
+
+
+def _has_operator(tree: Tree, start: int, stop: int) -> bool:
+    """Return whether an operator may stand between two places, in no bracket, other than before an operand."""
+    i = tree.after(start)
+    while i < stop:
+        if tree.texts[i] in _OPERATORS:
+            return True
+        i = tree.after(i)
+    return False
 
 
 def _start(tree: Tree, question: int) -> int:

@@ -19,6 +19,7 @@ from metalnb.errors import CompileError, Diagnostic
 
 from ..language.simdgroup_names import names_simdgroups
 from ..text.bracket_tree import Outline, Tree, outline
+from ..text.conditions import derived_constants
 from ..text.edits import Edit, EditedText, Omission, Refusal
 from ..text.includes import read_includes
 from ..text.instantiations import explicit_instantiations, restated_head, template_id, written
@@ -72,6 +73,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         EditedText(source, included.bare).text,
         refused,
         notes,
+        derived_constants(text),
     )
 
 

@@ -4,6 +4,8 @@
 
 // A function may be a template's argument (MSL allows that; other pointers to functions the front end refuses).
 #pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
+// MSL refuses no bit-fields (1.5.4 lists what it does).
+#pragma OPENCL EXTENSION __cl_clang_bitfields : enable
 
 // MSL 4: address spaces. `thread` is the generic space, so that references to members through `this` convert.
 #define device __attribute__((opencl_global_device))

@@ -54,6 +54,8 @@ class Cell:
         text is skipped.
     notes : tuple of Diagnostic
         Warnings: what was left out.
+    derived : mapping of str to str
+        The initialisers of its constants at file scope, where it has function constants.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Cell:
     bare: str = ""
     refused: Mapping[str, Diagnostic] = field(default_factory=dict)
     notes: tuple[Diagnostic, ...] = ()
+    derived: Mapping[str, str] = field(default_factory=dict)
 
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -61,8 +61,14 @@ def sweep_text(sweep: Sweep) -> str:
 def _state(sweep: Sweep) -> str:
     tried = f"{sweep.done} of {len(sweep.trials)} configurations tried"
     failed = f", {len(sweep.failures)} refused" if sweep.failures else ""
-    grid = f"grid {threads(trimmed(sweep.call.grid))}"
+    groups, grid = sweep.call.groups, f"grid {threads(trimmed(sweep.call.grid))}"
+    if groups is not None:
+        grid = f"{threads(_extents(groups))} threadgroups"
     return f"{grid} · {tried}{failed}{' …' if sweep.running else ''}"
+
+
+def _extents(given: Any) -> tuple[int, ...]:
+    return tuple(given) if isinstance(given, Iterable) else (given,)
 
 
 def _against(sweep: Sweep) -> str:

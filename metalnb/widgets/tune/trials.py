@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from metalnb.call.grids import check_threadgroup
+from metalnb.call.grids import MAX_THREADS, check_threadgroup
 from metalnb.call.kernel import Kernel
 from metalnb.call.packing import check_constant
 from metalnb.errors import ArgumentError, MetalnbError
@@ -80,7 +80,9 @@ def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[T
     if callable(groups):
         return [_grouped(call, chosen, groups) for chosen in combinations]
     if groups is None:
-        groups = all_groups(signature, call.grid)
+        # As many threadgroups as before: of whatever size, they fit.
+        x, y, z = call.grid if call.groups is None else (n * MAX_THREADS if n > 1 else n for n in call.grid)
+        groups = all_groups(signature, (x, y, z))
     elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
         raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
     pairs = list(itertools.product(combinations, (_group(g) for g in groups)))

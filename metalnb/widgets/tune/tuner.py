@@ -37,7 +37,8 @@ def tune(
     ----------
     kernel : Kernel
     *args, **launch
-        As for a call of the kernel. ``grid``, ``shapes`` and ``threadgroup_memory`` may be functions of the constants:
+        As for a call of the kernel. With ``groups`` there are as many threadgroups whatever their size, with ``grid``
+        as many threads. ``grid``, ``groups``, ``shapes`` and ``threadgroup_memory`` may be functions of the constants:
         ``grid=lambda TILE: (n // TILE, n)``. Such a function has a parameter for each constant that it uses.
     threadgroup : sequence of int or tuple of int, or callable, optional
         By default powers of two, from a SIMD-group up to the kernel's limit. A function of the constants gives the
