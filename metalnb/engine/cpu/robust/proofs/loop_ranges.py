@@ -104,7 +104,7 @@ class LoopRanges(ConditionRanges):
                     strides.append(stride)
             if best is not None and best.high - best.low < smallest.high - smallest.low:
                 smallest = best
-            if smallest.high - smallest.low < _TELLING:
+            if smallest.high - smallest.low < min(_TELLING, (1 << bits) - 1):
                 break
         if not step:
             summed = self._summed(value, axis, start, again, flow)
