@@ -1,9 +1,10 @@
 """What the checks cost: each kernel of the library, of the tests' whole kernels and of the notebooks, both ways.
 
-Run: python benchmarks/robust.py [--runs N] [--size N] [--quick] [--no-notebooks] [NAME …]
+Run: python benchmarks/robust.py [--of PART …] [--share K/N] [--runs N] [--size N] [--quick] [NAME …]
 
 Every dispatch that these make is recorded, and its kernel compiled both ways; then the two run in turn on the same
-memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked.
+memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked. Dispatches of
+less than 20 µs are shown, and not counted: of these the code is the smaller part.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ("01_first_kernel", "02_memory_and_throughput", "03_reductions", "04_tiling", "07_debugging_a_kernel")
 GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "put", "spmv", "bicubic"}
 BOUND = {"elementwise", "activation"}
-LEAST = 2e-5  # s: a shorter dispatch says nothing of the code
+LEAST = 2e-5  # s: a shorter dispatch says little of the code
 SECONDS = 0.12  # of measuring each
 
 
@@ -71,12 +72,23 @@ def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> I
         del engine.start
 
 
-def library(engine: Any, n: int, names: list[str]) -> Iterator[Dispatched]:
+class Choice(NamedTuple):
+    """Which ops and kernels: these names, or one of so many shares of all."""
+
+    names: list[str]
+    share: tuple[int, int]
+
+    def has(self, number: int, name: str) -> bool:
+        """Say whether one is to be measured."""
+        return name in self.names if self.names else number % self.share[1] == self.share[0] - 1
+
+
+def library(engine: Any, n: int, choice: Choice) -> Iterator[Dispatched]:
     """Yield the dispatches of every op."""
     rng = np.random.default_rng(1)
-    for op in table.ops().values():
+    for number, op in enumerate(table.ops().values()):
         bench = bench_of(op)
-        if bench is not None and (not names or op.name in names):
+        if bench is not None and choice.has(number, op.name):
             sample = bench(rng, n)
             found: list[Dispatched] = []
             args = [mnb.asarray(a, copy=True) if isinstance(a, np.ndarray) else a for a in sample.args]
@@ -86,27 +98,27 @@ def library(engine: Any, n: int, names: list[str]) -> Iterator[Dispatched]:
             yield from found
 
 
-def whole_kernels(engine: Any, names: list[str]) -> Iterator[Dispatched]:
+def whole_kernels(engine: Any, choice: Choice) -> Iterator[Dispatched]:
     """Yield the dispatches of the tests' kernels, at their largest sizes."""
     sys.path.insert(0, str(ROOT / "tests"))
     from kernels import arrays, images, integers, linear, neural, ordering, physics
     from kernels.case import Bench
 
-    for file in (linear, neural, ordering, arrays, images, integers, physics):
-        for case in file.table.cases:
-            if not names or case.name in names:
-                found: list[Dispatched] = []
-                with recorded(engine, case.name, "kernel", found), contextlib.suppress(ImportError):
-                    case.run(Bench(case.name, engine.name, np.random.default_rng(2)), **case.sizes[-1])
-                yield from found
+    files = (linear, neural, ordering, arrays, images, integers, physics)
+    for number, case in enumerate(case for file in files for case in file.table.cases):
+        if choice.has(number, case.name):
+            found: list[Dispatched] = []
+            with recorded(engine, case.name, "kernel", found), contextlib.suppress(ImportError):
+                case.run(Bench(case.name, engine.name, np.random.default_rng(2)), **case.sizes[-1])
+            yield from found
 
 
-def notebooks(engine: Any) -> Iterator[Dispatched]:
+def notebooks(engine: Any, choice: Choice) -> Iterator[Dispatched]:
     """Yield the dispatches of the notebooks, run here cell by cell."""
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()
-    for name in NOTEBOOKS:
+    for name in (name for number, name in enumerate(NOTEBOOKS) if choice.has(number, name)):
         found: list[Dispatched] = []
         book = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
         with recorded(engine, name, "notebook", found):
@@ -134,7 +146,7 @@ class Measured(NamedTuple):
 
 
 def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
-    """Measure a dispatch both ways; None for one that is too short."""
+    """Measure a dispatch both ways; None for one that is wrong on purpose, or takes no time at all."""
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
     ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
     try:
@@ -142,7 +154,7 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
     except mnb.KernelFault as fault:
         print(f"{d.source}: {fault}", flush=True)
         return None
-    if once < LEAST:
+    if once <= 0:
         return None
     count = max(1, min(1000, int(SECONDS / runs / 2 / once)))
     times: list[list[float]] = [[], []]
@@ -165,41 +177,55 @@ def mean(ratios: list[float]) -> float:
 def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops and kernels")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops, kernels and notebooks")
+    parser.add_argument("--of", nargs="+", choices=list(PARTS), default=list(PARTS), help="of these parts")
+    parser.add_argument("--share", metavar="K/N", default="1/1", help="one of so many shares of each part")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--size", type=int, default=1 << 22)
-    parser.add_argument("--no-notebooks", action="store_true")
+    parser.add_argument("--size", type=int, default=1 << 20)
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
     options = parser.parse_args()
-    runs, n = (2, 1 << 18) if options.quick else (options.runs, options.size)
+    runs, n = (2, 1 << 16) if options.quick else (options.runs, options.size)
+    first, shares = map(int, options.share.split("/"))
+    choice = Choice(options.names, (first, shares))
     warnings.simplefilter("ignore")
     engine = engines.named("cpu")
     print(f"metalnb robust: {n:,} elements, medians of {runs} batches in turn, the device's clock\n{machine()}\n")
     print(f"{'of':<22} {'kernel':<28} {'checked':>9} {'unchecked':>9} {'ratio':>6} {'checks':>6} {'stops':>5}")
     found = []
-    every: Iterator[Dispatched]
-    parts = [library(engine, n, options.names), whole_kernels(engine, options.names)]
-    if not (options.no_notebooks or options.names):
-        parts.append(notebooks(engine))
-    for every in parts:
-        for d in every:
+    for part in options.of:
+        given = (engine, n, choice) if part == "library" else (engine, choice)
+        for d in PARTS[part](*given):
             m = measured(engine, d, runs)
             if m is not None:
                 found.append(m)
                 print(f"{d.source:<22.22} {d.binary.unit.signature.name:<28.28} {m.checked * 1e3:>9.3f} "
                       f"{m.unchecked * 1e3:>9.3f} {m.ratio:>6.2f} {m.checks:>6} {m.stops:>5}", flush=True)  # fmt: skip
-    if options.names or not found:
-        return 0
+    counted = [m for m in found if m.unchecked >= LEAST]
+    return show("aims", rows(counted)) if counted else 0
+
+
+PARTS = {"library": library, "kernels": whole_kernels, "notebooks": notebooks}
+
+
+def rows(found: list[Measured]) -> list[Row]:
+    """Return the figures that matter, beside what they are to be."""
+    families: dict[str, list[Measured]] = {}
+    for m in found:
+        family = m.dispatched.family
+        families.setdefault(family if family in {"kernel", "notebook"} else "library", []).append(m)
+    whole = mean([m.ratio for m in found])
+    made = [Row("geometric mean", f"{whole:.3f} x", "<= 1.05 x", whole <= 1.05, f"{len(found)} dispatches")]
+    for name, some in families.items():
+        made.append(Row(f"of {name}", f"{mean([m.ratio for m in some]):.3f} x", "", None, f"{len(some)} dispatches"))
     gathers = [m for m in found if m.dispatched.source in GATHERS]
     bound = [m for m in found if m.dispatched.family in BOUND]
-    rows = [Row("geometric mean", f"{mean([m.ratio for m in found]):.3f} x", "<= 1.05 x",
-                mean([m.ratio for m in found]) <= 1.05, f"{len(found)} dispatches")]  # fmt: skip
     for name, some, aim in (("worst elementwise", bound, 1.10), ("worst gather", gathers, 1.3), ("worst", found, None)):
         if some:
             worst = max(some, key=lambda m: m.ratio)
-            rows.append(Row(name, f"{worst.ratio:.2f} x", f"<= {aim} x" if aim else "",
-                            worst.ratio <= aim if aim else None, worst.dispatched.source))  # fmt: skip
-    return show("aims", rows)
+            where = f"{worst.dispatched.source}, {worst.dispatched.binary.unit.signature.name}"
+            made.append(Row(name, f"{worst.ratio:.2f} x", f"<= {aim} x" if aim else "",
+                            worst.ratio <= aim if aim else None, where))  # fmt: skip
+    return made
 
 
 if __name__ == "__main__":

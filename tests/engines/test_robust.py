@@ -243,6 +243,14 @@ kernel void f(device const float* x, device float* y, constant uint& by, uint i 
     assert y.tolist() == [6] * 8
 
 
+def test_an_index_below_0_in_a_uint_is_told_as_such() -> None:
+    kernel = mnb.compile("""
+kernel void before(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i - 2]; }
+""", engine="cpu").before  # fmt: skip
+    with pytest.raises(mnb.KernelFault, match=r"reads x\[429496729[45]\], which is -[12] in a uint; x has 8 elements"):
+        kernel(np.zeros(8, np.float32), np.zeros(8, np.float32))
+
+
 def test_a_kernel_is_checked_unless_it_says_otherwise() -> None:
     text = "kernel void f(device float* y, uint i [[thread_position_in_grid]]) { if (i == 0) y[4] = 1; }"
     y = np.zeros(8, np.float32)

@@ -58,7 +58,7 @@ def test_these_are_cut_into_strips_and_end(loop: str, monkeypatch: pytest.Monkey
     cut: list[object] = []
     whole = stops.cut
     monkeypatch.setattr(stops, "cut", lambda *given: (cut.append(given), whole(*given)))
-    text = HEAD.replace("uint n = 0;", f"uint n = {len(loop)}; // not from the cache") + LOOPS[loop] + "\nout[i] = n;\n}"
+    text = HEAD.replace("n = 0;", f"n = {len(loop)};") + LOOPS[loop] + "\nout[i] = n;\n}"
     kernel = mnb.compile(text, engine="cpu").f
     starts, out = np.zeros(4096, np.int32), np.zeros(4096, np.uint32)
     dispatch = kernel.prepare(starts, starts + 10, out)

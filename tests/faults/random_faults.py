@@ -2,9 +2,9 @@
 
 Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--count N] [--seed N] [--kernels N]
 
-The kernels are those of ``random_kernels.py``, some to a program. Each is called with many values of the number that its
-indexes are made of, most of them beyond an end, and with several grids and threadgroups. Each array lies between margins
-that must stay as they were. The words of one fault in ten are made: to find its line takes a compilation.
+The kernels are those of ``random_kernels.py``, some to a program. Each is called with many values of the number that
+its indexes are made of, most of them beyond an end, and with several grids and threadgroups. Each array lies between
+margins that must stay as they were. The words of one fault in ten are made: to find its line takes a compilation.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from faults.random_kernels import HEAD, kernel_text
 from test_robust import EXTENT, MARGIN, arguments
 
 import metalnb as mnb
-from faults.random_kernels import HEAD, kernel_text
 from metalnb.engine.cpu.robust import launches
 
 TOGETHER = 4  # kernels in a program
@@ -62,7 +62,7 @@ def run(count: int, amount: int, seed: int, until: float = float("inf")) -> tupl
             given["h"][:] = np.arange(EXTENT)
             given["s"] = given["s"].view(pair)[:, 0]
             k, grid, group = index(rng), rng.choice([EXTENT, EXTENT, EXTENT, 100, 1]), rng.choice([32, 32, 20, 64, 1])
-            silent = mock.patch.object(launches, "explained", lambda *_: mnb.KernelFault("not explained"))
+            silent = mock.patch.object(launches, "explained", return_value=mnb.KernelFault("not explained"))
             with silent if rng.random() < 0.9 else contextlib.nullcontext():
                 try:
                     kernel(*given.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)

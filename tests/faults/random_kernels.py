@@ -33,7 +33,8 @@ _READS = (
     "x += v[{at}].y;", "x += dot(v[{at}].zx, float2(1));", "x += p[{at}].z;", "x += s[{at}].first;",
     "x += s[i % 64].second[{at}];", "x += h[{at}];", "x += helper(b, {at});", "x += pick(t, {at});",
     "x += atomic_load_explicit(&n[{at}], memory_order_relaxed);", "Pair y = s[{at}]; x += y.second[i % 3];",
-    "x += ((device const float4*)b)[{at}].w;", "x += ((device uchar*)h)[{at}];", "device const float* r = b + {at}; x += r[l];",
+    "x += ((device const float4*)b)[{at}].w;", "x += ((device uchar*)h)[{at}];",
+    "device const float* r = b + {at}; x += r[l];",
     "device const float* r = i % 2 ? a : b; x += r[{at}];", "device const float* r = k > 9 ? a : b + 3; x += r[{at}];",
     "x += q[q[{at}] > 1 ? {one} : {two}];",
 )  # fmt: skip

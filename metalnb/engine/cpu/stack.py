@@ -64,6 +64,7 @@ def check_stack(name: str, stack: Stack, grid: Grid, threadgroup: Grid) -> None:
         smaller = "Make them or the threadgroup smaller" if stack.waits else "Make them smaller"
         message = (
             f"{name}: its threads' own arrays need {needed / _UNIT:,.0f} MiB ({stack.nbytes / _UNIT:,.1f} MiB {kept}, "
-            f"on {cores} cores); {free / _UNIT:,.0f} MiB are free. {smaller}, or keep them in a device buffer."
+            f"on {cores} core{'s' * (cores > 1)}); {free / _UNIT:,.0f} MiB are free. {smaller}, "
+            "or keep them in a device buffer."
         )
         raise LaunchError(message)

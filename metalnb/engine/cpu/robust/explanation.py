@@ -21,6 +21,7 @@ from .watch_table import ELEMENTS, THREADS
 
 __all__ = ["Recorded", "explained", "stopped"]
 
+_FAR = 1 << 24  # below 0: what is further was no small step too far
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -39,6 +40,12 @@ class Recorded(NamedTuple):
 
     access: int
     word: int
+
+
+def _wrapped(memory: _Memory) -> str:
+    """Say of what number below 0 an index was made, if that is what it looks like."""
+    below = memory.index - (1 << 32)
+    return f", which is {below} in a uint" if -_FAR <= below < 0 and memory.count < 1 << 31 else ""
 
 
 def explained(
@@ -69,7 +76,8 @@ def explained(
     elif 0 <= memory.index < memory.count:  # more than the word has room for
         message, index = f"{name}, {where}: {who} {access.kind} far beyond {memory.name}, which has {elements}.", None
     else:
-        message = f"{name}, {where}: {who} {access.kind} {memory.name}[{memory.index}]; {memory.name} has {elements}."
+        what = f"{memory.name}[{memory.index}]{_wrapped(memory)}"
+        message = f"{name}, {where}: {who} {access.kind} {what}; {memory.name} has {elements}."
     if memory.space not in {"thread", "threadgroup"} and thread and 0 <= memory.count <= max(thread):
         message += " Pass grid=…, or guard: if (i >= n) return;"
     if text:

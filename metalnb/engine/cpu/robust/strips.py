@@ -54,7 +54,9 @@ class Strips(NamedTuple):
     step: int
 
 
-def strips_of(module: Module, flow: Flow, head: int, out: BasicBlock, guarded: Collection[Instruction]) -> Strips | None:
+def strips_of(
+    module: Module, flow: Flow, head: int, out: BasicBlock, guarded: Collection[Instruction],
+) -> Strips | None:  # fmt: skip
     """Return how a loop is cut; None for one that does not count to an end that stays the same.
 
     Parameters
@@ -87,7 +89,9 @@ def strips_of(module: Module, flow: Flow, head: int, out: BasicBlock, guarded: C
     return None
 
 
-def _counter(module: Module, flow: Flow, head: int, latches: list[int], value: int) -> tuple[Instruction, int, int] | None:
+def _counter(
+    module: Module, flow: Flow, head: int, latches: list[int], value: int,
+) -> tuple[Instruction, int, int] | None:  # fmt: skip
     """Return the counter of which a value is the sum with a constant, the constant, and what each turn adds."""
     made, behind = module.definitions[value], 0
     if made.op == Spv.I_ADD and made.words[4] in _constants(module, made):
@@ -99,7 +103,8 @@ def _counter(module: Module, flow: Flow, head: int, latches: list[int], value: i
     for following, label in zip(made.words[3::2], made.words[4::2], strict=True):
         if label in latches:
             added = module.definitions[following]
-            if added.op != Spv.I_ADD or added.words[3] != made.result or added.words[4] not in _constants(module, added):
+            counts = added.op == Spv.I_ADD and added.words[3] == made.result
+            if not counts or added.words[4] not in _constants(module, added):
                 return None
             steps.add(_signed(module, added.words[4]))
     step = steps.pop() if len(steps) == 1 else 0
@@ -129,7 +134,8 @@ def _hoisted(
         made = module.definitions[wanted]
         if flow.home.get(wanted) not in body or made in found:
             return True
-        plain = made.op in _FIXED or (made.op == Spv.LOAD and not writes and made not in guarded and not _volatile(made))
+        early = made.op == Spv.LOAD and not writes and made not in guarded and not _volatile(made)
+        plain = early or made.op in _FIXED
         if not plain or not all(map(fixed, module.used(made))):
             return False
         found.append(made)
@@ -168,11 +174,11 @@ def cut(
     enter = Instruction(Spv.BRANCH, [0, head])
 
     def add(op: int, kind: int, *operands: int) -> int:
-        return module.before(enter, Spv(op), kind, *operands)
+        return module.before(enter, op, kind, *operands)
 
     def compared(value: int) -> int:
         """Return whether the loop goes on with a value of the counter."""
-        held = module.before(at, Spv(test.op), truth, *((value, end) if place == 3 else (end, value)))
+        held = module.before(at, test.op, truth, *((value, end) if place == 3 else (end, value)))
         return held if stays else module.before(at, Spv.LOGICAL_NOT, truth, held)
 
     # Where a strip begins
@@ -195,7 +201,7 @@ def cut(
 
     # Where it ends
     operands = (test.words[3], limit) if place == 3 else (limit, test.words[4])
-    last.words[1] = module.before(last, Spv(test.op), truth, *operands)
+    last.words[1] = module.before(last, test.op, truth, *operands)
     last.words[2:4] = [between if label == outside else label for label in last.words[2:4]]
     at = branch = Instruction(Spv.BRANCH_CONDITIONAL, [0, 0, around, outside])
     more, on = compared(test.words[place]), module.before(branch, Spv.LOGICAL_NOT, truth, ended)

@@ -3,8 +3,8 @@
 OpenCL waits for good. A dispatch that can be stopped, or that stands behind one, is therefore asked now and then
 whether it has ended. All others are waited for in OpenCL: they are known to be short.
 
-The runtime has one thread less than there are cores, for it counts on who waits to take part. So where Python only asks,
-a thread of ours waits in OpenCL in its place.
+The runtime has one thread less than there are cores, for it counts on who waits to take part. So where Python only
+asks, a thread of ours waits in OpenCL in its place.
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ class Module:
         place = next((n for n, i in enumerate(self.preamble) if i.op in _TYPES), len(self.preamble))
         self.preamble.insert(place, Instruction(Spv.DECORATE, [0, value, *words]))
 
-    def before(self, at: Instruction, op: Spv, kind: int, *operands: int) -> int:
+    def before(self, at: Instruction, op: int, kind: int, *operands: int) -> int:
         """Insert an instruction with a result before another; return the result."""
         return self._insert(self._before, at, op, kind, operands).words[2]
 
@@ -239,7 +239,7 @@ class Module:
         return self._insert(self._behind, at, op, kind, operands)
 
     def _insert(
-        self, where: dict[Instruction, list[Instruction]], at: Instruction, op: Spv, kind: int,
+        self, where: dict[Instruction, list[Instruction]], at: Instruction, op: int, kind: int,
         operands: tuple[int, ...],
     ) -> Instruction:  # fmt: skip
         made = Instruction(op, [0, kind, self.fresh(), *operands])

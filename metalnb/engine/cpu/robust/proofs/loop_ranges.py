@@ -104,11 +104,32 @@ class LoopRanges(ConditionRanges):
                     strides.append(stride)
             if best is not None and best.high - best.low < smallest.high - smallest.low:
                 smallest = best
-            if smallest.high - smallest.low < _TELLING:
+            if smallest.high - smallest.low < min(_TELLING, (1 << bits) - 1):
                 break
+        if not step:
+            summed = self._summed(value, axis, start, again, flow)
+            if summed is not None and summed.high - summed.low < smallest.high - smallest.low:
+                smallest = summed
         if strides and self._frames[-1] <= {(value, axis)}:
             self._strides[value] = strides[-1]
         return smallest
+
+    def _summed(
+        self, value: int, axis: int, start: Interval, again: list[tuple[int, int]], flow: Flow,
+    ) -> Interval | None:  # fmt: skip
+        """Return the range of a value to which each turn adds something: so much, so often as the loop may turn."""
+        low = high = 0
+        for following, latch in again:
+            made = self._module.definitions[following]
+            if made.op != Spv.I_ADD or value not in made.words[3:5]:
+                return None
+            bits = self._bits(value)
+            added = self._at(made.words[4] if made.words[3] == value else made.words[3], latch, axis).signed(bits)
+            low, high = min(low, added.low), max(high, added.high)
+        if high - low >= _SHORT:
+            return None
+        turns = self.turns_before(flow, flow.home[value], flow.home[value])
+        return None if turns is None else start.plus(Interval(low * turns, high * turns))
 
     def _steps(self, value: int, again: list[tuple[int, int]]) -> int:
         """Return what each turn adds to a value; 0 for anything else."""
@@ -167,9 +188,11 @@ class LoopRanges(ConditionRanges):
             pairs = list(zip(phi.words[3::2], phi.words[4::2], strict=True))
             again = [pair for pair in pairs if pair[1] in body]
             step = self._steps(phi.result, again)
+            if not step:
+                continue
             here, latches = self.of(phi.result, label), [self.of(phi.result, latch) for _, latch in again]
             starts = [self.of(v, before) for v, before in pairs if before not in body]
-            if not step or label not in body or None in {here, *latches, *starts}:
+            if label not in body or None in {here, *latches, *starts}:
                 continue
             for view in (Interval.signed, Interval.unsigned):
                 known = [view(r, bits) for r in (here, *starts, *latches) if r is not None]

@@ -90,11 +90,11 @@ def _ends_at_zero(module: Module, flow: Flow, head: int, latches: list[int], val
         last = flow.blocks[label].instructions[-1]
         if last.op == Spv.BRANCH_CONDITIONAL and all(flow.above(latch, label) for latch in latches):
             test = module.definitions[last.words[1]]
-            ends = {Spv.I_EQUAL: last.words[2], Spv.I_NOT_EQUAL: last.words[3]}.get(Spv(test.op))
-            zero = ends is not None and module.definitions[test.words[4]]
-            if zero and zero.op in {Spv.CONSTANT, Spv.CONSTANT_NULL} and not any(zero.words[3:]):
-                if test.words[3] in values and ends not in flow.loops[head]:
-                    return True
+            if test.op not in {Spv.I_EQUAL, Spv.I_NOT_EQUAL} or test.words[3] not in values:
+                continue
+            end, zero = last.words[2 if test.op == Spv.I_EQUAL else 3], module.definitions[test.words[4]]
+            if zero.op in {Spv.CONSTANT, Spv.CONSTANT_NULL} and not any(zero.words[3:]):
+                return end not in flow.loops[head]
     return False
 
 

@@ -91,7 +91,7 @@ class PointerRooms:
             incoming = list(zip(made.words[3::2], made.words[4::2], strict=True))
             head = flow.home[root]
             if head not in flow.loops:
-                return self._all(incoming)
+                return self._all([p for p in incoming if self._ranges.taken(p[1], head)] or incoming)
             return self._moved(root, label, [p for p in incoming if p[1] in flow.loops[head]],
                                [p for p in incoming if p[1] not in flow.loops[head]], flow)  # fmt: skip
         return None

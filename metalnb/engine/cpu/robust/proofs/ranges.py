@@ -103,6 +103,26 @@ class Ranges(LoopRanges):
         self._added.append(key)
         return found
 
+    def taken(self, label: int, target: int) -> bool:
+        """Say whether the way from one block to another may be taken, as far as the numbers that are known tell."""
+        flow = next(f for f in self._flows.values() if label in f.blocks)
+        last = flow.blocks[label].instructions[-1]
+        told = list(flow.conditions(label))
+        if last.op == Spv.BRANCH_CONDITIONAL and last.words[2] != last.words[3] and label not in flow.stoppable:
+            told.append((last.words[1], last.words[2] == target, label))
+        return all(self._possible(*condition) for condition in told)
+
+    def _possible(self, flag: int, truth: bool, label: int) -> bool:
+        made = self._module.definitions[flag]
+        if made.op not in {Spv.I_EQUAL, Spv.I_NOT_EQUAL}:
+            return True
+        known = [self.of(value, label) for value in made.words[3:5]]
+        bits = self._bits(made.words[3])
+        if any(k is None or k.low != k.high for k in known):
+            return True
+        one, other = (k.unsigned(bits).low for k in known if k is not None)
+        return (one == other) == (truth == (made.op == Spv.I_EQUAL))
+
     # What makes a value -----------------------------------------------------------------------
 
     def _made(self, made: Instruction, label: int, axis: int, flow: Flow) -> Interval:  # noqa: PLR0911, PLR0912, C901
