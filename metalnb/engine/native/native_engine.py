@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from metalnb.errors import KernelFault
-from metalnb.msl.language.versions import words
 
 from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..clang import driver
@@ -183,7 +182,8 @@ def _device() -> str:
 
 # What a fiber calls, and a loop does not have.
 _MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
-_HINTS = ("barrier", "simd", "quad", "threadgroup")
+_HINT = re.compile("barrier|simd|quad|threadgroup")
+_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # where a thread stands: of that each way knows enough
 # No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
 _APART = ("-fno-convergent-functions",)
 _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
@@ -193,8 +193,8 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
     """Compile a unit's object file, in the form that it needs; True for fibers."""
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
-    cells = (unit.cell, *unit.headers.values())
-    if any(hint in word for cell in cells for word in words(cell) for hint in _HINTS):
+    texts = (unit.text, *(header.edited.text for header in unit.headers.values()))
+    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts):
         code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
         if any(name in code for name in _MEETING):
             return code, True

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .debug_lines import Line
+from ..debug_lines import Line
 
 __all__ = ["KINDS", "Fact", "Facts", "Origin", "Seen"]
 

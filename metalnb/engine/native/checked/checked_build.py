@@ -15,12 +15,12 @@ from metalnb import cache
 from metalnb.errors import CompileError
 from metalnb.msl.libclang.deep_stack import time_limit
 
-from ..clang import driver
-from ..unit import Unit
-from . import toolchain
+from ...clang import driver
+from ...unit import Unit
+from .. import toolchain
+from ..debug_lines import DebugLines
+from ..entry_texts import fiber_text
 from .access_sites import with_sites
-from .debug_lines import DebugLines
-from .entry_texts import fiber_text
 from .own_variables import with_set_flags
 from .watched_code import WatchedCode, watched
 
