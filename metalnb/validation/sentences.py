@@ -80,6 +80,10 @@ def _shift(found: Finding) -> str:
     return f"thread {found.thread} shifts by {count} bits, which is not within the width of the type"
 
 
+def _division(found: Finding) -> str:
+    return f"thread {found.thread} divides an integer by 0, which may give any number"
+
+
 def _misaligned(found: Finding) -> str:
     return f"{_accesses(found)} at an address that is not a multiple of the access's size: use a packed type"
 
@@ -123,6 +127,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "barrier": _barrier,
     "conversion": _conversion,
     "shift": _shift,
+    "division": _division,
     "misaligned": _misaligned,
     "nan": _not_finite,
     "infinity": _not_finite,

@@ -15,6 +15,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.dtypes import SCALARS
 from metalnb.engine.native.turns import with_turns
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -262,6 +263,32 @@ def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(engines, "_open", only_native)
     monkeypatch.setattr(engines, "_default", engines._default.__wrapped__)
     assert engines.current().name == "native"
+
+
+@pytest.mark.parametrize("meeting", ["", "simdgroup_barrier(mem_flags::mem_none);"])
+@pytest.mark.parametrize("kind", ["int", "uint", "short", "ulong", "int4", "uchar2"])
+def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:
+    """As docs/robustness.md says of the engine cpu. On x86 the process would end."""
+    scalar = kind.rstrip("24")
+    kernel = mnb.compile(
+        "#include <metal_stdlib>\nusing namespace metal;\n"
+        f"kernel void f(device const {scalar}* x, device {scalar}* q, device {scalar}* r,"
+        "uint i [[thread_position_in_grid]]) {\n"
+        f"{kind} a(x[i]), b(x[i + 40]); {meeting} {kind} c = a / b, d = a % b;\n"
+        f"q[i] = {'c.y' if kind != scalar else 'c'}; r[i] = {'d.y' if kind != scalar else 'd'}; }}",
+        engine="native",
+    ).f
+    dtype = np.dtype(SCALARS[scalar])
+    limits = np.iinfo(dtype)
+    x = np.zeros(80, dtype)
+    x[:40] = np.resize(np.array([0, 1, 7, limits.max, limits.min], dtype), 40)
+    x[40:] = np.resize(np.array([0, 3, limits.max, -1 if limits.min else 2], dtype), 40)
+    q, r = np.empty(40, dtype), np.empty(40, dtype)
+    kernel(x, q, r, grid=40)
+    for a, b, c, d in zip(x[:40].tolist(), x[40:].tolist(), q.tolist(), r.tolist(), strict=True):
+        by = 1 if b == 0 or (b == -1 and a == limits.min) else b
+        quotient = abs(a) // abs(by) * (1 if (a < 0) == (by < 0) else -1)
+        assert (c, d) == (quotient, a - quotient * by), (a, b)
 
 
 @pytest.mark.parametrize("module", ["test_groups.py", "test_atomics.py", "test_conditional.py"])

@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from ..observation import Observable, Stopwatch
 from ..unit import Unit
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
+from .llvm_text import with_divisors
 from .printed_lines import run_printing
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
@@ -202,12 +203,27 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
     return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
 
 
+_TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
+_NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
+
+
+def _compiled(
+    unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
+) -> bytes:  # fmt: skip
+    """Compile a text: in two steps if it divides, since integer divisions must not trap."""
+    cells = (unit.text, *(header.edited.text for header in unit.headers.values()))
+    if not any(mark in _NO_DIVISION.sub("", cell) for cell in cells for mark in "/%"):
+        return driver.compiled(unit, text, toolchain.TARGET(), *how, check=check)
+    code = driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT).decode()
+    return toolchain.assembled(with_divisors(code), how, unit, check)
+
+
 _FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)
 
 
 def _fibers(unit: Unit) -> bytes:
     large = f"-Wframe-larger-than={_FRAME}"
-    return driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *toolchain.ORDERED, large, check=_stack)
+    return _compiled(unit, fiber_text(unit), (*toolchain.ORDERED, large), _stack)
 
 
 def _stack(printed: str) -> str:
@@ -218,9 +234,9 @@ def _stack(printed: str) -> str:
 def _loop(unit: Unit) -> bytes:
     try:
         text = loop_text(unit, independent=True)
-        return driver.compiled(unit, text, toolchain.TARGET(), *_APART, *_PRINTED, check=_own_memory)
+        return _compiled(unit, text, (*_APART, *_PRINTED), _own_memory)
     except Refused:
-        return driver.compiled(unit, loop_text(unit, independent=False), toolchain.TARGET(), *_APART)
+        return _compiled(unit, loop_text(unit, independent=False), _APART)
 
 
 def _own_memory(printed: str) -> str:

@@ -15,7 +15,7 @@ __all__ = ["KINDS", "Fact", "Facts", "Origin", "Seen"]
 # As in runtime/checks.c.
 KINDS = (
     "beyond", "race", "never written", "barrier", "wild", "array index", "conversion", "shift", "misaligned",
-    "written twice", "endless", "own never written", "never set",
+    "written twice", "endless", "own never written", "never set", "division",
 )  # fmt: skip
 
 

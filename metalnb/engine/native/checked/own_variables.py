@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from .watched_code import NAME, place_in
+from ..llvm_text import NAME, place_in
 
 __all__ = ["with_set_flags"]
 
