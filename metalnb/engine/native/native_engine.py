@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -194,8 +194,7 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
     """Compile a unit's object file, in the form that it needs; True for fibers."""
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
-    texts = (unit.text, *(header.edited.text for header in unit.headers.values()))
-    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts):
+    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in _texts(unit)) and _may_meet(unit):
         code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
         if any(name in code for name in _MEETING):
             return code, True
@@ -203,27 +202,43 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
     return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
 
 
+def _texts(unit: Unit) -> Iterator[str]:
+    yield unit.text
+    yield from (header.edited.text for header in unit.headers.values())
+
+
+def _may_meet(unit: Unit) -> bool:
+    """Look into what the first of two steps has written; it is kept."""
+    if not _divides(unit):
+        return True
+    text = driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_FIBERS, *_TEXT)
+    return any(name in text for name in _MEETING)
+
+
 _TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
 _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
+
+
+def _divides(unit: Unit) -> bool:
+    return any(mark in _NO_DIVISION.sub("", text) for text in _texts(unit) for mark in "/%")
 
 
 def _compiled(
     unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
     """Compile a text: in two steps if it divides, since integer divisions must not trap."""
-    cells = (unit.text, *(header.edited.text for header in unit.headers.values()))
-    if not any(mark in _NO_DIVISION.sub("", cell) for cell in cells for mark in "/%"):
+    if not _divides(unit):
         return driver.compiled(unit, text, toolchain.TARGET(), *how, check=check)
     code = driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT).decode()
     return toolchain.assembled(with_divisors(code), how, unit, check)
 
 
 _FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)
+_FIBERS = (*toolchain.ORDERED, f"-Wframe-larger-than={_FRAME}")
 
 
 def _fibers(unit: Unit) -> bytes:
-    large = f"-Wframe-larger-than={_FRAME}"
-    return _compiled(unit, fiber_text(unit), (*toolchain.ORDERED, large), _stack)
+    return _compiled(unit, fiber_text(unit), _FIBERS, _stack)
 
 
 def _stack(printed: str) -> str:

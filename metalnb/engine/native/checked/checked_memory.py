@@ -79,7 +79,7 @@ class ZonedArray:
             raise KernelFault(message) from error
         whole = np.frombuffer(self.memory, np.uint8)
         self.array = whole[before : before + given.nbytes]
-        if given.nbytes > 1 << 22:
+        if given.nbytes >= 1 << 21:
             self.memory.madvise(mmap.MADV_HUGEPAGE, before, given.nbytes)
         self.array[:] = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
 

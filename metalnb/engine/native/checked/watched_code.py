@@ -44,6 +44,8 @@ _MODIFIED = re.compile(
     rf"ptr (?P<at>{NAME}), (?P<type>i\d+|float|half) "
 )
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
+# What finds a thread's place and arguments: it reads memory of the runtime's alone.
+_OURS = re.compile(r"@metalnb_thread\(|\$stand|\$input")
 _RUNTIME = """
 @metalnb_stopping = external hidden global ptr
 declare void @metalnb_not_finite(float, float, float, float, i32) cold nounwind
@@ -104,7 +106,12 @@ def watched(text: str) -> WatchedCode:
     operations: dict[str, int] = {}
     fresh = (f'%"$w{i}"' for i in count())
     lines = []
+    ours = False
     for line in text.splitlines():
+        if line.startswith("define "):
+            ours = _OURS.search(line) is not None
+        elif ours and " = load " in line:
+            line += ", !nosanitize !{}"  # noqa: PLW2901
         if ", !llvm.loop " in line and line.startswith("  br "):
             lines.append(f"  call void @metalnb_turn(){place_in(line)}")
         if (m := _MODIFIED.match(line)) is not None:
