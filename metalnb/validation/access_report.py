@@ -47,8 +47,8 @@ class Finding:
 
     Attributes
     ----------
-    kind : {"beyond", "race", "never written", "barrier", "conversion", "shift", "misaligned", "nan", "infinity", \
-            "endless", "missing write", "written twice"}
+    kind : {"beyond", "race", "never written", "barrier", "conversion", "shift", "division", "misaligned", "nan", \
+            "infinity", "endless", "missing write", "written twice"}
         See `validate`. The last two are notes.
     line, column : int
         In the cell, from 1; 0 where they are not known.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.engine.base import Grid
-from metalnb.engine.native.checked_facts import Fact, Facts, Origin, Seen
+from metalnb.engine.native.checked.checked_facts import Fact, Facts, Origin, Seen
 from metalnb.engine.native.debug_lines import Line
 from metalnb.engine.unit import Unit
 from metalnb.msl.signature import Param
@@ -158,8 +158,9 @@ class Judge:
         infinite = not np.isnan(value)
         index = byte // param.type.size
         if unset and not self._given_unset:
-            line, column, source = self.place(place)
-            yield Finding("never written", line, column, thread, group, source=source)
+            if not any(f.kind == "own never written" for f in self.facts.found):  # which is where it comes from
+                line, column, source = self.place(place)
+                yield Finding("never written", line, column, thread, group, source=source)
             return
         made = self._origin(thread, infinite)
         if made is None:

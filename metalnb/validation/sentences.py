@@ -48,7 +48,7 @@ def _race(found: Finding) -> str:
     within = other.threadgroup == found.threadgroup
     cure = "put a barrier between them" if within else "nothing orders threadgroups; use an atomic, or an element each"
     if within and other.line == found.line:
-        cure += ", or use an atomic"
+        cure = "use an atomic, or an element each"
     mine = "" if found.value is None else f" = {found.value:g}" if found.written else f" as {found.value:g}"
     theirs = "" if other.value is None or not found.written else f" as {other.value:g}"
     return f"{_accesses(found)}{mine}, which thread {other.thread} {deed}{theirs}{on_line}: {cure}"
@@ -65,7 +65,8 @@ def _never_written(found: Finding) -> str:
 def _barrier(found: Finding) -> str:
     if found.other is None:
         return f"a threadgroup's threads wait at different barriers, thread {found.thread} at this one"
-    return f"thread {found.thread} never reached the barrier at which thread {found.other.thread} waits"
+    who = f"thread {found.thread} never reached the barrier at which thread {found.other.thread} waits"
+    return f"{who}: all threads of a threadgroup must come to it, so keep it out of an if, and return after it"
 
 
 def _conversion(found: Finding) -> str:
@@ -77,6 +78,10 @@ def _shift(found: Finding) -> str:
     count = int(found.given[0]) if found.given else 0
     count = count - (1 << 64) if count >= 1 << 63 else count
     return f"thread {found.thread} shifts by {count} bits, which is not within the width of the type"
+
+
+def _division(found: Finding) -> str:
+    return f"thread {found.thread} divides an integer by 0, which may give any number"
 
 
 def _misaligned(found: Finding) -> str:
@@ -122,6 +127,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "barrier": _barrier,
     "conversion": _conversion,
     "shift": _shift,
+    "division": _division,
     "misaligned": _misaligned,
     "nan": _not_finite,
     "infinity": _not_finite,

@@ -9,7 +9,7 @@ import numpy as np
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Grid
-from metalnb.engine.native.checked_run import run_checked
+from metalnb.engine.native.checked.checked_run import run_checked
 from metalnb.errors import ArgumentError
 
 from .access_report import Log, Validation, WatchedBuffer

@@ -9,7 +9,7 @@ import pytest
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb import puzzles
-from metalnb.engine.native.checked_run import run_checked
+from metalnb.engine.native.checked.checked_run import run_checked
 from metalnb.validation.access_report import NOTES
 from metalnb.validation.judgement import Judge
 
@@ -38,6 +38,19 @@ def seen(body: str, before: str = "", threads: int = 128, threadgroup: int = 64)
     )
 
 
+FENCE = "atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst);"
+MESSAGE = """if (i == 40) { o[1] = 5; FIRST atomic_store_explicit(n, 1u, memory_order_relaxed); }
+if (i == 0) {
+while (atomic_load_explicit(n, memory_order_relaxed) == 0) { }
+SECOND
+o[0] = o[1]; // !
+}"""
+ACROSS = """if (i == 0) { o[1] = 5; FENCE atomic_store_explicit(n, 1u, memory_order_relaxed); }
+if (i == 64) {
+if (atomic_load_explicit(n, memory_order_relaxed) == 1) {
+FENCE
+o[0] = o[1]; // !
+} }"""
 # The line with the mark is the one that the fault must name; then its kind, thread, name and index.
 BUGS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read beyond": ("o[i] = x[i + 1]; // !", ("beyond", 127, "x", 128)),
@@ -88,6 +101,10 @@ BUGS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "shifted too far": ("o[i] = float(1u << t); // !", ("shift", 32, "", None)),
     "shifted to the right by less than zero": ("int k = 3 - int(i);\no[i] = float(1024 >> k); // !",
                                                ("shift", 4, "", None)),
+    "divided by 0": ("o[i] = float(100 / (int(i) - 5)); // !", ("division", 5, "", None)),
+    "the rest of a division by 0": ("uint k = t % 8;\no[i] = float(i % k); // !", ("division", 0, "", None)),
+    "a vector divided by 0": ("int2 v = int2(7, 8) / int2(1, int(x[i])); // !\no[i] = v.y;",
+                              ("division", 0, "", None)),
     "a vector shifted": ("uint2 v = uint2(1, 2) << uint2(t, 1); // !\no[i] = v.x;", ("shift", 32, "", None)),
     "a float4 at an odd place": ("float4 v = *(device float4*)(x + min(i, 123u)); // !\no[i] = v.x;",
                                  ("misaligned", 1, "x", 1)),
@@ -97,11 +114,33 @@ BUGS: dict[str, tuple[str, tuple[Any, ...]]] = {
                                 ("endless", 70, "", None)),
     "a loop that waits": ("if (i == 3)\nwhile (atomic_load_explicit(n, memory_order_relaxed) == 0) { } // !\no[i] = 1;",
                           ("endless", 3, "", None)),
-    "never set": ("float s;\nfor (uint k = 0; k < 3; ++k)\ns += x[k]; // !\no[i] = s;", ("never written", 0, "", None)),
+    "never set": ("float s;\nfor (uint k = 0; k < 3; ++k)\ns += x[k]; // !\no[i] = s;",
+                  ("never written", 0, "s", None)),
     "set in one branch": ("float s;\nif (i > 100) s = 1;\no[i] = s; // !", ("never written", 0, "", None)),
     "an element of its own array never set": (
         "float own[4];\nfor (int k = 0; k < 3; ++k) own[k] = k;\no[i] = own[i % 4]; // !",
         ("never written", 3, "", None)),
+    "an integer never set": ("int s;\nfor (uint k = 0; k < 3; ++k)\ns += int(x[k]); // !\no[i] = s;",
+                             ("never written", 0, "s", None)),
+    "an integer set in one branch": ("uint last;\nif (i > 5) last = 3;\no[i] = last * 2; // !",
+                                     ("never written", 0, "last", None)),
+    "an integer of its own array never set": (
+        "uint own[4];\nfor (int k = 0; k < 3; ++k) own[k] = k;\no[i] = own[i % 4]; // !",
+        ("never written", 3, "own", None)),
+    "a truth never set": ("bool found;\nif (x[i] > 100) found = true;\nif (found) o[i] = 1; // !",
+                          ("never written", 0, "found", None)),
+    "a member never set": ("struct { int a; float c; } both;\nboth.c = x[i];\no[i] = both.a; // !",
+                           ("never written", 0, "both", None)),
+    "a message without fences": (
+        MESSAGE.replace("FIRST", "").replace("SECOND", ""), ("race", 0, "o", 1)),
+    "a message whose reader has no fence": (MESSAGE.replace("FIRST", FENCE).replace("SECOND", ""), ("race", 0, "o", 1)),
+    "a message whose writer has no fence": (MESSAGE.replace("FIRST", "").replace("SECOND", FENCE), ("race", 0, "o", 1)),
+    "a message between threadgroups, fenced for one": (
+        ACROSS.replace("FENCE", "atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, "
+                       "thread_scope_threadgroup);"), ("race", 64, "o", 1)),
+    "a message of memory that the fence is not for": (
+        ACROSS.replace("FENCE", "atomic_thread_fence(mem_flags::mem_threadgroup, memory_order_seq_cst);"),
+        ("race", 64, "o", 1)),
     "a component never set": ("float2 v;\nv.x = x[i];\nfloat s = v.x + v.y; // !\no[i] = s;",
                               ("never written", 0, "", None)),
     "a struct's member beyond": ("device Pair* q = (device Pair*)x;\no[i] = q[i].b; // !", ("beyond", 64, "x", 129)),
@@ -200,6 +239,7 @@ RIGHT = {
     "wrapped on purpose": "uint h = i * 2654435761u; h ^= h >> 15; h -= 0x9e3779b9u; o[i] = float(h & 127);",
     "index by an unsigned difference": "uint k = i - 1; o[i] = k < 128 ? x[k] : 0.0f;",
     "shifted by nearly all": "o[i] = float((1u << (t % 32)) >> (t % 32));",
+    "divided": "int k = int(i) - 3; o[i] = k ? float(100 / k + 7 % k) : 0.0f;",
     "rotated": "o[i] = float(rotate(0x80000001u, t) & 1u);",
     "bits extracted": "o[i] = float(extract_bits(i, 0u, 32u) + insert_bits(0u, i, 31u, 1u) % 2);",
     "saturated": "o[i] = float(uchar(clamp(x[i] * 4, 0.0f, 255.0f)));",
@@ -258,6 +298,47 @@ RIGHT = {
         o[i ^ 1] = there * 2;""",
     "grid-stride": "for (uint k = i; k < 128; k += 128) o[k] = x[k] * 2;",
     "one thread for all": "if (i == 0) for (uint k = 0; k < 128; ++k) o[k] = x[k];",
+    "a message within a threadgroup": MESSAGE.replace("FIRST", FENCE).replace("SECOND", FENCE),
+    "a message to another threadgroup": ACROSS.replace("FENCE", FENCE),
+    "a message behind barriers": f"""threadgroup uint last;
+        o[i] = x[i];
+        threadgroup_barrier(mem_flags::mem_device);
+        if (t == 0) {{
+            {FENCE}
+            last = atomic_fetch_add_explicit(n, 1u, memory_order_relaxed);
+            {FENCE}
+        }}
+        {BARRIER}
+        if (last == 1) x[i] = o[127 - i % 128] + o[0];""",
+    "messages handed on": f"""if (t == 0) {{
+            if (g > 0) while (atomic_load_explicit(n + g - 1, memory_order_relaxed) == 0) {{ }}
+            {FENCE}
+            o[g] = x[g] + (g > 0 ? o[g - 1] : 0) + (g > 1 ? o[g - 2] : 0);
+            {FENCE}
+            atomic_store_explicit(n + g, 1u, memory_order_relaxed);
+        }}""",
+    "a lock that is spun on": f"""threadgroup atomic_uint lock;
+        threadgroup uint sum;
+        if (t == 0) {{ atomic_store_explicit(&lock, 0u, memory_order_relaxed); sum = 0; }}
+        {BARRIER}
+        if (t % 32 == 0) {{
+            while (atomic_exchange_explicit(&lock, 1u, memory_order_relaxed) != 0) {{ }}
+            atomic_thread_fence(mem_flags::mem_threadgroup, memory_order_seq_cst, thread_scope_threadgroup);
+            sum += t;
+            atomic_thread_fence(mem_flags::mem_threadgroup, memory_order_seq_cst, thread_scope_threadgroup);
+            atomic_store_explicit(&lock, 0u, memory_order_relaxed);
+        }}
+        {BARRIER}
+        o[i] = sum;""",
+    "set in each branch": """int s; if (i > 3) s = 1; else s = 2;
+        uint own[4]; for (uint k = 0; k < 4; ++k) own[k] = k;
+        int q; switch (i % 3) { case 0: q = 1; break; default: q = 2; }
+        bool any = false; for (uint k = 0; k < 4; ++k) any |= own[k] == 2;
+        uint left; bool has = i > 7; if (has) left = 3; if (has) s += left;
+        o[i] = s + int(own[i % 4]) + q + any;""",
+    "set by a helper": """struct Two { uint a, b; };
+        auto fill = [](thread uint& a, thread Two& two) { a = 1; two.a = 2; two.b = 3; };
+        uint a; Two two; fill(a, two); Two other = two; o[i] = a + other.b;""",
     "divergent": "float s = 0; for (uint k = 0; k < t % 5; ++k) if (t % 3 == k) s += simd_sum(1.0f); o[i] = s;",
 }
 
@@ -280,7 +361,8 @@ def test_the_other_party_of_a_race_is_named() -> None:
     assert (race.kind, race.line, race.written) == ("race", 7, True)
     assert (race.other.line, race.other.thread, race.other.written) == (8, 31, False)
     assert [(f.line, f.other.line, f.other.written) for f in more if f.other] == [(8, 7, True)]
-    assert "writes s[32], which thread 31 read on line 8: put a barrier between them" in repr(found)
+    assert (race.value, more[0].value) == (1, 1)
+    assert f"writes s[32] = 1, which thread 31 read as {race.other.value:g} on line 8: put a barrier" in repr(found)
     assert "metalnb-finding" in found._repr_html_()
 
 

@@ -5,6 +5,7 @@ That it does what an engine must is in `test_engine_conformance.py`.
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.dtypes import SCALARS
 from metalnb.engine.native.turns import with_turns
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -264,12 +266,61 @@ def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatc
     assert engines.current().name == "native"
 
 
+@pytest.mark.parametrize("meeting", ["", "simdgroup_barrier(mem_flags::mem_none);"])
+@pytest.mark.parametrize("kind", ["int", "uint", "short", "ulong", "int4", "uchar2"])
+def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:
+    """As docs/robustness.md says of the engine cpu. On x86 the process would end."""
+    scalar = kind.rstrip("24")
+    kernel = mnb.compile(
+        "#include <metal_stdlib>\nusing namespace metal;\n"
+        f"kernel void f(device const {scalar}* x, device {scalar}* q, device {scalar}* r,"
+        "uint i [[thread_position_in_grid]]) {\n"
+        f"{kind} a(x[i]), b(x[i + 40]); {meeting} {kind} c = a / b, d = a % b;\n"
+        f"q[i] = {'c.y' if kind != scalar else 'c'}; r[i] = {'d.y' if kind != scalar else 'd'}; }}",
+        engine="native",
+    ).f
+    dtype = np.dtype(SCALARS[scalar])
+    limits = np.iinfo(dtype)
+    x = np.zeros(80, dtype)
+    x[:40] = np.resize(np.array([0, 1, 7, limits.max, limits.min], dtype), 40)
+    x[40:] = np.resize(np.array([0, 3, limits.max, -1 if limits.min else 2], dtype), 40)
+    q, r = np.empty(40, dtype), np.empty(40, dtype)
+    kernel(x, q, r, grid=40)
+    for a, b, c, d in zip(x[:40].tolist(), x[40:].tolist(), q.tolist(), r.tolist(), strict=True):
+        by = 1 if b == 0 or (b == -1 and a == limits.min) else b
+        quotient = abs(a) // abs(by) * (1 if (a < 0) == (by < 0) else -1)
+        assert (c, d) == (quotient, a - quotient * by), (a, b)
+
+
 @pytest.mark.parametrize("module", ["test_groups.py", "test_atomics.py", "test_conditional.py"])
 def test_a_sample_of_msls_tests_passes(module: str) -> None:
     """The whole of them: ``METALNB_ENGINE=native pytest tests/msl``."""
-    tests = Path(__file__).parents[1] / "msl" / module
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", str(tests)]
+    assert on_native(f"msl/{module}")
+
+
+# Of each way in which an op runs, and those whose bounds are closest.
+OPS = (
+    "exp-float32", "log-float32", "log10-int8", "log1p-float32", "silu-float32", "mish-float32", "sin-float32",
+    "add-uint8", "floor_divide-int32", "sum-float32", "max-uint16", "cumulative_sum-int64", "sort-float32",
+    "matmul-float32", "take_along_axis-uint8", "astype-uint16", "var-float16",
+)  # fmt: skip
+
+
+def test_a_sample_of_the_ops_passes() -> None:
+    """The whole of them: ``METALNB_ENGINE=native pytest tests/library``."""
+    test = "library/test_library.py::test_an_op_agrees_with_its_reference"
+    assert on_native(*(f"{test}[{name}]" for name in OPS)) == len(OPS)
+
+
+def on_native(*tests: str) -> int:
+    """Run tests on the engine, in a process of its own; return how many passed."""
+    folder = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     environment = {**os.environ, "METALNB_ENGINE": "native"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=600)
+    done = subprocess.run(
+        [*command, *(f"{folder}/{test}" for test in tests)], capture_output=True, text=True, env=environment,
+        check=False, timeout=600,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
-    assert " passed" in done.stdout
+    passed = re.search(r"(\d+) passed", done.stdout)
+    return int(passed[1]) if passed else 0

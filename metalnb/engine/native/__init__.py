@@ -4,7 +4,7 @@ Units and launches come in, as ``engine/base.py`` has them. A kernel whose threa
 of a threadgroup, which clang vectorises; one with barriers or SIMD functions is run by fibers, one for each thread.
 ``entry_texts`` writes either form, ``host.h`` is what the MSL headers stand on here, ``toolchain`` compiles, links and
 loads, and ``runtime`` is C: ``loops.c`` or ``fibers.c`` goes into each kernel's library, ``pool.c`` into the process.
-``turns`` and ``places`` say in which order lanes meet. ``checked_run`` runs a dispatch with every access watched.
+``turns`` and ``places`` say in which order lanes meet. The room ``checked`` runs a dispatch with every access watched.
 """
 
 from __future__ import annotations

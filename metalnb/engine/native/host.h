@@ -159,10 +159,12 @@ $RULE(ballot) {
 }
 /// From a lane; one that takes no part gives its caller's own value.
 $RULE(shuffle) { $each_active(i, active) results[i] = given[more[i] < 32 && active >> more[i] & 1 ? more[i] : i]; }
-/// `more` lanes on, around the SIMD-group's active end.
+/// From `more` lanes on, around the 32.
 $RULE(rotate) {
-    const long size = 32 - __builtin_clz(active);
-    $each_active(i, active) results[i] = given[(i + long(more[i]) % size + size) % size];
+    $each_active(i, active) {
+        const metal::uint lane = (i + metal::uint(more[i])) & 31;
+        results[i] = given[active >> lane & 1 ? lane : i];
+    }
 }
 inline __attribute__((convergent)) void $simd_barrier(metal::uint) {
 #ifdef METALNB_CHECKED

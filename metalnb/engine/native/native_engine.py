@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from metalnb.errors import KernelFault
-from metalnb.msl.language.versions import words
 
 from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..clang import driver
@@ -26,6 +25,7 @@ from ..observation import Observable, Stopwatch
 from ..unit import Unit
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
+from .llvm_text import with_divisors
 from .printed_lines import run_printing
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
@@ -183,7 +183,8 @@ def _device() -> str:
 
 # What a fiber calls, and a loop does not have.
 _MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
-_HINTS = ("barrier", "simd", "quad", "threadgroup")
+_HINT = re.compile("barrier|simd|quad|threadgroup")
+_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # where a thread stands: of that each way knows enough
 # No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
 _APART = ("-fno-convergent-functions",)
 _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
@@ -193,8 +194,7 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
     """Compile a unit's object file, in the form that it needs; True for fibers."""
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
-    cells = (unit.cell, *unit.headers.values())
-    if any(hint in word for cell in cells for word in words(cell) for hint in _HINTS):
+    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in _texts(unit)) and _may_meet(unit):
         code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
         if any(name in code for name in _MEETING):
             return code, True
@@ -202,12 +202,43 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
     return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
 
 
+def _texts(unit: Unit) -> Iterator[str]:
+    yield unit.text
+    yield from (header.edited.text for header in unit.headers.values())
+
+
+def _may_meet(unit: Unit) -> bool:
+    """Look into what the first of two steps has written; it is kept."""
+    if not _divides(unit):
+        return True
+    text = driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_FIBERS, *_TEXT)
+    return any(name in text for name in _MEETING)
+
+
+_TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
+_NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
+
+
+def _divides(unit: Unit) -> bool:
+    return any(mark in _NO_DIVISION.sub("", text) for text in _texts(unit) for mark in "/%")
+
+
+def _compiled(
+    unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
+) -> bytes:  # fmt: skip
+    """Compile a text: in two steps if it divides, since integer divisions must not trap."""
+    if not _divides(unit):
+        return driver.compiled(unit, text, toolchain.TARGET(), *how, check=check)
+    code = driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT).decode()
+    return toolchain.assembled(with_divisors(code), how, unit, check)
+
+
 _FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)
+_FIBERS = (*toolchain.ORDERED, f"-Wframe-larger-than={_FRAME}")
 
 
 def _fibers(unit: Unit) -> bytes:
-    large = f"-Wframe-larger-than={_FRAME}"
-    return driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *toolchain.ORDERED, large, check=_stack)
+    return _compiled(unit, fiber_text(unit), _FIBERS, _stack)
 
 
 def _stack(printed: str) -> str:
@@ -218,9 +249,9 @@ def _stack(printed: str) -> str:
 def _loop(unit: Unit) -> bytes:
     try:
         text = loop_text(unit, independent=True)
-        return driver.compiled(unit, text, toolchain.TARGET(), *_APART, *_PRINTED, check=_own_memory)
+        return _compiled(unit, text, (*_APART, *_PRINTED), _own_memory)
     except Refused:
-        return driver.compiled(unit, loop_text(unit, independent=False), toolchain.TARGET(), *_APART)
+        return _compiled(unit, loop_text(unit, independent=False), _APART)
 
 
 def _own_memory(printed: str) -> str:

@@ -138,6 +138,7 @@ HIDDEN void metalnb_modified(void* p, u64 size) {
     accessed((u64)p, (u32)size, 1, 1, 1, FROM, 0);
     at_atomic((u64)p, 1, 1);
 }
+HIDDEN void metalnb_by_zero(void) { told(DIVISION, FROM, 0); }
 HIDDEN void metalnb_far_shifted(long long count) { told(SHIFT, FROM, (u64)count); }
 
 static inline u32 bits_of(float x) { return __builtin_bit_cast(u32, x); }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .watched_code import NAME, lanes_of, place_in
+from ..llvm_text import NAME, lanes_of, place_in
 
 __all__ = ["with_sites"]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .debug_lines import Line
+from ..debug_lines import Line
 
 __all__ = ["KINDS", "Fact", "Facts", "Origin", "Seen"]
 
 # As in runtime/checks.c.
 KINDS = (
     "beyond", "race", "never written", "barrier", "wild", "array index", "conversion", "shift", "misaligned",
-    "written twice", "endless", "own never written", "never set",
+    "written twice", "endless", "own never written", "never set", "division",
 )  # fmt: skip
 
 

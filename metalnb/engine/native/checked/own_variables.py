@@ -1,8 +1,8 @@
 """LLVM's text of a kernel, before it is optimised, with a memory of which variables a thread has set.
 
 Beside each variable that clang leaves unset lies another of the same type: 0, and all ones once it has been set. A load
-of the first looks into the second. The optimiser takes both apart: nothing is left of a variable that is always set. One
-whose address goes anywhere but into a load or a store is left alone.
+of the first looks into the second. The optimiser takes both apart: nothing is left of a variable that is always set. A
+variable whose address goes anywhere but into a load or a store is left alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from .watched_code import NAME, place_in
+from ..llvm_text import NAME, place_in
 
 __all__ = ["with_set_flags"]
 

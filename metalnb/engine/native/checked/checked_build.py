@@ -5,22 +5,16 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
-import subprocess
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from metalnb import cache
-from metalnb.errors import CompileError
-from metalnb.msl.libclang.deep_stack import time_limit
-
-from ..clang import driver
-from ..unit import Unit
-from . import toolchain
+from ...clang import driver
+from ...unit import Unit
+from .. import toolchain
+from ..debug_lines import DebugLines
+from ..entry_texts import fiber_text
+from ..llvm_text import with_divisors
 from .access_sites import with_sites
-from .debug_lines import DebugLines
-from .entry_texts import fiber_text
 from .own_variables import with_set_flags
 from .watched_code import WatchedCode, watched
 
@@ -119,29 +113,5 @@ def checked_build(unit: Unit) -> CheckedBuild:
 
 
 def _object(code: WatchedCode, unit: Unit) -> bytes:
-    optimised = _made(code.text, _SECOND, unit).decode()
-    return _made(with_sites(optimised), _LAST, unit)
-
-
-def _made(text: str, how: tuple[str, ...], unit: Unit) -> bytes:
-    """Return what clang makes of LLVM's text, or what it made before."""
-    flags = (*toolchain.TARGET().flags, *how)
-    key = cache.digest(text, driver.version(), *flags)
-    return cache.store().make(key, "native-checked", lambda: _run(flags, text, unit))
-
-
-def _run(flags: tuple[str, ...], text: str, unit: Unit) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="metalnb-") as name:
-        folder = Path(name)
-        (folder / "in.ll").write_text(text, encoding="utf-8")
-        command = [*driver.clang(), *flags, "-Wno-everything", "-x", "ir", "-c", "in.ll", "-o", "out"]
-        try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
-        except subprocess.TimeoutExpired:
-            message = f"the checked build: the compiler gave no answer in {time_limit():.0f} s"
-            hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
-            raise CompileError([driver.at_kernel(unit, message, hint)]) from None
-        if done.returncode:
-            told = done.stderr.decode(errors="replace").strip()[-500:]
-            raise CompileError([driver.at_kernel(unit, f"the checked build: clang failed: {told}")])
-        return (folder / "out").read_bytes()
+    optimised = toolchain.assembled(with_divisors(code.text), _SECOND, unit).decode()
+    return toolchain.assembled(with_sites(optimised), _LAST, unit)

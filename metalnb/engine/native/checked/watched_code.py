@@ -1,8 +1,9 @@
 """LLVM's text of a kernel, before it is optimised, with calls of the checked build's runtime put in.
 
 clang's sanitizers tell of accesses. This tells of values: each floating-point operation hands over its result and its
-operands (where a NaN or an infinity is made), each shift its count, each turn of a loop itself (a loop that does
-not end), and some atomics their address. The calls have the debug location of what they stand beside.
+operands (where a NaN or an infinity is made), each shift its count, each division of integers its divisor, each turn of
+a loop itself (a loop that does not end), and some atomics their address. The calls have the debug location of what they
+stand beside.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple
 
-__all__ = ["NAME", "WatchedCode", "lanes_of", "place_in", "watched"]
+from ..llvm_text import NAME, divided, lanes_of, place_in
+
+__all__ = ["WatchedCode", "watched"]
 
 
 class WatchedCode(NamedTuple):
@@ -22,7 +25,6 @@ class WatchedCode(NamedTuple):
     operations: tuple[str, ...]
 
 
-NAME = r'%(?:"[^"]*"|[-\w.$]+)'
 _FLOATS = r"(?:float|half|<\d+ x (?:float|half)>)"
 _SYMBOLS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/", "frem": "fmod", "fptrunc": "half"}
 _ARITHMETIC = re.compile(
@@ -42,12 +44,14 @@ _MODIFIED = re.compile(
     rf"ptr (?P<at>{NAME}), (?P<type>i\d+|float|half) "
 )
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
-_PLACE = re.compile(r", (!dbg ![0-9]+)")
+# What finds a thread's place and arguments: it reads memory of the runtime's alone.
+_OURS = re.compile(r"@metalnb_thread\(|\$stand|\$input")
 _RUNTIME = """
 @metalnb_stopping = external hidden global ptr
 declare void @metalnb_not_finite(float, float, float, float, i32) cold nounwind
 declare void @metalnb_far_shifted(i64) cold nounwind
 declare void @metalnb_late() cold nounwind
+declare void @metalnb_by_zero() cold nounwind
 declare void @metalnb_modified(ptr, i64) nounwind
 
 define internal void @metalnb_made(float %made, float %a, float %b, float %c, i32 %operation) alwaysinline nounwind {
@@ -67,6 +71,16 @@ define internal void @metalnb_shifted(i64 %count, i64 %width) alwaysinline nounw
   br i1 %far, label %tell, label %done
 tell:
   call void @metalnb_far_shifted(i64 %count)
+  br label %done
+done:
+  ret void
+}
+
+define internal void @metalnb_divided(i64 %by) alwaysinline nounwind {
+  %zero = icmp eq i64 %by, 0
+  br i1 %zero, label %tell, label %done
+tell:
+  call void @metalnb_by_zero()
   br label %done
 done:
   ret void
@@ -92,22 +106,23 @@ def watched(text: str) -> WatchedCode:
     operations: dict[str, int] = {}
     fresh = (f'%"$w{i}"' for i in count())
     lines = []
+    ours = False
     for line in text.splitlines():
+        if line.startswith("define "):
+            ours = _OURS.search(line) is not None
+        elif ours and " = load " in line:
+            line += ", !nosanitize !{}"  # noqa: PLW2901
         if ", !llvm.loop " in line and line.startswith("  br "):
             lines.append(f"  call void @metalnb_turn(){place_in(line)}")
         if (m := _MODIFIED.match(line)) is not None:
             size = {"float": 4, "half": 2}.get(m["type"]) or int(m["type"][1:]) // 8
             lines.append(f"  call void @metalnb_modified(ptr {m['at']}, i64 {size}){place_in(line)}")
+        if (division := divided(line)) is not None:
+            lines += _each_lane(*division, "call void @metalnb_divided(i64 {})", place_in(line), fresh)
         lines.append(line)
         if " = " in line:
             lines += _beside(line, declared, operations, fresh)
     return WatchedCode("\n".join(lines) + _RUNTIME, tuple(operations))
-
-
-def place_in(line: str) -> str:
-    """Return an instruction's debug location, as it is written behind a call beside it."""
-    found = _PLACE.search(line)
-    return f", {found[1]}" if found else ""
 
 
 def _beside(line: str, declared: set[str], operations: dict[str, int], fresh: Iterator[str]) -> Iterator[str]:
@@ -171,12 +186,6 @@ def _closed(text: str) -> str:
     return text
 
 
-def lanes_of(kind: str) -> tuple[int, str]:
-    """Return how many lanes a type has, 0 for a scalar, and the type of one."""
-    m = re.fullmatch(r"<(\d+) x (\w+)>", kind)
-    return (int(m[1]), m[2]) if m else (0, kind)
-
-
 def _made(
     kind: str, result: str, given: list[tuple[str, str]], number: int, place: str, fresh: Iterator[str],
 ) -> Iterator[str]:  # fmt: skip
@@ -201,6 +210,12 @@ def _made(
 
 
 def _shift(kind: str, value: str, place: str, fresh: Iterator[str]) -> Iterator[str]:
+    width = lanes_of(kind)[1][1:]
+    return _each_lane(kind, value, f"call void @metalnb_shifted(i64 {{}}, i64 {width})", place, fresh)
+
+
+def _each_lane(kind: str, value: str, call: str, place: str, fresh: Iterator[str]) -> Iterator[str]:
+    """Yield a call with each lane of an integer, widened."""
     lanes, scalar = lanes_of(kind)
     for lane in range(max(1, lanes)):
         each = value
@@ -211,4 +226,4 @@ def _shift(kind: str, value: str, place: str, fresh: Iterator[str]) -> Iterator[
             wide = next(fresh)
             yield f"  {wide} = sext {scalar} {each} to i64{place}"
             each = wide
-        yield f"  call void @metalnb_shifted(i64 {each}, i64 {scalar[1:]}){place}"
+        yield f"  {call.format(each)}{place}"

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
-import mmap
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from metalnb.dtypes import SCALARS, Layout, layout_of
-from metalnb.errors import EngineUnavailable, KernelFault
+from metalnb.errors import EngineUnavailable
 from metalnb.msl.text.scanned_cell import MAIN
 
-from ..base import Grid
-from ..unit import Unit
+from ...base import Grid
+from ...unit import Unit
+from ..debug_lines import DebugLines, Line
+from ..native_engine import dispatch
 from .checked_build import CheckedBuild, checked_build
 from .checked_facts import KINDS, Fact, Facts, Origin, Seen
-from .debug_lines import DebugLines, Line
-from .native_engine import dispatch
+from .checked_memory import (
+    WatchedRegion,
+    ZonedArray,
+    given_regions,
+    keep_marks,
+    marks_for,
+    variable_regions,
+    worker_region,
+)
 
 __all__ = ["run_checked"]
 
@@ -36,7 +40,6 @@ _GROUPS = 1 << 24  # threadgroups of which is kept when they were run
 _ACCESSES = 1 << 25  # after which no further threadgroup is begun: each element that is touched costs 24 bytes or more
 _NONE = (1 << 32) - 1
 
-_UNIT = np.dtype([("writer", "u8"), ("reader", "u8"), ("later", "u8")])
 _EVENT = np.dtype([("thread", "u2"), ("what", "u2"), ("group", "u4"), ("offset", "i8")])
 _ORIGIN = np.dtype([("place", "u4"), ("operation", "u4"), ("made", "f4"), ("given", "f4", 3)])
 _WORDS = ("kind", "written", "size", "count", "thread", "group", "place", "region")
@@ -65,19 +68,6 @@ class _Watch(ctypes.Structure):
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
-    name: str
-    start: int
-    size: int
-    unit: int
-    element: int
-    shared: bool
-    scalar: str = ""
-    constant: bool = False
-    zones: tuple[int, int] = (2048, 2048)
-
-
 _lock = threading.Lock()
 
 
@@ -104,16 +94,16 @@ def run_checked(
         raise EngineUnavailable(message)
     build = checked_build(unit)
     with _lock:
-        worker = _worker()
+        worker = worker_region()
         arena = build.library.metalnb_arena_of(worker)
         copies = [
-            a if a is None or isinstance(a, int) else _Zoned(_array(a), max(1, p.type.size))
+            a if a is None or isinstance(a, int) else ZonedArray(_array(a), max(1, p.type.size))
             for p, a in zip(unit.signature.params, arguments, strict=True)
         ]
-        regions = [*_given(unit, copies, arena, build.static), *_variables(build, arena)]
-        given = dispatch([c.array if isinstance(c, _Zoned) else c for c in copies], grid, threadgroup, build.static)
+        regions = [*given_regions(unit, copies, arena, build.static), *variable_regions(build, arena)]
+        given = dispatch([c.array if isinstance(c, ZonedArray) else c for c in copies], grid, threadgroup, build.static)
         sizes = [-(-r.size // r.unit) + 1 for r in regions]
-        marks = _marks(sum(sizes))
+        marks = marks_for(sum(sizes))
         units = [marks.memory[end - n : end] for n, end in zip(sizes, itertools.accumulate(sizes), strict=True)]
         again = [np.zeros(u.size, np.uint8) for u in units]
         watched = (_Watched * max(1, len(regions)))(*(
@@ -136,7 +126,7 @@ def run_checked(
     oldest, marks.moment = (marks.moment + 1) << 36, watch.now
     found = tuple(_fact(f, regions, build.lines, unit, build.own) for f in findings[: watch.found])
     own = [(i, r) for i, r in enumerate(regions) if not r.shared]
-    memory = [c.array for c in copies if isinstance(c, _Zoned)]
+    memory = [c.array for c in copies if isinstance(c, ZonedArray)]
     seen = {}
     for (i, r), a in zip(own, memory, strict=True):
         w = watched[i]
@@ -161,8 +151,7 @@ def run_checked(
         return mark >> 26 & 1023, int(begun["group"][at]), place(mark & 0x1FFFFFF)
 
     facts = Facts(found, watch.accesses, done, seen, kept, tuple(r.name for r in regions), made, origin, who)
-    if marks.memory.nbytes <= _KEPT:
-        weakref.finalize(facts, _spare.append, marks).atexit = False
+    keep_marks(marks, facts)
     return facts
 
 
@@ -240,97 +229,11 @@ def _chunks(first: int, count: int) -> Iterator[tuple[int, int]]:
         yield start, min(size, first + count - start)
 
 
-# ---- Memory. Around each array lie addresses that nothing else has, so that an access that goes astray does no harm.
-
-# Room for an index of int below 0, and of uint below 0: of elements of up to 64 bytes.
-def _zones(element: int) -> tuple[int, int]:
-    return min(element, 64) + 1 << 31, min(element, 64) + 1 << 32
-
-
-_RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000 if sys.platform == "linux" else 0  # and MAP_NORESERVE
-_REGION = 512 << 20
-
-
-class _Zoned:
-    """A copy of an array with room around it."""
-
-    def __init__(self, given: np.ndarray[Any, Any], element: int) -> None:
-        self.zones = before, after = _zones(element)
-        try:
-            self.memory = mmap.mmap(-1, before + given.nbytes + after, flags=_RESERVED)
-        except (OSError, ValueError) as error:
-            message = f"no addresses for a checked run: {before + after >> 30} GiB for an array ({error})"
-            raise KernelFault(message) from error
-        whole = np.frombuffer(self.memory, np.uint8)
-        self.array = whole[before : before + given.nbytes]
-        if given.nbytes > 1 << 22:
-            self.memory.madvise(mmap.MADV_HUGEPAGE, before, given.nbytes)
-        self.array[:] = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
-
-
-@functools.cache
-def _worker() -> int:
-    _kept.append(mmap.mmap(-1, 2 * _REGION, flags=_RESERVED))
-    start = np.frombuffer(_kept[-1], np.uint8).ctypes.data
-    return int(-(-start // _REGION) * _REGION)
-
-
-_kept: list[mmap.mmap] = []
-
-
-@dataclass(slots=True)
-class _Marks:
-    """Memory for marks, and the last moment of what was run with it: a new mark is of a later one."""
-
-    memory: np.ndarray[Any, Any]
-    moment: int = 0
-
-
-_KEPT = 64 << 20  # bytes of marks that the next run may have: to get them anew takes longer than most runs
-_spare: list[_Marks] = []
-
-
-def _marks(count: int) -> _Marks:
-    found = next((m for m in _spare if m.memory.size >= count and m.moment < 1 << 27), None)
-    _spare.clear()
-    return found or _Marks(np.zeros(count, _UNIT))
-
-
-def _given(unit: Unit, copies: Sequence[Any], arena: int, static: int) -> Iterator[_Region]:
-    at = arena + (static + 15) // 16 * 16
-    for param, copy in zip(unit.signature.params, copies, strict=True):
-        layout = param.type.layout
-        unit_size = min(layout.alignment if layout else param.type.alignment, 4) if param.type.size else 1
-        element = max(1, param.type.size)
-        if isinstance(copy, _Zoned):
-            start = copy.array.__array_interface__["data"][0]
-            yield _Region(
-                param.name, start, copy.array.size, unit_size, element, shared=False, scalar=_scalar(param.type.layout),
-                constant=not param.writable, zones=copy.zones,
-            )  # fmt: skip
-        elif isinstance(copy, int):
-            yield _Region(param.name, at, copy, unit_size, element, shared=True, scalar=_scalar(param.type.layout))
-            at += -(-copy // 16) * 16
-
-
-def _variables(build: CheckedBuild, arena: int) -> Iterator[_Region]:
-    for name, kind, offset, size, alignment in build.variables:
-        layout = layout_of(kind.removeprefix("atomic_"))
-        element = layout.size if layout else alignment
-        yield _Region(name, arena + offset, size, min(alignment, 4), element, shared=True, scalar=_scalar(layout))
-
-
-def _scalar(layout: Layout | None) -> str:
-    """Return NumPy's name of a type's component; empty where it has none."""
-    name = SCALARS[layout.scalar] if layout else ""
-    return "" if name == "bfloat16" else name
-
-
 def _array(memory: Any) -> np.ndarray[Any, Any]:
     return memory if isinstance(memory, np.ndarray) else np.frombuffer(memory, np.uint8)
 
 
-def _fact(f: Any, regions: list[_Region], lines: DebugLines, unit: Unit, own: tuple[str, ...]) -> Fact:
+def _fact(f: Any, regions: list[WatchedRegion], lines: DebugLines, unit: Unit, own: tuple[str, ...]) -> Fact:
     region = None if f["region"] == _NONE else regions[f["region"]]
     other = int(f["other_place"])
     return Fact(
@@ -342,7 +245,7 @@ def _fact(f: Any, regions: list[_Region], lines: DebugLines, unit: Unit, own: tu
     )  # fmt: skip
 
 
-def _values(f: Any, region: _Region | None) -> tuple[Any, ...]:
+def _values(f: Any, region: WatchedRegion | None) -> tuple[Any, ...]:
     """Return what a thread read or wrote in a race, and what the other one did."""
     if KINDS[f["kind"]] != "race" or region is None or not region.scalar:
         return ()
