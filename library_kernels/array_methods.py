@@ -9,13 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from . import array_indexing, numpy_protocols, table
-from .ops import linear_algebra
 
 __all__ = ["find"]
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "array_function": numpy_protocols.function,
-    "dot": linear_algebra.dot,
     "get": array_indexing.get,
     "set": array_indexing.set_items,
     "ufunc": numpy_protocols.ufunc,

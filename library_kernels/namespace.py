@@ -16,7 +16,7 @@ from ..arrays.promotion import DTYPES, bfloat16
 from . import table
 from .planning.elementwise_plan import RANK
 
-__all__ = ["Namespace", "find", "names"]
+__all__ = ["Namespace", "find", "hint", "names"]
 
 # The standard's own dtypes; float16 and bfloat16 are further ones, as it allows.
 _STANDARD = tuple(name for name in DTYPES if name not in {"float16", "bfloat16"})
@@ -30,6 +30,25 @@ _CONSTANTS = {
     "newaxis": None,
     "pi": math.pi,
 }
+
+# What PyTorch and NumPy call otherwise, and what they have that Metal has not.
+_MEANT = {
+    "as_tensor": "mnb.asarray", "bmm": "mnb.matmul", "cat": "mnb.concat", "from_numpy": "mnb.asarray",
+    "mm": "mnb.matmul", "manual_seed": "mnb.random.seed", "permute": "mnb.permute_dims", "tensor": "mnb.array",
+    "unsqueeze": "mnb.expand_dims", "double": "mnb.float32", "float64": "mnb.float32: Metal has no float64",
+}  # fmt: skip
+
+
+def hint(name: str) -> str:
+    """Return what to write for a name that stands for nothing here, to be put behind a message; or nothing."""
+    if name in {"nn", "functional"}:
+        return ". The functions of torch.nn.functional stand beside all others: mnb.relu, mnb.conv2d, mnb.cross_entropy"
+    if name in _MEANT:
+        return f". Use {_MEANT[name]}"
+    other = getattr(np, name, None)
+    if not callable(other) or isinstance(other, type):
+        return ""
+    return f". NumPy's takes the array's memory: np.{name}(x.numpy(), …)"
 
 
 def find(name: str) -> Any:

@@ -21,7 +21,6 @@ from ..arrays.convert import asarray
 from ..arrays.promotion import DTYPES, as_dtype, weak
 from . import array_indexing, table
 from .op import Op
-from .ops import linear_algebra
 
 __all__ = ["function", "ufunc"]
 
@@ -54,9 +53,7 @@ _METHODS: dict[Any, Callable[..., Any]] = {
     np.atleast_2d: lambda *arrays: _deep(2, arrays),
     np.broadcast_arrays: lambda *arrays: _spread(arrays),
     np.copy: lambda a: a.copy(),
-    np.dot: linear_algebra.dot,
     np.hstack: lambda tup: _joined([_deep(1, (a,)) for a in tup], 1),
-    np.inner: linear_algebra.inner,
     np.around: lambda a, decimals=0: a.round(decimals),
     np.round: lambda a, decimals=0: a.round(decimals),
     np.ravel: lambda a: a.ravel(),

@@ -134,7 +134,12 @@ class Op:
             made = args[0].__metal_traced__(self.name, args, options)
             if made is not NotImplemented:
                 return made
-        return self._function(*args, **options)
+        try:
+            return self._function(*args, **options)
+        except TypeError:
+            if "dim" in options:  # PyTorch's word
+                raise TypeError(f"{self.name}: dim={options['dim']} is axis={options['dim']} here.") from None
+            raise
 
     def __metal_traffic__(self, *args: Any, **options: Any) -> LeastTraffic:
         """Return the least that a call must move: the arrays it takes and those it returns."""

@@ -21,7 +21,7 @@ MODULES = (
     "composed.nan_reductions", "composed.quantiles", "composed.histograms", "composed.lookups", "composed.covariances",
     "composed.contractions", "composed.padding", "composed.stacking", "composed.index_grids", "composed.set_algebra",
     "composed.selections", "composed.closeness", "neural.attention", "neural.convolution", "neural.pooling",
-    "neural.channel_norms", "neural.losses", "neural.gating",
+    "neural.channel_norms", "neural.losses", "neural.gating", "neural.dense",
 )
 
 

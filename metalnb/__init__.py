@@ -135,7 +135,7 @@ def _of_library(name: str) -> Any:
     """Return an op, a dtype or a constant; the first of them loads the library."""
     from importlib.util import find_spec
 
-    private = name.startswith("_") and name not in _STANDARD
+    hint, private = "", name.startswith("_") and name not in _STANDARD
     # `from metalnb import engine` asks here first, and must not load the library on its own way to be loaded.
     if not private and find_spec(f"{__name__}.{name}") is None:
         from .library_kernels import namespace
@@ -143,8 +143,8 @@ def _of_library(name: str) -> Any:
         try:
             return namespace.find(name)
         except KeyError:
-            pass
-    message = f"module 'metalnb' has no attribute {name!r}"
+            hint = namespace.hint(name)
+    message = f"module 'metalnb' has no attribute {name!r}{hint}"
     raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 

@@ -1,4 +1,4 @@
-"""einsum and kron: sums of products over named axes, as matrix products of arrays with their axes put in order."""
+"""einsum, kron, dot and inner: sums of products over axes, as matrix products of arrays with their axes in order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..launching.copying import as_array, converted
 from ..op import NUMERIC, op
 from ..ops import reductions
 from ..ops.array_views import broadcast_to, diagonal, permute_dims, reshape
-from ..ops.linear_algebra import matmul
+from ..ops.linear_algebra import matmul, tensordot
 
-__all__ = ["einsum", "kron"]
+__all__ = ["dot", "einsum", "inner", "kron"]
 
 _MULTIPLY = BY_NAME["multiply"]
 _SPARE = [chr(c) for c in range(0x4E00, 0x4E00 + 64)]  # letters for the axes of an ellipsis
@@ -233,3 +233,37 @@ def kron(x1: Array, x2: Array, /) -> Array:
 
 def _between(shape: Iterable[int], *, ones_first: bool) -> tuple[int, ...]:
     return tuple(m for n in shape for m in ((1, n) if ones_first else (n, 1)))
+
+
+def _products_size(x1: Any, x2: Any, want: Any) -> Any:
+    del x1, x2
+    return np.maximum(np.abs(want), 64)  # what 80 products of normal numbers come to, and those that cancel
+
+
+def _rounded(name: str) -> dict[str, Any]:
+    tolerance = {"float32": 40.0, "float16": 0.51, "bfloat16": 0.51}
+    return {"numpy": (getattr(np, name),), "tolerance": tolerance, "size": _products_size, "cite": f"NumPy, ``{name}``"}
+
+
+@op("linear", reference=np.dot, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2, **_rounded("dot"))
+def dot(x1: Array, x2: Array, /) -> Array:
+    """Sums of products over the last axis of x1 and the last but one of x2, a vector's only one.
+
+    As `matmul` for vectors and matrices, a product of elements where one is a number; where x2 has more than two axes,
+    every matrix of x1 with every one of x2.
+    """
+    if np.ndim(x1) == 0 or np.ndim(x2) == 0:
+        made: Array = _MULTIPLY(x1, x2)
+    elif np.ndim(x1) == 1 or np.ndim(x2) < 3:
+        made = matmul(x1, x2)
+    else:
+        made = tensordot(x1, x2, axes=((-1,), (-2,)))
+    return made
+
+
+@op("linear", reference=np.inner, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2, **_rounded("inner"))
+def inner(x1: Array, x2: Array, /) -> Array:
+    """Sums of products over the last axes of two arrays; a product of elements where one is a number."""
+    scalar = np.ndim(x1) == 0 or np.ndim(x2) == 0
+    made: Array = _MULTIPLY(x1, x2) if scalar else tensordot(x1, x2, axes=((-1,), (-1,)))
+    return made

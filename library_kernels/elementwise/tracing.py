@@ -189,10 +189,10 @@ class Traced(TracedOperators):
         """Do what an op that is not elementwise does; NotImplemented is for those made of elementwise ones."""
         if name == "astype":
             return self.astype(*args[1:], **options)
-        if name in _AT_THE_END and len(args) == 1 and not {"axis", "keepdims"}.issuperset(options):
+        if name in _AT_THE_END and len(args) < 3 and not {"axis", "keepdims"}.issuperset(options):
             raise TypeError(f"{self.trace.name}: {name} is fused without {', '.join(options)}{self.trace.where()}.")
-        if name in _AT_THE_END and len(args) == 1:
-            return self.reduced(name, **options)
+        if name in _AT_THE_END and len(args) < 3:
+            return self.reduced(name, *args[1:], **options)
         return NotImplemented
 
     def reduced(self, how: str, axis: Any = None, *, keepdims: bool = False) -> Reduced:

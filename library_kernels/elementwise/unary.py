@@ -79,7 +79,7 @@ ROWS = (
     Elementwise("floor", _whole("floor(x)"), np.floor, "The largest whole number that is not above x.", ulp=0, domain=(-1000, 1000)),
     Elementwise("ceil", _whole("ceil(x)"), np.ceil, "The least whole number that is not below x.", ulp=0, domain=(-1000, 1000)),
     Elementwise("trunc", _whole("trunc(x)"), np.trunc, "x without its fraction.", ulp=0, domain=(-1000, 1000)),
-    Elementwise("round", _whole("rint(x)"), np.rint, "The nearest whole number; halves go to the even one.", ulp=0, domain=(-1000, 1000)),
+    Elementwise("round", _whole("rint(x)"), np.rint, "The nearest whole number; halves go to the even one.", ulp=0, domain=(-1000, 1000), aliases=("rint",)),
     # questions
     Elementwise("isnan", _test("isnan(x) | false"), np.isnan, "Whether x is NaN.", result="bool"),
     Elementwise("isinf", _test("isinf(x) | false"), np.isinf, "Whether x is an infinity.", result="bool"),

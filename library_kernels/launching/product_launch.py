@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
+from ...arrays.promotion import is_float
 from ...engine.base import Engine
 from ...program import Program
 from ..planning.cuts import CORES, LANES, Device, device_of
@@ -23,7 +24,7 @@ from ..planning.product_plan import (
     plan_each_dot,
     plan_product,
 )
-from .copying import contiguous, copied
+from .copying import contiguous, converted, copied
 from .launcher import Launch, aligned
 from .programs import program, with_macros
 
@@ -33,6 +34,8 @@ Shape = tuple[int, ...]
 Make = Callable[..., ProductPlan]
 
 _BYTE = np.dtype(np.uint8)
+_FLOAT = np.dtype(np.float32)
+_WIDENED = 1 << 24  # multiplications that pay for the conversion
 _OFTEN = 512  # columns of B from which on a large A is worth making contiguous first
 _PLANS = 1024
 _LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time beside its products
@@ -55,6 +58,8 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
         Of their dtype: integers wrap, half and bfloat16 are added up as float and rounded once.
     """
     m, k, n = *a.shape[-2:], b.shape[-1]
+    if _worth_widening(a, b, m * k * n, min(m, n)):
+        return converted(product(converted(a, _FLOAT), converted(b, _FLOAT), batch), a.dtype)
     out = empty((*batch, m, n), a.dtype, a.engine)
     if not out.size or not k:
         return _zeros(out)
@@ -65,6 +70,12 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
     else:
         _run(_planned(plan_product, a, b, batch), a, b, out)
     return out
+
+
+def _worth_widening(a: Array, b: Array, steps: int, least: int) -> bool:
+    """Return whether 16-bit floats are best made float before the product: a CPU would do so again for each block."""
+    large = steps >= _WIDENED and least >= LANES
+    return large and a.itemsize == 2 and is_float(a.dtype) and a.engine.caps.serial and not (a.repeats or b.repeats)
 
 
 def dot_products(a: Array, b: Array, batch: Shape) -> Array:

@@ -185,8 +185,8 @@ def expand_dims(x: Array, /, axis: int | Shape = 0) -> Array:
     numpy=(np.squeeze,),
     flops=0,
 )
-def squeeze(x: Array, /, axis: int | Shape) -> Array:
-    """Return a view without axes of one element.
+def squeeze(x: Array, /, axis: int | Shape | None = None) -> Array:
+    """Return a view without axes of one element: those that are named, by default all such.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def squeeze(x: Array, /, axis: int | Shape) -> Array:
         When a named axis has another length.
     """
     x = as_array("squeeze", x)
-    gone = axes_of("squeeze", axis, x.ndim)
+    gone = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else axes_of("squeeze", axis, x.ndim)
     for d in gone:
         if x.shape[d] != 1:
             raise ValueError(f"squeeze: axis {d} has length {x.shape[d]}, not 1; the shape is {x.shape}.")

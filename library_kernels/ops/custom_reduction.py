@@ -104,7 +104,7 @@ class Reduction:
         """The MSL of its monoid, for ``reduce.metal`` to run."""
         return Source(self._text(self._result(_FLOAT)))
 
-    def __call__(self, x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+    def __call__(self, x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
         """Reduce some axes of an array, by default all."""
         x = as_array(self.name, x)
         axes = axes_of(self.name, axis, x.ndim)

@@ -23,7 +23,7 @@ from ..planning.axes import axes_of, axis_of
 from ..planning.elementwise_plan import broadcast
 from .array_views import expand_dims, moveaxis, permute_dims, reshape
 
-__all__ = ["dot", "inner", "matmul", "outer", "tensordot", "vecdot"]
+__all__ = ["matmul", "outer", "tensordot", "vecdot"]
 
 Shape = tuple[int, ...]
 
@@ -271,23 +271,4 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Ar
     columns = reshape(permute_dims(b, (*other, *right)), (k, n))
     shape = (*(a.shape[d] for d in left), *(b.shape[d] for d in right))
     made: Array = reshape(product(rows, columns, ()), shape)
-    return made
-
-
-# ---- NumPy's own, which are not ops of the array API.
-def dot(a: Any, b: Any) -> Array:
-    """Sums of products over the last axis of a and the last but one of b, a vector's only one: NumPy's ``dot``."""
-    if np.ndim(a) == 0 or np.ndim(b) == 0:
-        made: Array = _MULTIPLY(a, b)
-    elif np.ndim(a) == 1 or np.ndim(b) < 3:
-        made = matmul(a, b)
-    else:
-        made = tensordot(a, b, axes=((-1,), (-2,)))
-    return made
-
-
-def inner(a: Any, b: Any) -> Array:
-    """Sums of products over the last axes of two arrays: NumPy's ``inner``."""
-    scalar = np.ndim(a) == 0 or np.ndim(b) == 0
-    made: Array = _MULTIPLY(a, b) if scalar else tensordot(a, b, axes=((-1,), (-1,)))
     return made

@@ -28,6 +28,7 @@ __all__ = ["eye", "meshgrid", "tril", "triu"]
     reference=np.eye,
     dtypes=ALL,
     kernels=("copy.metal",),
+    aliases=("identity",),
     flops=0,
 )
 def eye(

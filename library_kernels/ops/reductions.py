@@ -91,7 +91,7 @@ def _extreme(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool) -> Ar
     return reduced_or(x, axes_of(who, axis, x.ndim), monoid, x.dtype, keepdims=keepdims, who=who)
 
 
-@op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax))
+@op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax), aliases=("amax",))
 def max(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Largest element; NaN when there is one.
 
@@ -116,7 +116,7 @@ def max(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     return _extreme("max", "Maximum", x, axis, keepdims=keepdims)
 
 
-@op("reduction", reference=np.min, dtypes=ALL, kernels=_FILE, numpy=(np.min, np.amin))
+@op("reduction", reference=np.min, dtypes=ALL, kernels=_FILE, numpy=(np.min, np.amin), aliases=("amin",))
 def min(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Smallest element; NaN when there is one. As `max` otherwise."""
     return _extreme("min", "Minimum", x, axis, keepdims=keepdims)

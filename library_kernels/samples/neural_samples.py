@@ -207,6 +207,13 @@ def _heads(rng: np.random.Generator, n: int) -> Sample:
     return Sample(tuple(rng.standard_normal((max(n // 65536, 1), 1024, 64), np.float32) for _ in range(3)))
 
 
+def _dense(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, count in (((4, 7), 5), ((7,), 3), ((2, 3, 70), 33), ((0, 7), 5)):
+        weight, bias = _normal(rng, dtype, count, shape[-1]), _normal(rng, dtype, count)
+        yield Sample((_normal(rng, dtype, *shape), weight))
+        yield Sample((_normal(rng, dtype, *shape), weight, bias))
+
+
 SAMPLES: dict[str, Samples] = {
     "scaled_dot_product_attention": _attended,
     "rope": _turned,
@@ -226,6 +233,7 @@ SAMPLES: dict[str, Samples] = {
     "nll_loss": _targets,
     "cross_entropy": _smoothed,
     "glu": _halved,
+    "linear": _dense,
     "prelu": _sloped,
     "conv1d": _filtered(1),
     "conv2d": _filtered(2),

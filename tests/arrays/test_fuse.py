@@ -268,6 +268,7 @@ REFUSED = (
     (lambda a: a * float(a), (mnb.ones, 2), TypeError, "the value of an array is not known"),
     (lambda a: mnb.sum(a), (mnb.ones, 2), TypeError, r"sum is fused over the last axis alone; got axis=None .line \d+"),  # noqa: PLW0108
     (lambda a: a.max(0), (mnb.ones, 2), TypeError, "max is fused over the last axis alone; got axis=0"),
+    (lambda a: mnb.max(a, 0), (mnb.ones, 2), TypeError, "max is fused over the last axis alone; got axis=0"),
     (lambda a: a.sum(axis=-1) + 1, (mnb.ones, 2), TypeError, r"sum ends a fused function, and add goes on .*line \d+"),
     (lambda a: mnb.cumulative_sum(a), (mnb.ones, 2), TypeError, "cumulative_sum: takes an array; got Traced"),  # noqa: PLW0108
     (lambda a: a.cumsum(), (mnb.ones, 2), AttributeError, r"has no \.cumsum .*at the end sum, max, min and mean"),

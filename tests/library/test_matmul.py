@@ -206,6 +206,22 @@ def test_half_is_rounded_once(rng: np.random.Generator) -> None:
     assert got == np.float16(np.sum(many.astype(np.float64) ** 2))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng: np.random.Generator) -> None:
+    """Beyond 2^24 multiplications a CPU makes them float first; batches, views and repeated ones too."""
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    one, other = (mnb.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((2, 250, 270), (260, 270)))
+    x, y = one.astype(dtype), other.astype(dtype).T
+    for a, b in ((x, y), (x[1, ::2], y), (mnb.broadcast_to(x[0], (2, 250, 270)), y)):
+        made = mnb.matmul(a, b)
+        want = mnb.matmul(a.astype("float32"), b.astype("float32"))
+        assert made.dtype == getattr(mnb, dtype)
+        wide = np.asarray(want.read(), np.float64)
+        ulp = 2.0 ** (-11 if dtype == "float16" else -8) * np.maximum(np.abs(wide), 16)
+        assert (np.abs(made.astype("float32").read() - wide) <= 1.01 * ulp).all()
+
+
 def test_of_bool_it_is_any() -> None:
     """65,536 pairs are true, and one SIMD-group finds them all: a count of 16 bits would be 0 again."""
     ones = mnb.ones((256, 65536), dtype="bool")

@@ -71,6 +71,7 @@ CALLS = (
     case("adaptive_avg_pool2d", (2, 3, 12, 8), 4),
     case("group_norm", (2, 6, 5), 3, (6,), (6,)),
     case("glu", (3, 8)),
+    case("linear", (3, 8), (5, 8), (5,)),
     case("celu", (50,), 0.7),
     case("hardtanh", (50,)),
     case("softshrink", (50,), 0.3),

@@ -1,0 +1,56 @@
+"""The layer that is a product of matrices: linear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ..elementwise.binary import BY_NAME
+from ..launching.copying import as_array
+from ..op import FLOATS, op
+from ..ops.linear_algebra import matmul
+
+__all__ = ["linear"]
+
+_ADD = BY_NAME["add"]
+
+
+def _linear(x: Any, weight: Any, bias: Any = 0) -> Any:
+    return x @ weight.T + bias
+
+
+def _size(x: Any, weight: Any, *given: Any) -> Any:
+    return np.maximum(np.abs(given[-1]), np.abs(x) @ np.abs(weight).T)
+
+
+@op("linear", reference=_linear, dtypes=FLOATS, kernels=("matmul.metal",), flops=2, cite="PyTorch, ``linear``",
+    size=_size, tolerance={"float32": 40.0, "float16": 1.1, "bfloat16": 1.1})  # fmt: skip
+def linear(x: Array, weight: Array, bias: Array | None = None, /) -> Array:
+    """Return ``x @ weight.T + bias``.
+
+    Parameters
+    ----------
+    x : Array (…, K)
+    weight : Array (N, K)
+        A row for each feature that comes out, as PyTorch keeps it.
+    bias : Array (N,), optional
+
+    Returns
+    -------
+    Array (…, N)
+
+    Raises
+    ------
+    ValueError
+        When weight is no matrix, or K differs.
+    """
+    x, weight = as_array("linear", x), as_array("linear", weight)
+    if weight.ndim != 2 or x.ndim == 0 or weight.shape[1] != x.shape[-1]:
+        raise ValueError(
+            f"linear: weight must be (N, K) for an x of (…, K); got weight {weight.shape}, x {x.shape}. "
+            "Pass weight.T if it is (K, N)."
+        )
+    made: Array = matmul(x, weight.T)
+    return made if bias is None else _ADD(made, bias)
