@@ -1,21 +1,30 @@
-"""A stencil over an array on disk, by one and by two Dask workers; and what Dask itself costs.
+"""A stencil over an array on disk, by one and by two Dask workers, one of them killed; and what Dask costs.
 
-Run: python benchmarks/dask_scaling.py [--size N] [--block N] [--folder PATH]
+Run: python benchmarks/dask_scaling.py [--size N] [--block N] [--folder PATH] [--workers N …] [--no-death]
 
-The array is a square of N float32 altogether (default 2^31, 8.6 GB), in Zarr without compression. The workers are
-processes with one thread and one core each, kernels included. Dask's own cost is that of the same graph with a function
-that returns one element of each block, on blocks of zeros.
+The array is of N float32, a power of two (default 2^31, 8.6 GB, and the result as much again), in Zarr without
+compression. The workers are processes with one thread and one core each, kernels included. Each result is held to
+NumPy's in float64, all elements of it, computed from what the array was made of and not from the disk. Beside the
+stencil stand the same graph with a function that returns its block as it is, plain copying from disk to disk, and the
+same graph on blocks of 4 x 4 elements, where nothing is left but Dask.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
+import resource
+import signal
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import dask
 import dask.array as da
 import distributed
 import numpy as np
@@ -34,33 +43,97 @@ kernel void five(device const float* x, device float* y, constant uint2& size, u
     y[k] = (x[k] + x[k - 1] + x[k + 1] + x[k - size.x] + x[k + size.x]) / 5;
 }
 """
+TOLERANCE = 5e-7  # four roundings of a sum of positive numbers and one of its quotient, each of 6e-8
 
 
-def stored_at(path: Path, side: int, block: int) -> zarr.Array:
-    """Make an array on disk."""
-    size, chunk = (side, side), (block, block)
-    return zarr.create_array(path, shape=size, chunks=chunk, dtype="f4", compressors=None, overwrite=True)
+@dataclass(frozen=True)
+class Field:
+    """The array: an element is the product of its row's and its column's number, so no two blocks are alike."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    block: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Elements along each axis."""
+        return self.rows.size, self.columns.size
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return -(-self.rows.size // self.block) * -(-self.columns.size // self.block)
+
+    def tile(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return the elements of some rows and columns."""
+        return self.rows[y, None] * self.columns[x]
+
+    def tiles(self) -> Iterator[tuple[slice, slice]]:
+        """Go through the blocks."""
+        for y in range(0, self.rows.size, self.block):
+            for x in range(0, self.columns.size, self.block):
+                yield slice(y, y + self.block), slice(x, x + self.block)
+
+    def stored(self, path: Path) -> zarr.Array:
+        """Make an array of this size on disk."""
+        chunk = (self.block, self.block)
+        return zarr.create_array(path, shape=self.shape, chunks=chunk, dtype="f4", compressors=None, overwrite=True)
+
+    def write(self, path: Path) -> None:
+        """Write the array."""
+        array = self.stored(path)
+        for y, x in self.tiles():
+            array[y, x] = self.tile(np.arange(self.rows.size)[y], np.arange(self.columns.size)[x])
+
+    def worst(self, path: Path) -> float:
+        """Return the largest relative error of the result, over all elements, against NumPy in float64."""
+        found, worst = zarr.open_array(path, mode="r"), 0.0
+        for y, x in self.tiles():
+            got = found[y, x]
+            at_y = np.clip(np.arange(y.start - 1, y.start + got.shape[0] + 1), 0, self.rows.size - 1)
+            at_x = np.clip(np.arange(x.start - 1, x.start + got.shape[1] + 1), 0, self.columns.size - 1)
+            p = self.tile(at_y, at_x).astype(np.float64)
+            want = (p[1:-1, 1:-1] + p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:]) / 5
+            worst = max(worst, float(np.max(np.abs(got - want) / want)))
+        return worst
 
 
-def shape(block: np.ndarray) -> tuple[int, int]:
+def size_of(block: np.ndarray) -> tuple[int, int]:
     """Return a block's size as the kernel takes it."""
     return block.shape[1], block.shape[0]
 
 
-def made(folder: Path, side: int, block: int) -> None:
-    """Write the array: each element is the sum of its row's and its column's number, modulo 1024 each."""
-    stored = stored_at(folder, side, block)
-    for y in range(0, side, block):
-        rows = np.arange(y, min(y + block, side), dtype=np.float32)[:, None] % 1024
-        stored[y : y + block] = rows + np.arange(side, dtype=np.float32)[None] % 1024
+def as_it_is(block: np.ndarray) -> np.ndarray:
+    """Return a block: the stencil's graph without the stencil."""
+    return block
 
 
-def stencil(source: Path, target: Path, side: int, block: int) -> None:
-    """Read, compute, write."""
-    x = da.from_zarr(str(source))
-    y = mnb.dask.map_overlap(mnb.compile(STENCIL).five, x, size=shape, depth=1, boundary="nearest")
-    stored = stored_at(target, side, block)
-    da.store(y, stored, lock=False)
+def five(x: da.Array) -> da.Array:
+    """Put the stencil off."""
+    return mnb.dask.map_overlap(mnb.compile(STENCIL).five, x, size=size_of, depth=1, boundary="nearest")
+
+
+def same(x: da.Array) -> da.Array:
+    """Put the stencil's graph off, without the stencil."""
+    return da.map_overlap(as_it_is, x, depth=1, boundary="nearest", dtype=x.dtype, meta=x._meta)  # noqa: SLF001
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Time it once."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def first_call(kernel: Any) -> float:
+    """Run the kernel once, on a worker that never did: its engine is started and the kernel comes from the cache."""
+    x = np.ones((8, 8), np.float32)
+    return seconds(lambda: kernel(x, size=size_of(x)))
+
+
+def peak() -> float:
+    """Return the most memory that this process had, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def pin(dask_worker: distributed.Worker) -> None:
@@ -69,47 +142,128 @@ def pin(dask_worker: distributed.Worker) -> None:
         os.sched_setaffinity(int(thread.name), {int(dask_worker.name) % (os.cpu_count() or 1)})
 
 
-def checked(source: Path, target: Path, block: int) -> None:
-    """Hold a few blocks to NumPy in float64."""
-    x, y = zarr.open(str(source), mode="r"), zarr.open(str(target), mode="r")
-    for at in (block - 2, x.shape[0] // 2):
-        p = np.asarray(x[at - 1 : at + 5, at - 1 : at + 5], np.float64)
-        want = (p[1:-1, 1:-1] + p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:]) / 5
-        np.testing.assert_allclose(y[at : at + 4, at : at + 4], want, rtol=1e-6)
+@contextmanager
+def cluster(workers: int) -> Iterator[distributed.Client]:
+    """Start workers, each with its own core."""
+    with distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None,
+                                  memory_limit="3GiB") as started, distributed.Client(started) as client:  # fmt: skip
+        client.run(pin)
+        yield client
+
+
+class Killer(threading.Thread):
+    """Kill a worker when half of the result's blocks are on disk."""
+
+    def __init__(self, client: distributed.Client, target: Path, blocks: int) -> None:
+        super().__init__(daemon=True)
+        self.pids: dict[str, int] = client.run(os.getpid)
+        self.target, self.half = target, blocks // 2
+        self.killed_at = 0
+        self.over = False
+
+    def run(self) -> None:
+        """Wait and kill."""
+        while not self.over:
+            there = sum(p.is_file() for p in self.target.glob("c/*/*"))
+            if there >= self.half:
+                os.kill(next(iter(self.pids.values())), signal.SIGKILL)
+                self.killed_at = there
+                return
+            time.sleep(0.1)
+
+
+def run(field: Field, source: Path, target: Path, workers: int) -> dict[str, float]:
+    """Time everything with so many workers; hold the stencil's result to NumPy's."""
+    def kept(function: Callable[[da.Array], da.Array]) -> Callable[[], object]:
+        into = field.stored(target)
+        return lambda: da.store(function(da.from_zarr(str(source))), into, lock=False)
+
+    taken: dict[str, float] = {}
+    with cluster(workers) as client:
+        taken["first"] = max(client.run(first_call, mnb.compile(STENCIL).five).values())
+        taken["copy"] = seconds(kept(lambda x: x))
+        taken["same"] = seconds(kept(same))
+        taken["stencil"] = seconds(kept(five))
+        taken["peak"] = max(client.run(peak).values())
+        taken["worst"] = field.worst(target)
+        grid = [-(-n // field.block) * 4 for n in field.shape]
+        small = da.zeros(grid, chunks=4, dtype="f4")
+        taken["dask"] = seconds(lambda: da.store(same(small), Nowhere(), lock=False))
+    return taken
+
+
+class Nowhere:
+    """What takes blocks and keeps none."""
+
+    shape: tuple[int, ...] = ()
+
+    def __setitem__(self, at: Any, block: Any) -> None:
+        """Take a block."""
+
+
+def with_a_death(field: Field, source: Path, target: Path) -> tuple[float, float, int]:
+    """Kill one of two workers half way; return the time, the largest error, and the blocks that there were."""
+    into = field.stored(target)
+    with cluster(2) as client:
+        client.run(first_call, mnb.compile(STENCIL).five)
+        killer = Killer(client, target, field.blocks)
+        killer.start()
+        took = seconds(lambda: da.store(five(da.from_zarr(str(source))), into, lock=False))
+        killer.over = True
+        killer.join()
+        assert killer.killed_at, "the work was over before half of it was seen"
+        assert set(client.run(os.getpid).values()) != set(killer.pids.values()), "no worker died"
+    return took, field.worst(target), killer.killed_at
 
 
 def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=2**31, help="elements (default 2^31)")
+    parser.add_argument("--size", type=int, default=2**31, help="elements, a power of two (default 2^31)")
     parser.add_argument("--block", type=int, default=4096, help="side of a block (default 4096)")
     parser.add_argument("--folder", help="where the arrays are written (default a temporary folder)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="how many, in turn (default 1 2)")
+    parser.add_argument("--no-death", action="store_true", help="without the run in which a worker is killed")
     options = parser.parse_args()
-    side, block = math.isqrt(options.size), options.block
-    taken = {}
+    if options.size & (options.size - 1):
+        parser.error("--size is no power of two")
+    bits = options.size.bit_length() - 1
+    rng = np.random.default_rng(17)
+    rows, columns = (rng.uniform(0.5, 2, 1 << b).astype(np.float32) for b in (bits // 2, bits - bits // 2))
+    field = Field(rows, columns, options.block)
+    dask.config.set({"distributed.comm.timeouts.connect": "60s"})
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         source, target = Path(name, "x.zarr"), Path(name, "y.zarr")
-        made(source, side, block)
-        for workers in (1, 2):
-            with distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, \
-                    distributed.Client(cluster) as client:  # fmt: skip
-                client.run(pin)
-                start = time.perf_counter()
-                stencil(source, target, side, block)
-                taken[workers] = time.perf_counter() - start
-                checked(source, target, block)
-                empty = da.zeros((side, side), chunks=block, dtype="f4").map_blocks(lambda b: b[:1, :1], chunks=(1, 1))
-                start = time.perf_counter()
-                empty.sum().compute()
-                taken[workers, "dask"] = time.perf_counter() - start
-    gb, blocks = 8 * side * side / 1e9, math.ceil(side / block) ** 2
-    rows = [
-        Row(f"{workers} worker{'s' * (workers > 1)}", f"{taken[workers]:.1f} s", "", None,
-            f"{gb / taken[workers]:.2f} GB/s; Dask alone {1e3 * taken[workers, 'dask'] / blocks:.1f} ms a block")
-        for workers in (1, 2)
-    ]  # fmt: skip
-    rows.append(Row("from 1 to 2 workers", f"{taken[1] / taken[2]:.2f} x", "", None, f"{blocks} blocks of {block}²"))
-    return show(f"a stencil of {side}² floats on disk", rows)
+        field.write(source)
+        taken = {}
+        for workers in options.workers:
+            taken[workers] = run(field, source, target, workers)
+        died = None if options.no_death else with_a_death(field, source, target)
+    n, blocks = options.size, field.blocks
+    table = []
+    for workers, t in taken.items():
+        table += [
+            Row(f"{workers} worker{'s' * (workers > 1)}: stencil", f"{t['stencil']:.1f} s", "", t["worst"] < TOLERANCE,
+                f"{n / t['stencil'] / 1e6:.0f} M elements/s, {8 * n / t['stencil'] / 1e9:.2f} GB/s;"
+                f" largest relative error of all elements {t['worst']:.1e}"),
+            Row("  the same graph, blocks as they are", f"{t['same']:.1f} s", "", None,
+                f"the kernel and its launches: {t['stencil'] - t['same']:.1f} s"),
+            Row("  from disk to disk, no overlap", f"{t['copy']:.1f} s", "", None,
+                f"cutting and joining the edges: {t['same'] - t['copy']:.1f} s"),
+            Row("  Dask alone", f"{t['dask']:.1f} s", "", None,
+                f"{1e3 * t['dask'] / blocks:.1f} ms a block; a worker's first call of the kernel {t['first']:.2f} s,"
+                f" its peak {t['peak']:.1f} GB"),
+        ]  # fmt: skip
+    first, *others = taken.items()
+    for workers, t in others:
+        ratio = {what: first[1][what] / t[what] for what in ("stencil", "copy", "dask")}
+        table.append(Row(f"from {first[0]} to {workers} workers", f"{ratio['stencil']:.2f} x", "", None,
+                         f"copying {ratio['copy']:.2f} x, Dask {ratio['dask']:.2f} x"))  # fmt: skip
+    if died is not None:
+        death, worst, there = died
+        table.append(Row("2 workers, one killed", f"{death:.1f} s", "", worst < TOLERANCE,
+                         f"at {there} of {blocks} blocks; largest relative error {worst:.1e}"))  # fmt: skip
+    return show(f"a stencil of {field.shape[0]:,} x {field.shape[1]:,} floats on disk, in {blocks} blocks", table)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def mapped(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
 
 def peers(op: Op, sample: Sample) -> Iterator[tuple[Call | None, Call | None]]:
     """Return each peer's call, with ``out=`` and as most call it; None where it has none that takes this sample."""
-    for found, given in ((numpy_peer(op), np.asarray), (torch_peer(op), _torch), (numexpr_peer(op), np.asarray)):
+    for found, given in ((numpy_peer(op), np.asarray), (torch_peer(op), _torch), (numexpr_peer(op), np.copy)):
         if found is None:  # nor may its package be there
             yield None, None
             continue
@@ -111,7 +111,7 @@ def _written(call: Call, result: Any) -> Call | None:
 def _torch(a: np.ndarray) -> Any:
     import torch
 
-    return torch.from_numpy(a)
+    return torch.from_numpy(a.copy())  # each reads its own: else the one after NumPy would find it in the cache
 
 
 def measured(op: Op, sample: Sample, runs: int, copy: Callable[[], float], copied: int) -> Measured:

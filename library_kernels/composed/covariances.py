@@ -36,7 +36,7 @@ def _largest(x: Any, *rest: Any) -> Any:
     tolerance={"float32": 16.0, "float16": 0.6, "bfloat16": 0.55},
     size=_largest, cite="NumPy, ``average``")  # fmt: skip
 def average(
-    x: Array, /, *, axis: int | None = None, weights: Array | None = None, returned: bool = False,
+    x: Array, /, axis: int | None = None, *, weights: Array | None = None, returned: bool = False,
     keepdims: bool = False,
 ) -> Any:  # fmt: skip
     """Mean in which elements weigh more or less: Σ w x / Σ w.

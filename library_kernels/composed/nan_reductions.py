@@ -101,14 +101,14 @@ def _added(who: str, functor: str, plain: Any, start: int, x: Any, axis: Any, dt
 
 @op("reduction", reference=_quiet(np.nansum), dtypes=ALL, kernels=_FILE, numpy=(np.nansum,),
     tolerance=reductions.TOTAL_TOLERANCE, cite="NumPy, ``nansum``")  # fmt: skip
-def nansum(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def nansum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """Sum of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 0."""
     return _added("nansum", "NanSum", reductions.sum, 0, x, axis, dtype, keepdims=keepdims)
 
 
 @op("reduction", reference=_quiet(np.nanprod), dtypes=ALL, kernels=_FILE, numpy=(np.nanprod,),
     tolerance=reductions.prod.row.tolerance, cite="NumPy, ``nanprod``")  # fmt: skip
-def nanprod(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def nanprod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """Product of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 1."""
     return _added("nanprod", "NanProduct", reductions.prod, 1, x, axis, dtype, keepdims=keepdims)
 
@@ -122,13 +122,13 @@ def _extreme(who: str, functor: str, plain: Any, x: Any, axis: Any, *, keepdims:
 
 
 @op("reduction", reference=_quiet(np.nanmax), dtypes=ALL, kernels=_FILE, numpy=(np.nanmax,), cite="NumPy, ``nanmax``")
-def nanmax(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def nanmax(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Largest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
     return _extreme("nanmax", "NanMaximum", reductions.max, x, axis, keepdims=keepdims)
 
 
 @op("reduction", reference=_quiet(np.nanmin), dtypes=ALL, kernels=_FILE, numpy=(np.nanmin,), cite="NumPy, ``nanmin``")
-def nanmin(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Smallest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
     return _extreme("nanmin", "NanMinimum", reductions.min, x, axis, keepdims=keepdims)
 
@@ -141,7 +141,7 @@ def _count(who: str, x: Array, axis: Any, *, keepdims: bool) -> Array:
     tolerance={"float32": 7.0, "float16": 0.52, "bfloat16": 0.51},
     size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
     cite="NumPy, ``nanmean``")  # fmt: skip
-def nanmean(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def nanmean(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """Arithmetic mean of the elements that are not NaN; NaN where there are none. Parameters as for `mean`.
 
     `dtype` converts the elements first.
@@ -177,7 +177,7 @@ def _variance(who: str, x: Any, axis: Any, correction: float, *, keepdims: bool)
     size=lambda x, want: np.maximum(want, np.nanmax(np.abs(x), initial=0.0) ** 2 * 2.0**-23),
     cite="NumPy, ``nanvar``")  # fmt: skip
 def nanvar(
-    x: Array, /, *, axis: Any = None, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
+    x: Array, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
     ddof: float | None = None,
 ) -> Array:  # fmt: skip
     """Variance of the elements that are not NaN; NaN where no more than `correction` are. Parameters as for `var`.
@@ -193,7 +193,7 @@ def nanvar(
     size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
     cite="NumPy, ``nanstd``")  # fmt: skip
 def nanstd(
-    x: Array, /, *, axis: Any = None, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
+    x: Array, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
     ddof: float | None = None,
 ) -> Array:  # fmt: skip
     """Standard deviation of the elements that are not NaN: the square root of `nanvar`, whose parameters it has."""
@@ -213,7 +213,7 @@ def _place(who: str, plain: Any, worst: float, x: Any, axis: Any, *, keepdims: b
 
 
 @op("reduction", reference=np.nanargmax, dtypes=ALL, kernels=("argreduce.metal",), cite="NumPy, ``nanargmax``")
-def nanargmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the largest element is that is not NaN: the first one; as `argmax`, in two passes.
 
     Raises
@@ -225,7 +225,7 @@ def nanargmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -
 
 
 @op("reduction", reference=np.nanargmin, dtypes=ALL, kernels=("argreduce.metal",), cite="NumPy, ``nanargmin``")
-def nanargmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the smallest element is that is not NaN: the first one; errors as for `nanargmax`."""
     return _place("nanargmin", searching.argmin, math.inf, x, axis, keepdims=keepdims)
 
@@ -242,13 +242,13 @@ def _running(plain: Any, start: float, x: Any, axis: int | None, dtype: Any) -> 
 
 @op("scan", reference=np.nancumsum, dtypes=ALL, kernels=("scan.metal",),
     tolerance=scans.cumulative_sum.row.tolerance, cite="NumPy, ``nancumsum``")  # fmt: skip
-def nancumsum(x: Array, /, *, axis: int | None = None, dtype: Any = None) -> Array:
+def nancumsum(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
     """Running sums with NaN taken as 0; without an axis, of the elements as one row. Two passes."""
     return _running(scans.cumulative_sum, 0.0, x, axis, dtype)
 
 
 @op("scan", reference=np.nancumprod, dtypes=ALL, kernels=("scan.metal",),
     tolerance=scans.cumulative_prod.row.tolerance, cite="NumPy, ``nancumprod``")  # fmt: skip
-def nancumprod(x: Array, /, *, axis: int | None = None, dtype: Any = None) -> Array:
+def nancumprod(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
     """Running products with NaN taken as 1; without an axis, of the elements as one row. Two passes."""
     return _running(scans.cumulative_prod, 1.0, x, axis, dtype)

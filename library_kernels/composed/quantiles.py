@@ -146,7 +146,7 @@ def _row(reference: Any, numpy: Any, name: str) -> Callable[[Callable[..., Any]]
 
 
 @_row(_median, np.median, "median")
-def median(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Middle element of the sorted ones, or the mean of the two in the middle; NaN when there is one.
 
     Parameters
@@ -166,14 +166,14 @@ def median(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
 
 
 @_row(np.nanmedian, np.nanmedian, "nanmedian")
-def nanmedian(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def nanmedian(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """As `median`, of the elements that are not NaN; NaN where there are none."""
     return _quantile("nanmedian", x, 0.5, axis, "linear", keepdims=keepdims, skip_nan=True)
 
 
 @_row(np.quantile, np.quantile, "quantile")
 def quantile(
-    x: Array, /, q: Any, *, axis: Any = None, method: str = "linear", keepdims: bool = False
+    x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """Where parts of the sorted elements lie: at q = 0 the least, at 1/2 the median; NaN when there is one.
 
@@ -205,7 +205,7 @@ def quantile(
 
 @_row(np.nanquantile, np.nanquantile, "nanquantile")
 def nanquantile(
-    x: Array, /, q: Any, *, axis: Any = None, method: str = "linear", keepdims: bool = False
+    x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """As `quantile`, of the elements that are not NaN; NaN where there are none. It waits to count them."""
     return _quantile("nanquantile", x, q, axis, method, keepdims=keepdims, skip_nan=True)
@@ -218,7 +218,7 @@ def _hundredths(q: Any) -> Any:
 
 @_row(np.percentile, np.percentile, "percentile")
 def percentile(
-    x: Array, /, q: Any, *, axis: Any = None, method: str = "linear", keepdims: bool = False
+    x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """As `quantile`, for a q of hundredths: between 0 and 100."""
     return _quantile("percentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=False)
@@ -226,7 +226,7 @@ def percentile(
 
 @_row(np.nanpercentile, np.nanpercentile, "nanpercentile")
 def nanpercentile(
-    x: Array, /, q: Any, *, axis: Any = None, method: str = "linear", keepdims: bool = False
+    x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """As `nanquantile`, for a q of hundredths: between 0 and 100."""
     return _quantile("nanpercentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=True)

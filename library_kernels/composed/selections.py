@@ -54,7 +54,7 @@ def _running(who: str, functor: str, x: Any, axis: int | None) -> Array:
 
 @op("scan", reference=lambda x, axis=None: np.maximum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
     dtypes=NUMERIC, kernels=("scan.metal",), cite="PyTorch, ``cummax``")  # fmt: skip
-def cummax(x: Array, /, *, axis: int | None = None) -> Array:
+def cummax(x: Array, /, axis: int | None = None) -> Array:
     """Largest of each element and all before it along an axis; NaN from the first one on.
 
     Parameters
@@ -73,7 +73,7 @@ def cummax(x: Array, /, *, axis: int | None = None) -> Array:
 
 @op("scan", reference=lambda x, axis=None: np.minimum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
     dtypes=NUMERIC, kernels=("scan.metal",), cite="PyTorch, ``cummin``")  # fmt: skip
-def cummin(x: Array, /, *, axis: int | None = None) -> Array:
+def cummin(x: Array, /, axis: int | None = None) -> Array:
     """Smallest of each element and all before it along an axis; NaN from the first one on. As `cummax`."""
     return _running("cummin", "RunningMinimum", x, axis)
 
@@ -87,7 +87,7 @@ def _topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any:
 
 
 @op("sorting", reference=_topk, dtypes=ALL, kernels=("sort.metal", "gather.metal"), flops=0, cite="PyTorch, ``topk``")
-def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
+def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     """Return the k largest elements along an axis, sorted, and where they are; of the largest ones NaN comes first.
 
     Parameters
@@ -157,7 +157,7 @@ def argpartition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
 
 @op("reduction", reference=np.ptp, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.ptp,),
     tolerance={"float32": 0.5, "float16": 0.5, "bfloat16": 0.5}, cite="NumPy, ``ptp``")  # fmt: skip
-def ptp(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Largest element less the smallest one; integers wrap. Parameters and errors as for `max`; two passes."""
     most = reductions.max(x, axis=axis, keepdims=keepdims)
     made: Array = BY_NAME["subtract"](most, reductions.min(x, axis=axis, keepdims=keepdims))

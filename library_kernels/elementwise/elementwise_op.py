@@ -159,9 +159,9 @@ class Elementwise(Op):
         values = self._values(args[count:], options) if options or len(args) != count else self._defaults
         if self._check is not None:
             self._check(self.name, operands)
-        key: tuple[Any, ...] = tuple([
-            (a.form or a.formed()) if type(a) is Array else type(a) for a in operands
-        ])
+        key: tuple[Any, ...] = ()
+        for a in operands:  # a comprehension would cost a call
+            key += ((a.form or a.formed()) if type(a) is Array else type(a),)
         if out is not None:
             return self._into(key, operands, out, values)
         plan = self._plans.get(key)

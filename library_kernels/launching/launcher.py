@@ -55,13 +55,18 @@ class Launch(NamedTuple):
     def start_on(self, arguments: tuple[Any, ...], more: tuple[Any, ...] = ()) -> None:
         """Start the kernel, as `start` does."""
         binary, grid, threadgroup, records, engine = self
-        memory = [a.block.bound if type(a) is Array else a for a in arguments]
+        memory, blocks = [], []  # one loop and no comprehension, which would cost a call
+        for a in arguments:
+            if type(a) is Array:
+                block = a.block
+                blocks.append(block)
+                memory.append(block.bound)
+            else:
+                memory.append(a)
         memory += records
         if more:
             memory += more
-        if engine is None:
-            engine = next(a.block.engine for a in arguments if type(a) is Array)
-        start(engine, binary, memory, grid, threadgroup, arguments)
+        start(engine or blocks[0].engine, binary, memory, grid, threadgroup, blocks)
 
 
 def aligned(x: Array, nbytes: int = 32) -> bool:
@@ -94,7 +99,8 @@ def dispatch(
     bound = [_memory(a) if type(a) is Array else a for a in arguments]
     made = kernel.prepare(*bound, grid=grid, threadgroup=threadgroup)
     if 0 not in made.grid:
-        start(kernel.engine, kernel.binary, made.arguments, made.grid, made.threadgroup, arguments)
+        blocks = [a.block for a in arguments if type(a) is Array]
+        start(kernel.engine, kernel.binary, made.arguments, made.grid, made.threadgroup, blocks)
 
 
 def _memory(x: Array) -> np.ndarray[Any, Any]:

@@ -248,7 +248,7 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
     dtypes=ALL,
     flops=0,
 )
-def flip(x: Array, /, *, axis: int | Shape | None = None) -> Array:
+def flip(x: Array, /, axis: int | Shape | None = None) -> Array:
     """Return a view with the elements reversed along axes, by default along all."""
     x = as_array("flip", x)
     axes = axes_of("flip", axis, x.ndim)
@@ -263,7 +263,7 @@ def flip(x: Array, /, *, axis: int | Shape | None = None) -> Array:
     numpy=(np.unstack,) if hasattr(np, "unstack") else (),
     flops=0,
 )
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     """Return the slices of an array along an axis, as views.
 
     Raises

@@ -45,7 +45,7 @@ def _like(who: str, x: Any, dtype: Any, device: str | None, shape: Any) -> Array
 
 
 @op("creation", reference=np.empty, dtypes=ALL, flops=0)
-def empty(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+def empty(shape: int | Shape, dtype: Any = None, *, device: str | None = None) -> Array:
     """Return an uninitialised array."""
     return new_array("empty", shape, dtype, device)
 
@@ -59,7 +59,7 @@ def empty_like(
 
 
 @op("creation", reference=np.zeros, dtypes=ALL, kernels=("copy.metal",), flops=0)
-def zeros(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+def zeros(shape: int | Shape, dtype: Any = None, *, device: str | None = None) -> Array:
     """Return an array of zeros, by default float32."""
     return fill_with(new_array("zeros", shape, dtype, device), 0)
 
@@ -85,7 +85,7 @@ def zeros_like(
     kernels=("copy.metal",),
     flops=0,
 )
-def ones(shape: int | Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+def ones(shape: int | Shape, dtype: Any = None, *, device: str | None = None) -> Array:
     """Return an array of ones, by default float32."""
     return fill_with(new_array("ones", shape, dtype, device), 1)
 
@@ -111,7 +111,7 @@ def ones_like(
     kernels=("copy.metal",),
     flops=0,
 )
-def full(shape: int | Shape, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
+def full(shape: int | Shape, fill_value: Any, dtype: Any = None, *, device: str | None = None) -> Array:
     """Return an array with one value everywhere; the default dtype is the one that `asarray` gives the value."""
     value = asarray(fill_value, dtype=dtype, device=device).read()
     if value.ndim:

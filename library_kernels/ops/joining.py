@@ -38,7 +38,7 @@ _TOGETHER = {2, 3, 4}  # arrays that interleave.metal takes at once
     aliases=("concatenate",),
     flops=0,
 )
-def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     """Join arrays along an axis that they have; None joins their elements in one axis.
 
     Raises
@@ -89,7 +89,7 @@ def _made(who: str, given: list[Array], shape: tuple[int, ...]) -> Array:
     kernels=("copy.metal", "interleave.metal"),
     flops=0,
 )
-def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     """Join arrays of one shape along a new axis.
 
     Raises
@@ -121,7 +121,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     kernels=("copy.metal",),
     flops=0,
 )
-def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
+def roll(x: Array, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Array:
     """Move the elements along axes; those shifted past the end reappear at the start.
 
     Parameters
@@ -175,7 +175,7 @@ def _rolled(x: Array, moves: list[tuple[int, int]]) -> Array:
     ),
     flops=0,
 )
-def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
+def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     """Repeat each element, right after itself.
 
     Parameters

@@ -132,7 +132,7 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
     kernels=("dots.metal", "product.h"),
     numpy=(np.vecdot,) if hasattr(np, "vecdot") else (),
 )  # fmt: skip
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Array:
     """Dot products of the vectors along an axis.
 
     Parameters

@@ -31,7 +31,7 @@ __all__ = ["eye", "meshgrid", "tril", "triu"]
     flops=0,
 )
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: str | None = None
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, *, dtype: Any = None, device: str | None = None
 ) -> Array:
     """Return a matrix with ones on its k-th diagonal, zeros elsewhere.
 
@@ -54,7 +54,7 @@ def eye(
     kernels=("triangle.metal",),
     flops=0,
 )
-def tril(x: Array, /, *, k: int = 0) -> Array:
+def tril(x: Array, /, k: int = 0) -> Array:
     """Return the lower triangles of matrices, zeros above the k-th diagonal.
 
     Raises
@@ -72,7 +72,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     kernels=("triangle.metal",),
     flops=0,
 )
-def triu(x: Array, /, *, k: int = 0) -> Array:
+def triu(x: Array, /, k: int = 0) -> Array:
     """Return the upper triangles of matrices, zeros below the k-th diagonal.
 
     Raises

@@ -37,7 +37,7 @@ def _steep(_x: Any, want: Any) -> Any:
 
 @op("activation", reference=_soft, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"), flops=4,
     tolerance=_EXPONENTIALS, size=_steep, cite="J. S. Bridle, 1990; PyTorch, torch.softmax")  # fmt: skip
-def softmax(x: Array, /, *, axis: int = -1) -> Array:
+def softmax(x: Array, /, axis: int = -1) -> Array:
     """Exponentials along an axis, scaled so that they sum to 1: exp(x - m) / Σ exp(x - m), with m the largest element.
 
     Parameters
@@ -58,7 +58,7 @@ def softmax(x: Array, /, *, axis: int = -1) -> Array:
 @op("activation", reference=_log_soft, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"),
     flops=4, tolerance=_EXPONENTIALS, size=lambda _x, want: np.maximum(np.abs(want), 8.0),
     cite="PyTorch, torch.log_softmax")  # fmt: skip
-def log_softmax(x: Array, /, *, axis: int = -1) -> Array:
+def log_softmax(x: Array, /, axis: int = -1) -> Array:
     """Logarithm of `softmax`, whose parameters it has, without its underflow: (x - m) - log Σ exp(x - m)."""
     return softmax_along("log_softmax", x, axis, log=True)
 

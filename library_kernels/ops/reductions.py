@@ -55,7 +55,7 @@ def _adder(functor: str, dtype: DType, result: DType) -> Monoid:
 
 
 @op("reduction", reference=np.sum, dtypes=ALL, kernels=_FILE, numpy=(np.sum,), tolerance=TOTAL_TOLERANCE)
-def sum(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def sum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """Sum of the elements.
 
     Parameters
@@ -79,7 +79,7 @@ def sum(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fa
 
 @op("reduction", reference=np.prod, dtypes=ALL, kernels=_FILE, numpy=(np.prod,),
     tolerance={"float32": 170.0, "float16": 0.6, "bfloat16": 0.52})  # six times √2405 roundings of 0.58  # fmt: skip
-def prod(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def prod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """Product of the elements; parameters and dtypes as for `sum`. Of no elements it is 1."""
     return _added("prod", x, axis, dtype, keepdims=keepdims, start=1)
 
@@ -92,7 +92,7 @@ def _extreme(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool) -> Ar
 
 
 @op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax))
-def max(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def max(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Largest element; NaN when there is one.
 
     Parameters
@@ -117,7 +117,7 @@ def max(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
 
 
 @op("reduction", reference=np.min, dtypes=ALL, kernels=_FILE, numpy=(np.min, np.amin))
-def min(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def min(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Smallest element; NaN when there is one. As `max` otherwise."""
     return _extreme("min", "Minimum", x, axis, keepdims=keepdims)
 
@@ -129,19 +129,19 @@ def _vote(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing:
 
 
 @op("reduction", reference=np.any, dtypes=ALL, kernels=_FILE, numpy=(np.any,))
-def any(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def any(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Whether any element is not zero, as bool; parameters as for `sum`. Of no elements: False. NaN is not zero."""
     return _vote("any", "Any", x, axis, keepdims=keepdims, nothing=False)
 
 
 @op("reduction", reference=np.all, dtypes=ALL, kernels=_FILE, numpy=(np.all,))
-def all(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def all(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Whether all elements are not zero, as bool; parameters as for `sum`. Of no elements: True. NaN is not zero."""
     return _vote("all", "All", x, axis, keepdims=keepdims, nothing=True)
 
 
 @op("reduction", reference=np.count_nonzero, dtypes=ALL, kernels=_FILE, numpy=(np.count_nonzero,))
-def count_nonzero(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def count_nonzero(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Number of elements that are not zero, as int64; parameters as for `sum`."""
     x = as_array("count_nonzero", x)
     monoid = Monoid("Nonzero", tag(x.dtype), "long", "uint", "ulong")
@@ -154,7 +154,7 @@ def count_nonzero(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> A
     dtypes=NUMERIC,
     kernels=("reduce.metal",),
 )
-def trace(x: Array, /, *, offset: int = 0, dtype: Any = None, axis1: int = -2, axis2: int = -1) -> Array:
+def trace(x: Array, /, offset: int = 0, *, dtype: Any = None, axis1: int = -2, axis2: int = -1) -> Array:
     """Return the sums of diagonals of matrices, by default of the last two axes.
 
     Parameters

@@ -61,7 +61,7 @@ def _also(name: str) -> tuple[Any, ...]:
 @op("scan", reference=_cumulative(np.cumsum), dtypes=ALL, kernels=("reduce.metal", "scan.metal"),
     numpy=(np.cumsum, *_also("cumulative_sum")),
     tolerance={"float32": 24.0, "float16": 0.6, "bfloat16": 0.52})  # fmt: skip
-def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+def cumulative_sum(x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Array:
     """Sum of each element and all before it along an axis.
 
     Parameters
@@ -90,7 +90,7 @@ def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype: Any = None, i
 @op("scan", reference=_cumulative(np.cumprod), dtypes=ALL,
     kernels=("reduce.metal", "scan.metal"), numpy=(np.cumprod, *_also("cumulative_prod")),
     tolerance={"float32": 120.0, "float16": 0.6, "bfloat16": 0.52})  # six times √1025 roundings of 0.58  # fmt: skip
-def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+def cumulative_prod(x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Array:
     """Product of each element and all before it along an axis; with `include_initial` 1 comes first.
 
     As `cumulative_sum` otherwise.

@@ -156,7 +156,7 @@ def _place_of(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Arr
 
 @op("reduction", reference=np.argmax, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
     numpy=(np.argmax,))  # fmt: skip
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the largest element is: the first one, or the first NaN.
 
     Parameters
@@ -182,6 +182,6 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 @op("reduction", reference=np.argmin, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
     numpy=(np.argmin,))  # fmt: skip
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Where the smallest element is: the first one, or the first NaN. As `argmax` otherwise."""
     return _place_of("argmin", "Smallest", x, axis, keepdims=keepdims)

@@ -46,7 +46,7 @@ def _mean(x: Array, axes: Axes, result: DType, *, keepdims: bool) -> Array:
 
 @op("reduction", reference=np.mean, dtypes=ALL, kernels=_FILE, numpy=(np.mean,), tolerance=TOTAL_TOLERANCE,
     size=_largest)  # fmt: skip
-def mean(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def mean(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Arithmetic mean.
 
     Parameters
@@ -81,7 +81,7 @@ def _spread(who: str, functor: str, x: Any, axis: Any, correction: float, *, kee
 
 @op("reduction", reference=np.var, dtypes=ALL, kernels=_FILE, numpy=(np.var,), tolerance=_SPREAD,
     size=_square, flops=3)  # fmt: skip
-def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Variance: the mean square of the distance from the mean.
 
     Parameters
@@ -104,7 +104,7 @@ def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: boo
 
 @op("reduction", reference=np.std, dtypes=ALL, kernels=_FILE, numpy=(np.std,), tolerance=_SPREAD,
     size=_largest, flops=3)  # fmt: skip
-def std(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def std(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation: the square root of `var`, whose parameters it has."""
     return _spread("std", "Deviation", x, axis, correction, keepdims=keepdims)
 
@@ -117,7 +117,7 @@ def _log_sum_exp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 @op("reduction", reference=_log_sum_exp, dtypes=NUMERIC, kernels=_FILE, flops=3,
     tolerance={"float32": 4.0, "float16": 0.55, "bfloat16": 0.52},
     size=_largest, cite="SciPy, scipy.special.logsumexp")  # fmt: skip
-def logsumexp(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Logarithm of the sum of the exponentials, without overflow: log Σ exp(x - m) + m, with m the largest element.
 
     Parameters

@@ -21,7 +21,11 @@ Shape = tuple[int, ...]
 class ArrayForm:
     """All that a plan depends on, dtype, shape, strides, offset and engine: an object, by which plans are found."""
 
-    __slots__ = ()
+    __slots__ = ("contiguous", "strides")
+
+    def __init__(self, dtype: np.dtype[Any], shape: Shape, strides: Shape) -> None:
+        self.strides = strides
+        self.contiguous = _is_whole(shape, strides, contiguous_strides(shape, dtype.itemsize))
 
 
 class Core:
@@ -38,13 +42,12 @@ class Core:
         self.dtype = dtype
         self.shape = shape
         self.offset = offset
+        if form is not None:
+            self.strides, self.contiguous = form.strides, form.contiguous
+            return
         whole = contiguous_strides(shape, dtype.itemsize)
-        if strides is None:
-            self.strides = whole
-            self.contiguous = True
-        else:
-            self.strides = strides
-            self.contiguous = strides == whole or _same_walk(shape, strides, whole)
+        self.strides = whole if strides is None else strides
+        self.contiguous = strides is None or _is_whole(shape, strides, whole)
 
     def formed(self) -> ArrayForm:
         """Return its form, the same object for arrays that differ in nothing but their elements."""
@@ -138,8 +141,8 @@ def form_of(dtype: np.dtype[Any], shape: Shape, strides: Shape, offset: int, eng
 
 
 @functools.lru_cache(4096)  # a form that was forgotten stays what it is: an equal array is planned for again
-def _form(*_told: Any) -> ArrayForm:
-    return ArrayForm()
+def _form(dtype: np.dtype[Any], shape: Shape, strides: Shape, _offset: int, _engine: Any) -> ArrayForm:
+    return ArrayForm(dtype, shape, strides)
 
 
 @functools.lru_cache(4096)
@@ -153,8 +156,8 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
     return tuple(reversed(strides))
 
 
-def _same_walk(shape: Shape, strides: Shape, whole: Shape) -> bool:
+def _is_whole(shape: Shape, strides: Shape, whole: Shape) -> bool:
     """Return whether strides visit memory as `whole` does; along an axis of one element the stride does not matter."""
-    if 0 in shape:
+    if strides == whole or 0 in shape:
         return True
     return all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))

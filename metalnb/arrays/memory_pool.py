@@ -107,9 +107,8 @@ class Block:
         """Take what was written to `host` to the device; to be called after each such write, before a dispatch."""
 
     def __del__(self) -> None:
-        pool = self._pool
-        if pool is not None:
-            pool.take_back(self)
+        if self._pool is not None:
+            self._pool.take_back(self)
 
 
 class DeviceBlock(Block):
@@ -173,15 +172,15 @@ class Pool:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.cached = self.peak = self._held = 0
+        self.used = self.peak = self._held = 0
         self._free: defaultdict[int, list[_Piece]] = defaultdict(list)
         self._lock = threading.RLock()  # re-entrant: the garbage collector may run `take_back` inside `give`
         self._kind: type[Block] = Block
 
     @property
-    def used(self) -> int:
-        """Bytes in blocks of arrays that are alive."""
-        return self._held - self.cached
+    def cached(self) -> int:
+        """Bytes in free blocks."""
+        return self._held - self.used
 
     def give(self, nbytes: int) -> Block:
         """Return a block of at least `nbytes`, uninitialised.
@@ -196,15 +195,15 @@ class Pool:
     def take(self, size: int) -> Block:
         """Return a block of a size that `rounded` gave."""
         with self._lock:
-            free = self._free.get(size)
+            free = self._free[size]
             if free:
                 memory, host, ticket, bound = free.pop()
-                cached = self.cached = self.cached - size
             else:
                 memory, host, ticket, bound = self._fresh(size)
                 self._held += size
-                cached = self.cached
-            self.peak = max(self.peak, self._held - cached)
+            used = self.used = self.used + size
+            if used > self.peak:  # noqa: PLR1730  (a call of max costs as much as all of this)
+                self.peak = used
         return self._kind(self.engine, memory, host, self, ticket, bound)
 
     def _fresh(self, size: int) -> _Piece:
@@ -225,19 +224,17 @@ class Pool:
         if ticket is not None and type(ticket) is not _Former and not getattr(ticket, "done", False):
             ticket = _Former(ticket)
         with self._lock:
-            cached = self.cached + size
-            if cached > _KEPT:
+            used = self.used = self.used - size
+            if self._held - used > _KEPT:
                 self._held -= size
             else:
-                self.cached = cached
                 self._free[size].append((block.memory, block.host, ticket, block.bound))
 
     def clear(self) -> None:
         """Free the unused blocks."""
         with self._lock:
             self._free.clear()
-            self._held -= self.cached
-            self.cached = 0
+            self._held = self.used
 
 
 _pools: dict[Engine, Pool] = {}

@@ -62,7 +62,7 @@ class Protocols(Core):
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, all_of_them: Sequence[Any]
     ) -> Ticket:
         """Start a kernel that touches some arrays."""
-        ticket = start(self.engine, binary, arguments, grid, threadgroup, all_of_them)
+        ticket = start(self.engine, binary, arguments, grid, threadgroup, [a.block for a in all_of_them])
         if not self.engine.caps.offsets and any(a.offset for a in all_of_them):
             ticket.wait()  # such a copy is copied back when the dispatch is done
         return ticket

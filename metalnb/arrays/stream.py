@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from metalnb import engine as engines
 
-from .core import Core
 from .memory_pool import pool_of
 
 if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Grid, Ticket
+
+    from .memory_pool import Block
 
 __all__ = ["clear_cache", "start", "synchronize"]
 
@@ -29,16 +30,15 @@ def start(
     arguments: Sequence[Any],
     grid: Grid,
     threadgroup: Grid,
-    touched: Iterable[Any],
+    blocks: Iterable[Block],
 ) -> Ticket:
-    """Start a dispatch that touches some arrays; wait for it only if another library may be looking at one of them.
+    """Start a dispatch that touches some arrays' blocks; wait only if another library may be looking at one of them.
 
     Parameters
     ----------
     engine, binary, arguments, grid, threadgroup
         As for `Engine.launch`.
-    touched : iterable
-        The arrays; what is no array may stand among them.
+    blocks : iterable of Block
 
     Raises
     ------
@@ -48,11 +48,10 @@ def start(
     seen = False
     with _lock:
         ticket = engine.launch(binary, arguments, grid, threadgroup)
-        for array in touched:
-            if isinstance(array, Core):
-                array.block.ticket = ticket
-                # Read after the ticket is set: a new viewer first counts itself, then waits for the ticket.
-                seen = seen or array.block.viewers > 0
+        for block in blocks:
+            block.ticket = ticket
+            if block.viewers > 0:  # read after the ticket is set: a new viewer counts itself, then waits for it
+                seen = True
         if getattr(ticket, "done", False):
             return ticket  # and with it all that was started before
         oldest = None if seen else _queued(engine.name, ticket)

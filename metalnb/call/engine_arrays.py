@@ -24,6 +24,10 @@ class Resident(Protocol):
         """Whose memory it is."""
         ...
 
+    def formed(self) -> Any:
+        """Return an object that is the same for arrays which differ in nothing but their elements."""
+        ...
+
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
         """Return the memory to bind, without waiting for it unless the engine has to copy it."""
         ...

@@ -223,11 +223,17 @@ class Kernel:
             return self.prepare(*args, **named).run()
         known = self._known.arguments(args)
         if known is not None:
-            self.engine.launch(self._binary, *known).wait()
+            bound, chosen, held = known
+            if not held:
+                self.engine.launch(self._binary, bound, chosen.grid, chosen.threadgroup).wait()
+                return None
+            ticket = held[0].__metal_start__(self._binary, bound, chosen.grid, chosen.threadgroup, held)
+            if chosen.waits:
+                ticket.wait()
             return None
         ready = self.prepare(*args)
         result = ready.run()
-        if self._simple and not ready.outputs and not ready.residents:
+        if self._simple and not ready.outputs:
             self._known.keep(args, ready.grid, ready.threadgroup)
         return result
 

@@ -11,6 +11,7 @@ import numpy as np
 from metalnb.engine.base import Grid
 
 from .binding import Slot
+from .engine_arrays import Resident, is_resident
 
 __all__ = ["KnownCalls"]
 
@@ -19,18 +20,50 @@ _NUMBERS = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np
 
 
 class _Known(NamedTuple):
-    """A call that was checked: its grid and threadgroup, and what packs those of its arguments that are numbers."""
+    """A call that was checked.
+
+    Attributes
+    ----------
+    grid, threadgroup : tuple of 3 int
+    numbers : tuple of _Number
+        Its arguments that are numbers.
+    residents : tuple of int
+        The places of arrays that live on the engine.
+    waits : bool
+        Whether it has arrays of NumPy's too.
+    """
 
     grid: Grid
     threadgroup: Grid
-    numbers: tuple[tuple[int, Callable[[Any], Any]], ...]
+    numbers: tuple[_Number, ...]
+    residents: tuple[int, ...]
+    waits: bool
+
+
+class _Number:
+    """An argument that is a number: its place, and what it was packed into when it was this object the last time."""
+
+    __slots__ = ("_bind", "_last", "place")
+
+    def __init__(self, place: int, bind: Callable[[Any], Any]) -> None:
+        self.place = place
+        self._bind = bind
+        self._last: tuple[Any, Any] = (None, None)
+
+    def packed(self, value: Any) -> Any:
+        """Return the memory to bind, which nobody writes to."""
+        was, memory = self._last
+        if was is not value:
+            memory = self._bind(value)
+            self._last = value, memory
+        return memory
 
 
 class KnownCalls:
     """The calls of one kernel that passed all checks, by what their arguments are.
 
     Only calls are kept whose arguments are all given, by position and without options, as numbers and as arrays of
-    NumPy's that need no more than to be handed over: contiguous, aligned and writable.
+    NumPy's or of an engine that need no more than to be handed over: contiguous, aligned and writable.
 
     Parameters
     ----------
@@ -42,8 +75,8 @@ class KnownCalls:
         self._slots = slots
         self._calls: dict[Any, _Known] = {}
 
-    def arguments(self, args: tuple[Any, ...]) -> tuple[list[Any], Grid, Grid] | None:
-        """Return what a known call binds, its grid and its threadgroup; None for one that is to be checked.
+    def arguments(self, args: tuple[Any, ...]) -> tuple[list[Any], _Known, list[Resident]] | None:
+        """Return what a known call binds, the call, and the arrays of an engine; None for one that is to be checked.
 
         Raises
         ------
@@ -53,10 +86,13 @@ class KnownCalls:
         known = self._calls.get(_form(args))
         if known is None:
             return None
-        bound = list(args)
-        for place, packed in known.numbers:
-            bound[place] = packed(bound[place])
-        return bound, known.grid, known.threadgroup
+        bound, held = list(args), []
+        for number in known.numbers:
+            bound[number.place] = number.packed(bound[number.place])
+        for place in known.residents:
+            held.append(args[place])
+            bound[place] = args[place].__metal_memory__()
+        return bound, known, held
 
     def keep(self, args: tuple[Any, ...], grid: Grid, threadgroup: Grid) -> None:
         """Keep a call that passed."""
@@ -65,13 +101,18 @@ class KnownCalls:
             return
         given = list(zip(slots, args, strict=True))
         threads = math.prod(grid)
-        for slot, array in given:
-            if type(array) is np.ndarray and (not slot.takes_array or array.size > threads * slot.components):
+        numbers, residents = [], []
+        for place, (slot, value) in enumerate(given):
+            if type(value) in _NUMBERS:
+                numbers.append(_Number(place, slot.bind))
+            elif not slot.takes_array or value.size > threads * slot.components:
                 return  # packed as a value, or perhaps warned of: see `grid_of_call`
+            elif type(value) is not np.ndarray:
+                residents.append(place)
         if len(self._calls) >= _MOST:
             self._calls.clear()
-        numbers = tuple((i, slot.bind) for i, (slot, a) in enumerate(given) if type(a) is not np.ndarray)
-        self._calls[form] = _Known(grid, threadgroup, numbers)
+        waits = len(numbers) + len(residents) < len(args)
+        self._calls[form] = _Known(grid, threadgroup, tuple(numbers), tuple(residents), waits)
 
     def clear(self) -> None:
         """Forget all: a default has changed."""
@@ -89,6 +130,8 @@ def _form(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
             form += (a.dtype, a.shape)
         elif kind in _NUMBERS:
             form.append(kind)
+        elif is_resident(a):
+            form.append(a.formed())
         else:
             return None
     return tuple(form)

@@ -29,6 +29,8 @@ class Party:
     thread, threadgroup : int
         Linear positions in the grid.
     written : bool
+    value : float, int or None
+        Of a race: what it read or wrote, where the type is known.
     """
 
     line: int
@@ -36,6 +38,7 @@ class Party:
     thread: int
     threadgroup: int
     written: bool = False
+    value: float | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class Finding:
     thread, threadgroup : int
         Linear positions in the grid.
     name : str
-        Of the buffer or the threadgroup variable; empty where there is none.
+        Of the buffer, the threadgroup variable, or the thread's own variable that was never set; empty where there is
+        none.
     index : int or None
         In elements of the buffer's type; of a thread's own array, its index.
     written : bool
@@ -66,6 +70,8 @@ class Finding:
         What made a NaN or an infinity: ``"/"``, ``"log"``.
     given : tuple of float
         Its operands; of a conversion what does not fit, of a shift the count, of a loop the turns.
+    value : float, int or None
+        Of a race: what was read or written, where the type is known.
     size : int
         Of the buffer, in elements.
     case : str
@@ -85,6 +91,7 @@ class Finding:
     source: str = ""
     operation: str = ""
     given: tuple[float, ...] = ()
+    value: float | int | None = None
     size: int = 0
     case: str = ""
 
@@ -229,7 +236,7 @@ class Validation(Rendered):
 
     @functools.cached_property
     def log(self) -> Log:
-        """The first 262,144 accesses of arrays: (n, 4), thread, buffer, what it did (1 written, 2 beyond), index."""
+        """The first 65,536 accesses of arrays: (n, 4), thread, buffer, what it did (1 written, 2 beyond), index."""
         return self.kept()
 
     @functools.cached_property

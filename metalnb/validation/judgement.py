@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,9 +21,8 @@ __all__ = ["Judge", "in_grid"]
 
 Truth = np.ndarray[Any, np.dtype[np.bool]]
 
-_KINDS = {"wild": "beyond", "array index": "beyond", "own never written": "never written"}
+_KINDS = {"wild": "beyond", "array index": "beyond", "own never written": "never written", "never set": "never written"}
 _UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # what a variable holds that nobody has set: engine/native/runtime/hooks.h
-_WRITTEN, _TWICE = 1, 8  # as in engine/native/runtime/checks.c
 
 
 class Judge:
@@ -70,23 +70,25 @@ class Judge:
         Of a float3, whose fourth component is nobody's, any component will do.
         """
         seen = self.facts.buffers[name]
-        flags = seen.writers["flags"]
-        if size < seen.unit:
-            flags = np.repeat(flags, seen.unit // size)
         per = max(1, size // seen.unit)
-        rows = flags[: flags.size // per * per].reshape(-1, per)
-        none, twice = (rows & _WRITTEN == 0).all(axis=1), (rows & _TWICE != 0).any(axis=1)
-        count = seen.contents.size // size
-        return none[:count].reshape(shape), twice[:count].reshape(shape)
+
+        def elements(flags: Truth) -> Truth:
+            if size < seen.unit:
+                flags = np.repeat(flags, seen.unit // size)
+            if per > 1:
+                flags = np.logical_or.reduce(flags[: flags.size // per * per].reshape(-1, per), axis=1)
+            return flags[: seen.contents.size // size].reshape(shape)
+
+        return ~elements(seen.writers >= seen.oldest), elements(seen.again != 0)
 
     def writer(self, name: str, byte: int) -> tuple[int, int, Line | None]:
         """Return the thread that wrote a byte of an array last, its threadgroup, and where; -1 for nobody."""
         seen = self.facts.buffers[name]
         mark = seen.writers[byte // seen.unit]
-        if not mark["flags"] & _WRITTEN:
+        if mark < seen.oldest:
             return -1, -1, None
-        thread = in_grid(mark["thread"], mark["group"], self.grid, self.threadgroup)
-        return int(thread), int(mark["group"]), self.facts.place(int(mark["place"]))
+        thread, group, place = self.facts.who(int(mark))
+        return int(in_grid(thread, group, self.grid, self.threadgroup)), group, place
 
     def place(self, line: Line | None) -> tuple[int, int, str]:
         """Return a place's line and column in the author's text, and that line."""
@@ -102,7 +104,8 @@ class Judge:
         if fact.kind in {"race", "written twice"}:
             at = self.place(fact.other_place)
             thread = int(in_grid(fact.other_thread, fact.other_threadgroup, self.grid, self.threadgroup))
-            other = Party(at[0], at[1], thread, fact.other_threadgroup, fact.other_written)
+            value = fact.values[1] if fact.values else None
+            other = Party(at[0], at[1], thread, fact.other_threadgroup, fact.other_written, value)
         elif fact.kind == "barrier" and fact.other_place is None:
             other = Party(line, column, fact.other_thread, fact.threadgroup)
         indexed = fact.kind == "array index" or bool(fact.name)
@@ -113,9 +116,11 @@ class Judge:
             given = (fact.given,)
         seen = self.facts.buffers.get(fact.name)
         return Finding(
-            _KINDS.get(fact.kind, fact.kind), line, column, fact.thread, fact.threadgroup, fact.name,
+            _KINDS.get(fact.kind, fact.kind), line, column, fact.thread, fact.threadgroup,
+            fact.name or _spelled(fact.variable, source),
             fact.offset // fact.element if indexed else None, fact.written, other, fact.count, source,
-            given=given, size=seen.contents.size // fact.element if seen else 0,
+            given=given, value=fact.values[0] if fact.values else None,
+            size=seen.contents.size // fact.element if seen else 0,
         )  # fmt: skip
 
     @functools.cached_property
@@ -197,6 +202,12 @@ class Judge:
             if name in used and none.any() and not self.facts.buffers[name].reads:
                 index = int(none.argmax())
                 yield Finding("missing write", 0, 0, -1, -1, name, index, count=int(none.sum()), size=none.size)
+
+
+def _spelled(name: str, source: str) -> str:
+    """Return a variable's name as its line has it: LLVM numbers those of one name."""
+    words = re.findall(r"\w+", source)
+    return name if not name or name in words else re.sub(r"\d+$", "", name)
 
 
 def _floats(param: Param, seen: Seen) -> str | None:

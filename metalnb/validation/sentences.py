@@ -49,12 +49,16 @@ def _race(found: Finding) -> str:
     cure = "put a barrier between them" if within else "nothing orders threadgroups; use an atomic, or an element each"
     if within and other.line == found.line:
         cure += ", or use an atomic"
-    return f"{_accesses(found)}, which thread {other.thread} {deed}{on_line}: {cure}"
+    mine = "" if found.value is None else f" = {found.value:g}" if found.written else f" as {found.value:g}"
+    theirs = "" if other.value is None or not found.written else f" as {other.value:g}"
+    return f"{_accesses(found)}{mine}, which thread {other.thread} {deed}{theirs}{on_line}: {cure}"
 
 
 def _never_written(found: Finding) -> str:
-    if found.name:
+    if found.index is not None:
         return f"{_accesses(found)}, which no thread of its threadgroup has written"
+    if found.name:
+        return f"thread {found.thread} uses {found.name}, a variable of its own that it has never set: give it a value"
     return f"thread {found.thread} uses a variable of its own that it has never set"
 
 

@@ -38,7 +38,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
         synchronize(kernel.engine.name)  # what was started before may still be writing
     signature = kernel.signature
     before = {
-        p.name: np.frombuffer(np.ascontiguousarray(a), np.uint8).copy()
+        p.name: np.frombuffer(np.ascontiguousarray(a), np.uint8)  # the call itself has copies
         for p, a in zip(signature.params, dispatch.arguments, strict=True)
         if a is not None and not isinstance(a, int)
     }
@@ -75,10 +75,11 @@ def _log(
     for i, name in enumerate(names):
         if name in sizes:
             places[i], element[i] = list(sizes).index(name), sizes[name]
-    events = kept[places[kept["region"]] >= 0]
+    events = kept[places[kept["what"] >> 2] >= 0]
+    region = events["what"] >> 2
     log = np.empty((len(events), 4), np.int64)
     log[:, 0] = in_grid(events["thread"], events["group"], grid, threadgroup)
-    log[:, 1] = places[events["region"]]
-    log[:, 2] = events["written"]
-    log[:, 3] = events["offset"] // element[events["region"]]
+    log[:, 1] = places[region]
+    log[:, 2] = events["what"] & 3
+    log[:, 3] = events["offset"] // element[region]
     return log

@@ -191,7 +191,7 @@ def test_size_changes_nothing_but_the_log(program: mnb.Program, n: int) -> None:
     right = mnb.validate(program.copied, np.zeros(n, np.float32), seconds=100)
     assert (right.ok, right.unwritten, right.left_out) == (True, {"o": []}, 0)
     assert (right.count("x", written=False), right.count("o", written=True)) == (n, n)
-    assert (len(right.log), right.missed) == (1 << 18, 2 * n - (1 << 18))
+    assert (len(right.log), right.missed) == (1 << 16, 2 * n - (1 << 16))
     beyond = mnb.validate(program.next, np.zeros(n, np.float32), seconds=100)
     assert [(f.thread, f.index) for f in beyond.findings] == [(n - 1, n)]
     start = n - 1024 - (n - 1024) % 128

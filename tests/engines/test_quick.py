@@ -176,6 +176,43 @@ def test_a_known_call_is_checked_where_it_differs(saxpy: mnb.Kernel) -> None:
     assert (y == 10).all()
 
 
+def test_a_known_call_takes_arrays_of_an_engine(saxpy: mnb.Kernel) -> None:
+    """Views, the end of an array, another engine, NumPy's arrays beside ours: a call is known by all that it is."""
+    whole, y = mnb.asarray(np.arange(24, dtype=np.float32), device="cpu", copy=True), mnb.zeros(8, device="cpu")
+    known = len(saxpy._known._calls)
+    for _ in range(3):
+        saxpy(whole[:8], y, 2.0)
+    assert len(saxpy._known._calls) == known + 1
+    assert y.tolist() == [6 * i for i in range(8)]
+    saxpy(whole[16:], y, -2.0)
+    assert y.tolist() == [4 * i - 32 for i in range(8)]
+    saxpy(whole[:8], mnb.zeros(8, device="cpu"), 1.0)
+    with pytest.raises(mnb.ArgumentError, match="not C-contiguous"):
+        saxpy(whole[:16:2], y, 2.0)
+    with pytest.raises(mnb.ArgumentError, match="each of the grid's 8 threads"):
+        saxpy(whole[:4], y, 2.0)
+    with pytest.raises(mnb.ArgumentError, match="an array on engine"):
+        saxpy(mnb.zeros(8, device="native"), y, 2.0)
+    seen, host = y.numpy(), np.zeros(8, np.float32)
+    for scale in (2.0, 3.0, 3.0, -0.0, 0.0):  # what NumPy can see is waited for, and a number may have another value
+        saxpy(whole[:8], host, scale)
+        saxpy(whole[:8], y, scale)
+    assert host.tolist() == [8 * i for i in range(8)]
+    assert seen.tolist() == [12 * i - 32 for i in range(8)]
+
+
+def test_a_known_call_of_an_engines_array_does_not_reach_beyond_it() -> None:
+    """The memory of an array may be longer than the array: what the checks look at must not be."""
+    text = HEAD + "kernel void beyond(device float* y, uint i [[thread_position_in_grid]]) { y[i + 1] = 7; }"
+    beyond, y = mnb.compile(text, engine="cpu").beyond, mnb.zeros(8, device="cpu")
+    assert y.block.host.size > 32
+    y.block.host[32:] = 5
+    for _ in range(3):
+        with pytest.raises(mnb.KernelFault, match=r"y\[8\]|index 8|8 elements"):
+            _ = beyond(y) or y.read()
+    assert (y.block.host[32:] == 5).all()
+
+
 def test_a_known_call_takes_the_threadgroup_that_was_kept() -> None:
     text = HEAD + """
 kernel void group(device uint* y, uint i [[thread_position_in_grid]], uint n [[threads_per_threadgroup]]) { y[i] = n; }

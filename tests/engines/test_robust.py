@@ -320,4 +320,6 @@ def test_random_faults_touch_nothing_else() -> None:
     """The first of those that ``faults/random_faults.py`` makes; it lives through 10^5."""
     from faults import random_faults
 
-    assert 1000 < random_faults.run(2000, 10, 1) < 2000
+    _, calls, faults = random_faults.run(2000, 20, 1)
+    assert calls == 2000
+    assert 800 < faults < 2000

@@ -2,73 +2,95 @@
 
 Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--count N] [--seed N] [--kernels N]
 
-A kernel is a few bodies of `test_robust`, wrong and right ones, in turn; it is called with many values of the index
-that they use, most of them beyond an end. Each array lies between margins that must stay as they were.
+The kernels are those of ``random_kernels.py``, some to a program. Each is called with many values of the number that its
+indexes are made of, most of them beyond an end, and with several grids and threadgroups. Each array lies between margins
+that must stay as they were. The words of one fault in ten are made: to find its line takes a compilation.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import time
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
 
-from test_robust import EXTENT, FAULTS, HEAD, MARGIN, RIGHT, arguments
+import numpy as np
+from test_robust import EXTENT, MARGIN, arguments
 
 import metalnb as mnb
+from faults.random_kernels import HEAD, kernel_text
+from metalnb.engine.cpu.robust import launches
 
-
-def bodies() -> list[str]:
-    """Return what kernels are made of: what has no barrier, which some of the threads might not reach."""
-    every = [*(fault.body for fault in FAULTS.values()), *RIGHT.values()]
-    return [body for body in every if "barrier" not in body and "return" not in body.replace("return b[j]", "")]
+TOGETHER = 4  # kernels in a program
+MEMORY = {"t": 32 * 4}
 
 
 def index(rng: random.Random) -> int:
     """Return an index: near an end, far away, or right."""
-    near = rng.choice([0, EXTENT, 32, 8, -1, 2**31 - 1, -(2**31), 2**24, 2**30])
+    near = rng.choice([0, EXTENT, 32, 8, -1, 2**31 - 1, -(2**31), 2**20, 2**30, 200])
     return max(-(2**31), min(2**31 - 1, near + rng.randint(-3, 3)))
 
 
-def run(count: int, kernels: int, seed: int) -> int:
-    """Make these calls; return how many of them were wrong.
+def kernels(count: int, seed: int) -> Iterator[tuple[int, str, Any]]:
+    """Yield so many compiled kernels, each with its number and its program's text."""
+    for first in range(0, count, TOGETHER):
+        rng = random.Random(f"{seed} {first}")
+        numbers = range(first, min(first + TOGETHER, count))
+        text = HEAD + "".join(kernel_text(rng, f"f{number}") for number in numbers)
+        program = mnb.compile(text, engine="cpu", checked=True)
+        for number in numbers:
+            yield number, text, program[f"f{number}"]
+
+
+def run(count: int, amount: int, seed: int, until: float = float("inf")) -> tuple[int, int, int]:
+    """Make these calls, of so many kernels, as long as there is time; return how many kernels, calls and faults.
 
     Raises
     ------
     AssertionError
         For a kernel that touched what it was not given, with its number and text.
     """
-    faults = 0
-    for number in range(kernels):
-        rng = random.Random(f"{seed} {number}")
-        chosen = rng.sample(bodies(), 3)
-        text = HEAD + "\n".join(f"{{ {body} }}" for body in chosen) + "\n}"
-        kernel = mnb.compile(text, engine="cpu", checked=True).f
-        for _ in range(count // kernels):
+    ran = calls = faults = 0
+    for number, text, kernel in kernels(amount, seed):
+        rng = random.Random(f"{seed} {number} calls")
+        pair = kernel.program.dtype("Pair")
+        for _ in range(count // amount):
             given, around = arguments()
-            given["s"] = given["s"].view(kernel.program.dtype("Pair"))[:, 0]
-            memory = {"t": 32 * 4}
-            try:
-                kernel(*given.values(), index(rng), grid=EXTENT, threadgroup=32, threadgroup_memory=memory, timeout=2)
-            except mnb.KernelFault:
-                faults += 1
+            given["h"][:] = np.arange(EXTENT)
+            given["s"] = given["s"].view(pair)[:, 0]
+            k, grid, group = index(rng), rng.choice([EXTENT, EXTENT, EXTENT, 100, 1]), rng.choice([32, 32, 20, 64, 1])
+            silent = mock.patch.object(launches, "explained", lambda *_: mnb.KernelFault("not explained"))
+            with silent if rng.random() < 0.9 else contextlib.nullcontext():
+                try:
+                    kernel(*given.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)
+                except mnb.KernelFault:
+                    faults += 1
+            calls += 1
             for name, (whole, before) in around.items():
                 before[MARGIN : MARGIN + EXTENT] = whole[MARGIN : MARGIN + EXTENT]
-                beside = f"seed {seed}, kernel {number}: {name} has been written beside:\n{text}"
+                beside = f"seed {seed}, f{number}, k = {k}, {grid} by {group}: {name} was written beside:\n{text}"
                 assert whole.tobytes() == before.tobytes(), beside
-    return faults
+        ran += 1
+        if time.monotonic() > until:
+            break
+    return ran, calls, faults
 
 
 def main() -> None:
     """Run them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100_000, help="calls in all")
-    parser.add_argument("--kernels", type=int, default=400, help="kernels that they are spread over")
+    parser.add_argument("--kernels", type=int, default=2500, help="kernels that they are spread over")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end when a kernel is done after so long")
     options = parser.parse_args()
     began = time.monotonic()
-    faults = run(options.count, options.kernels, options.seed)
+    ran, calls, faults = run(options.count, options.kernels, options.seed, began + options.seconds)
     took = time.monotonic() - began
-    print(f"{options.count} calls of {options.kernels} kernels, {faults} faults, {took:.0f} s: alive")
+    print(f"seed {options.seed}: {calls:,} calls of {ran:,} kernels, {faults:,} faults, {took:,.0f} s: alive")
 
 
 if __name__ == "__main__":

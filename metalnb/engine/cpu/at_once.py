@@ -92,7 +92,7 @@ class Brief(dict[tuple[Grid, Grid], tuple[tuple[int, ...], tuple[int, ...]]]):
         super().__init__()
         self._kernel = kernel
         self._lock = lock
-        self._set: list[int] = []  # the numbers of the arguments that the kernel has, if all are of `bound_type`
+        self._set: list[Any] = [None] * kernel.num_args  # what it has: a number of `bound_type`, or packed values
         self._late: tuple[Grid, Grid] | None = None
 
     def learn(self, grid: Grid, threadgroup: Grid, seconds: float | None) -> None:
@@ -107,7 +107,7 @@ class Brief(dict[tuple[Grid, Grid], tuple[tuple[int, ...], tuple[int, ...]]]):
 
     def forget(self) -> None:
         """Take note that somebody else sets the kernel's arguments; to be called with the kernel's lock held."""
-        self._set = []
+        self._set = [None] * len(self._set)
 
     def tried(self, grid: Grid, threadgroup: Grid) -> Callable[[float | None], None] | None:
         """Return what is to be told how long a dispatch took; None for one that is too large to be brief."""
@@ -118,22 +118,25 @@ class Brief(dict[tuple[Grid, Grid], tuple[tuple[int, ...], tuple[int, ...]]]):
         sizes = self.get(form)
         if sizes is None or (device.last is not None and device.busy()):
             return None
-        kernel = self._kernel
+        kernel, bound_type, place = self._kernel, device.bound_type, 0
         with self._lock:
-            try:
-                numbers = [a.number for a in arguments]
-            except AttributeError:
-                self.forget()
-                for place, argument in enumerate(arguments):
-                    if type(argument) is not bytearray and argument.nbytes >= WIDE:
-                        return None
-                    kernel.set_arg(place, argument if type(argument) is device.bound_type else device.svm(argument))
-            else:
-                if numbers != self._set:
-                    self.forget()
-                    for place, argument in enumerate(arguments):
+            there = self._set
+            for argument in arguments:
+                kind = type(argument)
+                if kind is bound_type:
+                    if there[place] != argument.number:
                         kernel.set_arg(place, argument)
-                    self._set = numbers
+                        there[place] = argument.number
+                elif kind is bytearray:  # made for the call: nobody changes it
+                    if there[place] is not argument:
+                        kernel.set_arg(place, device.svm(argument))
+                        there[place] = argument
+                elif argument.nbytes < WIDE:
+                    kernel.set_arg(place, device.svm(argument))
+                    there[place] = None
+                else:
+                    return None
+                place += 1
             began = _clock()
             event = device.enqueue(device.local_queue, kernel, *sizes)
             took = _clock() - began

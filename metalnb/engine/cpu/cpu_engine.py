@@ -169,7 +169,7 @@ class CpuEngine(Observable, SharedMemory):
         from .robust.launches import hopeful_facts
 
         hopeful = hopeful_facts(len(unit.signature.params) + variant.flat)
-        return Entries(lambda form: self._built(unit, variant, form.guarded), hopeful)
+        return Entries(lambda form: self._built(unit, variant, form.guarded), hopeful, wide=variant.wide)
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned: the device shares all memory of the process."""
@@ -184,7 +184,7 @@ class CpuEngine(Observable, SharedMemory):
     ) -> CpuTicket | DoneTicket:  # fmt: skip
         """Start a dispatch; a brief one has ended when this returns."""
         device, brief = self._device, binary.brief
-        if brief and not running and self._needs_no_check(binary, arguments, grid, threadgroup):
+        if brief and not running and (not binary.entries or self._unwatched(binary, arguments, grid, threadgroup)):
             done = brief.run(device, arguments, (grid, threadgroup))
             if done is not None:
                 return done
@@ -192,10 +192,8 @@ class CpuEngine(Observable, SharedMemory):
         device.started(ticket.elapsed[-1])
         return ticket
 
-    def _needs_no_check(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> bool:
+    def _unwatched(self, binary: CpuBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> bool:
         """Return whether the kernel as it was first compiled has nothing to watch, and is right for a dispatch."""
-        if not binary.entries:
-            return True
         form = binary.entries[_USUAL].form_for(arguments, grid, threadgroup)
         return not form.watched and form.built.kernel is binary.kernel
 

@@ -18,9 +18,11 @@ from metalnb.msl.libclang.deep_stack import time_limit
 from ..clang import driver
 from ..unit import Unit
 from . import toolchain
+from .access_sites import with_sites
 from .debug_lines import DebugLines
 from .entry_texts import fiber_text
-from .watched_code import WatchedCode, watched, with_odd_accesses
+from .own_variables import with_set_flags
+from .watched_code import WatchedCode, watched
 
 __all__ = ["CheckedBuild", "checked_build"]
 
@@ -35,17 +37,20 @@ class CheckedBuild:
     lines : DebugLines
     static : int
         Bytes of threadgroup memory that the kernel itself declares, with the gaps between its variables.
-    variables : tuple of (str, int, int, int)
-        These variables: name, offset, size, alignment.
+    variables : tuple of (str, str, int, int, int)
+        These variables: name, type, offset, size, alignment; the type as far as it is one word.
     operations : tuple of str
         What the numbers of floating-point operations stand for.
+    own : tuple of str
+        Variables of a thread's own that are declared without a value: as LLVM names them.
     """
 
     library: Any
     lines: DebugLines
     static: int
-    variables: tuple[tuple[str, int, int, int], ...]
+    variables: tuple[tuple[str, str, int, int, int], ...]
     operations: tuple[str, ...]
+    own: tuple[str, ...]
 
 
 _SANITIZED = (
@@ -62,8 +67,8 @@ _SECOND = (
     "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-read-before-write=1",
     "-mllvm", "-opt-disable=licm,loop-idiom", "-S", "-emit-llvm",
 )  # fmt: skip
-_LAST = ("-O1", *toolchain.ORDERED, "-Xclang", "-disable-llvm-passes")
-_VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__>")
+_LAST = ("-O1", *toolchain.ORDERED, "-mllvm", "-opt-disable=licm,loop-idiom")
+_VARIABLE = re.compile(r"(?:(\w+) )?\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__>")
 _VARIABLES = 4096
 
 
@@ -71,21 +76,23 @@ _VARIABLES = 4096
 def _of(held: _Held) -> CheckedBuild:
     unit = held.unit
     text = driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_FIRST)
-    code = watched(text.decode())
+    flagged, own = with_set_flags(text.decode())
+    code = watched(flagged)
     library, file = toolchain.kernel_library(_object(code, unit), "checks", unit.cell.edited.text)
     library.metalnb_prepare.restype = library.metalnb_slots.restype = ctypes.c_uint32
     library.metalnb_arena_of.restype = ctypes.c_uint64
     library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
     library.metalnb_groups.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
-    library.metalnb_groups.restype = library.metalnb_watch.restype = None
+    library.metalnb_groups.restype = library.metalnb_watch.restype = library.metalnb_counted.restype = None
     static = library.metalnb_prepare()
     raw = (ctypes.c_uint32 * (4 * _VARIABLES))()
     names = _VARIABLE.findall(unit.cell.edited.text) if not unit.headers else []
     variables = []
     for i in range(library.metalnb_slots(raw)):
         offset, size, alignment, number = raw[4 * i : 4 * i + 4]
-        variables.append((names[number] if number < len(names) else "threadgroup memory", offset, size, alignment))
-    return CheckedBuild(library, DebugLines(file), static, tuple(variables), code.operations)
+        kind, name = names[number] if number < len(names) else ("", "threadgroup memory")
+        variables.append((name, kind, offset, size, alignment))
+    return CheckedBuild(library, DebugLines(file), static, tuple(variables), code.operations, own)
 
 
 class _Held:
@@ -113,7 +120,7 @@ def checked_build(unit: Unit) -> CheckedBuild:
 
 def _object(code: WatchedCode, unit: Unit) -> bytes:
     optimised = _made(code.text, _SECOND, unit).decode()
-    return _made(with_odd_accesses(optimised), _LAST, unit)
+    return _made(with_sites(optimised), _LAST, unit)
 
 
 def _made(text: str, how: tuple[str, ...], unit: Unit) -> bytes:

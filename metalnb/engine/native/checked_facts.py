@@ -15,7 +15,7 @@ __all__ = ["KINDS", "Fact", "Facts", "Origin", "Seen"]
 # As in runtime/checks.c.
 KINDS = (
     "beyond", "race", "never written", "barrier", "wild", "array index", "conversion", "shift", "misaligned",
-    "written twice", "endless", "own never written",
+    "written twice", "endless", "own never written", "never set",
 )  # fmt: skip
 
 
@@ -48,6 +48,11 @@ class Fact:
     other_written : bool
     given : float
         Of a conversion: what does not fit.
+    variable : str
+        Of a variable of a thread's own that was never set: its name, as LLVM has it.
+    values : tuple of float or int
+        Of a race: the value that was read or written, and the one that the other party read or wrote. Empty where the
+        type is not known.
     """
 
     kind: str
@@ -65,6 +70,8 @@ class Fact:
     other_place: Line | None
     other_written: bool
     given: float
+    variable: str = ""
+    values: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +93,13 @@ class Seen:
     reads, writes, strays, atomics : int
         Accesses within it, and outside; of those within it the atomic ones.
     unit : int
-        Bytes of which `writers` keeps account.
+        Bytes of which `writers` and `again` keep account.
     writers : numpy.ndarray
-        The last writer of each unit: ``thread`` in its threadgroup, ``group``, ``flags`` (0 for none).
+        A mark for the last writer of each unit, for `Facts.who`.
+    oldest : int
+        A mark below this stands for no writer.
+    again : numpy.ndarray
+        1 for each unit that was written again before anybody had read it.
     contents : numpy.ndarray
         uint8: what the call left there.
     """
@@ -98,11 +109,13 @@ class Seen:
     strays: int
     atomics: int
     unit: int
-    writers: np.ndarray[Any, Any]
+    writers: np.ndarray[Any, np.dtype[np.uint64]]
+    oldest: int
+    again: np.ndarray[Any, np.dtype[np.uint8]]
     contents: np.ndarray[Any, np.dtype[np.uint8]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Facts:
     """What a checked dispatch showed.
 
@@ -115,15 +128,15 @@ class Facts:
     buffers : dict of str to Seen
         By parameter.
     events : numpy.ndarray
-        Accesses of buffers, as far as they were kept: ``thread`` in its threadgroup, ``group``, ``region`` (a place in
-        `names`), ``written`` (bit 0; bit 1: outside), ``offset`` in bytes.
+        Accesses of buffers, as far as they were kept: ``thread`` in its threadgroup, ``group``, ``what`` (a place in
+        `names` times 4, and 1 for a write, and 2 for outside), ``offset`` in bytes.
     names : tuple of str
     made : callable
         ``made(infinity)``: the threads that made an infinity, or a NaN, by their linear positions in the grid.
     origin : callable
         ``origin(thread, infinity)``: where such a thread did.
-    place : callable
-        From a place in the code, as a writer has it, to the author's line.
+    who : callable
+        From a writer's mark to the thread in its threadgroup, the threadgroup, and the line.
     """
 
     found: tuple[Fact, ...]
@@ -134,4 +147,4 @@ class Facts:
     names: tuple[str, ...]
     made: Callable[[bool], np.ndarray[Any, Any]]
     origin: Callable[[int, bool], Origin]
-    place: Callable[[int], Line | None]
+    who: Callable[[int], tuple[int, int, Line | None]]

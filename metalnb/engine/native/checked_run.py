@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import mmap
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from metalnb.dtypes import SCALARS, Layout, layout_of
 from metalnb.errors import EngineUnavailable, KernelFault
 from metalnb.msl.text.scanned_cell import MAIN
 
@@ -27,35 +30,38 @@ from .native_engine import dispatch
 __all__ = ["run_checked"]
 
 _MOST = 256
-_EVENTS = 1 << 18  # accesses of buffers that are kept one by one
+_EVENTS = 1 << 16  # accesses of buffers that are kept one by one
 _THREADS = 1 << 20  # whose first NaN is kept
-_ACCESSES = 1 << 25  # after which no further threadgroup is begun: each element that is touched costs 64 bytes or more
+_GROUPS = 1 << 24  # threadgroups of which is kept when they were run
+_ACCESSES = 1 << 25  # after which no further threadgroup is begun: each element that is touched costs 24 bytes or more
 _NONE = (1 << 32) - 1
 
-_MARK = np.dtype([("group", "u4"), ("place", "u4"), ("thread", "u2"), ("epoch", "u2"), ("turn", "u2"), ("flags", "u2")])
-_UNIT = np.dtype([("writer", _MARK), ("first", _MARK), ("last", _MARK), ("previous", _MARK)])
-_EVENT = np.dtype([("thread", "u4"), ("group", "u4"), ("region", "u4"), ("written", "u4"), ("offset", "i8")])
+_UNIT = np.dtype([("writer", "u8"), ("reader", "u8"), ("later", "u8")])
+_EVENT = np.dtype([("thread", "u2"), ("what", "u2"), ("group", "u4"), ("offset", "i8")])
 _ORIGIN = np.dtype([("place", "u4"), ("operation", "u4"), ("made", "f4"), ("given", "f4", 3)])
 _WORDS = ("kind", "written", "size", "count", "thread", "group", "place", "region")
 _OTHER = ("other", "other_group", "other_place", "other_written")
+_BEGUN = np.dtype([("moment", "u4"), ("group", "u4")])
 _FINDING = np.dtype([
-    *((n, "u4") for n in _WORDS), ("offset", "i8"), *((n, "u4") for n in _OTHER), ("given", "f4"), ("pad", "u4"),
+    *((n, "u4") for n in _WORDS), ("offset", "i8"), *((n, "u4") for n in _OTHER), ("given", "f4"), ("extra", "u4"),
+    ("before", "u8"), ("after", "u8"),
 ])  # fmt: skip
 
 
 class _Watched(ctypes.Structure):
     _fields_ = [
         *((n, ctypes.c_uint64) for n in ("start", "size", "before", "after")),
-        ("shift", ctypes.c_uint32), ("shared", ctypes.c_uint32), ("units", ctypes.c_void_p),
-        *((n, ctypes.c_uint64) for n in ("reads", "writes", "strays", "atomics")),
+        ("shift", ctypes.c_uint32), ("shared", ctypes.c_uint32),
+        ("units", ctypes.c_void_p), ("again", ctypes.c_void_p),
+        *((n, ctypes.c_uint64) for n in ("reads", "writes", "strays", "atomics", "constant")),
     ]  # fmt: skip
 
 
 class _Watch(ctypes.Structure):
     _fields_ = [
-        *((n, ctypes.c_void_p) for n in ("regions", "findings", "events", "origins")),
-        *((n, ctypes.c_uint64) for n in ("count", "most_events", "most_origins")),
-        *((n, ctypes.c_uint64) for n in ("found", "events_found", "accesses", "stopped")),
+        *((n, ctypes.c_void_p) for n in ("regions", "findings", "events", "origins", "begun")),
+        *((n, ctypes.c_uint64) for n in ("count", "most_events", "most_origins", "most_begun")),
+        *((n, ctypes.c_uint64) for n in ("found", "events_found", "accesses", "groups", "now", "stopped")),
     ]
 
 
@@ -67,6 +73,8 @@ class _Region:
     unit: int
     element: int
     shared: bool
+    scalar: str = ""
+    constant: bool = False
     zones: tuple[int, int] = (2048, 2048)
 
 
@@ -104,29 +112,37 @@ def run_checked(
         ]
         regions = [*_given(unit, copies, arena, build.static), *_variables(build, arena)]
         given = dispatch([c.array if isinstance(c, _Zoned) else c for c in copies], grid, threadgroup, build.static)
-        units = [_units(-(-r.size // r.unit) + 1) for r in regions]
+        sizes = [-(-r.size // r.unit) + 1 for r in regions]
+        marks = _marks(sum(sizes))
+        units = [marks.memory[end - n : end] for n, end in zip(sizes, itertools.accumulate(sizes), strict=True)]
+        again = [np.zeros(u.size, np.uint8) for u in units]
         watched = (_Watched * max(1, len(regions)))(*(
-            _Watched(r.start, r.size, *r.zones, r.unit.bit_length() - 1, r.shared, u.ctypes.data)
-            for r, u in zip(regions, units, strict=True)
+            _Watched(r.start, r.size, *r.zones, r.unit.bit_length() - 1, r.shared, u.ctypes.data, t.ctypes.data,
+                     constant=r.constant)
+            for r, u, t in zip(regions, units, again, strict=True)
         ))  # fmt: skip
         findings = np.zeros(_MOST, _FINDING)
         events = np.empty(_EVENTS, _EVENT)
         origins = np.zeros(2 * min(_THREADS, grid[0] * grid[1] * grid[2]), _ORIGIN)
+        x, y, z = (-(-n // t) for n, t in zip(grid, threadgroup, strict=True))
+        begun = np.zeros(min(x * y * z, _GROUPS), _BEGUN)
         watch = _Watch(
-            ctypes.addressof(watched), findings.ctypes.data, events.ctypes.data, origins.ctypes.data,
-            len(regions), len(events), len(origins),
+            ctypes.addressof(watched), findings.ctypes.data, events.ctypes.data, origins.ctypes.data, begun.ctypes.data,
+            len(regions), len(events), len(origins), len(begun), now=marks.moment,
         )  # fmt: skip
         build.library.metalnb_watch(ctypes.byref(watch))
-        groups = [-(-n // t) for n, t in zip(grid, threadgroup, strict=True)]
-        done = _within(build, watch, given, worker, groups[0] * groups[1] * groups[2], seconds)
+        done = _within(build, watch, given, worker, x * y * z, seconds)
         kept = events[: watch.events_found].copy()
-    found = tuple(_fact(f, regions, build.lines, unit) for f in findings[: watch.found])
+    oldest, marks.moment = (marks.moment + 1) << 36, watch.now
+    found = tuple(_fact(f, regions, build.lines, unit, build.own) for f in findings[: watch.found])
     own = [(i, r) for i, r in enumerate(regions) if not r.shared]
     memory = [c.array for c in copies if isinstance(c, _Zoned)]
     seen = {}
     for (i, r), a in zip(own, memory, strict=True):
         w = watched[i]
-        seen[r.name] = Seen(w.reads, w.writes, w.strays, w.atomics, r.unit, units[i]["writer"][:-1], a)
+        seen[r.name] = Seen(
+            w.reads, w.writes, w.strays, w.atomics, r.unit, units[i]["writer"][:-1], oldest, again[i][:-1], a,
+        )  # fmt: skip
 
     def made(infinity: bool) -> np.ndarray[Any, Any]:
         return np.flatnonzero(origins["place"][int(infinity) :: 2])
@@ -140,7 +156,14 @@ def run_checked(
     def place(code: int) -> Line | None:
         return _author(build.lines, code, unit)
 
-    return Facts(found, watch.accesses, done, seen, kept, tuple(r.name for r in regions), made, origin, place)
+    def who(mark: int) -> tuple[int, int, Line | None]:
+        at = np.searchsorted(begun["moment"][: watch.groups], mark >> 36, "right") - 1
+        return mark >> 26 & 1023, int(begun["group"][at]), place(mark & 0x1FFFFFF)
+
+    facts = Facts(found, watch.accesses, done, seen, kept, tuple(r.name for r in regions), made, origin, who)
+    if marks.memory.nbytes <= _KEPT:
+        weakref.finalize(facts, _spare.append, marks).atexit = False
+    return facts
 
 
 # ---- As much as there is time for.
@@ -157,6 +180,7 @@ def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, group
         with running:
             for first, count in _parts(groups, watch, deadline) if not given_up else ():
                 build.library.metalnb_groups(given, worker, first, count)
+                build.library.metalnb_counted()
                 if watch.stopped:
                     return
                 done += count
@@ -239,6 +263,8 @@ class _Zoned:
             raise KernelFault(message) from error
         whole = np.frombuffer(self.memory, np.uint8)
         self.array = whole[before : before + given.nbytes]
+        if given.nbytes > 1 << 22:
+            self.memory.madvise(mmap.MADV_HUGEPAGE, before, given.nbytes)
         self.array[:] = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
 
 
@@ -252,6 +278,24 @@ def _worker() -> int:
 _kept: list[mmap.mmap] = []
 
 
+@dataclass(slots=True)
+class _Marks:
+    """Memory for marks, and the last moment of what was run with it: a new mark is of a later one."""
+
+    memory: np.ndarray[Any, Any]
+    moment: int = 0
+
+
+_KEPT = 64 << 20  # bytes of marks that the next run may have: to get them anew takes longer than most runs
+_spare: list[_Marks] = []
+
+
+def _marks(count: int) -> _Marks:
+    found = next((m for m in _spare if m.memory.size >= count and m.moment < 1 << 27), None)
+    _spare.clear()
+    return found or _Marks(np.zeros(count, _UNIT))
+
+
 def _given(unit: Unit, copies: Sequence[Any], arena: int, static: int) -> Iterator[_Region]:
     at = arena + (static + 15) // 16 * 16
     for param, copy in zip(unit.signature.params, copies, strict=True):
@@ -260,28 +304,33 @@ def _given(unit: Unit, copies: Sequence[Any], arena: int, static: int) -> Iterat
         element = max(1, param.type.size)
         if isinstance(copy, _Zoned):
             start = copy.array.__array_interface__["data"][0]
-            yield _Region(param.name, start, copy.array.size, unit_size, element, shared=False, zones=copy.zones)
+            yield _Region(
+                param.name, start, copy.array.size, unit_size, element, shared=False, scalar=_scalar(param.type.layout),
+                constant=not param.writable, zones=copy.zones,
+            )  # fmt: skip
         elif isinstance(copy, int):
-            yield _Region(param.name, at, copy, unit_size, element, shared=True)
+            yield _Region(param.name, at, copy, unit_size, element, shared=True, scalar=_scalar(param.type.layout))
             at += -(-copy // 16) * 16
 
 
 def _variables(build: CheckedBuild, arena: int) -> Iterator[_Region]:
-    for name, offset, size, alignment in build.variables:
-        yield _Region(name, arena + offset, size, min(alignment, 4), alignment, shared=True)
+    for name, kind, offset, size, alignment in build.variables:
+        layout = layout_of(kind.removeprefix("atomic_"))
+        element = layout.size if layout else alignment
+        yield _Region(name, arena + offset, size, min(alignment, 4), element, shared=True, scalar=_scalar(layout))
 
 
-def _units(count: int) -> np.ndarray[Any, Any]:
-    memory = np.zeros((count + 1) * _UNIT.itemsize, np.uint8)
-    first = -memory.ctypes.data % _UNIT.itemsize
-    return memory[first : first + count * _UNIT.itemsize].view(_UNIT)
+def _scalar(layout: Layout | None) -> str:
+    """Return NumPy's name of a type's component; empty where it has none."""
+    name = SCALARS[layout.scalar] if layout else ""
+    return "" if name == "bfloat16" else name
 
 
 def _array(memory: Any) -> np.ndarray[Any, Any]:
     return memory if isinstance(memory, np.ndarray) else np.frombuffer(memory, np.uint8)
 
 
-def _fact(f: Any, regions: list[_Region], lines: DebugLines, unit: Unit) -> Fact:
+def _fact(f: Any, regions: list[_Region], lines: DebugLines, unit: Unit, own: tuple[str, ...]) -> Fact:
     region = None if f["region"] == _NONE else regions[f["region"]]
     other = int(f["other_place"])
     return Fact(
@@ -289,7 +338,18 @@ def _fact(f: Any, regions: list[_Region], lines: DebugLines, unit: Unit) -> Fact
         _author(lines, int(f["place"]), unit), region.name if region else "", int(f["offset"]),
         region.element if region else 1, int(f["size"]), int(f["other"]), int(f["other_group"]),
         _author(lines, other, unit) if other else None, bool(f["other_written"]), float(f["given"]),
+        own[f["extra"] - 1] if f["extra"] else "", _values(f, region),
     )  # fmt: skip
+
+
+def _values(f: Any, region: _Region | None) -> tuple[Any, ...]:
+    """Return what a thread read or wrote in a race, and what the other one did."""
+    if KINDS[f["kind"]] != "race" or region is None or not region.scalar:
+        return ()
+    kind = np.dtype(region.scalar)
+    at = (region.start + int(f["offset"])) % 8 // kind.itemsize * kind.itemsize
+    before, after = (int(f[when]).to_bytes(8, sys.byteorder)[at : at + kind.itemsize] for when in ("before", "after"))
+    return tuple(np.frombuffer(b, kind)[0].item() for b in (after if f["written"] else before, before))
 
 
 def _author(lines: DebugLines, place: int, unit: Unit) -> Line | None:

@@ -1,7 +1,8 @@
 // What the MSL headers need of a target, on the host: another file with the names of msl/target/opencl.h.
 //
 // Mathematics is the C library's, whose float functions are within a few ulp; clang calls them for many threads at once
-// where the library has vector forms (glibc's libmvec). Where threads meet, they call the runtime (runtime/fibers.c).
+// where the library has vector forms (glibc's libmvec). Exponentials and logarithms are in logarithms.h. Where threads
+// meet, they call the runtime (runtime/fibers.c).
 #pragma once
 #include "$scalars"
 
@@ -11,29 +12,36 @@
 
 // ---- Mathematics.
 #define $math(name) $h_##name
+// In the checked build what makes an infinity must be seen as a call: watched_code.py.
+#ifdef METALNB_CHECKED
+#define $LOGARITHMS $MATH1(exp) $MATH1(exp2) $MATH1(log) $MATH1(log10) $MATH1(log2)
+#else
+#define $LOGARITHMS
+#endif
 extern "C" {
 #define $MATH1(name) __attribute__((const)) float name##f(float);
 #define $MATH2(name) __attribute__((const)) float name##f(float, float);
-$MATH1(acos) $MATH1(acosh) $MATH1(asin) $MATH1(asinh) $MATH1(atan) $MATH1(atanh) $MATH1(cos) $MATH1(cosh) $MATH1(exp)
-$MATH1(exp2) $MATH1(log) $MATH1(log10) $MATH1(log2) $MATH1(sin) $MATH1(sinh) $MATH1(tan) $MATH1(tanh)
+$MATH1(acos) $MATH1(acosh) $MATH1(asin) $MATH1(asinh) $MATH1(atan) $MATH1(atanh) $MATH1(cos) $MATH1(cosh)
+$MATH1(sin) $MATH1(sinh) $MATH1(tan) $MATH1(tanh)
+$LOGARITHMS
 $MATH2(atan2) $MATH2(fmod) $MATH2(nextafter) $MATH2(pow)
 #undef $MATH1
 #undef $MATH2
 __attribute__((const)) float ldexpf(float, int);
-__attribute__((const)) double exp(double);
 __attribute__((const)) double sin(double);
 }
 #define $MATH1(name) inline float $h_##name(float x) { return name##f(x); }
 #define $MATH2(name) inline float $h_##name(float x, float y) { return name##f(x, y); }
-$MATH1(acos) $MATH1(acosh) $MATH1(asin) $MATH1(asinh) $MATH1(atan) $MATH1(atanh) $MATH1(cos) $MATH1(cosh) $MATH1(exp)
-$MATH1(exp2) $MATH1(log) $MATH1(log10) $MATH1(log2) $MATH1(sin) $MATH1(sinh) $MATH1(tan) $MATH1(tanh)
+$MATH1(acos) $MATH1(acosh) $MATH1(asin) $MATH1(asinh) $MATH1(atan) $MATH1(atanh) $MATH1(cos) $MATH1(cosh)
+$MATH1(sin) $MATH1(sinh) $MATH1(tan) $MATH1(tanh)
+$LOGARITHMS
 $MATH2(atan2) $MATH2(fmod) $MATH2(nextafter) $MATH2(pow)
 #undef $MATH1
 #undef $MATH2
-inline double $exp_of(double x) { return exp(x); }  // of double, out of the way of MSL's names
-inline double $sin_of(double x) { return sin(x); }
+#undef $LOGARITHMS
+#include "logarithms.h"
+inline double $sin_of(double x) { return sin(x); }  // of double, out of the way of MSL's names
 inline float $h_ldexp(float x, int k) { return ldexpf(x, k); }
-inline float $h_exp10(float x) { return float($exp_of(double(x) * double(0x1.26bb1bbb55516p+1L))); }
 inline float $h_rsqrt(float x) { return 1 / __builtin_elementwise_sqrt(x); }
 // Of x = n + r with |r| <= 1/2, exactly; a double has room for what multiplying by pi loses.
 inline double $sin_of_pi(double r) { return $sin_of(r * double(0x1.921fb54442d18p+1L)); }
@@ -83,7 +91,12 @@ struct $printed { metal::ulong value[4]; metal::uint kind, lanes; };  // kind: 0
 extern "C" __attribute__((visibility("hidden"))) void metalnb_print(
     metal::ulong format, metal::uint count, const $printed* given);
 #ifdef METALNB_CHECKED
-extern "C" __attribute__((visibility("hidden"))) void metalnb_ordered();  // a SIMD-group's threads see each other's memory
+extern "C" {
+// A SIMD-group's threads see each other's memory.
+__attribute__((visibility("hidden"))) void metalnb_ordered(
+    const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
+__attribute__((visibility("hidden"))) void metalnb_fence(metal::uint scope, metal::uint of_shared, metal::uint of_device);
+}
 #endif
 inline metal::uint $simd_lane() { return metalnb_lane(); }
 
@@ -117,7 +130,10 @@ enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, 
 inline __attribute__((convergent)) void __spirv_ControlBarrier(metal::uint, metal::uint, metal::uint) {
     metalnb_barrier();
 }
-inline void __spirv_MemoryBarrier(metal::uint scope, metal::uint) {
+inline void __spirv_MemoryBarrier(metal::uint scope, metal::uint semantics) {
+#ifdef METALNB_CHECKED
+    metalnb_fence(scope, semantics & $threadgroup_memory, semantics & $device_memory);
+#endif
     if (scope == $device_scope) __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
@@ -149,9 +165,10 @@ $RULE(rotate) {
     $each_active(i, active) results[i] = given[(i + long(more[i]) % size + size) % size];
 }
 inline __attribute__((convergent)) void $simd_barrier(metal::uint) {
-    metalnb_meet(0, 0, $by_nothing);
 #ifdef METALNB_CHECKED
-    metalnb_ordered();
+    metalnb_meet(0, 0, metalnb_ordered);
+#else
+    metalnb_meet(0, 0, $by_nothing);
 #endif
 }
 inline __attribute__((convergent)) metal::uint $simd_ballot(bool x) { return metalnb_meet(x, 0, $by_ballot); }

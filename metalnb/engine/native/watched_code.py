@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple
 
-__all__ = ["WatchedCode", "watched", "with_odd_accesses"]
+__all__ = ["NAME", "WatchedCode", "lanes_of", "place_in", "watched"]
 
 
 class WatchedCode(NamedTuple):
@@ -22,24 +22,24 @@ class WatchedCode(NamedTuple):
     operations: tuple[str, ...]
 
 
-_NAME = r'%(?:"[^"]*"|[-\w.$]+)'
+NAME = r'%(?:"[^"]*"|[-\w.$]+)'
 _FLOATS = r"(?:float|half|<\d+ x (?:float|half)>)"
 _SYMBOLS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/", "frem": "fmod", "fptrunc": "half"}
 _ARITHMETIC = re.compile(
-    rf"  (?P<to>{_NAME}) = (?P<how>fadd|fsub|fmul|fdiv|frem)(?: [a-z]+)*? (?P<type>{_FLOATS}) (?P<rest>.*)"
+    rf"  (?P<to>{NAME}) = (?P<how>fadd|fsub|fmul|fdiv|frem)(?: [a-z]+)*? (?P<type>{_FLOATS}) (?P<rest>.*)"
 )
 _NARROWED = re.compile(
-    rf"  (?P<to>{_NAME}) = fptrunc(?: [a-z]+)*? (?P<from>{_FLOATS}) (?P<value>.+?) to (?P<type>{_FLOATS})(?P<rest>.*)"
+    rf"  (?P<to>{NAME}) = fptrunc(?: [a-z]+)*? (?P<from>{_FLOATS}) (?P<value>.+?) to (?P<type>{_FLOATS})(?P<rest>.*)"
 )
 _CALL = re.compile(
-    rf"  (?P<to>{_NAME}) = (?:tail )?call(?: [a-z]+)*? (?P<type>{_FLOATS}) @(?P<how>[\w.]+)\((?P<rest>.*)"
+    rf"  (?P<to>{NAME}) = (?:tail )?call(?: [a-z]+)*? (?P<type>{_FLOATS}) @(?P<how>[\w.]+)\((?P<rest>.*)"
 )
 _ARGUMENT = re.compile(rf"(?P<type>{_FLOATS}) (?:(?:noundef|nofpclass\([^)]*\)) )*(?P<value>.*)")
 _MASK = re.compile(r"  (?P<to>%sh[lr]\.mask\d*) = and (?P<type>i\d+|<\d+ x i\d+>) (?P<rest>.*)")
 # What the thread sanitizer does not know.
 _MODIFIED = re.compile(
-    rf"  {_NAME} = atomicrmw (?:volatile )?(?:u?max|u?min|fadd|fsub|fmax|fmin|uinc_wrap|udec_wrap) "
-    rf"ptr (?P<at>{_NAME}), (?P<type>i\d+|float|half) "
+    rf"  {NAME} = atomicrmw (?:volatile )?(?:u?max|u?min|fadd|fsub|fmax|fmin|uinc_wrap|udec_wrap) "
+    rf"ptr (?P<at>{NAME}), (?P<type>i\d+|float|half) "
 )
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
 _PLACE = re.compile(r", (!dbg ![0-9]+)")
@@ -94,40 +94,18 @@ def watched(text: str) -> WatchedCode:
     lines = []
     for line in text.splitlines():
         if ", !llvm.loop " in line and line.startswith("  br "):
-            lines.append(f"  call void @metalnb_turn(){_place(line)}")
+            lines.append(f"  call void @metalnb_turn(){place_in(line)}")
         if (m := _MODIFIED.match(line)) is not None:
             size = {"float": 4, "half": 2}.get(m["type"]) or int(m["type"][1:]) // 8
-            lines.append(f"  call void @metalnb_modified(ptr {m['at']}, i64 {size}){_place(line)}")
+            lines.append(f"  call void @metalnb_modified(ptr {m['at']}, i64 {size}){place_in(line)}")
         lines.append(line)
         if " = " in line:
             lines += _beside(line, declared, operations, fresh)
     return WatchedCode("\n".join(lines) + _RUNTIME, tuple(operations))
 
 
-_WIDE = r"<\d+ x \w+>|i\d+"
-_ACCESS = re.compile(
-    rf"  (?:{_NAME} = load (?:volatile )?(?P<read>{_WIDE}), |store (?:volatile )?(?P<written>{_WIDE}) .*, )"
-    rf"ptr (?P<at>{_NAME}|@[\w.$]+), align "
-)
-_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
-
-
-def with_odd_accesses(text: str) -> str:
-    """Tell, in an optimised text, of the loads and stores whose size the thread sanitizer does not know."""
-    lines = []
-    for line in text.splitlines():
-        if (m := _ACCESS.match(line)) is not None:
-            lanes, scalar = _lanes(m["read"] or m["written"])
-            bits = max(1, lanes) * (_BITS.get(scalar) or int(scalar[1:]))
-            if bits // 8 not in {0, 1, 2, 4, 8, 16}:
-                how = "read" if m["read"] else "write"
-                lines.append(f"  call void @__tsan_{how}_range(ptr {m['at']}, i64 {-(-bits // 8)}){_place(line)}")
-        lines.append(line)
-    declared = [f"declare void @__tsan_{how}_range(ptr, i64)" for how in ("read", "write")]
-    return "\n".join([*lines, *(d for d in declared if d.split("@")[1].split("(")[0] + "(" not in text)]) + "\n"
-
-
-def _place(line: str) -> str:
+def place_in(line: str) -> str:
+    """Return an instruction's debug location, as it is written behind a call beside it."""
     found = _PLACE.search(line)
     return f", {found[1]}" if found else ""
 
@@ -135,7 +113,7 @@ def _place(line: str) -> str:
 def _beside(line: str, declared: set[str], operations: dict[str, int], fresh: Iterator[str]) -> Iterator[str]:
     if (m := _MASK.match(line)) is not None:
         value, _ = _parts(m["rest"])[:2]
-        yield from _shift(m["type"], value, _place(line), fresh)
+        yield from _shift(m["type"], value, place_in(line), fresh)
         return
     if (m := _ARITHMETIC.match(line)) is not None:
         given = [(m["type"], value) for value in _parts(m["rest"])[:2]]
@@ -148,7 +126,7 @@ def _beside(line: str, declared: set[str], operations: dict[str, int], fresh: It
     else:
         return
     number = operations.setdefault(how, len(operations))
-    yield from _made(m["type"], m["to"], given[:3], number, _place(line), fresh)
+    yield from _made(m["type"], m["to"], given[:3], number, place_in(line), fresh)
 
 
 def _plain(name: str) -> str:
@@ -193,7 +171,7 @@ def _closed(text: str) -> str:
     return text
 
 
-def _lanes(kind: str) -> tuple[int, str]:
+def lanes_of(kind: str) -> tuple[int, str]:
     """Return how many lanes a type has, 0 for a scalar, and the type of one."""
     m = re.fullmatch(r"<(\d+) x (\w+)>", kind)
     return (int(m[1]), m[2]) if m else (0, kind)
@@ -202,13 +180,13 @@ def _lanes(kind: str) -> tuple[int, str]:
 def _made(
     kind: str, result: str, given: list[tuple[str, str]], number: int, place: str, fresh: Iterator[str],
 ) -> Iterator[str]:  # fmt: skip
-    lanes, _ = _lanes(kind)
-    if any(_lanes(k)[0] != lanes for k, _ in given):
+    lanes, _ = lanes_of(kind)
+    if any(lanes_of(k)[0] != lanes for k, _ in given):
         return
     for lane in range(max(1, lanes)):
         words = []
         for each, value in [(kind, result), *given]:
-            _, scalar = _lanes(each)
+            _, scalar = lanes_of(each)
             name = value
             if lanes:
                 name = next(fresh)
@@ -223,7 +201,7 @@ def _made(
 
 
 def _shift(kind: str, value: str, place: str, fresh: Iterator[str]) -> Iterator[str]:
-    lanes, scalar = _lanes(kind)
+    lanes, scalar = lanes_of(kind)
     for lane in range(max(1, lanes)):
         each = value
         if lanes:

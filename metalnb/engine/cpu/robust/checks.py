@@ -28,6 +28,7 @@ _POINTER = int(Spv.TYPE_POINTER)
 _GLOBAL_ID = (28, b"__spirv_BuiltInGlobalInvocationId")
 _LANE_ID = (41, b"__spirv_BuiltInSubgroupLocalInvocationId")
 _ALIGNED = (2, 8)  # operands of a load or store of the table
+_SUB_GROUP = range(Spv.GROUP_NON_UNIFORM_ELECT, Spv.GROUP_NON_UNIFORM_LOGICAL_OR + 1)
 
 
 class _Condition(NamedTuple):
@@ -71,7 +72,7 @@ def take_table(module: Module) -> dict[int, int]:
 
 def check(
     module: Module, layout: TypeSizes, roots: Roots, params: Mapping[int, int], found: Collection[Access],
-    tables: Mapping[int, int],
+    tables: Mapping[int, int], *, wide: bool = True,
 ) -> None:  # fmt: skip
     """Check these accesses.
 
@@ -81,12 +82,14 @@ def check(
         The number of each of the entry point's arguments.
     tables : mapping of int to int
         From `take_table`.
+    wide : bool
+        Whether a buffer may have 2^31 bytes or more.
     """
     slots = {a.number: first_slot(len(params)) + LANES * n for n, a in enumerate(sorted(found, key=lambda a: a.number))}
     for function in module.functions:
         mine = [a for a in found if a.function is function]
         if mine:
-            _Checks(module, layout, roots, params, function, tables[function.name], slots).run(mine)
+            _Checks(module, layout, roots, params, function, tables[function.name], slots, wide=wide).run(mine)
 
 
 class _Checks:
@@ -94,22 +97,21 @@ class _Checks:
 
     def __init__(
         self, module: Module, layout: TypeSizes, roots: Roots, params: Mapping[int, int], function: Body, table: int,
-        slots: Mapping[int, int],
+        slots: Mapping[int, int], *, wide: bool,
     ) -> None:  # fmt: skip
-        self._slots = slots
+        self._slots, self._wide = slots, wide
         self._module, self._layout, self._roots = module, layout, roots
         self._params, self._function, self._table = params, function, table
         self._word = module.integer(64)
         self._bool = module.declare(Spv.TYPE_BOOL)
         self._pointer = module.declare(Spv.TYPE_POINTER, _GLOBAL, self._word)
         self._counts: dict[tuple[int, ...], int] = {}
+        self._cut_limits: dict[int, int] = {}
         self._read: dict[int, int] = {}
         self._own = {i for i in function.blocks[0].instructions if i.op == Spv.VARIABLE}
         self._merged: set[Instruction] = set()
         self._thread = self._position()
-        short = module.integer(32)
-        lane = self._start(Spv.LOAD, short, built_in_variable(module, short, *_LANE_ID))
-        self._lane = self._start(Spv.U_CONVERT, self._word, lane)
+        self._lane = self._place_of_lane()
 
     def run(self, found: list[Access]) -> None:
         """Check these accesses."""
@@ -129,6 +131,18 @@ class _Checks:
                 if i.op == Spv.PHI and i not in self._merged:
                     i.words[4::2] = [renamed.get(label, label) for label in i.words[4::2]]
         self._function.blocks = blocks
+
+    def _place_of_lane(self) -> int:
+        """Return which of an access's words is the lane's.
+
+        To ask for the lane is a sub-group operation: where there is no other, the device would make vector code under
+        a mask of what it runs as scalar code, for one thread in a threadgroup above all.
+        """
+        if not any(i.op in _SUB_GROUP for function in self._module.functions for i in function):
+            return self._constant(0)
+        short = self._module.integer(32)
+        lane = self._start(Spv.LOAD, short, built_in_variable(self._module, short, *_LANE_ID))
+        return self._start(Spv.U_CONVERT, self._word, lane)
 
     def _position(self) -> int:
         """Return what a fault's word says of its thread: made once, at the function's start."""
@@ -208,13 +222,29 @@ class _Checks:
         module, at = self._module, access.instruction
         if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
             ((index, step),) = place.terms
-            long = self._long(at, index)
-            holds = module.before(at, Spv.U_LESS_THAN, self._bool, long, count(place.fixed + access.size, step))
+            long, limit = self._long(at, index), count(place.fixed + access.size, step)
+            short = 0 if self._wide else self._short(index)
+            if short:  # half of the work in vector code; a buffer has less than 2^31 elements here
+                holds = module.before(at, Spv.U_LESS_THAN, self._bool, short, self._cut_short(limit))
+            else:
+                holds = module.before(at, Spv.U_LESS_THAN, self._bool, long, limit)
             return _Condition(access, holds, long)
         offset = self._offset(at, place)
         holds = module.before(at, Spv.U_LESS_THAN, self._bool, offset, count(access.size, 1))
         shift = self._constant(unit_of(place)[0].bit_length() - 1)
         return _Condition(access, holds, module.before(at, Spv.SHIFT_RIGHT_ARITHMETIC, self._word, offset, shift))
+
+    def _short(self, index: int) -> int:
+        """Return the integer of 32 bits that an index is made of; 0 for none."""
+        made = self._module.definitions[index]
+        if made.op in {Spv.U_CONVERT, Spv.S_CONVERT}:
+            index = made.words[3]
+        return index if self._module.type_of(index) == self._module.integer(32) else 0
+
+    def _cut_short(self, limit: int) -> int:
+        if limit not in self._cut_limits:
+            self._cut_limits[limit] = self._start(Spv.U_CONVERT, self._module.integer(32), limit)
+        return self._cut_limits[limit]
 
     def _long(self, at: Instruction, index: int) -> int:
         if self._module.type_of(index) == self._word:

@@ -42,10 +42,10 @@ class CheckedForm:
         clang's intermediate code with lines, once a fault has been explained.
     """
 
-    __slots__ = ("_addresses", "_facts", "analysis", "built", "printed", "shape", "stops", "text", "wrong")
+    __slots__ = ("_addresses", "_facts", "_wide", "analysis", "built", "printed", "shape", "stops", "text", "wrong")
 
-    def __init__(self, facts: Sequence[LaunchFacts]) -> None:
-        self._facts = facts
+    def __init__(self, facts: Sequence[LaunchFacts], *, wide: bool = True) -> None:
+        self._facts, self._wide = facts, wide
         self._addresses = False
         self.analysis: Analysis | None = None
         self.wrong: frozenset[int] = frozenset()
@@ -67,7 +67,7 @@ class CheckedForm:
                 best = min(best, analysis.proof(facts), key=lambda p: len(p.wrong) + len(p.stops))
         self.wrong, self.stops = best.wrong, best.stops
         self._addresses = any(analysis.anywhere(n) for n in self.wrong)
-        return analysis.checked(self.wrong, self.stops) if self.watched else code
+        return analysis.checked(self.wrong, self.stops, wide=self._wide) if self.watched else code
 
     @property
     def addresses(self) -> bool:
@@ -89,16 +89,20 @@ class Entries:
         Compiles a form: returns it as `Built`, after a call of the form's ``guarded``.
     hopeful : sequence of LaunchFacts
         Of dispatches that leave nothing to be desired.
+    wide : bool
+        Whether a buffer may have 2^31 bytes or more.
     """
 
-    def __init__(self, build: Callable[[CheckedForm], Any], hopeful: Sequence[LaunchFacts]) -> None:
-        self._build = build
+    def __init__(
+        self, build: Callable[[CheckedForm], Any], hopeful: Sequence[LaunchFacts], *, wide: bool = True,
+    ) -> None:  # fmt: skip
+        self._build, self._wide = build, wide
         self._forms: list[CheckedForm] = []
         self._known: dict[tuple[Any, ...], list[tuple[list[tuple[int, int, int, bytes]], CheckedForm]]] = {}
         self.first = self._made(hopeful)
 
     def _made(self, facts: Sequence[LaunchFacts]) -> CheckedForm:
-        form = CheckedForm(facts)
+        form = CheckedForm(facts, wide=self._wide)
         form.built = self._build(form)
         self._forms.append(form)
         return form

@@ -143,12 +143,12 @@ class Analysis:
         heads = [head for flow in self._flows.values() for head in flow.loops]
         return Proof(frozenset(a.number for a in self.accesses), frozenset(heads), ())
 
-    def checked(self, wrong: Collection[int], stops: Collection[int]) -> bytes:
-        """Return the module with these accesses checked, and these loops stoppable."""
+    def checked(self, wrong: Collection[int], stops: Collection[int], *, wide: bool = True) -> bytes:
+        """Return the module with these accesses checked, and these loops stoppable: see `check`."""
         again = Analysis(self._code)
         module = again.module
         tables = take_table(module)
         found = [a for a in again.accesses if a.number in wrong]
-        stop(module, stops, again._flows, tables)
-        check(module, again._layout, again.roots, again._params, found, tables)
+        stop(module, stops, again._flows, tables, {a.instruction for a in found})
+        check(module, again._layout, again.roots, again._params, found, tables, wide=wide)
         return module.written()

@@ -1,7 +1,8 @@
 """Loops that may not end look at a flag in the table, in each turn, and end when it is set.
 
-Where a loop has a way out that each turn passes, the flag becomes part of its condition: the loop keeps its shape,
-which the device's vectoriser is particular about. Elsewhere the branch back to its head passes a block that may return.
+A loop that counts to an end looks once in 256 turns (``strips.py``). Where another has a way out that each turn passes,
+the flag becomes part of its condition: the loop keeps its shape, which the device's vectoriser is particular about.
+Elsewhere the branch back to its head passes a block that may return.
 
 The flag is a plain load at an index that is what the load before it has found: 0, as long as the loop is to go on. The
 compiler cannot know that, and so cannot take the load out of the loop. A volatile load would be made by each lane.
@@ -17,6 +18,7 @@ from ..spirv.liveouts import divergent_liveouts
 from ..spirv.module import BasicBlock, Body, Instruction, Module
 from ..spirv.opcodes import Spv
 from .proofs.flow import Flow
+from .strips import Strips, cut, strips_of
 from .watch_table import STOP, STOPPED
 
 __all__ = ["stop", "way_out"]
@@ -35,11 +37,18 @@ def way_out(flow: Flow, head: int) -> BasicBlock | None:
     return None
 
 
+def _entries(flow: Flow, head: int) -> list[int]:
+    return [label for label in flow.before[head] if label not in flow.loops[head]]
+
+
 def _latches(flow: Flow, head: int) -> list[int]:
     return [label for label in flow.before[head] if label in flow.loops[head]]
 
 
-def stop(module: Module, heads: Collection[int], flows: Mapping[int, Flow], tables: Mapping[int, int]) -> None:
+def stop(
+    module: Module, heads: Collection[int], flows: Mapping[int, Flow], tables: Mapping[int, int],
+    guarded: Collection[Instruction] = (),
+) -> None:  # fmt: skip
     """Let these loops end on the flag.
 
     Parameters
@@ -48,14 +57,22 @@ def stop(module: Module, heads: Collection[int], flows: Mapping[int, Flow], tabl
         The labels of the loops' heads.
     tables : mapping of int to int
         From `checks.take_table`.
+    guarded : collection of Instruction
+        The accesses that are going to be checked.
     """
     opened = False
     for function in module.functions:
         if function.blocks:
             flow = flows[function.name]
             for head in [h for h in flow.loops if h in heads]:
-                flag = _Flag(module, flow, head, tables[function.name])
                 out = way_out(flow, head)
+                strips = None if out is None else strips_of(module, flow, head, out, guarded)
+                if strips is not None:
+                    _cut(module, function, flow, head, strips, guarded, tables[function.name])
+                    flow = Flow(module, function)
+                    continue
+                flag = _Flag(module, tables[function.name], _entries(flow, head))
+                flow.blocks[head].instructions.insert(1, flag.phi)
                 if out is not None:
                     _fold(module, out, flow.loops[head], _latches(flow, head), flag)
                 else:
@@ -68,29 +85,38 @@ def stop(module: Module, heads: Collection[int], flows: Mapping[int, Flow], tabl
 
 
 class _Flag:
-    """The flag of one loop, and where its next turn looks for it."""
+    """The flag of one loop, and the phi of where its next turn looks for it."""
 
-    def __init__(self, module: Module, flow: Flow, head: int, table: int) -> None:
+    def __init__(self, module: Module, table: int, entries: Iterable[int]) -> None:
         self._module, self._table = module, table
         self._word = module.integer(64)
         first = module.declare(Spv.CONSTANT, self._word, STOP, 0)
-        body = flow.loops[head]
-        entries = [part for label in flow.before[head] if label not in body for part in (first, label)]
-        self._next = Instruction(Spv.PHI, [0, self._word, module.fresh(), *entries])
-        module.definitions[self._next.result] = self._next
-        flow.blocks[head].instructions.insert(1, self._next)
+        starts = [part for label in entries for part in (first, label)]
+        self.phi = Instruction(Spv.PHI, [0, self._word, module.fresh(), *starts])
+        module.definitions[self.phi.result] = self.phi
 
     def read(self, at: Instruction, latches: Iterable[int]) -> int:
         """Return whether the loop is to end, for the turns that come from these blocks."""
         module, word = self._module, self._word
         pointer = module.declare(Spv.TYPE_POINTER, _GLOBAL, word)
-        where = module.before(at, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, pointer, self._table, self._next.result)
+        where = module.before(at, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, pointer, self._table, self.phi.result)
         value = module.before(at, Spv.LOAD, word, where, *_ALIGNED)
         for latch in latches:
-            self._next.words += [value, latch]
+            self.phi.words += [value, latch]
         # Not "is not 0": what goes on would then be known to be 0.
         ended = module.declare(Spv.CONSTANT, word, STOPPED, 0)
         return module.before(at, Spv.I_EQUAL, module.declare(Spv.TYPE_BOOL), value, ended)
+
+
+def _cut(
+    module: Module, function: Body, flow: Flow, head: int, strips: Strips, guarded: Collection[Instruction], table: int,
+) -> None:  # fmt: skip
+    def flagged(at: Instruction, entries: list[int], latches: list[int]) -> tuple[int, Instruction]:
+        flag = _Flag(module, table, entries)
+        return flag.read(at, latches), flag.phi
+
+    cut(module, function, flow, head, strips, guarded, flagged)
+    module.settle()
 
 
 def _fold(module: Module, out: BasicBlock, body: set[int], latches: list[int], flag: _Flag) -> None:

@@ -2,6 +2,9 @@
 
 OpenCL waits for good. A dispatch that can be stopped, or that stands behind one, is therefore asked now and then
 whether it has ended. All others are waited for in OpenCL: they are known to be short.
+
+The runtime has one thread less than there are cores, for it counts on who waits to take part. So where Python only asks,
+a thread of ours waits in OpenCL in its place.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import itertools
+import queue
 import sys
 import threading
 import time
@@ -22,12 +26,15 @@ __all__ = ["done", "end_wait", "number_of", "running"]
 
 _STATUS, _QUEUE = 0x11D3, 0x11D0  # of cl.h
 _FIRST, _LONGEST = 20e-6, 0.01  # seconds between two looks
+_ALONE = 40e-6  # seconds after which a core more is worth waking a thread
 _SHOWN = 5.0  # seconds after which a notebook is told
 
 running: dict[int, Watch] = {}  # those that can be stopped
 _numbers = itertools.count(1)
 _lock = threading.Lock()
 _at_exit: list[bool] = []
+_helped: queue.Queue[Any] = queue.Queue()  # its wait is Python's own: `leaving` can tell that nobody is in OpenCL
+_helpers: list[threading.Thread] = []
 
 
 def number_of(watches: Sequence[Watch]) -> int:
@@ -72,13 +79,16 @@ def end_wait(event: Any, number: int, watches: Sequence[Watch]) -> None:
     with contextlib.suppress(Exception):
         event.get_info(_QUEUE).flush()  # what is waited for in OpenCL is flushed there
     limit = min((w.limit for w in watches if w.limit is not None), default=None)
-    started, pause, shown = time.perf_counter(), _FIRST, False
+    started, pause, shown, helped = time.perf_counter(), _FIRST, False, False
     interrupt: BaseException | None = None
     while event.get_info(_STATUS) > 0:
         try:
             time.sleep(pause)
             passed = time.perf_counter() - started
             pause = min(max(pause, 0.1 * passed), _LONGEST)
+            if passed > _ALONE and not helped:
+                helped = True
+                _help(event)
             if limit is not None and passed > limit and interrupt is None:
                 _stop(number, f"after {limit:.1f} s")
                 limit = None
@@ -91,6 +101,25 @@ def end_wait(event: Any, number: int, watches: Sequence[Watch]) -> None:
     event.wait()  # raises what OpenCL has to say
     if interrupt is not None:
         raise interrupt
+
+
+def _help(event: Any) -> None:
+    """Have a thread take part in what runs, until an event has come."""
+    with _lock:
+        if not _helpers:
+            helper = threading.Thread(target=_take_part, name="metalnb-wait", daemon=True)
+            with contextlib.suppress(RuntimeError):  # no thread more can be started: on fewer cores, then
+                helper.start()
+                _helpers.append(helper)
+    _helped.put(event)
+
+
+def _take_part() -> None:
+    while True:
+        event = _helped.get()
+        with contextlib.suppress(Exception):  # told to who waits
+            event.wait()
+        del event
 
 
 def _tell(watches: Sequence[Watch]) -> None:

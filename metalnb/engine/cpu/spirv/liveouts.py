@@ -1,4 +1,4 @@
-"""Carry values out of loops with several exits as what they are: one for each thread.
+"""Carry values through and out of loops as what they are: one for each thread.
 
 The CPU runtime's vectoriser turns a loop with several exits into one with a single exit. There it takes a value that is
 the same for all threads *inside* the loop (a counter) for the same *behind* it, where each thread has the value of the
@@ -8,17 +8,22 @@ that the vectoriser cannot tell to be the same for all threads; all that is comp
 An exit on two conditions, ``while (t < 0 && ++k < 12)``, counts as two: the runtime takes it apart again. And
 what an inner loop of that kind leaves, the loop around it carries.
 
+Nor does it see, in many loops, that what begins as the same for all threads is changed by some of them only:
+``float v = 100; for (uint k = 0; k < n; k += 2) if (lid % 2) v -= 1;`` gave all threads 100. What a loop carries, and
+what differs between threads for no other reason than that they take different ways, starts from such a sum, too.
+
 Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 """
 
 from __future__ import annotations
 
+from .divergence import Divergence
 from .loops import natural_loops
 from .module import BasicBlock, Body, Instruction, Module
 from .opaque import integers_like, opaque_zero, summed
 from .opcodes import Spv
 
-__all__ = ["divergent_liveouts"]
+__all__ = ["divergent_liveouts", "divergent_updates"]
 
 # Conditions that are made of others.
 _SEVERAL = {Spv.LOGICAL_AND, Spv.LOGICAL_OR, Spv.SELECT, Spv.PHI}
@@ -38,6 +43,19 @@ def divergent_liveouts(module: Module) -> None:
                 if not several.isdisjoint(body):
                     for phi in _carried_out(module, function, blocks, head, body):
                         sums.start(phi, body)
+
+
+def divergent_updates(module: Module) -> None:
+    """Let what loops carry start from a sum with the opaque zero, where only the ways of threads make it differ."""
+    for function in module.functions:
+        if function.blocks and natural_loops(module, function):
+            blocks = {block.label: block for block in function.blocks}
+            sums, known = _Sums(module, function), Divergence(module, function)
+            for head, body in sorted(known.loops.items(), key=lambda loop: -len(loop[1])):  # the outer ones first
+                for phi in blocks[head].instructions:
+                    if phi.op == Spv.PHI and phi.result in known.values and phi.result not in known.by_data:
+                        sums.start(phi, body)
+                        known.learn([phi.result])
 
 
 def _exits(module: Module, block: BasicBlock, body: set[int]) -> int:

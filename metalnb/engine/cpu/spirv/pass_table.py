@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from .barrier_loops import counters_in_memory, held_conditions
 from .complements import opaque_complements
-from .extrema import plain_extrema
-from .indices import signed_indices
-from .liveouts import divergent_liveouts
+from .indices import plain_extrema, signed_indices
+from .liveouts import divergent_liveouts, divergent_updates
 from .module import Module, parsed
 from .negations import plain_negations
 from .operand_types import equal_spaces, equal_widths, own_spaces
@@ -68,6 +67,10 @@ PASSES = (
     ModulePass(
         "divergent_liveouts", divergent_liveouts,
         "the runtime gives all threads that leave a loop one counter",
+    ),
+    ModulePass(
+        "divergent_updates", divergent_updates,
+        "the runtime takes what only some threads change in a loop for the same in all",
     ),
     ModulePass(
         "plain_extrema", plain_extrema,

@@ -1,9 +1,9 @@
 // The checked build: fibers, of whose every access clang's thread sanitizer tells us, its other sanitizers of indexes and
 // conversions, and watched_code.py of values, shifts and loops. One threadgroup runs after the other, on one core.
 //
-// Of each unit of memory that is watched the last writer is kept, and three readers: the first one, the last one and the
-// one before it. Two threads meet there wrongly when one of them writes, not both are atomic, and nothing orders them: a
-// barrier of their threadgroup, or of their SIMD-group, between the two. Nothing orders two threadgroups.
+// Time is counted in moments: one begins with each threadgroup, and after each barrier, of a threadgroup or a SIMD-group,
+// and each fence. Of each unit of memory that is watched the last writer is kept, and two threads that have read it since
+// (marks.h).
 #define CHECKED
 #define AT_BARRIER(w) barrier_of(w)
 #define AT_START(w, i) group_of(w, i)
@@ -13,29 +13,28 @@ static void barrier_of(void* worker);
 static void group_of(void* worker, u64 index);
 #include "fibers.c"
 
-enum { VALID = 1, ATOMIC = 2, SEEN = 4, AGAIN = 8 };
-// Of a writer, SEEN: somebody has read it since; AGAIN: it wrote over what nobody had read.
 enum kind {
-    BEYOND, RACE, UNWRITTEN, BARRIER, WILD, INDEX, CONVERSION, SHIFT, MISALIGNED, TWICE, ENDLESS, OWN_UNWRITTEN
+    BEYOND, RACE, UNWRITTEN, BARRIER, WILD, INDEX, CONVERSION, SHIFT, MISALIGNED, TWICE, ENDLESS, OWN_UNWRITTEN, NEVER_SET
 };
 
-typedef struct {
-    u32 group, place;  // place: of the code, from the start of its image
-    unsigned short thread, epoch, turn, flags;
-} mark;
-typedef struct { mark writer, first, last, previous; } unit;  // of a cache line
+typedef u64 mark;  // from the highest bit: 28 of the moment, 10 of the thread in its threadgroup, 1 for atomics, 25 of the place
+typedef struct { mark writer, reader, later; } unit;  // later: another thread than the reader
+static unit always;                                   // as if it were read at each moment
 
 typedef struct {  // a buffer or a threadgroup variable
-    u64 start, size;   // in memory, in bytes
-    u64 before, after; // around it, bytes in which an access goes wrong without harm
-    u32 shift;         // of a unit's size
-    u32 shared;        // 1: each threadgroup has its own
+    u64 start, size;    // in memory, in bytes
+    u64 before, after;  // around it, bytes in which an access goes wrong without harm
+    u32 shift;          // of a unit's size
+    u32 shared;         // 1: each threadgroup has its own
     unit* units;
+    u8* again;          // 1 for each unit that was written again before anybody had read it
     u64 reads, writes, strays, atomics;
+    u64 constant;       // 1 as long as nobody may write it: no marks are made
 } watched;
 
 typedef struct {  // an access, as it is logged; the thread is numbered in its threadgroup
-    u32 thread, group, region, written;
+    unsigned short thread, what;  // what: the region's number, and in the last two bits 1 for a write and 2 for astray
+    u32 group;
     long long offset;
 } event;
 
@@ -50,7 +49,11 @@ typedef struct {
     long long offset;  // from the region's start, in bytes; of an index, the index
     u32 other, other_group, other_place, other_written;
     float given;  // of a conversion, what does not fit; NaN where that is not known
+    u32 extra;    // of a variable that was never set, its number
+    u64 before, after;  // of a race: 8 bytes at a multiple of 8, before the access and after it
 } finding;
+
+typedef struct { u32 moment, group; } beginning;  // of a threadgroup
 
 #define FINDINGS 256
 typedef struct {  // what is watched, and the memory for what is seen: checked_run.py fills it
@@ -58,16 +61,20 @@ typedef struct {  // what is watched, and the memory for what is seen: checked_r
     finding* findings;
     event* events;
     origin* origins;  // two for each thread of the grid
-    u64 count, most_events, most_origins;
-    u64 found, events_found, accesses;
+    beginning* begun;
+    u64 count, most_events, most_origins, most_begun;
+    u64 found, events_found, accesses, groups;
+    u64 now;      // before the first moment; what marks have of earlier ones is of earlier runs
     u64 stopped;  // 1: the time is over, and loops look who takes it; 2: every thread ends
 } watch;
 static watch* state;
-static u32 group_number, epoch, killed;
-static unsigned short turns[SIMDGROUPS * LANES];
+static u32 group_number, killed;
+HIDDEN u64 metalnb_now;  // the moment
+static u64 group_start, interval_start;  // the moments at which the threadgroup began, and its last barrier was passed
+static u64 run_start;
+static u64 since[SIMDGROUPS * LANES];    // of each thread: the moment at which its SIMD-group's last barrier was passed
 
 extern const char image_end[] __asm("_end") HIDDEN;
-void* mmap(void*, u64 bytes, int protection, int flags, int file, long offset);
 
 __attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
     u32 n = 0;
@@ -83,21 +90,29 @@ __attribute__((visibility("default"))) u64 metalnb_image(void) { return (u64)ima
 __attribute__((visibility("default"))) u64 metalnb_arena_of(u64 worker) { return worker + ARENA; }
 HIDDEN u64* metalnb_stopping;         // for loops
 static u32 late_thread, late_turns;  // who is in one when the time is over, and how long since
-__attribute__((visibility("default"))) void metalnb_watch(watch* given) {
-    state = given;
-    metalnb_stopping = &given->stopped;
-    late_thread = late_turns = 0;
+
+static inline u32 index_in_group(const worker* w) { return w->here->first + w->lane; }
+static inline u64 moment_of(mark m) { return m >> 36; }
+static inline u32 thread_of(mark m) { return m >> 26 & 1023; }
+static inline u32 is_atomic(mark m) { return m >> 25 & 1; }
+static inline u32 place_of(mark m) { return m & 0x1ffffff; }
+static inline u32 place_at(address from) { return (u32)(from - (address)image); }
+
+/// Begin a moment.
+static u64 passed(void) {
+    if (++metalnb_now >> 28) state->stopped = 2;
+    always.later = metalnb_now << 36;
+    return metalnb_now;
 }
 
-static void group_of(void* worker_, u64 index) {
-    worker* w = worker_;
-    group_number = (u32)index;
-    if (state->stopped) state->stopped = 2;
-    epoch = killed = 0;
-    for (u32 i = 0; i < w->simdgroups * LANES; ++i) turns[i] = 0;
+static u32 group_at(u64 moment) {
+    u64 low = 0, high = state->groups;
+    while (high - low > 1) {
+        const u64 middle = (low + high) / 2;
+        *(state->begun[middle].moment <= moment ? &low : &high) = middle;
+    }
+    return state->begun[low].group;
 }
-
-static u32 index_in_group(const worker* w) { return (u32)(w->here - w->all) * LANES + w->lane; }
 
 static u32 in_grid(const worker* w, u32 i) {
     const region* r = &w->group;
@@ -124,132 +139,8 @@ static finding* noted(u32 kind, u32 place, u32 other_place, u32 region_number) {
     return f;
 }
 
-static int ordered(const mark* m, u32 thread, unsigned short turn) {
-    if (m->group != group_number) return 0;
-    if (m->epoch != (unsigned short)epoch) return 1;
-    // of one SIMD-group, and a barrier of it between
-    return m->thread / LANES == thread / LANES && m->turn != turn;
-}
-
-static void met(u32 written, const mark* other, u32 other_written, u32 place, u32 number, u64 offset, u32 size) {
-    finding* f = noted(RACE, place, other->place, number);
-    if (!f) return;
-    f->written = written;
-    f->offset = (long long)offset;
-    f->size = size;
-    f->other_group = other->group;
-    f->other_written = other_written;
-    f->other = other->thread;
-}
-
-/// An access of `size` bytes. Threads in marks are numbered in their threadgroup, but in findings in the grid.
-/// `natural`: the address should be a multiple of the size.
-static void accessed(u64 at, u32 size, u32 written, u32 atomic, u32 natural, address from) {
-    worker* w = self();
-    const u64 own = (u64)w;
-    if (at >= own && at < own + REGION && (at < w->arena || at >= w->arena + (64 << 20))) return;  // its own stack
-    if (state->stopped > 1) end(w);
-    const u32 place = (u32)(from - (address)image);
-    static u8 guessed[256];  // the region of an address, by some of its bits: mostly right
-    u8* guess = &guessed[at >> 10 & 255];
-    for (u32 tried = 0, number = *guess; tried < state->count; ++tried, ++number) {
-        if (number >= state->count) number = 0;
-        watched* r = &state->regions[number];
-        const u64 offset = at - r->start;
-        if (offset + size > r->size || offset > r->size) continue;
-        *guess = (u8)number;
-        ++state->accesses;
-        ++*(written ? &r->writes : &r->reads);
-        r->atomics += atomic;
-        const u32 thread = index_in_group(w);
-        if (state->events_found < state->most_events && !r->shared) {
-            state->events[state->events_found++] = (event){thread, group_number, number, written, (long long)offset};
-        }
-        if (natural && at & (size - 1)) {
-            finding* f = noted(MISALIGNED, place, 0, number);
-            if (f) f->written = written, f->size = size, f->offset = (long long)offset;
-        }
-        const unsigned short turn = turns[thread];
-        const mark mine = {group_number, place, (unsigned short)thread, (unsigned short)epoch, turn,
-                           VALID | (atomic ? ATOMIC : 0)};
-        const u64 last = (offset + size - 1) >> r->shift;
-        for (u64 i = offset >> r->shift; i <= last; ++i) {
-            unit* u = &r->units[i];
-            const u64 byte = i << r->shift;
-            mark* writer = &u->writer;
-            if (r->shared && (writer->flags & VALID) && writer->group != group_number) writer->flags = 0;
-            if (r->shared && (u->first.flags & VALID) && u->first.group != group_number) {
-                u->first.flags = u->last.flags = u->previous.flags = 0;
-            }
-            const int other_writer = (writer->flags & VALID) &&
-                (writer->thread != thread || writer->group != group_number) && !ordered(writer, thread, turn) &&
-                !(atomic && writer->flags & ATOMIC);
-            if (other_writer) met(written, writer, 1, place, number, byte, size);
-            if (!written) {
-                if (!(writer->flags & SEEN)) writer->flags |= SEEN;
-                if (r->shared && !(writer->flags & VALID)) {
-                    finding* f = noted(UNWRITTEN, place, 0, number);
-                    if (f) f->offset = (long long)byte, f->size = size;
-                }
-                if (!(u->first.flags & VALID)) u->first = mine;
-                if (u->last.thread != thread || u->last.group != group_number) u->previous = u->last;
-                u->last = mine;
-                continue;
-            }
-            const mark* readers[3] = {&u->last, &u->previous, &u->first};
-            for (int k = 0; k < 3 && !other_writer; ++k) {
-                const mark* m = readers[k];
-                if ((m->flags & VALID) && (m->thread != thread || m->group != group_number) &&
-                    !ordered(m, thread, turn) && !(atomic && m->flags & ATOMIC)) {
-                    met(1, m, 0, place, number, byte, size);
-                    break;
-                }
-            }
-            // Of one thread's own writes clang leaves out the reads between them.
-            if (!r->shared && !other_writer && !atomic && (writer->flags & (VALID | SEEN | ATOMIC)) == VALID &&
-                (writer->thread != thread || writer->group != group_number)) {
-                finding* f = noted(TWICE, place, writer->place, number);
-                writer->flags |= AGAIN;
-                if (f) {
-                    f->written = f->other_written = 1, f->size = size, f->offset = (long long)byte;
-                    f->other = writer->thread, f->other_group = writer->group;
-                }
-            }
-            const unsigned short again = writer->flags & AGAIN;
-            *writer = mine;
-            writer->flags |= again;
-        }
-        return;
-    }
-    if (at >= (u64)image && at < (u64)image_end) return;      // a constant of the program
-    ++state->accesses;
-    u32 nearest = ~0u;
-    u64 least_distance = ~0ull;
-    for (u32 number = 0; number < state->count; ++number) {
-        const watched* r = &state->regions[number];
-        const u64 distance = at < r->start ? r->start - at : at - r->start < r->size ? 0 : at - r->start - r->size;
-        const int reach = at < r->start ? distance <= r->before : distance <= r->after;
-        if (reach && distance < least_distance) nearest = number, least_distance = distance;
-    }
-    if (nearest != ~0u) {
-        watched* r = &state->regions[nearest];
-        ++r->strays;
-        if (state->events_found < state->most_events && !r->shared) {
-            const long long offset = (long long)(at - r->start);
-            state->events[state->events_found++] = (event){index_in_group(w), group_number, nearest, written | 2, offset};
-        }
-    }
-    finding* f = noted(nearest == ~0u ? WILD : BEYOND, place, 0, nearest);
-    if (f) {
-        f->written = written;
-        f->size = size;
-        f->offset = nearest == ~0u ? (long long)at : (long long)(at - state->regions[nearest].start);
-    }
-    if (nearest == ~0u) {
-        ++killed;
-        end(w);
-    }
-}
+#include "fences.h"
+#include "marks.h"
 
 /// All threads that are left are at barriers, or none is left.
 static void barrier_of(void* worker_) {
@@ -257,28 +148,67 @@ static void barrier_of(void* worker_) {
     const u32 threads = w->group.size.x * w->group.size.y * w->group.size.z;
     u32 waiting = 0, missing = ~0u, at = 0;
     address site = 0, other = 0;
-    for (u32 i = 0; i < threads; ++i) {
-        const simdgroup* g = &w->all[i / LANES];
-        if (!(g->waiting >> (i % LANES) & 1)) {
-            if (missing == ~0u) missing = i;
-            continue;
-        }
-        ++waiting;
-        if (!site) site = g->site[i % LANES], at = i;
-        else if (g->site[i % LANES] != site) other = g->site[i % LANES];
+    for (u32 i = 0; i < w->simdgroups; ++i) {
+        const simdgroup* g = &w->all[i];
+        const u32 lanes = least(LANES, threads - i * LANES), every = lanes == LANES ? ~0u : (1u << lanes) - 1;
+        if (g->waiting != every && missing == ~0u) missing = i * LANES + (u32)__builtin_ctz(~g->waiting);
+        waiting += (u32)__builtin_popcount(g->waiting);
+        if (!g->waiting) continue;
+        if (!site) at = i * LANES + (u32)__builtin_ctz(g->waiting), site = g->site[at % LANES];
+        address differing = 0;
+        for (u32 k = 0; k < LANES; ++k) differing |= g->waiting >> k & 1 ? g->site[k] ^ site : 0;
+        if (differing) other = site ^ differing;
+        for (u32 k = 0; differing && k < LANES; ++k) if (g->waiting >> k & 1 && g->site[k] != site) other = g->site[k];
     }
     if (state->stopped) state->stopped = 2;
     if (state->stopped) return;
     if (waiting && waiting + killed < threads) {
-        finding* f = noted(BARRIER, (u32)(site - (address)image), 0, ~0u);
+        finding* f = noted(BARRIER, place_at(site), 0, ~0u);
         if (f) f->thread = in_grid(w, missing), f->other = in_grid(w, at);
     } else if (other) {
-        finding* f = noted(BARRIER, (u32)(site - (address)image), (u32)(other - (address)image), ~0u);
+        finding* f = noted(BARRIER, place_at(site), place_at(other), ~0u);
         if (f) f->thread = in_grid(w, at);
     }
-    ++epoch;
+    interval_start = passed();
+    told_all(w);
 }
 
-HIDDEN void metalnb_ordered(void) { ++turns[index_in_group(self())]; }
+static void group_of(void* worker_, u64 index) {
+    group_number = (u32)index;
+    settle();
+    if (state->stopped || state->groups == state->most_begun) state->stopped = 2;
+    group_start = interval_start = passed();
+    if (state->stopped < 2) state->begun[state->groups++] = (beginning){(u32)group_start, group_number};
+    killed = 0;
+    forget(worker_);
+}
+
+/// At a barrier of a SIMD-group: those that take part see each other's memory.
+HIDDEN void metalnb_ordered(const u64* given, const u64* more, u64* results, u32 active) {
+    const worker* w = self();
+    const u64 now = passed();
+    for (u32 left = active; left; left &= left - 1) since[w->here->first + (u32)__builtin_ctz(left)] = now;
+}
+
+__attribute__((visibility("default"))) void metalnb_watch(watch* given) {
+    state = given;
+    metalnb_stopping = &given->stopped;
+    late_thread = late_turns = 0;
+    metalnb_now = run_start = given->now;
+    begin_fences();
+    begin_sites();
+}
+
+/// Add what the sites have counted. Called when the threadgroups of a piece have been run.
+__attribute__((visibility("default"))) void metalnb_counted(void) {
+    settle();
+    count_sites();
+    state->now = metalnb_now;
+    state->accesses = 0;
+    for (u64 i = 0; i < state->count; ++i) {
+        const watched* r = &state->regions[i];
+        state->accesses += r->reads + r->writes + r->strays;
+    }
+}
 
 #include "hooks.h"

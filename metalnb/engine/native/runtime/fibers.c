@@ -18,6 +18,9 @@ typedef void resolve(const u64* given, const u64* more, u64* results, u32 active
 
 typedef struct {
     u32 ready, meeting, waiting;  // lanes: able to run, at a SIMD function, at a barrier
+    u32 fresh;                    // of those able to run, the ones that have not started: they have no stack yet
+    u32 resting;                  // lanes that wait for what another thread writes: they run when no other can
+    u32 first;                    // the index of lane 0 in the threadgroup
     u64 given[LANES], more[LANES], results[LANES];
     address site[LANES];
     resolve* how[LANES];
@@ -109,6 +112,20 @@ static void meet_first(simdgroup* g) {
     g->ready |= active;
 }
 
+/// Let those that rest run; false when there are none.
+static int woken(worker* w) {
+    u32 any = 0;
+    for (u32 i = 0; i < w->simdgroups; ++i) {
+        simdgroup* g = &w->all[i];
+        if (!g->resting) continue;
+        g->ready |= g->resting;
+        any |= g->resting;
+        g->resting = 0;
+        w->here = g;
+    }
+    return any != 0;
+}
+
 /// Choose the lane that runs next; false when all have ended.
 static int chosen(worker* w) {
     for (;;) {
@@ -117,12 +134,13 @@ static int chosen(worker* w) {
             w->lane = (u32)__builtin_ctz(g->ready);
             return 1;
         }
-        if (g->meeting) {
+        if (g->meeting && !g->resting) {
             meet_first(g);
             continue;
         }
         u32 i = 0;
         while (i < w->simdgroups && !w->all[i].ready) ++i;
+        if (i == w->simdgroups && woken(w)) continue;
         if (i == w->simdgroups) {  // every thread is at a barrier, or has ended
             AT_BARRIER(w);
             for (i = w->simdgroups; i-- > 0;) {
@@ -138,9 +156,20 @@ static int chosen(worker* w) {
     }
 }
 
+static void started(void);
+
+/// Where the chosen lane goes on: if it has not started, on a stack of its own.
+static void* standing(worker* w) {
+    simdgroup* g = w->here;
+    const u32 lane = w->lane;
+    if (!(g->fresh >> lane & 1)) return g->stack[lane];
+    g->fresh &= ~(1u << lane);
+    return prepared((address)w + (1 << 20) + (g->first + lane + 1) * (address)STACK, started);
+}
+
 /// Let another lane run, until this one is chosen again.
 static void pass(worker* w, simdgroup* g, u32 lane) {
-    void* to = chosen(w) ? w->here->stack[w->lane] : w->home;
+    void* to = chosen(w) ? standing(w) : w->home;
     if (w->here != g || w->lane != lane || to == w->home) swap(&g->stack[lane], to);
 }
 
@@ -151,10 +180,18 @@ static __attribute__((noreturn)) void end(worker* w) {
     __builtin_unreachable();
 }
 
+/// A thread that ends leaves its stack to the next one, if that has not started yet.
 static void started(void) {
     worker* w = self();
-    metalnb_thread(w->arguments, &w->group, (u32)(w->here - w->all) * LANES + w->lane);
-    end(w);
+    for (;;) {
+        metalnb_thread(w->arguments, &w->group, w->here->first + w->lane);
+        simdgroup* g = w->here;
+        const u32 lane = w->lane;
+        g->ready &= ~(1u << lane);
+        if (!chosen(w)) swap(&g->stack[lane], w->home);
+        if (!(w->here->fresh >> w->lane & 1)) swap(&g->stack[lane], w->here->stack[w->lane]);
+        w->here->fresh &= ~(1u << w->lane);
+    }
 }
 
 // ---- What kernels call.
@@ -217,15 +254,12 @@ static void begun(worker* w) {
     w->simdgroups = (threads + LANES - 1) / LANES;
     w->here = &w->all[0];
     w->lane = 0;
-    const address stacks = (address)w + (1 << 20);
-    for (u32 i = 0; i < threads; ++i) {
-        w->all[i / LANES].stack[i % LANES] = prepared(stacks + (i + 1) * (address)STACK, started);
-    }
     for (u32 i = 0; i < w->simdgroups; ++i) {
         simdgroup* g = &w->all[i];
         const u32 lanes = least(LANES, threads - i * LANES);
-        g->ready = lanes == LANES ? ~0u : (1u << lanes) - 1;
-        g->meeting = g->waiting = 0;
+        g->ready = g->fresh = lanes == LANES ? ~0u : (1u << lanes) - 1;
+        g->meeting = g->waiting = g->resting = 0;
+        g->first = i * LANES;
     }
 }
 
@@ -242,7 +276,7 @@ __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, vo
         w->group = threadgroup(d, i);
         begun(w);
         AT_START(w, i);
-        swap(&w->home, w->here->stack[0]);
+        swap(&w->home, standing(w));
     }
 }
 

@@ -7,65 +7,90 @@
 HIDDEN void __tsan_init(void) {}
 HIDDEN void __tsan_func_entry(void* p) {}
 HIDDEN void __tsan_func_exit(void) {}
+#define SELDOM(p, n, written, natural) accessed((u64)(p), n, written, 0, natural, FROM, 0)
+#define KEEPING __attribute__((preserve_most))  // registers, since most accesses do not come as far as this
 #define ACCESS(n) \
-    HIDDEN void __tsan_read##n(void* p) { accessed((u64)p, n, 0, 0, 1, FROM); } \
-    HIDDEN void __tsan_write##n(void* p) { accessed((u64)p, n, 1, 0, 1, FROM); } \
-    HIDDEN void __tsan_unaligned_read##n(void* p) { accessed((u64)p, n, 0, 0, 0, FROM); } \
-    HIDDEN void __tsan_unaligned_write##n(void* p) { accessed((u64)p, n, 1, 0, 0, FROM); } \
-    HIDDEN void __tsan_volatile_read##n(void* p) { accessed((u64)p, n, 0, 0, 1, FROM); } \
-    HIDDEN void __tsan_volatile_write##n(void* p) { accessed((u64)p, n, 1, 0, 1, FROM); } \
-    HIDDEN void __tsan_unaligned_volatile_read##n(void* p) { accessed((u64)p, n, 0, 0, 0, FROM); } \
-    HIDDEN void __tsan_unaligned_volatile_write##n(void* p) { accessed((u64)p, n, 1, 0, 0, FROM); } \
-    HIDDEN void __tsan_read_write##n(void* p) { \
-        accessed((u64)p, n, 0, 0, 0, FROM); \
-        accessed((u64)p, n, 1, 0, 0, FROM); \
+    HIDDEN void __tsan_volatile_read##n(void* p) { SELDOM(p, n, 0, 1); } \
+    HIDDEN void __tsan_volatile_write##n(void* p) { SELDOM(p, n, 1, 1); } \
+    HIDDEN void __tsan_unaligned_volatile_read##n(void* p) { SELDOM(p, n, 0, 0); } \
+    HIDDEN void __tsan_unaligned_volatile_write##n(void* p) { SELDOM(p, n, 1, 0); } \
+    HIDDEN void __tsan_read_write##n(void* p) { SELDOM(p, n, 0, 0), SELDOM(p, n, 1, 0); } \
+    HIDDEN void __tsan_unaligned_read_write##n(void* p) { SELDOM(p, n, 0, 0), SELDOM(p, n, 1, 0); } \
+    HIDDEN KEEPING void metalnb_look##n(void* p, site* s) { \
+        if (!quick((u64)p, n, 0, FROM, s)) accessed((u64)p, n, 0, 0, 1, FROM, s); \
     } \
-    HIDDEN void __tsan_unaligned_read_write##n(void* p) { \
-        accessed((u64)p, n, 0, 0, 0, FROM); \
-        accessed((u64)p, n, 1, 0, 0, FROM); \
-    }
+    HIDDEN KEEPING void metalnb_look_unaligned##n(void* p, site* s) { accessed((u64)p, n, 0, 0, 0, FROM, s); } \
+    HIDDEN KEEPING void metalnb_store##n(void* p, site* s) { \
+        if (!quick((u64)p, n, 1, FROM, s)) accessed((u64)p, n, 1, 0, 1, FROM, s); \
+    } \
+    HIDDEN KEEPING void metalnb_store_unaligned##n(void* p, site* s) { accessed((u64)p, n, 1, 0, 0, FROM, s); }
 ACCESS(1) ACCESS(2) ACCESS(4) ACCESS(8) ACCESS(16)
-HIDDEN void __tsan_read_range(void* p, u64 n) { accessed((u64)p, (u32)n, 0, 0, 0, FROM); }
-HIDDEN void __tsan_write_range(void* p, u64 n) { accessed((u64)p, (u32)n, 1, 0, 0, FROM); }
+HIDDEN void __tsan_read_range(void* p, u64 n) { SELDOM(p, (u32)n, 0, 0); }
+HIDDEN void __tsan_write_range(void* p, u64 n) { SELDOM(p, (u32)n, 1, 0); }
 
 HIDDEN void* __tsan_memcpy(char* to, const char* from, u64 n) {
-    if (n) accessed((u64)from, (u32)n, 0, 0, 0, FROM), accessed((u64)to, (u32)n, 1, 0, 0, FROM);
+    if (n) SELDOM(from, (u32)n, 0, 0), SELDOM(to, (u32)n, 1, 0);
     for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = from[i];
     return to;
 }
 HIDDEN void* __tsan_memmove(char* to, const char* from, u64 n) {
-    if (n) accessed((u64)from, (u32)n, 0, 0, 0, FROM), accessed((u64)to, (u32)n, 1, 0, 0, FROM);
+    if (n) SELDOM(from, (u32)n, 0, 0), SELDOM(to, (u32)n, 1, 0);
     if (to < from) for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = from[i];
     else for (u64 i = n; i-- > 0;) ((volatile char*)to)[i] = from[i];
     return to;
 }
 HIDDEN void* __tsan_memset(char* to, int value, u64 n) {
-    if (n) accessed((u64)to, (u32)n, 1, 0, 0, FROM);
+    if (n) SELDOM(to, (u32)n, 1, 0);
     for (u64 i = 0; i < n; ++i) ((volatile char*)to)[i] = (char)value;
     return to;
 }
 
+/// A thread that asks the same atomic again and again may wait for another one: let others run.
+static void patient(u64 at) {
+    static u64 asked;
+    static u32 asker, times;
+    worker* w = self();
+    const u32 thread = index_in_group(w);
+    if (asked != at || asker != thread) times = 0;
+    asked = at, asker = thread;
+    if (++times < 64 || state->stopped) return;
+    times = 0;
+    simdgroup* g = w->here;
+    const u32 lane = w->lane;
+    g->ready &= ~(1u << lane);
+    g->resting |= 1u << lane;
+    pass(w, g, lane);
+}
+
 #define MODIFY(bits, T, name) \
     HIDDEN T __tsan_atomic##bits##_##name(volatile T* p, T v, int order) { \
-        accessed((u64)p, bits / 8, 1, 1, 1, FROM); \
+        accessed((u64)p, bits / 8, 1, 1, 1, FROM, 0); \
+        at_atomic((u64)p, 1, 1); \
         return __atomic_##name(p, v, __ATOMIC_SEQ_CST); \
     }
 #define ATOMICS(bits, T) \
     HIDDEN T __tsan_atomic##bits##_load(const volatile T* p, int order) { \
-        accessed((u64)p, bits / 8, 0, 1, 1, FROM); \
+        patient((u64)p); \
+        accessed((u64)p, bits / 8, 0, 1, 1, FROM, 0); \
+        at_atomic((u64)p, 1, 0); \
         return __atomic_load_n(p, __ATOMIC_SEQ_CST); \
     } \
     HIDDEN void __tsan_atomic##bits##_store(volatile T* p, T v, int order) { \
-        accessed((u64)p, bits / 8, 1, 1, 1, FROM); \
+        accessed((u64)p, bits / 8, 1, 1, 1, FROM, 0); \
+        at_atomic((u64)p, 0, 1); \
         __atomic_store_n(p, v, __ATOMIC_SEQ_CST); \
     } \
     HIDDEN T __tsan_atomic##bits##_exchange(volatile T* p, T v, int order) { \
-        accessed((u64)p, bits / 8, 1, 1, 1, FROM); \
+        patient((u64)p); \
+        accessed((u64)p, bits / 8, 1, 1, 1, FROM, 0); \
+        at_atomic((u64)p, 1, 1); \
         return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); \
     } \
     HIDDEN T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T v, int order, int failure) { \
-        accessed((u64)p, bits / 8, 1, 1, 1, FROM); \
-        __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+        patient((u64)p); \
+        accessed((u64)p, bits / 8, 1, 1, 1, FROM, 0); \
+        const int done = __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+        at_atomic((u64)p, 1, (u32)done); \
         return expected; \
     } \
     MODIFY(bits, T, fetch_add) MODIFY(bits, T, fetch_sub) MODIFY(bits, T, fetch_and) MODIFY(bits, T, fetch_or) \
@@ -109,7 +134,10 @@ HIDDEN void metalnb_late(void) {
     }
     end(w);
 }
-HIDDEN void metalnb_modified(void* p, u64 size) { accessed((u64)p, (u32)size, 1, 1, 1, FROM); }
+HIDDEN void metalnb_modified(void* p, u64 size) {
+    accessed((u64)p, (u32)size, 1, 1, 1, FROM, 0);
+    at_atomic((u64)p, 1, 1);
+}
 HIDDEN void metalnb_far_shifted(long long count) { told(SHIFT, FROM, (u64)count); }
 
 static inline u32 bits_of(float x) { return __builtin_bit_cast(u32, x); }
@@ -117,12 +145,23 @@ static inline int finite(float x) { return (bits_of(x) & 0x7f800000) != 0x7f8000
 /// A variable that nobody has set: clang gives it these bits, of a float or of a half that was widened.
 static inline int unset(float x) { return bits_of(x) == 0xffffffff || bits_of(x) == 0xffffe000; }
 
+/// A thread reads a variable of its own that it has never set: an integer in the last bit, else a float, of which it matters
+/// whether it is used.
+static u32 never_set[SIMDGROUPS * LANES];  // the last such float of each thread, counted from 1
+HIDDEN void metalnb_never_set(u32 what) {
+    const u32 variable = (what >> 1) + 1;
+    never_set[index_in_group(self())] = variable;
+    finding* f = what & 1 ? told(NEVER_SET, FROM, 0) : 0;
+    if (f) f->extra = variable;
+}
+
 HIDDEN void metalnb_not_finite(float made, float a, float b, float c, u32 operation) {
     const float given[3] = {a, b, c};
     const u32 count = operation & 3, infinity = made == made;
     for (u32 i = 0; i < count; ++i) {
         if (given[i] != given[i]) {
-            if (unset(given[i])) told(OWN_UNWRITTEN, FROM, 0);
+            finding* f = unset(given[i]) ? told(OWN_UNWRITTEN, FROM, 0) : 0;
+            if (f) f->extra = never_set[index_in_group(self())];
             return;
         }
         if (infinity && !finite(given[i])) return;  // it was there before

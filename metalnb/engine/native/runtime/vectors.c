@@ -14,9 +14,8 @@
     JUMP("amd_vrd4_" f, "_ZGVdN4v_" f) \
     JUMP("amd_vrd8_" f, "_ZGVeN8v_" f)
 
-FLOATS("acos") FLOATS("asin") FLOATS("atan") FLOATS("cos") FLOATS("cosh") FLOATS("exp") FLOATS("exp2") FLOATS("exp10")
-FLOATS("log") FLOATS("log2") FLOATS("log10") FLOATS("sin") FLOATS("tan") FLOATS("tanh")
-DOUBLES("exp") DOUBLES("sin")
+FLOATS("acos") FLOATS("asin") FLOATS("atan") FLOATS("cos") FLOATS("cosh") FLOATS("sin") FLOATS("tan")
+FLOATS("tanh") DOUBLES("sin")
 JUMP("amd_vrs4_powf", "_ZGVbN4vv_powf")
 JUMP("amd_vrs8_powf", "_ZGVdN8vv_powf")
 JUMP("amd_vrs16_powf", "_ZGVeN16vv_powf")

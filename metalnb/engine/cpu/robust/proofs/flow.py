@@ -46,8 +46,19 @@ class Flow:
             self.home.update((i.result, block.label) for i in block.instructions if i.result)
             for target in set(module.targets(block)):
                 self.before[target].append(block.label)
-        self.stoppable: dict[int, int] = {}  # blocks by which a loop ends on other conditions too; that loop's head
+        self._conditions: dict[int, list[tuple[int, bool, int]]] = {}
+        self.stoppable = {}
         self.innermost = functools.cache(self._innermost)
+
+    @property
+    def stoppable(self) -> dict[int, int]:
+        """The blocks by which a loop ends on other conditions too, each with that loop's head."""
+        return self._stoppable
+
+    @stoppable.setter
+    def stoppable(self, blocks: dict[int, int]) -> None:
+        self._stoppable = blocks
+        self._conditions.clear()
 
     def above(self, label: int, other: int) -> bool:
         """Return whether every way to a block passes another one."""
@@ -71,8 +82,13 @@ class Flow:
         head = self.innermost(self.home[value])
         return not head or label in self.loops[head]
 
-    def conditions(self, label: int) -> Iterator[tuple[int, bool, int]]:
-        """Yield the conditions on which a block is reached: value, whether it is true, and where it was tested."""
+    def conditions(self, label: int) -> list[tuple[int, bool, int]]:
+        """Return the conditions on which a block is reached: value, whether it is true, and where it was tested."""
+        if label not in self._conditions:
+            self._conditions[label] = [*self._tested(label)]
+        return self._conditions[label]
+
+    def _tested(self, label: int) -> Iterator[tuple[int, bool, int]]:
         while label != self.entry and label in self._above:
             above = self._above[label]
             if [b for b in self.before[label] if not self.above(b, label)] == [above]:  # a loop is entered there once

@@ -10,6 +10,7 @@ from .intervals import Interval
 __all__ = ["Grid", "LaunchFacts", "facts_of", "sizes_of"]
 
 Grid = tuple[int, int, int]
+_OTHERS = frozenset({bytearray, int, type(None)})
 
 
 class LaunchFacts(NamedTuple):
@@ -47,9 +48,11 @@ class LaunchFacts(NamedTuple):
 
 def sizes_of(arguments: Sequence[Any]) -> tuple[int, ...]:
     """Return the bytes of each argument."""
-    return tuple([
-        len(a) if type(a) is bytearray else a if type(a) is int else 0 if a is None else a.nbytes for a in arguments
-    ])  # fmt: skip
+    return tuple([a.nbytes if type(a) not in _OTHERS else _size(a) for a in arguments])
+
+
+def _size(argument: Any) -> int:
+    return 0 if argument is None else argument if type(argument) is int else len(argument)
 
 
 def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchFacts:

@@ -12,26 +12,42 @@ from .ranges import Ranges
 
 __all__ = ["endless", "turns"]
 
-MANY = 1 << 32  # turns of all threads together: seconds
-_FEW = 1 << 12  # turns of one thread in a loop and those inside it: microseconds
+LONG = 1 << 35  # instructions of all threads together: a second
+_SMALL = 1 << 32  # … behind a stop: what is left of all loops that do not look at the flag
+_FEW = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
 
 
 def endless(module: Module, flow: Flow, ranges: Ranges, threads: int) -> frozenset[int]:
     """Return the heads of the loops that must be stoppable, for so many threads."""
     if not flow.loops:
         return frozenset()
-    each = {head: turns(module, flow, ranges, head) for head in flow.loops}
-    if all(_all(flow, each, head, above=True) * threads <= MANY for head in flow.loops):
+    work = _Work(flow, {head: turns(module, flow, ranges, head) for head in flow.loops})
+    if all(work.around(head) * threads <= LONG for head in flow.loops):
         return frozenset()
-    return frozenset(h for h in flow.loops if _all(flow, each, h, above=False) > _FEW)
+    return frozenset(h for h in flow.loops if work.inside(h) > _FEW or work.inside(h) * threads > _SMALL)
 
 
-def _all(flow: Flow, each: dict[int, float], head: int, *, above: bool) -> float:
-    """Return the turns of a loop times those of the loops around it, or the most of those inside it."""
-    if above:
-        return math.prod(each[h] for h, body in flow.loops.items() if head in body)
-    inside = [h for h in flow.loops[head] if h in each and h != head]
-    return each[head] * max((_all(flow, each, h, above=False) for h in inside), default=1)
+class _Work:
+    """How many instructions one thread runs in loops."""
+
+    def __init__(self, flow: Flow, each: dict[int, float]) -> None:
+        self._flow, self._each = flow, each
+        self._length: dict[int, int] = dict.fromkeys(flow.loops, 0)  # without the loops inside
+        for label, block in flow.blocks.items():
+            if flow.innermost(label):
+                self._length[flow.innermost(label)] += len(block.instructions)
+
+    def around(self, head: int) -> float:
+        """Return those of a loop in all turns of the loops around it."""
+        return self._length[head] * math.prod(self._each[h] for h, body in self._flow.loops.items() if head in body)
+
+    def inside(self, head: int) -> float:
+        """Return those of a loop and all inside it, each time it is reached."""
+        body = self._flow.loops[head]
+        inner = [h for h in self._flow.loops if h in body]
+        return sum(
+            self._length[h] * math.prod(self._each[o] for o in inner if h in self._flow.loops[o]) for h in inner
+        )  # fmt: skip
 
 
 def turns(module: Module, flow: Flow, ranges: Ranges, head: int) -> float:
@@ -39,7 +55,7 @@ def turns(module: Module, flow: Flow, ranges: Ranges, head: int) -> float:
     if not flow.reducible:
         return math.inf
     latches = [label for label in flow.before[head] if label in flow.loops[head]]
-    found = math.inf
+    found = _euclid(module, flow, head, latches)
     for i in flow.blocks[head].instructions:
         if i.op == Spv.PHI and module.key(i.type)[0] == Spv.TYPE_INT:
             nexts = [(v, label) for v, label in zip(i.words[3::2], i.words[4::2], strict=True) if label in latches]
@@ -52,6 +68,34 @@ def turns(module: Module, flow: Flow, ranges: Ranges, head: int) -> float:
             if len(stores) == len(latches):
                 found = min(found, _counted(module, ranges, i, stores))
     return found
+
+
+def _euclid(module: Module, flow: Flow, head: int, latches: list[int]) -> float:
+    """Return how often a loop runs that takes remainders, `a, b = b, a % b`, until b is 0: two turns halve b."""
+    phis = {i.result: dict(zip(i.words[4::2], i.words[3::2], strict=True)) for i in flow.blocks[head].instructions
+            if i.op == Spv.PHI}  # fmt: skip
+    for b, following in phis.items():
+        last = {module.definitions[following[label]] for label in latches}
+        left = last.pop()
+        if last or left.op not in {Spv.U_MOD, Spv.S_REM} or left.words[4] != b:
+            continue
+        a = phis.get(left.words[3], {})
+        if all(a.get(label) == b for label in latches) and _ends_at_zero(module, flow, head, latches, {b, left.result}):
+            return 2.0 * module.key(left.type)[1]
+    return math.inf
+
+
+def _ends_at_zero(module: Module, flow: Flow, head: int, latches: list[int], values: set[int]) -> bool:
+    for label in flow.loops[head]:
+        last = flow.blocks[label].instructions[-1]
+        if last.op == Spv.BRANCH_CONDITIONAL and all(flow.above(latch, label) for latch in latches):
+            test = module.definitions[last.words[1]]
+            ends = {Spv.I_EQUAL: last.words[2], Spv.I_NOT_EQUAL: last.words[3]}.get(Spv(test.op))
+            zero = ends is not None and module.definitions[test.words[4]]
+            if zero and zero.op in {Spv.CONSTANT, Spv.CONSTANT_NULL} and not any(zero.words[3:]):
+                if test.words[3] in values and ends not in flow.loops[head]:
+                    return True
+    return False
 
 
 def _counted(module: Module, ranges: Ranges, phi: Instruction, nexts: list[tuple[int, int]]) -> float:

@@ -17,13 +17,18 @@ Operation = Callable[[Interval, Interval, int], Interval]
 
 
 def _divided(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.unsigned(bits), b.unsigned(bits)
-    return Interval(a.low // b.high, a.high // b.low) if b.low > 0 else whole(bits)
+    a, b = a.unsigned(bits), _divisors(b.unsigned(bits))
+    return Interval(a.low // b.high, a.high // b.low) if b.high else whole(bits)
+
+
+def _divisors(b: Interval) -> Interval:
+    """Return what is divided by: 1 in place of 0 (``divisions.py``), but for a constant."""
+    return Interval(max(b.low, 1), b.high) if b.high else b
 
 
 def _remainder(a: Interval, b: Interval, bits: int) -> Interval:
-    a, b = a.unsigned(bits), b.unsigned(bits)
-    if b.low <= 0:
+    a, b = a.unsigned(bits), _divisors(b.unsigned(bits))
+    if not b.high:
         return whole(bits)
     return a if a.high < b.low else Interval(0, min(a.high, b.high - 1))
 

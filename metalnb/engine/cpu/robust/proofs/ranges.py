@@ -10,6 +10,7 @@ Source: P. and R. Cousot, Abstract interpretation (1977).
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 
 from ...spirv.module import Instruction, Module
@@ -25,6 +26,8 @@ from .thread_variables import ThreadVariables
 __all__ = ["Ranges"]
 
 _BUILT_IN, _FUNCTION = 11, 7
+_ALIGNED = 2  # of a load: what its address is a multiple of follows
+_PLACES = 32  # of a table of scalars
 _MOST = 20000  # evaluations; a kernel that needs more is checked instead
 
 
@@ -138,7 +141,7 @@ class Ranges(LoopRanges):
         if op == Spv.VECTOR_SHUFFLE:
             return self._shuffled(words, label, axis, bits)
         if op == Spv.LOAD:
-            return self._loaded(made, axis, bits, flow)
+            return self._loaded(made, axis, bits, flow, label)
         if op == Spv.EXT_INST and words[4] in EXTREMA:
             a, b = (self._at(w, label, axis) for w in words[5:7])
             return EXTREMA[words[4]](a, b, bits)
@@ -172,7 +175,9 @@ class Ranges(LoopRanges):
             sides.append(found)
         return self._hull(sides, bits)
 
-    def _loaded(self, made: Instruction, axis: int, bits: int, flow: Flow) -> Interval:  # noqa: PLR0911  (likewise)
+    def _loaded(  # noqa: PLR0911  (likewise)
+        self, made: Instruction, axis: int, bits: int, flow: Flow, label: int,
+    ) -> Interval:  # fmt: skip
         place = self._roots.place(made.words[3])
         root = self._module.definitions[place.root]
         if root.op == Spv.VARIABLE and root.words[3] == 1:
@@ -195,25 +200,42 @@ class Ranges(LoopRanges):
                 return whole(bits)
             body = {b for _, b in again} - {b for _, b in begins}
             return self._carried(made.result, axis, bits, stores, body, flow)
-        return self._scalar(made, place, axis, bits)
+        return self._scalar(made, place, axis, bits, label)
 
-    def _scalar(self, made: Instruction, place: PointerPlace, axis: int, bits: int) -> Interval:
-        """Return the value of a scalar that the caller passed."""
+    def _scalar(self, made: Instruction, place: PointerPlace, axis: int, bits: int, label: int) -> Interval:
+        """Return the values that a scalar may have which the caller passed, or one of several."""
         buffer = self._roots.exact(place.root)
         number = self._params.get(buffer, -1)
         data = self._facts.scalars.get(number, b"")
         kind = self._module.type_of(made.result)
         op = self._module.key(kind)[0]
-        if place.terms or op not in {Spv.TYPE_INT, Spv.TYPE_VECTOR}:
+        if op not in {Spv.TYPE_INT, Spv.TYPE_VECTOR}:
             return whole(bits)
         if type(data) is int:
-            return Interval(data, data)
-        first = place.fixed + (axis * bits // 8 if op == Spv.TYPE_VECTOR else 0)
-        if not 0 <= first <= len(data) - bits // 8:
-            return whole(bits)
-        self.read.add((number, first, bits // 8))
-        known = int.from_bytes(data[first : first + bits // 8], "little")
-        return Interval(known, known)
+            return whole(bits) if place.terms else Interval(data, data)
+        size, part = bits // 8, axis * bits // 8 if op == Spv.TYPE_VECTOR else 0
+        found = []
+        for at in self._offsets(made, place, label) if data else ():
+            first = at + part
+            if not 0 <= first <= len(data) - size:
+                return whole(bits)
+            self.read.add((number, first, size))
+            known = int.from_bytes(data[first : first + size], "little")
+            found.append(Interval(known, known))
+        return self._hull(found, bits) if found else whole(bits)
+
+    def _offsets(self, load: Instruction, place: PointerPlace, label: int) -> list[int]:
+        """Return where a load may be, in bytes from its root; nothing if these are many places."""
+        low = high = place.fixed
+        for index, step in place.terms:
+            known = self._at(index, label, 0).signed(self._bits(index)).times(Interval(step, step))
+            low, high = low + known.low, high + known.high
+        apart = math.gcd(*(step for _, step in place.terms)) or 1
+        aligned = load.words[5] if len(load.words) > 5 and load.words[4] == _ALIGNED else 1
+        if high - low > _PLACES * max(apart, aligned):
+            return []
+        first = low + (place.fixed - low) % apart
+        return [at for at in range(first, high + 1, apart) if at % aligned == 0]
 
     @functools.cached_property
     def _built_in(self) -> dict[int, int]:

@@ -1,0 +1,249 @@
+// Who has touched what: part of checks.c.
+//
+// Two threads meet wrongly when one of them writes, not both are atomic, and nothing orders them: a barrier of their
+// threadgroup, or of their SIMD-group, or fences with an atomic between them (fences.h). Nothing else orders two
+// threadgroups.
+//
+// Most accesses need none of this. Each load of a kernel has a site, at which watched_code.py lets it look by itself
+// whether it reads from where the last load there did, and either nobody writes there, or two threads have read this
+// element at this moment already: then there is nothing to find, and nothing to remember.
+#pragma once
+
+typedef struct {  // as the kernel's text has it
+    u64 start, limit;  // from where on, and how many elements of the access's size; 0 for no such place
+    const u8* units;   // marks, or what stands for them where none are made
+    u64 mask;          // of an element's number
+    u64 count;         // of loads that have found nothing to do
+    u64 region;        // counted from 1
+} site;
+extern site metalnb_sites[] HIDDEN;
+extern const u64 metalnb_site_count HIDDEN;
+
+static void count_sites(void) {
+    for (u64 i = 0; i < metalnb_site_count; ++i) {
+        site* s = &metalnb_sites[i];
+        if (s->limit && s->region) state->regions[s->region - 1].reads += s->count;
+        s->count = 0;
+    }
+}
+static void begin_sites(void) {
+    for (u64 i = 0; i < metalnb_site_count; ++i) metalnb_sites[i] = (site){0};
+}
+static void close_sites(void) {
+    count_sites();
+    begin_sites();
+}
+/// Let a site's loads from this memory look by themselves.
+static void open(site* s, u64 start, u64 size, u32 bytes, u64 region_number, const unit* units) {
+    if (start & (bytes - 1)) return;
+    if (s->limit && s->region) state->regions[s->region - 1].reads += s->count;
+    *s = (site){start, size / bytes, (const u8*)(units ? units : &always), units ? ~0ull : 0, 0, region_number};
+}
+
+// ---- Races, with the values of both.
+
+static finding* racing;  // the last one of a writer: what it writes is in memory when the next access comes
+static u64 racing_at;
+static inline void settle(void) {
+    if (racing) racing->after = *(const volatile u64*)racing_at, racing = 0;
+}
+
+enum { UNORDERED, BEFORE, BEFORE_FOR_ME };
+static int ordered(mark m, u32 thread, u32 shared) {
+    if (moment_of(m) >= group_start) {
+        if (moment_of(m) < interval_start) return BEFORE;
+        const u32 other = thread_of(m);
+        if (other / LANES == thread / LANES && moment_of(m) < since[thread] && since[other] >= since[thread]) {
+            return BEFORE_FOR_ME;
+        }
+    }
+    return fenced && told_of(m, thread, shared) ? BEFORE_FOR_ME : UNORDERED;
+}
+static inline int own(mark m, u32 thread) { return thread_of(m) == thread && moment_of(m) >= group_start; }
+
+static void met(u32 written, mark other, u32 other_written, u32 place, const watched* r, u64 offset, u32 size) {
+    finding* f = noted(RACE, place, place_of(other), (u32)(r - state->regions));
+    if (!f) return;
+    f->written = written;
+    f->offset = (long long)offset;
+    f->size = size;
+    f->other_group = group_at(moment_of(other));
+    f->other_written = other_written;
+    f->other = thread_of(other);
+    const u64 at = (r->start + offset) & ~7ull;
+    f->before = f->after = *(const volatile u64*)at;
+    if (written) racing = f, racing_at = at;
+}
+
+static void read_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) {
+    unit* u = &r->units[i];
+    const mark writer = u->writer;
+    const int theirs = writer && !own(writer, thread) && !(is_atomic(writer) && is_atomic(mine));
+    int known = BEFORE;
+    if (theirs) known = ordered(writer, thread, r->shared);
+    if (!known) met(0, writer, 1, place_of(mine), r, i << r->shift, size);
+    if (!writer && r->shared) {
+        finding* f = noted(UNWRITTEN, place_of(mine), 0, (u32)(r - state->regions));
+        if (f) f->offset = (long long)(i << r->shift), f->size = size;
+        known = UNORDERED;
+    }
+    const mark reader = u->reader;
+    const int past = moment_of(reader) >= group_start && moment_of(reader) < interval_start;
+    if (!reader || past || own(reader, thread)) u->reader = mine;
+    else if (known == BEFORE) u->later = mine;  // and then others need not look here at this moment
+}
+
+static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) {
+    unit* u = &r->units[i];
+    const mark writer = u->writer, readers[2] = {u->later, u->reader};
+    const u32 atomic = is_atomic(mine);
+    int met_one = 0;
+    if (writer && !own(writer, thread) && !(atomic && is_atomic(writer)) && !ordered(writer, thread, r->shared)) {
+        met(1, writer, 1, place_of(mine), r, i << r->shift, size);
+        met_one = 1;
+    }
+    for (int k = 0; k < 2 && !met_one; ++k) {
+        const mark m = readers[k];
+        if (!m || own(m, thread) || (atomic && is_atomic(m)) || ordered(m, thread, r->shared)) continue;
+        met(1, m, 0, place_of(mine), r, i << r->shift, size);
+        met_one = 1;
+    }
+    // Of one thread's own writes clang leaves out the reads between them.
+    if (writer && !r->shared && !met_one && !atomic && !u->reader && !is_atomic(writer) && !own(writer, thread)) {
+        r->again[i] = 1;
+        finding* f = noted(TWICE, place_of(mine), place_of(writer), (u32)(r - state->regions));
+        if (f) {
+            f->written = f->other_written = 1, f->size = size, f->offset = (long long)(i << r->shift);
+            f->other = thread_of(writer), f->other_group = group_at(moment_of(writer));
+        }
+    }
+    *u = (unit){mine, 0, 0};
+}
+
+// ---- An access.
+
+static inline mark marked(u32 thread, u32 atomic, address from) {
+    const u32 place = place_at(from);
+    return metalnb_now << 36 | (mark)thread << 26 | (mark)atomic << 25 | (place >> 25 ? 0 : place);
+}
+/// Marks below it are of other memory, which was at this address before.
+static inline mark oldest_of(const watched* r) { return (r->shared ? group_start : run_start + 1) << 36; }
+static inline int before_all(mark m) { return m >= group_start << 36 && m < interval_start << 36; }
+
+static inline int read_quietly(const watched* r, unit* u, mark mine, u32 thread) {
+    const mark oldest = oldest_of(r), reader = u->reader;
+    mark writer = u->writer;
+    if (writer < oldest) writer = 0;
+    if (writer ? !before_all(writer) && !own(writer, thread) : r->shared) return 0;
+    if (reader < oldest) *u = (unit){writer, mine, 0};
+    else if (before_all(reader) || own(reader, thread)) u->reader = mine;
+    else u->later = mine;
+    return 1;
+}
+static inline int written_quietly(const watched* r, unit* u, mark mine, u32 thread) {
+    const mark free = r->shared ? interval_start << 36 : oldest_of(r);
+    if (u->writer >= free && !own(u->writer, thread)) return 0;
+    if (u->reader >= free && !own(u->reader, thread)) return 0;
+    if (u->reader >= free && u->later >= free) return 0;
+    *u = (unit){mine, 0, 0};
+    return 1;
+}
+/// Do what most accesses need, where the one before it at this site has found its region; false if there is more to it.
+static inline __attribute__((always_inline)) int quick(u64 at, u32 size, u32 written, address from, site* s) {
+    if (!s->region || racing || state->stopped > 1) return 0;
+    watched* r = &state->regions[s->region - 1];
+    const u64 offset = at - r->start;
+    if (offset + size > r->size || offset > r->size || at & (size - 1) || size != 1u << r->shift || r->constant) return 0;
+    if (!r->shared && state->events_found < state->most_events) return 0;
+    const u32 thread = index_in_group(self());
+    const mark mine = marked(thread, 0, from);
+    unit* u = &r->units[offset / size];
+    if (!(written ? written_quietly : read_quietly)(r, u, mine, thread)) return 0;
+    ++*(written ? &r->writes : &r->reads);
+    if (!written && s->start != r->start) open(s, r->start, r->size, size, s->region, r->units);
+    return 1;
+}
+
+static void astray(u64 at, u32 size, u32 written, u32 place, worker* w) {
+    u32 nearest = ~0u;
+    u64 least_distance = ~0ull;
+    for (u32 number = 0; number < state->count; ++number) {
+        const watched* r = &state->regions[number];
+        const u64 distance = at < r->start ? r->start - at : at - r->start < r->size ? 0 : at - r->start - r->size;
+        const int reach = at < r->start ? distance <= r->before : distance <= r->after;
+        if (reach && distance < least_distance) nearest = number, least_distance = distance;
+    }
+    watched* r = nearest == ~0u ? 0 : &state->regions[nearest];
+    const long long offset = (long long)(at - (r ? r->start : 0));
+    if (r) ++r->strays;
+    if (r && state->events_found < state->most_events && !r->shared) {
+        state->events[state->events_found++] =
+            (event){(unsigned short)index_in_group(w), (unsigned short)(nearest << 2 | 2 | written), group_number, offset};
+    }
+    finding* f = noted(r ? BEYOND : WILD, place, 0, nearest);
+    if (f) f->written = written, f->size = size, f->offset = offset;
+    if (!r) {
+        ++killed;
+        end(w);
+    }
+}
+
+/// An access of `size` bytes. Threads in marks are numbered in their threadgroup, but in findings in the grid.
+/// `natural`: the address should be a multiple of the size. `s`: the site, if it is a plain load or store of
+/// the kernel's own.
+static __attribute__((noinline)) void accessed(
+    u64 at, u32 size, u32 written, u32 atomic, u32 natural, address from, site* s) {
+    worker* w = self();
+    settle();
+    const u64 stack = (u64)w;
+    if (at - stack < REGION && at - w->arena >= 64 << 20) {  // its own
+        if (s && !written && at < w->arena) open(s, stack, ARENA, size, 0, 0);
+        return;
+    }
+    if (state->stopped > 1) end(w);
+    const u32 place = place_at(from);
+    static u8 guessed[256];  // the region of an address, by some of its bits: mostly right
+    u8* guess = &guessed[at >> 10 & 255];
+    u32 number = s && s->region ? (u32)s->region - 1 : *guess;
+    for (u32 tried = 0; tried < state->count; ++tried, ++number) {
+        if (number >= state->count) number = 0;
+        watched* r = &state->regions[number];
+        const u64 offset = at - r->start;
+        if (offset + size > r->size || offset > r->size) continue;
+        *guess = (u8)number;
+        ++*(written ? &r->writes : &r->reads);
+        if (atomic) ++r->atomics;
+        const u32 thread = index_in_group(w);
+        const int logged = state->events_found < state->most_events && !r->shared;
+        if (logged) {
+            state->events[state->events_found++] =
+                (event){(unsigned short)thread, (unsigned short)(number << 2 | written), group_number, (long long)offset};
+        }
+        if (natural && at & (size - 1)) {
+            finding* f = noted(MISALIGNED, place, 0, number);
+            if (f) f->written = written, f->size = size, f->offset = (long long)offset;
+        }
+        if (r->constant && written) {
+            r->constant = 0;
+            close_sites();
+        }
+        if (r->constant) {
+            if (s && !written && !logged) open(s, r->start, r->size, size, number + 1, 0);
+            return;
+        }
+        const mark mine = marked(thread, atomic, from), oldest = oldest_of(r);
+        const u64 last = (offset + size - 1) >> r->shift;
+        for (u64 i = offset >> r->shift; i <= last; ++i) {
+            unit* u = &r->units[i];
+            if (u->writer < oldest) u->writer = 0;
+            if (u->reader < oldest) u->reader = u->later = 0;
+            if (written) write_unit(r, i, mine, thread, size);
+            else read_unit(r, i, mine, thread, size);
+        }
+        if (s) s->region = number + 1;
+        if (s && !written && !logged && size == 1u << r->shift) open(s, r->start, r->size, size, number + 1, r->units);
+        return;
+    }
+    if (at >= (u64)image && at < (u64)image_end) return;  // a constant of the program
+    astray(at, size, written, place, w);
+}

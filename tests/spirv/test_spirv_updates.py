@@ -1,0 +1,127 @@
+"""What a loop changes for some threads only, of a value that begins as the same for all: each thread has its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from spirv_modules import HEAD, applied, module, without
+
+import metalnb as mnb
+
+# Statements that leave `v`, and what it is then in a thread.
+Case = tuple[str, Callable[[int, int], int]]
+CASES: dict[str, Case] = {
+    "if": (
+        "float v = 100; for (uint k = 0; k < n; k += 2) if (t % 2) v -= 1;",
+        lambda t, n: 100 - t % 2 * len(range(0, n, 2)),
+    ),
+    "up to and with": (
+        "float v = 100; for (uint k = 1; k <= n; k++) if (t > 7) v -= 1;",
+        lambda t, n: 100 - (t > 7) * n,
+    ),
+    "else": (
+        "float v = 100; for (uint k = 1; k <= n; k++) v = t % 2 ? v - 1 : v + 2;",
+        lambda t, n: 100 + (-1 if t % 2 else 2) * n,
+    ),
+    "constant": (
+        "float v = 100; for (uint k = 1; k <= n; k++) if (t % 2) v = 5;",
+        lambda t, n: 5 if t % 2 and n else 100,
+    ),
+    "integer": (
+        "uint v = 2; for (uint k = 1; k <= n; k++) if (t % 2) v = v * v + 1 & 1023;",
+        lambda t, n: _squared(t % 2 * n),
+    ),
+    "behind it": (
+        "float v = 1; for (uint k = 1; k <= n; k++) { if (t % 2) v += 1; v *= 2; }",
+        lambda t, n: 2**n + t % 2 * (2 ** (n + 1) - 2),
+    ),
+    "two conditions": (
+        "float v = 200; for (uint k = 1; k <= n; k++) if (t % 2 && k > 2) v -= 1;",
+        lambda t, n: 200 - t % 2 * max(n - 2, 0),
+    ),
+    "another's value": (
+        "uint v = 200, w = 3; for (uint k = 1; k <= n; k++) if (t % 2) v = w; else w = w * w & 255;",
+        lambda t, n: 3 if t % 2 and n else 200,
+    ),
+    "inner loop": (
+        "float v = 100; for (ushort k = ushort(n % 5); k > 0; k--) for (uchar q = 0; q < uchar(t % 2); q += 2) v -= 1;",
+        lambda t, n: 100 - t % 2 * (n % 5),
+    ),
+    "switch": (
+        """uint v = 5; for (uint k = 1; k <= n; k++)
+            switch (t % 3) { case 0: v += 3; break; case 1: v = v * 3 & 255; break; default: v ^= k; }""",
+        lambda t, n: _switched(t % 3, n),
+    ),
+}  # fmt: skip
+
+
+def _squared(turns: int) -> int:
+    v = 2
+    for _ in range(turns):
+        v = v * v + 1 & 1023
+    return v
+
+
+def _switched(way: int, n: int) -> int:
+    v = 5
+    for k in range(1, n + 1):
+        v = (v + 3, v * 3 & 255, v ^ k)[way]
+    return v
+
+
+def _source(body: str, mark: str = "") -> str:
+    return f"""{HEAD}// {mark}
+kernel void k(device float* out, constant uint& n, uint i [[thread_position_in_grid]],
+              uint t [[thread_position_in_threadgroup]]) {{
+    {body}
+    out[i] = v;
+}}"""
+
+
+def _wrong(case: Case, *, mark: str = "", math: str = "fast") -> list[tuple[int, int]]:
+    """The turns and threadgroups with which a thread has another's value."""
+    body, expected = case
+    kernel = mnb.compile(_source(body, mark), math=math, engine="cpu").k
+    wrong = []
+    for n in (0, 1, 4, 5):
+        for threadgroup in (1, 31, 32, 64):
+            out = np.zeros(96, np.float32)
+            kernel(out, n, grid=96, threadgroup=threadgroup)
+            if out.tolist() != [expected(i % threadgroup, n) for i in range(96)]:
+                wrong.append((n, threadgroup))
+    return wrong
+
+
+@pytest.mark.parametrize("math", ["fast", "precise"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_each_thread_has_its_own(case: Case, math: str) -> None:
+    assert _wrong(case, math=math) == []
+
+
+def test_without_the_pass_all_threads_have_one_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary: it tells when the runtime no longer needs the pass."""
+    without(monkeypatch, "divergent_updates")
+    shown = ("if", "up to and with", "integer")
+    wrong = {name: _wrong(CASES[name], mark="without") for name in shown}
+    assert all(wrong.values()), f"the runtime no longer needs the pass divergent_updates: {wrong}"
+
+
+ALONE = {
+    "data": "float v = 0; for (uint k = 0; k < n; k++) v += out[i + k];",
+    "data, for some": "float v = 0; for (uint k = 0; k < n; k++) if (t % 2) v += out[i + k];",
+    "the same for all": "float v = 0; for (uint k = 0; k < n; k++) if (n > 7) v += k;",
+    "a loop for some": "float v = 0; if (t < 7) for (uint k = 0; k < n; k++) v += out[i] * k;",
+    "other turns": "float v = 0; for (uint k = 0; k < t; k++) v += out[i] * k;",
+    "a loop in a loop": "float v = 0; for (uint k = 0; k < n; k++) for (uint q = 0; q < k; q++) v += out[i + k * q];",
+    "maximum": "float v = 0; for (uint k = 0; k < n; k++) if (out[i + k] > v) v = out[i + k];",
+    "no loop": "float v = 0; if (t % 2) v = n;",
+}
+
+
+@pytest.mark.parametrize("body", ALONE.values(), ids=ALONE.keys())
+def test_what_the_runtime_sees_is_left_alone(body: str) -> None:
+    """Counters and addresses above all: a loop would gather what it loads."""
+    code = applied("without_stubs", module(_source(body), "k"))
+    assert applied("divergent_updates", code) == code
