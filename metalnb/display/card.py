@@ -79,7 +79,12 @@ class Card:
         """A call to start from: arrays by their names, a value for each scalar, and what is returned left out."""
         given = [p for p in self.signature.buffers if p.name not in self.absent]
         arrays = [p for p in given if not p.reference and not (p.writable and p.use == "write")]
-        shown = [p.name if p in arrays or p.writable else f"{p.name}={_example(p)}" for p in given if not _returned(p)]
+        shown: list[str] = []
+        for i, p in enumerate(p for p in given if not _returned(p)):
+            value = p.name if p in arrays or p.writable else _example(p)
+            # By position while there is no name and no gap before it.
+            placed = value == p.name and p is given[i] and not any("=" in before for before in shown)
+            shown.append(value if placed else f"{p.name}={value}")
         shown += [f"grid={grid}" for grid in filter(None, [_grid(self.signature, arrays)])]
         memory = ", ".join(f'"{p.name}": 1024' for p in self.signature.threadgroup)
         shown += [f"threadgroup_memory={{{memory}}}"] if memory else []

@@ -66,6 +66,9 @@ WRONG = {
         "the type written is not that of 'k' with these arguments: repeat its parameters with them, or write "
         "decltype(k<T>) k<T>",
     ),
+    "a half without a point": Wrong(
+        STD + K + "{ half h = 3¦h; y[i] = h; }", "invalid suffix 'h' on an integer", "write a point: 3.0h (MSL 2.1)",
+    ),
     "a choice with nothing": Wrong(
         "void f() { }\n" + K + "{ y[i] = i < 3 ?¦ f() : 2; }", "an operand of ?: has no value: it is of type 'void'",
         "write if and else",

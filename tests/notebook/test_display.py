@@ -181,6 +181,14 @@ kernel void through(device const float* x, device float* out, threadgroup float*
     part[0] = m[0][0];
     out[i] = x[i];
 }
+kernel void behind(device const float* x, device float* out, constant float& a, device const float* y,
+                   uint i [[thread_position_in_grid]]) {
+    out[i] = x[i] + a * y[i];
+}
+kernel void last(constant float& a, device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
+    y[i] += a * x[i];
+}
+kernel void gap(device float* out, device const float* x, uint i [[thread_position_in_grid]]) { out[i] = x[i]; }
 """
 
 
@@ -191,6 +199,9 @@ def test_the_call_on_a_card_can_be_made() -> None:
         "in_place": "in_place(y, a=1.0)",
         "made": "image = made(c=(1.0, 1.0), b=True, n=1, grid=(64, 64))",
         "crowd": "crowd(x, total, grid=x.size)",
+        "behind": "out = behind(x, a=1.0, y=y)",
+        "last": "last(a=1.0, x=x, y=y)",
+        "gap": "out = gap(x=x)",
         "through": 'out = through(x, m=np.ones((3, 3)), threadgroup_memory={"part": 1024})',
     }
     for call in found.values():
