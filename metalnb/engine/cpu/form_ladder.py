@@ -71,7 +71,8 @@ def built(
             if len(module) > _LONG and rung.vectorised and not unit.signature.simd:
                 text = opencl(unit, flat=flat, even=even, wide=wide, meet=False)
                 module = spirv(unit, text, rung.form)
-            code = rewritten(module, wide=wide, fast=rung.fast, held=rung.held)
+            lanes = rung.vectorised and unit.math != "scalar"
+            code = rewritten(module, wide=wide, fast=rung.fast, held=rung.held, lanes=lanes)
             if guarded is not None:
                 code = guarded(code, text, rung.form)
             code = with_divisors(code)  # at last: what is proven of a quotient is proven of what the author wrote

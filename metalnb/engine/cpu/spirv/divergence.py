@@ -1,4 +1,4 @@
-"""Which values of a function differ between the threads of a SIMD-group, and for which reason.
+"""Which values of a module differ between the threads of a SIMD-group, and for which reason.
 
 A value differs by its data when it is computed from a thread's position or from what is read there. It may also differ
 only because threads take different ways: a choice between two values on a condition that differs, or what threads have
@@ -18,7 +18,7 @@ from .opcodes import Spv
 
 __all__ = ["Divergence"]
 
-_BUILT_IN, _INPUT, _FUNCTION, _GENERIC = 11, 1, 7, 8
+_BUILT_IN, _FUNCTION, _GENERIC = 11, 7, 8
 _OWN = {27, 28, 29, 34, 41}  # positions in the threadgroup, the grid and the SIMD-group, in several forms
 _SCANS = {1, 2, 3}  # the group operations that give each thread another result
 _SAME = {
@@ -32,47 +32,32 @@ _ATOMICS = {
 _GROUPS = {*range(Spv.GROUP_I_ADD, Spv.GROUP_S_MAX + 1), Spv.GROUP_NON_UNIFORM_BALLOT_BIT_COUNT,
            *range(Spv.GROUP_NON_UNIFORM_I_ADD, Spv.GROUP_NON_UNIFORM_LOGICAL_XOR + 1)}  # fmt: skip
 _BRANCHES = {Spv.BRANCH_CONDITIONAL, Spv.SWITCH}
+_STORES = {Spv.STORE, Spv.COPY_MEMORY, Spv.COPY_MEMORY_SIZED}
 
 
 class Divergence:
-    """The values of one function that differ between threads.
+    """The values of a module that differ between threads.
 
     Attributes
     ----------
-    loops : dict of int to set of int
-        The labels of each natural loop, by its head.
     by_data : set of int
         Values that surely differ by their data.
     values : set of int
         Values that may differ, for whatever reason, where they are made.
     """
 
-    def __init__(self, module: Module, function: Body) -> None:
+    def __init__(self, module: Module) -> None:
         self._module = module
-        self._blocks = {block.label: block for block in function.blocks}
-        self._order = [*dominators(module, function)]
-        self._place = {label: n for n, label in enumerate(self._order)}
-        self._before: dict[int, set[int]] = {label: set() for label in self._order}
-        for label in self._order:
-            for target in module.targets(self._blocks[label]):
-                self._before[target].add(label)
-        self.loops = natural_loops(module, function)
-        self._outs = {
-            head: {t for label in body for t in module.targets(self._blocks[label]) if t not in body}
-            for head, body in self.loops.items()
-        }
-        self._lines = [(i, label) for label in self._order for i in self._blocks[label].instructions]
-        self._homes = {i.result: label for i, label in self._lines if i.result}
+        self._ways = {f.name: _Ways(module, f) for f in module.functions if f.blocks}
+        self._lines = [(i, w, label) for w in self._ways.values() for i, label in w.lines]
         self._positions = {
             i.words[1] for i in module.preamble
             if i.op == Spv.DECORATE and i.words[2] == _BUILT_IN and i.words[3] in _OWN
         }  # fmt: skip
-        self._joins: set[int] = set()
-        self._left: list[set[int]] = []  # loops that threads leave in different turns
         self.by_data: set[int] = set()
         self.values: set[int] = set()
-        if function is not module.entry():
-            self.values.update(p.result for p in function.head[1:])
+        self._memory: set[int] = set()  # a thread's variables, and parameters that point to such, that may differ
+        self._origins: dict[int, frozenset[int]] = {}
         self.learn(())
         self._follow()
 
@@ -82,7 +67,7 @@ class Divergence:
         size = -1
         while size < len(self.by_data):
             size = len(self.by_data)
-            self.by_data.update(i.result for i, _ in self._lines if i.result and self._differs_by_data(i))
+            self.by_data.update(i.result for i, _, _ in self._lines if i.result and self._differs_by_data(i))
 
     def _differs_by_data(self, i: Instruction) -> bool:
         known = self._by_itself(i)
@@ -103,42 +88,129 @@ class Divergence:
 
     def _follow(self) -> None:
         """Find what may differ: by turns what follows from data and joins, and what follows from branches."""
-        seen: set[int] = set()
         size = -1
-        while size < len(self.values) + len(self._joins) + len(self._left):
-            size = len(self.values) + len(self._joins) + len(self._left)
-            self.values.update(i.result for i, label in self._lines if i.result and self._may_differ(i, label))
-            for label in self._place:
-                last = self._blocks[label].instructions[-1]
-                if label not in seen and last.op in _BRANCHES and self._reaches(last.words[1], label):
-                    seen.add(label)
-                    self._spread(label, self._module.targets(self._blocks[label]), around=label)
+        while size < (now := len(self.values) + len(self._memory) + sum(w.size for w in self._ways.values())):
+            size = now
+            for i, ways, label in self._lines:
+                if i.op in _STORES:
+                    if any(self._reaches(u, ways, label) for u in self._module.used(i)) or label in ways.some:
+                        self._memory |= self._origin(i.words[1])
+                elif i.op == Spv.FUNCTION_CALL:
+                    self._call(i, ways, label)
+                elif i.op in _BRANCHES:
+                    if label not in ways.seen and self._reaches(i.words[1], ways, label):
+                        ways.part(label)
+                elif i.result and i.result not in self.values and self._may_differ(i, ways, label):
+                    self.values.add(i.result)
 
-    def _may_differ(self, i: Instruction, label: int) -> bool:
+    def _call(self, i: Instruction, ways: _Ways, label: int) -> None:
+        """Hand on what differs between what is passed and what a function takes; its result may differ with that."""
+        differs = False
+        inner = self._ways.get(i.words[3])
+        for n, passed in enumerate(i.words[4:]):
+            mine = self._reaches(passed, ways, label)
+            differs |= mine or not self._memory.isdisjoint(self._origin(passed))
+            if inner is not None:
+                taken = inner.function.head[1 + n].result
+                if mine:
+                    self.values.add(taken)
+                if not self._memory.isdisjoint(self._origin(passed)):
+                    self._memory.add(taken)
+                elif taken in self._memory:
+                    self._memory |= self._origin(passed)
+        if differs or (inner is not None and not self.values.isdisjoint(inner.returned)):
+            self.values.add(i.result)
+
+    def _may_differ(self, i: Instruction, ways: _Ways, label: int) -> bool:
         known = self._by_itself(i)
         if known is not None:
             return known
-        if i.op == Spv.FUNCTION_CALL or (i.op == Spv.PHI and label in self._joins):
+        if i.op == Spv.PHI and label in ways.joins:
             return True
-        if i.op == Spv.LOAD:
-            kind = self._module.key(self._module.type_of(i.words[3]))
-            if kind[1:2] in {(_FUNCTION,), (_GENERIC,)}:
-                return True
-        return any(self._reaches(u, label) for u in self._module.used(i))
+        if i.op == Spv.LOAD and not self._memory.isdisjoint(self._origin(i.words[3])):
+            return True
+        return any(self._reaches(u, ways, label) for u in self._module.used(i))
 
-    def _reaches(self, value: int, label: int) -> bool:
+    def _reaches(self, value: int, ways: _Ways, label: int) -> bool:
         """Return whether a value may differ where a block uses it."""
-        if value in self.values:
-            return True
+        return value in self.values or ways.frozen(value, label)
+
+    def _origin(self, pointer: int) -> frozenset[int]:
+        """Return the variables and parameters that a pointer to a thread's memory may come from; none for others."""
+        if self._module.key(self._module.type_of(pointer))[1:2] not in {(_FUNCTION,), (_GENERIC,)}:
+            return frozenset()
+        if pointer not in self._origins:
+            found, ahead, seen = set(), [pointer], {pointer}
+            while ahead:
+                made = self._module.definitions[ahead.pop()]
+                if made.op in {Spv.VARIABLE, Spv.FUNCTION_PARAMETER}:
+                    found.add(made.result)
+                else:
+                    more = [u for u in self._module.used(made) if u not in seen and self._module.type_of(u)]
+                    seen.update(more)
+                    ahead += more
+            self._origins[pointer] = frozenset(found)
+        return self._origins[pointer]
+
+
+class _Ways:
+    """The control flow of one function, and where the threads of a SIMD-group part in it.
+
+    Attributes
+    ----------
+    function : Body
+    lines : list of (Instruction, int)
+        Its instructions, each with its block's label.
+    joins : set of int
+        The blocks where threads meet that came by different ways.
+    some : set of int
+        The blocks that only some threads may run.
+    seen : set of int
+        The blocks at whose end threads part.
+    returned : set of int
+        The values that it returns.
+    """
+
+    def __init__(self, module: Module, function: Body) -> None:
+        self.function = function
+        blocks = {block.label: block for block in function.blocks}
+        self._order = [*dominators(module, function)]
+        self._place = {label: n for n, label in enumerate(self._order)}
+        self._targets = {label: module.targets(blocks[label]) for label in self._order}
+        self._loops = natural_loops(module, function)
+        self._outs = {
+            head: {t for label in body for t in self._targets[label] if t not in body}
+            for head, body in self._loops.items()
+        }
+        self.lines = [(i, label) for label in self._order for i in blocks[label].instructions]
+        self._homes = {i.result: label for i, label in self.lines if i.result}
+        self.returned = {i.words[1] for i, _ in self.lines if i.op == Spv.RETURN_VALUE}
+        self.joins: set[int] = set()
+        self.some: set[int] = set()
+        self.seen: set[int] = set()
+        self._left: list[set[int]] = []  # loops that threads leave in different turns
+
+    @property
+    def size(self) -> int:
+        """How much is known."""
+        return len(self.joins) + len(self.some) + len(self.seen) + len(self._left)
+
+    def frozen(self, value: int, label: int) -> bool:
+        """Return whether a block uses a value of a loop that threads have left in different turns."""
         home = self._homes.get(value)
         return any(home in body and label not in body for body in self._left)
 
+    def part(self, label: int) -> None:
+        """Note that threads part at the end of a block."""
+        self.seen.add(label)
+        self._spread(label, self._targets[label], around=label)
+
     def _spread(self, start: int, targets: Iterable[int], *, around: int) -> None:
-        """Find where the ways from a branch meet again, and the loops that they leave in different turns."""
+        """Find where the ways from a block meet again, and the loops that they leave in different turns."""
         ways: dict[int, set[int]] = {}
         back: dict[int, set[int]] = {}
         ahead: list[int] = []
-        loops = {head: body for head, body in self.loops.items() if around in body}
+        loops = {head: body for head, body in self._loops.items() if around in body}
         inside = set().union(*loops.values())
 
         def reach(source: int, target: int, way: int) -> None:
@@ -156,16 +228,17 @@ class Divergence:
             label = self._order[heapq.heappop(ahead)]
             several = len(ways[label]) > 1
             if several:
-                self._joins.add(label)
+                self.joins.add(label)
             if not ahead and not (back and label in inside):  # all ways have come together, or left the loops
                 break
+            self.some.add(label)
             way = label if several else next(iter(ways[label]))
-            for target in self._module.targets(self._blocks[label]):
+            for target in self._targets[label]:
                 reach(label, target, way)
         for head, body in loops.items():
             again = back.get(head, set())
             if len(again) > 1:
-                self._joins.add(head)
+                self.joins.add(head)
             out = {way for label in self._outs[head] for way in ways.get(label, back.get(label, ()))}
             if body not in self._left and len(again | out) > 1:
                 self._leave(head, body)
@@ -173,8 +246,9 @@ class Divergence:
     def _leave(self, head: int, body: set[int]) -> None:
         """Note that threads leave a loop in different turns: they come out as from a branch."""
         self._left.append(body)
+        self.some |= body
         outs = self._outs[head]
-        self._joins.update(out for out in outs if len(self._before[out] & body) > 1)
+        self.joins.update(out for out in outs if sum(out in self._targets[label] for label in body) > 1)
         if len(outs) > 1:
-            outer = [h for h, other in self.loops.items() if other > body]
-            self._spread(head, outs, around=min(outer, key=lambda h: len(self.loops[h]), default=0))
+            outer = [h for h, other in self._loops.items() if other > body]
+            self._spread(head, outs, around=min(outer, key=lambda h: len(self._loops[h]), default=0))

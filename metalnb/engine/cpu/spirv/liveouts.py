@@ -47,15 +47,17 @@ def divergent_liveouts(module: Module) -> None:
 
 def divergent_updates(module: Module) -> None:
     """Let what loops carry start from a sum with the opaque zero, where only the ways of threads make it differ."""
-    for function in module.functions:
-        if function.blocks and natural_loops(module, function):
-            blocks = {block.label: block for block in function.blocks}
-            sums, known = _Sums(module, function), Divergence(module, function)
-            for head, body in sorted(known.loops.items(), key=lambda loop: -len(loop[1])):  # the outer ones first
-                for phi in blocks[head].instructions:
-                    if phi.op == Spv.PHI and phi.result in known.values and phi.result not in known.by_data:
-                        sums.start(phi, body)
-                        known.learn([phi.result])
+    loops = {function: natural_loops(module, function) for function in module.functions if function.blocks}
+    if not any(loops.values()):
+        return
+    known = Divergence(module)
+    for function, found in loops.items():
+        blocks, sums = {block.label: block for block in function.blocks}, _Sums(module, function)
+        for head, body in sorted(found.items(), key=lambda loop: -len(loop[1])):  # the outer ones first
+            for phi in blocks[head].instructions:
+                if phi.op == Spv.PHI and phi.result in known.values and phi.result not in known.by_data:
+                    sums.start(phi, body)
+                    known.learn([phi.result])
 
 
 def _exits(module: Module, block: BasicBlock, body: set[int]) -> int:

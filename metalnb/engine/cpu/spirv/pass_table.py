@@ -102,7 +102,7 @@ PASSES = (
 _FOR_SPEED = (plain_extrema, signed_indices)
 
 
-def rewritten(code: bytes, *, wide: bool, fast: bool = True, held: bool = False) -> bytes:
+def rewritten(code: bytes, *, wide: bool, fast: bool = True, held: bool = False, lanes: bool = True) -> bytes:
     """Return a SPIR-V module after all passes; one that is not understood is returned as it is.
 
     Parameters
@@ -113,12 +113,15 @@ def rewritten(code: bytes, *, wide: bool, fast: bool = True, held: bool = False)
         False leaves out the passes that only make a kernel faster.
     held : bool
         True for a kernel that was not vectorised: adds the pass that costs a read at each branch in a loop.
+    lanes : bool
+        False for a kernel of which no two threads run side by side.
     """
     module = parsed(code)
     if module is None:
         return code
     left_out = {*(() if fast else _FOR_SPEED)}
-    left_out |= {run for run, wanted in ((signed_indices, not wide), (held_conditions, held)) if not wanted}
+    asked = ((signed_indices, not wide), (held_conditions, held), (divergent_updates, lanes))
+    left_out |= {run for run, wanted in asked if not wanted}
     for each in PASSES:
         if each.run not in left_out:
             each.run(module)
