@@ -154,6 +154,8 @@ def _value(param: Param, reflection: Reflection) -> str:
     layout, extents = param.type.layout, param.type.extents
     if layout is None:
         record = reflection.struct(param.type.name)
+        if record and any(f.type.name == "pointer" for f in record.fields):
+            return "nothing: it holds pointers; make them parameters"
         fields = ", ".join(f.name for f in record.fields) if record else ""
         return f"dict, dataclass or record: {fields}" if fields else "bytes"
     shape = (*extents, *layout.shape)

@@ -209,6 +209,15 @@ def test_the_call_on_a_card_can_be_made() -> None:
     assert names["total"].tolist() == [64]
 
 
+def test_a_struct_of_pointers_is_not_asked_for() -> None:
+    text = """struct S { device float* x; uint n; };
+    kernel void k(constant S& s, uint i [[thread_position_in_grid]]) { s.x[i] = s.n; }"""
+    kernel = mnb.compile(text).k
+    assert kernel.card.parameters()[0][4] == "nothing: it holds pointers; make them parameters"
+    with pytest.raises(mnb.ArgumentError, match=r"field 'x' is pointer: .* cannot be given from Python. Make it a param"):
+        kernel({"x": np.zeros(3, np.float32), "n": 3}, grid=3)
+
+
 def test_an_array_of_vectors_names_every_axis() -> None:
     kind = Type("float4", 64, 16, (4,))
     param = Param("m", 0, 0, "device", kind, const=True)
