@@ -164,7 +164,9 @@ class Slot:
     def _dtype_cure(self, given: np.dtype[Any]) -> str:
         name, wanted = self.param.name, _numpy_name(self.dtype)
         if self.dtype.names:
-            return f"Make it with dtype {self.kernel}.program.dtype({self.param.type.name!r})"
+            record = f"{self.kernel}.program.dtype({self.param.type.name!r})"
+            as_it_is = f", or pass {name}.view({record})" if given.itemsize == self.dtype.itemsize else ""
+            return f"Make it with dtype {record}{as_it_is}"
         # Memory of bytes, and NumPy's bits of a bfloat, are often meant as they are: converting would lose them.
         raw = self.dtype.kind in "iu" and self.dtype.itemsize == 1 < given.itemsize
         bits = self.dtype.kind not in "?biufc" and given.kind in "iu" and given.itemsize == self.dtype.itemsize

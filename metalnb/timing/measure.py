@@ -172,7 +172,7 @@ def _bound(param: Param, value: Any) -> str:
         return f"{value:,} bytes"
     layout = param.type.layout
     if isinstance(value, np.ndarray) and (param.writable or not param.reference):
-        return _plain(value)
+        return f"{param.type.name} {value.shape}" if value.dtype.names else _plain(value)
     if layout is None or param.type.extents or layout.shape != layout.stride:
         return f"{param.type}"
     numbers = np.frombuffer(value, layout.dtype)

@@ -214,11 +214,16 @@ RECORDS = np.zeros(2, [("d", np.float16), ("q", np.uint8, 16)])
          "Pass x.astype(ml_dtypes.bfloat16), or x.view(ml_dtypes.bfloat16) for its bytes as they are."),
         ("device const bfloat*", np.zeros(3, np.float32), "Pass x.astype(ml_dtypes.bfloat16)."),
         ("device const char*", np.zeros(3, np.uint8), "Pass x.astype(np.int8)."),
+        ("struct C { float re, im; };device const C*", np.zeros(3, np.complex64),
+         "Make it with dtype k.program.dtype('C'), or pass x.view(k.program.dtype('C'))."),
+        ("struct C { float re, im; };device const C*", np.zeros(3, np.float32),
+         "Make it with dtype k.program.dtype('C')."),
         ("device const float*", np.zeros(3, np.uint8), "Pass x.astype(np.float32)."),
     ],
 )  # fmt: skip
 def test_bytes_are_viewed_and_not_converted(kind: str, given: np.ndarray, cure: str) -> None:
-    k = mnb.compile(f"kernel void k({kind} x, device float* y) {{ y[0] = 1; }}", engine="cpu").k
+    struct, _, kind = kind.rpartition(";")
+    k = mnb.compile(f"{struct};kernel void k({kind} x, device float* y) {{ y[0] = 1; }}", engine="cpu").k
     with pytest.raises(mnb.ArgumentError) as caught:
         k(given, grid=1)
     assert str(caught.value).endswith(cure)

@@ -168,6 +168,14 @@ def test_outputs_may_be_left_out(program: mnb.Program) -> None:
     assert "'unused' counted as no bytes: the kernel does not use it" in timing.warnings
 
 
+def test_an_array_of_structs_is_named_by_its_struct() -> None:
+    struct = "struct P { float a; int b; };"
+    text = struct + "kernel void k(device P* p, uint i [[thread_position_in_grid]]) { p[i].b = i; }"
+    kernel = mnb.compile(text).k
+    timing = mnb.measure(kernel, np.zeros((2, 3), kernel.program.dtype("P")), cold=False)
+    assert timing.arguments == {"p": "P (2, 3)"}
+
+
 def test_what_is_not_known_is_said(program: mnb.Program) -> None:
     timing = mnb.measure(program.helped, arrays()[1], cold=False)
     assert timing.bytes == 4 * 4096

@@ -63,7 +63,7 @@ def _state(sweep: Sweep) -> str:
     failed = f", {len(sweep.failures)} refused" if sweep.failures else ""
     groups, grid = sweep.call.groups, f"grid {threads(trimmed(sweep.call.grid))}"
     if groups is not None:
-        grid = f"{threads(_extents(groups))} threadgroups"
+        grid = f"{threads(_extents(groups))} threadgroup{'' if groups == 1 else 's'}"
     return f"{grid} · {tried}{failed}{' …' if sweep.running else ''}"
 
 
