@@ -22,7 +22,7 @@ __all__ = [
 
 RANK = 8
 _OPERANDS = 6
-_NARROW = 64  # an innermost axis shorter than this gives way to a longer one
+_NARROW = 16  # an innermost axis shorter than this gives way to a longer one, whose elements may lie far apart
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
 _SEVERAL = 4  # SEVERAL of elementwise.h
 _MANY = 64  # threadgroups that keep all cores busy to the end
