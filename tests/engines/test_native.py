@@ -270,7 +270,8 @@ def test_a_rotation_goes_around_32_lanes_though_there_are_31() -> None:
     """As on the engine cpu; a lane that is not there gives its asker's own value. The fuzzer's seed 400103."""
     kernel = mnb.compile(
         f"{HEAD}kernel void f(device const int* x, device int* down, device int* up,"
-        "uint i [[thread_position_in_grid]]) { down[i] = simd_shuffle_rotate_down(x[i], 16); up[i] = simd_shuffle_rotate_up(x[i], 3); }",
+        "uint i [[thread_position_in_grid]]) {"
+        "down[i] = simd_shuffle_rotate_down(x[i], 16); up[i] = simd_shuffle_rotate_up(x[i], 3); }",
         engine="native",
     ).f
     x, down, up = np.arange(100, 131, dtype=np.int32), np.zeros(31, np.int32), np.zeros(31, np.int32)
