@@ -52,6 +52,12 @@ def test_each_statement_of_a_plain_kernel_is_a_step_with_the_variables_before_it
     assert steps(seen, 5)[2].variables.keys() - steps(seen, 5)[1].variables.keys() == {"b", "c"}
 
 
+def test_a_division_by_0_does_not_end_the_process() -> None:
+    kernel, _ = compiled("int a = 7 / int(x[i]);\nout[i] = a;")
+    seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=2)
+    assert [steps(seen, thread)[1].variables["a"] for thread in (0, 1)] == [7, 7]
+
+
 def test_loops_and_branches_without_braces_are_followed_turn_by_turn() -> None:
     kernel, first = compiled(
         "float s = 0;\nfor (uint k = 0; k < 3; ++k)\nif (k % 2 == 0)\ns += k;\nelse\ns -= 1;\nout[i] = s;"

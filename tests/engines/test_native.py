@@ -266,6 +266,21 @@ def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatc
     assert engines.current().name == "native"
 
 
+def test_a_rotation_goes_around_32_lanes_though_there_are_31() -> None:
+    """As on the engine cpu; a lane that is not there gives its asker's own value. The fuzzer's seed 400103."""
+    kernel = mnb.compile(
+        f"{HEAD}kernel void f(device const int* x, device int* down, device int* up,"
+        "uint i [[thread_position_in_grid]]) {"
+        "down[i] = simd_shuffle_rotate_down(x[i], 16); up[i] = simd_shuffle_rotate_up(x[i], 3); }",
+        engine="native",
+    ).f
+    x, down, up = np.arange(100, 131, dtype=np.int32), np.zeros(31, np.int32), np.zeros(31, np.int32)
+    kernel(x, down, up)
+    lane = np.arange(31)
+    for got, at in ((down, (lane + 16) % 32), (up, (lane - 3) % 32)):
+        assert got.tolist() == np.where(at < 31, x[np.minimum(at, 30)], x).tolist()
+
+
 @pytest.mark.parametrize("meeting", ["", "simdgroup_barrier(mem_flags::mem_none);"])
 @pytest.mark.parametrize("kind", ["int", "uint", "short", "ulong", "int4", "uchar2"])
 def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:

@@ -77,6 +77,10 @@ WRONG = {
         STD + K + "{ float2 v; v = i < 3 ?¦ {1, 2} : v; }", "an initializer list cannot be an operand of ?:",
         "name its type, as in float2{1, 2}",
     ),
+    "a kernel named as a type": Wrong(
+        STD + "kernel void ¦half(device float* y, uint i [[thread_position_in_grid]]) { y[i] *= 2; }",
+        "cannot combine with previous 'void' declaration specifier", "such as half, is taken",
+    ),
     "undeclared name": Wrong(STD + K + "{\n    y[i] = ¦scale * 2;\n}", "use of undeclared identifier 'scale'"),
     "misspelt name": Wrong(
         STD + "constant float scale = 2;\n" + K + "{ y[i] = ¦scal * 2; }",

@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ from ..observation import Observable, Stopwatch
 from ..unit import Unit
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
-from .llvm_text import with_divisors
 from .printed_lines import run_printing
+from .two_steps import compiled, divides, texts, written
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
 
@@ -194,7 +194,7 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
     """Compile a unit's object file, in the form that it needs; True for fibers."""
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
-    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in _texts(unit)) and _may_meet(unit):
+    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_meet(unit):
         code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
         if any(name in code for name in _MEETING):
             return code, True
@@ -202,35 +202,12 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
     return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
 
 
-def _texts(unit: Unit) -> Iterator[str]:
-    yield unit.text
-    yield from (header.edited.text for header in unit.headers.values())
-
-
 def _may_meet(unit: Unit) -> bool:
     """Look into what the first of two steps has written; it is kept."""
-    if not _divides(unit):
+    if not divides(unit):
         return True
-    text = driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_FIBERS, *_TEXT)
+    text = written(unit, fiber_text(unit), _FIBERS)
     return any(name in text for name in _MEETING)
-
-
-_TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
-_NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
-
-
-def _divides(unit: Unit) -> bool:
-    return any(mark in _NO_DIVISION.sub("", text) for text in _texts(unit) for mark in "/%")
-
-
-def _compiled(
-    unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
-) -> bytes:  # fmt: skip
-    """Compile a text: in two steps if it divides, since integer divisions must not trap."""
-    if not _divides(unit):
-        return driver.compiled(unit, text, toolchain.TARGET(), *how, check=check)
-    code = driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT).decode()
-    return toolchain.assembled(with_divisors(code), how, unit, check)
 
 
 _FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)
@@ -238,7 +215,7 @@ _FIBERS = (*toolchain.ORDERED, f"-Wframe-larger-than={_FRAME}")
 
 
 def _fibers(unit: Unit) -> bytes:
-    return _compiled(unit, fiber_text(unit), _FIBERS, _stack)
+    return compiled(unit, fiber_text(unit), _FIBERS, _stack)
 
 
 def _stack(printed: str) -> str:
@@ -249,9 +226,9 @@ def _stack(printed: str) -> str:
 def _loop(unit: Unit) -> bytes:
     try:
         text = loop_text(unit, independent=True)
-        return _compiled(unit, text, (*_APART, *_PRINTED), _own_memory)
+        return compiled(unit, text, (*_APART, *_PRINTED), _own_memory)
     except Refused:
-        return _compiled(unit, loop_text(unit, independent=False), _APART)
+        return compiled(unit, loop_text(unit, independent=False), _APART)
 
 
 def _own_memory(printed: str) -> str:

@@ -10,22 +10,20 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from metalnb import cache
-from metalnb.errors import CompileError, EngineUnavailable
+from metalnb.errors import EngineUnavailable
 from metalnb.msl.libclang.deep_stack import time_limit
 
 from ..clang import driver
-from ..clang.driver import Refused, Target
-from ..unit import Unit
+from ..clang.driver import Target
 from .places import meeting_places
 from .turns import with_turns
 
 __all__ = [
-    "ORDERED", "PRELUDE", "TARGET", "assembled", "flags_for", "kernel_library", "linked", "pool", "runtime_object",
-    "target_triple",
+    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "linked", "pool", "runtime_object", "target_triple",
 ]  # fmt: skip
 
 _ROOM = Path(__file__).parent
@@ -135,40 +133,6 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
         loaded.metalnb_places(ctypes.c_char_p(ranks))
         setattr(loaded, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
     return loaded, file
-
-
-def assembled(
-    text: str, how: tuple[str, ...], unit: Unit, check: Callable[[str], str] = lambda _: "",
-) -> bytes:  # fmt: skip
-    """Return what clang makes of LLVM's text with these flags, or what it made before.
-
-    Raises
-    ------
-    CompileError
-    Refused
-        With the reason that ``check`` finds in what clang printed.
-    """
-    flags = (*TARGET().flags, *how)
-
-    def build() -> bytes:
-        with cache.store().scratch() as folder:
-            (folder / "in.ll").write_text(text, encoding="utf-8")
-            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
-            try:
-                done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
-            except subprocess.TimeoutExpired:
-                message = f"the compiler gave no answer in {time_limit():.0f} s"
-                hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
-                raise CompileError([driver.at_kernel(unit, message, hint)]) from None
-            told = done.stderr.decode(errors="replace")
-            if done.returncode:
-                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
-            reason = check(told)
-            if reason:
-                raise Refused([driver.at_kernel(unit, reason)])
-            return (folder / "out").read_bytes()
-
-    return cache.store().make(cache.digest(text, driver.version(), *flags), "native-text", build)
 
 
 def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:

@@ -19,11 +19,11 @@ from metalnb.errors import EngineUnavailable, KernelFault
 from metalnb.msl.text.edits import EditedText
 
 from ..base import Grid
-from ..clang import driver
 from ..unit import Unit
 from . import toolchain
 from .entry_texts import fiber_text
 from .native_engine import dispatch
+from .two_steps import compiled
 
 __all__ = ["MemoryAccess", "Move", "Region", "Step", "TracedRun", "Value", "run_traced"]
 
@@ -179,7 +179,7 @@ def _built(code: bytes, text: str) -> ctypes.CDLL:
 def _library(unit: Unit, text: str) -> ctypes.CDLL:
     told = replace(unit, cell=replace(unit.cell, edited=EditedText(text, [])))
     head = f'#line 1 "steps"\n{_STEPS.read_text(encoding="utf-8")}\n'
-    return _built(driver.compiled(told, head + fiber_text(told), toolchain.TARGET(), *_FLAGS), text)
+    return _built(compiled(told, head + fiber_text(told), _FLAGS), text)
 
 
 class _Zoned:

@@ -124,6 +124,8 @@ _FOREIGN = {
 _HINTS = (
     (r"use of undeclared identifier '(\w+)'|unknown type name '(\w+)'|no template named '(\w+)'", "_stdlib"),
     (r"no member named '(\w+)' in namespace 'metal'", "_stdlib"),
+    (r"cannot combine with previous '\w+' declaration specifier",
+     "two types stand side by side: a name that is a word of Metal's, such as half, is taken; choose another"),
     (r"expected ';'", "add the missing ';'"),
     (r"did you mean '([^']+)'", r"did you mean '\1'?"),
     (r"cannot initialize .* changes address space|changing address space|which changes address space",

@@ -14,6 +14,7 @@ from .. import toolchain
 from ..debug_lines import DebugLines
 from ..entry_texts import fiber_text
 from ..llvm_text import with_divisors
+from ..two_steps import assembled
 from .access_sites import with_sites
 from .own_variables import with_set_flags
 from .watched_code import WatchedCode, watched
@@ -113,5 +114,5 @@ def checked_build(unit: Unit) -> CheckedBuild:
 
 
 def _object(code: WatchedCode, unit: Unit) -> bytes:
-    optimised = toolchain.assembled(with_divisors(code.text), _SECOND, unit).decode()
-    return toolchain.assembled(with_sites(optimised), _LAST, unit)
+    optimised = assembled(with_divisors(code.text), _SECOND, unit).decode()
+    return assembled(with_sites(optimised), _LAST, unit)

@@ -1,0 +1,88 @@
+"""Compiling in two steps, with LLVM's text in between: for what clang does not do, or not in that order."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+
+from metalnb import cache
+from metalnb.errors import CompileError
+from metalnb.msl.libclang.deep_stack import time_limit
+
+from ..clang import driver
+from ..clang.driver import Refused
+from ..unit import Unit
+from . import toolchain
+from .llvm_text import with_divisors
+
+__all__ = ["assembled", "compiled", "divides", "texts", "written"]
+
+_TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
+_NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
+
+
+def texts(unit: Unit) -> Iterator[str]:
+    """Yield what a unit's author wrote: the part of the cell that is needed, and the header cells."""
+    yield unit.text
+    yield from (header.edited.text for header in unit.headers.values())
+
+
+def divides(unit: Unit) -> bool:
+    """Return whether there may be a division in a unit."""
+    return any(mark in _NO_DIVISION.sub("", text) for text in texts(unit) for mark in "/%")
+
+
+def compiled(
+    unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
+) -> bytes:  # fmt: skip
+    """Compile a text to an object file: in two steps if it divides, since integer divisions must not trap.
+
+    Raises
+    ------
+    CompileError
+    Refused
+        With the reason that ``check`` finds in what clang printed.
+    """
+    if not divides(unit):
+        return driver.compiled(unit, text, toolchain.TARGET(), *how, check=check)
+    return assembled(with_divisors(written(unit, text, how).decode()), how, unit, check)
+
+
+def written(unit: Unit, text: str, how: tuple[str, ...]) -> bytes:
+    """Return LLVM's text, before it is optimised."""
+    return driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT)
+
+
+def assembled(
+    text: str, how: tuple[str, ...], unit: Unit, check: Callable[[str], str] = lambda _: "",
+) -> bytes:  # fmt: skip
+    """Return what clang makes of LLVM's text with these flags, or what it made before.
+
+    Raises
+    ------
+    CompileError
+    Refused
+        With the reason that ``check`` finds in what clang printed.
+    """
+    flags = (*toolchain.TARGET().flags, *how)
+
+    def build() -> bytes:
+        with cache.store().scratch() as folder:
+            (folder / "in.ll").write_text(text, encoding="utf-8")
+            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
+            try:
+                done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
+            except subprocess.TimeoutExpired:
+                message = f"the compiler gave no answer in {time_limit():.0f} s"
+                hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
+                raise CompileError([driver.at_kernel(unit, message, hint)]) from None
+            told = done.stderr.decode(errors="replace")
+            if done.returncode:
+                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
+            reason = check(told)
+            if reason:
+                raise Refused([driver.at_kernel(unit, reason)])
+            return (folder / "out").read_bytes()
+
+    return cache.store().make(cache.digest(text, driver.version(), *flags), "native-text", build)
