@@ -3,8 +3,9 @@
 Run: python benchmarks/robust.py [--of PART …] [--share K/N] [--runs N] [--size N] [--quick] [NAME …]
 
 Every dispatch that these make is recorded, and its kernel compiled both ways; then the two run in turn on the same
-memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked. Dispatches of
-less than 20 µs are shown, and not counted: of these the code is the smaller part.
+memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked. An op counts
+once, with all its dispatches; a kernel of a notebook or a test by itself. What takes less than 20 µs is shown, and not
+counted: of that the code is the smaller part.
 """
 
 from __future__ import annotations
@@ -200,31 +201,57 @@ def main() -> int:
                 found.append(m)
                 print(f"{d.source:<22.22} {d.binary.unit.signature.name:<28.28} {m.checked * 1e3:>9.3f} "
                       f"{m.unchecked * 1e3:>9.3f} {m.ratio:>6.2f} {m.checks:>6} {m.stops:>5}", flush=True)  # fmt: skip
-    counted = [m for m in found if m.unchecked >= LEAST]
+    counted = [case for case in cases(found) if case.unchecked >= LEAST]
     return show("aims", rows(counted)) if counted else 0
 
 
+class Case(NamedTuple):
+    """An op with all its dispatches, or one kernel of a notebook or a test: the seconds both ways."""
+
+    name: str
+    family: str
+    checked: float
+    unchecked: float
+
+    @property
+    def ratio(self) -> float:
+        """Checked over unchecked."""
+        return self.checked / self.unchecked
+
+
+def cases(found: list[Measured]) -> list[Case]:
+    """Put the dispatches of each op together."""
+    ops: dict[str, list[Measured]] = {}
+    for number, m in enumerate(found):
+        one = m.dispatched.family in OTHERS
+        ops.setdefault(f"{m.dispatched.source} {number}" if one else m.dispatched.source, []).append(m)
+    made = []
+    for some in ops.values():
+        first = some[0].dispatched
+        name = f"{first.source}, {first.binary.unit.signature.name}" if first.family in OTHERS else first.source
+        made.append(Case(name, first.family, sum(m.checked for m in some), sum(m.unchecked for m in some)))
+    return made
+
+
+OTHERS = {"kernel": "the tests' kernels", "notebook": "the notebooks' kernels"}
 PARTS = {"library": library, "kernels": whole_kernels, "notebooks": notebooks}
 
 
-def rows(found: list[Measured]) -> list[Row]:
+def rows(found: list[Case]) -> list[Row]:
     """Return the figures that matter, beside what they are to be."""
-    families: dict[str, list[Measured]] = {}
-    for m in found:
-        family = m.dispatched.family
-        families.setdefault(family if family in {"kernel", "notebook"} else "library", []).append(m)
-    whole = mean([m.ratio for m in found])
-    made = [Row("geometric mean", f"{whole:.3f} x", "<= 1.05 x", whole <= 1.05, f"{len(found)} dispatches")]
-    for name, some in families.items():
-        made.append(Row(f"of {name}", f"{mean([m.ratio for m in some]):.3f} x", "", None, f"{len(some)} dispatches"))
-    gathers = [m for m in found if m.dispatched.source in GATHERS]
-    bound = [m for m in found if m.dispatched.family in BOUND]
+    whole = mean([case.ratio for case in found])
+    made = [Row("geometric mean", f"{whole:.3f} x", "<= 1.05 x", whole <= 1.05, f"{len(found)} ops and kernels")]
+    for family, name in (("", "ops"), *OTHERS.items()):
+        some = [case for case in found if (case.family if case.family in OTHERS else "") == family]
+        if some:
+            made.append(Row(f"of {name}", f"{mean([case.ratio for case in some]):.3f} x", "", None, f"{len(some)}"))
+    gathers = [case for case in found if case.name.split(",")[0] in GATHERS]
+    bound = [case for case in found if case.family in BOUND]
     for name, some, aim in (("worst elementwise", bound, 1.10), ("worst gather", gathers, 1.3), ("worst", found, None)):
         if some:
-            worst = max(some, key=lambda m: m.ratio)
-            where = f"{worst.dispatched.source}, {worst.dispatched.binary.unit.signature.name}"
+            worst = max(some, key=lambda case: case.ratio)
             made.append(Row(name, f"{worst.ratio:.2f} x", f"<= {aim} x" if aim else "",
-                            worst.ratio <= aim if aim else None, where))  # fmt: skip
+                            worst.ratio <= aim if aim else None, worst.name))  # fmt: skip
     return made
 
 

@@ -12,6 +12,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -40,6 +41,8 @@ _BYTES = 1 << 27  # of an array at most, and where the size of the last-level ca
 _PART = 1 / 4  # of the memory that is free, for all arrays together
 _RUNS = 7  # of each probe with each threadgroup size at most; the best counts
 _SECONDS = 1.5  # after which no further round of runs begins
+_WHOLE = 2.0  # likewise, counted from the first probe that is compiled
+_COMPILING = 3  # probes at once: one is at the device's compiler, and others at clang
 _CROWDED = 0.30  # of the processors' time, taken by others: what was measured then is not kept
 _WIDE = 0.30  # likewise, of a limit: the largest spread of its rates from round to round
 _PASSING = 300.0  # seconds for which limits that are not kept are used
@@ -231,12 +234,14 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
     """
     jobs = [(probe, grid, job) for probe in (*PROBES, *ARITHMETIC) for grid, job in _jobs(engine, probe, arrays)]
     with progress("measuring this machine's limits, once") as told:
-        for n, (_, _, job) in enumerate(jobs):
-            told(n / len(jobs) / 2)
-            _ = job.dispatch.kernel.binary  # compiled; the pages of the arrays are there
+        begun = time.monotonic()
+        with ThreadPoolExecutor(_COMPILING) as pool:  # compiled; the pages of the arrays are there
+            for n, _ in enumerate(pool.map(lambda job: job[2].dispatch.kernel.binary, jobs)):
+                told(n / len(jobs) / 2)
         load, start = OtherProcesses(), time.monotonic()
+        end = min(start + _SECONDS, begun + _WHOLE)
         rounds: list[dict[str, float]] = []
-        while not rounds or (len(rounds) < _RUNS and time.monotonic() - start < _SECONDS):
+        while not rounds or (len(rounds) < _RUNS and time.monotonic() < end):
             rates: dict[str, float] = {}
             for probe, grid, job in jobs:
                 rates[probe.limit] = max(rates.get(probe.limit, 0.0), probe.amount * grid / job.run(1))

@@ -22,7 +22,7 @@ LOOPS = {
     "down": "for (int k = b; k > a; --k) n += k ^ 3;",
     "down in steps": "for (int k = b; k >= a; k -= 3) n += k ^ 3;",
     "until equal": "if (a < b) for (int k = a; k != b; ++k) n += k ^ 3;",
-    "unsigned": "for (uint k = uint(a + 9); k < uint(b + 9); ++k) n += k ^ 3;",
+    "unsigned": "for (uint k = uint(a + 1000); k < uint(b + 1000); ++k) n += k ^ 3;",
     "behind the body": "int k = a; do { n += k ^ 3; ++k; } while (k < b);",
     "an end that is read each time": "for (int k = a; k < to[i]; ++k) n += k ^ 3;",
     "an end that moves": "for (int k = a; k < to[i]; ++k) { n += k ^ 3; if (k == a + 300) out[i] = n; }",

@@ -428,6 +428,22 @@ def test_a_configuration_that_is_refused_is_a_row_and_the_sweep_goes_on() -> Non
     assert tuner.html().count(">refused</td>") == 3
 
 
+def test_sizes_that_an_array_of_the_kernel_has_no_room_for_are_refused_and_the_others_run() -> None:
+    """The default threadgroup among them."""
+    kernel = mnb.compile("""#include <metal_stdlib>
+using namespace metal;
+kernel void tiles(device const float* x, device float* y, uint i [[thread_position_in_grid]],
+                  uint l [[thread_position_in_threadgroup]]) {
+    threadgroup float w[64];
+    w[l] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[i] = w[l];
+}""").tiles  # fmt: skip
+    tuner = swept(kernel, X, threadgroup=[32, 64, 128, 256])
+    assert [bool(trial.timing) for trial in tuner.trials] == [True, True, False, False]
+    assert "at most 64 threads" in tuner.failures[0].error
+
+
 def test_a_click_on_the_map_applies_that_configuration(program: mnb.Program, forgotten: None) -> None:
     tuner = mnb.tune(program.plane, np.zeros((64, 64), np.float32), threadgroup=[(8, 8), (4, 4), (64, 64)], run=False)
     _ = tuner.widget

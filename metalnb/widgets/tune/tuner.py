@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+from metalnb.errors import LaunchError
 
 from ..bound_call import BoundCall, bound_call
 from ..live import Live
@@ -76,7 +79,7 @@ def tune(
     fixed = {name: resolved(kernel, {}, value) for name, value in launch.items()}
     if callable(threadgroup):
         fixed["threadgroup"] = resolved(kernel, {}, threadgroup)
-    call = bound_call("tune", kernel, args, fixed)
+    call = _bound(kernel, args, fixed)
 
     def launched(trial: Trial) -> Trial:
         try:
@@ -137,3 +140,16 @@ class Tuner(Sweep, Live):
 
     def _replaced(self) -> None:
         self.stop()
+
+
+def _bound(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundCall:
+    """Bind the call; where the default threadgroup does not fit the kernel's arrays, with one that does."""
+    try:
+        return bound_call("tune", kernel, args, launch)
+    except LaunchError:
+        if launch.get("threadgroup") is not None or not kernel.signature.places:
+            raise
+        for threads in (128, 64, 32, 16, 8, 4, 2):
+            with contextlib.suppress(LaunchError):
+                return bound_call("tune", kernel, args, {**launch, "threadgroup": threads})
+        raise
