@@ -13,7 +13,7 @@ from .module import Module, parsed
 from .negations import plain_negations
 from .operand_types import equal_spaces, equal_widths, own_spaces
 from .selected_indices import guarded_indices, opaque_selected_indices
-from .storage import byte_offsets, declared_storage, flat_chains
+from .storage import byte_offsets, declared_storage, flat_chains, pointer_arrays
 from .stubs import without_stubs
 
 __all__ = ["PASSES", "ModulePass", "rewritten"]
@@ -39,6 +39,10 @@ PASSES = (
     ModulePass(
         "declared_storage", declared_storage,
         "clang guesses the size of threadgroup arrays that are only pointed to",
+    ),
+    ModulePass(
+        "pointer_arrays", pointer_arrays,
+        "clang makes a thread's array of pointers one pointer",
     ),
     ModulePass(
         "equal_widths", equal_widths,

@@ -23,12 +23,12 @@ from __future__ import annotations
 import array
 import re
 
-from .module import Instruction, Module
+from .module import Body, Instruction, Module
 from .opcodes import Spv
 
-__all__ = ["byte_offsets", "declared_storage", "flat_chains"]
+__all__ = ["byte_offsets", "declared_storage", "flat_chains", "pointer_arrays"]
 
-_WORKGROUP = 4
+_WORKGROUP, _FUNCTION = 4, 7
 _STEPS = {Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN}
 _SIZED = re.compile(rb"\$storageILi\d+ELm(\d+)E")
 
@@ -58,6 +58,53 @@ def declared_storage(module: Module) -> None:
                     function.start = module.behind(function.start, Spv.BITCAST, wrong[variable], variable)
                     made[variable] = function.start.result
                 i.words[place] = made[variable]
+
+
+def pointer_arrays(module: Module) -> None:
+    """Declare a thread's arrays of pointers as large as their lifetime tells: clang keeps one element of each."""
+    for function in module.functions:
+        lengths: dict[int, int] = {}
+        for i in function:
+            variable = _begin(module, i.words[1]) if i.op == Spv.LIFETIME_START else None
+            if variable is not None:
+                size = _pointers(module, module.key(variable.type)[2])
+                if 0 < size < i.words[2]:
+                    lengths[variable.result] = max(lengths.get(variable.result, 0), -(-i.words[2] // size))
+        guessed: dict[int, int] = {}
+        for i in [*function] if lengths else ():
+            for place in module.places(i):
+                old = i.words[place]
+                if old not in lengths:
+                    continue
+                if old not in guessed:
+                    guessed[old] = _lengthened(module, function, module.definitions[old], lengths[old])
+                i.words[place] = guessed[old]
+
+
+def _begin(module: Module, pointer: int) -> Instruction | None:
+    """Return the thread's variable to whose beginning a pointer points."""
+    found = module.definitions.get(pointer)
+    while found is not None and found.op == Spv.BITCAST:
+        found = module.definitions.get(found.words[3])
+    return found if found is not None and found.op == Spv.VARIABLE and found.words[3] == _FUNCTION else None
+
+
+def _pointers(module: Module, kind: int) -> int:
+    """Return the bytes of a pointer, or of an array of them; 0 for anything else."""
+    op, *rest = module.key(kind)
+    if op == Spv.TYPE_ARRAY:
+        return _pointers(module, rest[0]) * module.definitions[rest[1]].words[3]
+    return 8 if op == Spv.TYPE_POINTER else 0
+
+
+def _lengthened(module: Module, function: Body, variable: Instruction, length: int) -> int:
+    """Make a variable an array of what it was; return a pointer to it of the type that it had."""
+    before = variable.type
+    count = module.declare(Spv.CONSTANT, module.integer(32), length)
+    many = module.declare(Spv.TYPE_ARRAY, module.key(before)[2], count)
+    variable.words[1] = module.declare(Spv.TYPE_POINTER, _FUNCTION, many)
+    function.start = module.behind(function.start, Spv.BITCAST, before, variable.result)
+    return function.start.result
 
 
 def byte_offsets(module: Module) -> None:
@@ -105,9 +152,6 @@ def _pointer(module: Module, size: int) -> int:
     """Return the type of pointers to so many bytes of threadgroup memory."""
     length = module.declare(Spv.CONSTANT, module.integer(32), size)
     return module.declare(Spv.TYPE_POINTER, _WORKGROUP, module.declare(Spv.TYPE_ARRAY, module.integer(8), length))
-
-
-_FUNCTION = 7
 
 
 def flat_chains(module: Module) -> None:
