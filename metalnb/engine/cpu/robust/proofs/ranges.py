@@ -25,7 +25,7 @@ from .thread_variables import ThreadVariables
 __all__ = ["Ranges"]
 
 _BUILT_IN, _FUNCTION = 11, 7
-_MOST = 20000  # evaluations; a kernel that needs more is checked instead
+_MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
 
 
 class _TooMuch(Exception):
