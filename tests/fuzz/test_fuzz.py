@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import platform
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from fuzz import trial
 from fuzz.host_text import host
 from fuzz.metal_text import metal
 from fuzz.programs import WIDER, generate
 from fuzz.run import BATCH, judged
 from fuzz.shrink import shrink, size, variants, well_formed
 from fuzz.tree import Program, Stmt, const, statements
+from metalnb.engine.cpu.robust.proofs.condition_ranges import ConditionRanges
 
 # 160 of the first programs, and 160 of those that have more: see programs.WIDER.
 FIRST = (*range(3000, 3160, BATCH), *range(30_000, 30_160, BATCH))
@@ -44,6 +47,22 @@ def test_what_the_fuzzer_found() -> None:
 
 
 @on_x86
+def test_what_is_proven_of_a_deep_nest_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loops and conditions were followed for minutes: seed 220006 was taken for a kernel that does not end."""
+    asked = 0
+    told = ConditionRanges._told
+
+    def counted(*given: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return told(*given)
+
+    monkeypatch.setattr(ConditionRanges, "_told", counted)
+    assert next(trial.batch([generate(220_006)])).kind == "same"
+    assert 0 < asked < 100_000  # 606,568 once
+
+
+@on_x86
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("cure", "seed"), [("opaque_complements", 304), ("byte_offsets", 10_042)])
 def test_without_its_cure_a_fault_is_found_again(cure: str, seed: int) -> None:
@@ -53,8 +72,6 @@ def test_without_its_cure_a_fault_is_found_again(cure: str, seed: int) -> None:
 @on_x86
 def test_a_difference_is_found() -> None:
     """The comparison itself can fail: the host is given another program than the engine."""
-    from fuzz import trial
-
     program = next(p for p in map(generate, range(100)) if not p.together)
     other = program.with_body((*program.body, Stmt("store", (const("uint", "0"), const("uint", "123456789")))))
     with pytest.MonkeyPatch.context() as patch:

@@ -14,6 +14,10 @@ from .pointers import TypeSizes
 __all__ = ["ConditionRanges"]
 
 _UNDONE = {Spv.I_ADD, Spv.I_SUB, Spv.U_CONVERT, Spv.S_CONVERT}
+_TELLING = {
+    *COMPARED, *_UNDONE, Spv.LOGICAL_NOT, Spv.LOGICAL_AND, Spv.LOGICAL_OR, Spv.SELECT, Spv.BITWISE_OR, Spv.BITWISE_AND,
+    Spv.COMPOSITE_EXTRACT, Spv.COMPOSITE_CONSTRUCT, Spv.COMPOSITE_INSERT,
+}  # fmt: skip
 
 
 class ConditionRanges:
@@ -21,6 +25,7 @@ class ConditionRanges:
 
     def __init__(self, module: Module, layout: TypeSizes, flows: Mapping[int, Flow]) -> None:
         self._module, self._layout, self._flows = module, layout, flows
+        self._names: dict[int, set[int]] = {}
         self._owner = {v: name for name, flow in flows.items() for v in flow.home}
 
     def _at(self, value: int, label: int, axis: int) -> Interval:
@@ -33,11 +38,24 @@ class ConditionRanges:
         return rest[0] if op == Spv.TYPE_INT else 64
 
     def _cut(self, value: int, found: Interval, bits: int, label: int, flow: Flow) -> Interval:
+        part = self._module.definitions[value].op == Spv.COMPOSITE_EXTRACT  # a condition may be on the vector
         for flag, truth, where in flow.conditions(label):
-            if flow.current(value, where):
+            if (part or value in self._named(flag)) and flow.current(value, where):
                 for known in self._told(value, flag, truth, where, found):
                     found = found.met(known, bits)
         return found
+
+    def _named(self, flag: int) -> set[int]:
+        """Return the values of which a condition may tell something: it is made of them, and of what they are made."""
+        if flag not in self._names:
+            found, ahead = {flag}, [flag]
+            while ahead:
+                made = self._module.definitions[ahead.pop()]
+                new = [u for u in self._module.used(made) if u not in found] if made.op in _TELLING else []
+                found.update(new)
+                ahead += new
+            self._names[flag] = found
+        return self._names[flag]
 
     def _told(  # noqa: PLR0911
         self, value: int, flag: int, truth: bool, label: int, now: Interval,

@@ -28,7 +28,7 @@ __all__ = ["Ranges"]
 _BUILT_IN, _FUNCTION = 11, 7
 _ALIGNED = 2  # of a load: what its address is a multiple of follows
 _PLACES = 32  # of a table of scalars
-_MOST = 20000  # evaluations; a kernel that needs more is checked instead
+_MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
 
 
 class _TooMuch(Exception):
