@@ -41,7 +41,8 @@ PROVEN = {
     "y[i.y * 8 + i.x] = x[best];",
     "a thread's array in a helper": "float w[8] = {}; for (int k = 0; k < 64; ++k) add(w, k % 8, x[k]); "
     "y[i.y * 8 + i.x] = w[i.x];",
-    "one of several sizes": "const uint width = ((constant uint*)&s)[i.x & 1]; y[i.y * width + i.x] = x[i.x * width + i.y];",
+    "one of several sizes": "const uint width = ((constant uint*)&s)[i.x & 1]; "
+    "y[i.y * width + i.x] = x[i.x * width + i.y];",
     "a place that each turn adds to": "uint at = 0; for (uint d = 0; d < s.size.x / 4; ++d) at += (i.x ^ d) * 4; "
     "y[i.y * 8 + i.x] = x[at] + x[63];",
     "a common divisor": "uint a = i.x + 1, b = i.y; while (b != 0) { const uint r = a % b; a = b; b = r; } "

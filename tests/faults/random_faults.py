@@ -74,6 +74,8 @@ def run(count: int, amount: int, seed: int, until: float = float("inf")) -> tupl
                 beside = f"seed {seed}, f{number}, k = {k}, {grid} by {group}: {name} was written beside:\n{text}"
                 assert whole.tobytes() == before.tobytes(), beside
         ran += 1
+        if ran % 50 == 0:
+            print(f"{ran:,} kernels, {calls:,} calls, {faults:,} faults", flush=True)
         if time.monotonic() > until:
             break
     return ran, calls, faults

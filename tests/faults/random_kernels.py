@@ -34,14 +34,14 @@ _READS = (
     "x += s[i % 64].second[{at}];", "x += h[{at}];", "x += helper(b, {at});", "x += pick(t, {at});",
     "x += atomic_load_explicit(&n[{at}], memory_order_relaxed);", "Pair y = s[{at}]; x += y.second[i % 3];",
     "x += ((device const float4*)b)[{at}].w;", "x += ((device uchar*)h)[{at}];",
-    "device const float* r = b + {at}; x += r[l];",
+    "device const float* r = b + ({at}); x += r[l];",
     "device const float* r = i % 2 ? a : b; x += r[{at}];", "device const float* r = k > 9 ? a : b + 3; x += r[{at}];",
     "x += q[q[{at}] > 1 ? {one} : {two}];",
 )  # fmt: skip
 _WRITES = (
     "a[{at}] = x;", "a[{at}] += x;", "t[{at}] = x;", "w[{at}] = x;", "q[{at}] = x;", "v[{at}] = x;", "v[{at}].zy = x;",
     "p[{at}] = packed_float3(x);", "p[{at}].y = x;", "s[{at}].first = x;", "s[{at}].second[1] = 7;",
-    "s[i % 64].second[{at}] = 7;", "h[{at}] = ushort(x);", "put(a[{at}], x);", "device float* r = a + {at}; *r = x;",
+    "s[i % 64].second[{at}] = 7;", "h[{at}] = ushort(x);", "put(a[{at}], x);", "device float* r = a + ({at}); *r = x;",
     "device float* r = i % 3 ? a : (device float*)v; r[{at}] = x;", "((device uchar*)a)[{at}] = 1;",
     "atomic_fetch_add_explicit(&n[{at}], 1u, memory_order_relaxed);",
     "atomic_fetch_max_explicit(&n[{at}], l, memory_order_relaxed);",
