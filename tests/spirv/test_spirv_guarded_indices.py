@@ -64,7 +64,7 @@ import sys
 import numpy as np
 from metalnb.engine.cpu.spirv import pass_table
 import metalnb as mnb
-pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != "guarded_indices")
+pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name not in {"guarded_indices", "opaque_known_indices"})
 kernel = mnb.compile(sys.stdin.read(), engine="cpu").k
 for group in (31, 64, 256):
     kernel(np.zeros(300, np.uint32), np.arange(300, dtype=np.uint32), 2**32 - 1, grid=300, threadgroup=group)

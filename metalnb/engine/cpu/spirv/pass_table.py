@@ -12,7 +12,7 @@ from .liveouts import divergent_liveouts, divergent_updates
 from .module import Module, parsed
 from .negations import plain_negations
 from .operand_types import equal_spaces, equal_widths, own_spaces
-from .selected_indices import guarded_indices, opaque_selected_indices
+from .selected_indices import guarded_indices, opaque_known_indices, opaque_selected_indices
 from .storage import byte_offsets, declared_storage, flat_chains, pointer_arrays
 from .stubs import without_stubs
 
@@ -91,6 +91,10 @@ PASSES = (
     ModulePass(
         "opaque_selected_indices", opaque_selected_indices,
         "the runtime misses a store to one of two known elements",
+    ),
+    ModulePass(
+        "opaque_known_indices", opaque_known_indices,
+        "the runtime misses a store at an unknown place of an array where it knows the load's",
     ),
     ModulePass(
         "signed_indices", signed_indices,

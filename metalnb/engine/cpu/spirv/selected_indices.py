@@ -5,6 +5,11 @@ one that cannot meet this store: the load had the value from before. An exclusiv
 index a number that it knows nothing about (of a sum it made a choice again, for elements of one byte). A pointer that
 is one of two gets the same as a number. Threadgroup and device memory do not have the fault.
 
+It misses other stores as well, in kernels that have a pointer ``q = w + (i & 3)`` and much else: a load of ``q[1]`` or
+``w[2]`` had the value from before ``q[n & 3]`` was stored. So an array that is written at a place which is not known is
+read and written at no known place either: constant indices and counters of short loops get the zero. Such an array is
+in memory in any case.
+
 And it reads a thread's array ahead of the guard of the index. An index that is the same for all threads makes one load
 of a whole SIMD-group's elements, which is done for threads that the branch leaves out too, as if all of a thread's own
 memory could be read at any place. But of ``if (n < 8 && x[i] > 3) v = w[n]`` with a large ``n`` it may be far outside,
@@ -21,9 +26,10 @@ from .module import Body, Instruction, Module
 from .opaque import opaque_zero
 from .opcodes import Spv
 
-__all__ = ["guarded_indices", "opaque_selected_indices"]
+__all__ = ["guarded_indices", "opaque_known_indices", "opaque_selected_indices"]
 
 _ACCESS = {Spv.ACCESS_CHAIN, Spv.IN_BOUNDS_ACCESS_CHAIN, Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN}
+_CASTS = {Spv.BITCAST, Spv.COPY_OBJECT, Spv.PTR_CAST_TO_GENERIC, Spv.GENERIC_CAST_TO_PTR}
 _CONSTANTS = {Spv.CONSTANT, Spv.CONSTANT_NULL, Spv.UNDEF}
 _OWN = {7, 8}  # storage classes: a function's own memory, and what may be that
 _CHOICES = {Spv.SELECT, Spv.EXT_INST, Spv.FUNCTION_CALL, Spv.CONVERT_F_TO_S, Spv.CONVERT_F_TO_U}  # or may become one
@@ -96,6 +102,52 @@ def _selected(module: Module, value: int, known: dict[int, bool]) -> bool:
             known[last] = any(known[p] for p in parts)
         ahead.pop()
     return known[value]
+
+
+def opaque_known_indices(module: Module) -> None:
+    """Give the opaque zero to the known indices into arrays that are written at places that are not known."""
+    own = {i.result for i in module.preamble if i.op == Spv.TYPE_POINTER and i.words[2] in _OWN}
+    for function in module.functions:
+        chains = [i for i in function if i.op in _ACCESS and module.type_of(i.words[3]) in own]
+        if not chains:
+            continue
+        counters = _counters(module, function)
+        known = {
+            i.result: [place for place in range(4, len(i.words)) if _counted(module, i.words[place], counters)]
+            for i in chains
+        }
+        written = {_uncast(module, i.words[1]) for i in function if i.op == Spv.STORE}
+        some = [i.result for i in chains if i.result in written and len(known[i.result]) < len(i.words) - 4]
+        arrays = {array for pointer in some for array in _arrays(module, pointer)}
+        for i in chains:
+            if not arrays.isdisjoint(_arrays(module, i.result)):
+                for place in known[i.result]:
+                    kind = module.type_of(i.words[place])
+                    zero = opaque_zero(module, function, kind)
+                    i.words[place] = module.before(i, Spv.BITWISE_XOR, kind, i.words[place], zero)
+
+
+def _uncast(module: Module, pointer: int) -> int:
+    made = module.definitions[pointer]
+    while made.op in _CASTS:
+        pointer = made.words[3]
+        made = module.definitions[pointer]
+    return pointer
+
+
+def _arrays(module: Module, pointer: int) -> set[int]:
+    """Return the variables and parameters that a pointer may point into."""
+    found, seen, ahead = set(), {pointer}, [pointer]
+    while ahead:
+        made = module.definitions[ahead.pop()]
+        if made.op in {Spv.VARIABLE, Spv.FUNCTION_PARAMETER}:
+            found.add(made.result)
+        else:
+            parts = made.words[3:4] if made.op in _ACCESS else module.used(made)
+            new = [part for part in parts if part not in seen and module.type_of(part)]
+            seen.update(new)
+            ahead += new
+    return found
 
 
 def guarded_indices(module: Module) -> None:
