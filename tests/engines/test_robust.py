@@ -328,6 +328,6 @@ def test_random_faults_touch_nothing_else() -> None:
     """The first of those that ``faults/random_faults.py`` makes; it lives through 10^5."""
     from faults import random_faults
 
-    _, calls, faults = random_faults.run(2000, 20, 1)
+    _, calls, faults = random_faults.run(2000, 8, 1)
     assert calls == 2000
-    assert 800 < faults < 2000
+    assert 600 < faults < 2000
