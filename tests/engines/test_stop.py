@@ -133,6 +133,14 @@ kernel void product(device const float* a, device const float* b, device float* 
     assert np.allclose(out, a @ a, rtol=1e-5)
 
 
+def test_a_long_loop_of_one_thread_can_be_stopped() -> None:
+    """It takes as long as that of many threads, which share the cores."""
+    kernel = mnb.compile("""kernel void f(device uint* x, constant uint& n) {
+    uint s = 1; for (uint k = 0; k < n; ++k) s = s * 1664525 + x[k & 7]; x[0] = s; }""", engine="cpu").f  # fmt: skip
+    with pytest.raises(mnb.KernelFault, match="stopped after"):
+        kernel(np.arange(8, dtype=np.uint32), 0x7FFFFFFF, grid=1, timeout=0.1)
+
+
 def test_a_limit_asks_for_checks() -> None:
     text = HEAD + "x[i] = 1;\n}"
     kernel = mnb.compile(text, engine="cpu", checked=False).forever

@@ -12,7 +12,8 @@ from .ranges import Ranges
 
 __all__ = ["endless", "turns"]
 
-LONG = 1 << 35  # instructions of all threads together: a second
+LONG = 1 << 33  # instructions of all threads together: a second, in vector code on two cores
+_ALONE = 1 << 29  # … of one thread, which no other core helps: half a second
 _SMALL = 1 << 32  # … behind a stop: what is left of all loops that do not look at the flag
 _FEW = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
 
@@ -22,7 +23,7 @@ def endless(module: Module, flow: Flow, ranges: Ranges, threads: int) -> frozens
     if not flow.loops:
         return frozenset()
     work = _Work(flow, {head: turns(module, flow, ranges, head) for head in flow.loops})
-    if all(work.around(head) * threads <= LONG for head in flow.loops):
+    if all(work.around(head) <= min(_ALONE, LONG / threads) for head in flow.loops):
         return frozenset()
     return frozenset(h for h in flow.loops if work.inside(h) > _FEW or work.inside(h) * threads > _SMALL)
 
