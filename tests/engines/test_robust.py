@@ -325,7 +325,7 @@ print(mnb.compile(text).f.unit.checked, compile(text, engine="cpu").f.unit.check
 
 
 def test_random_faults_touch_nothing_else() -> None:
-    """The first of those that ``faults/random_faults.py`` makes; it lives through 10^5."""
+    """A few of those that ``faults/random_faults.py`` makes: docs/robustness.md says how it lives through 10^5."""
     from faults import random_faults
 
     _, calls, faults = random_faults.run(2000, 8, 1)
