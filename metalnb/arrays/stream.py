@@ -57,7 +57,7 @@ def start(
         oldest = None if seen else _queued(engine.name, ticket)
     if seen:
         ticket.wait()
-    elif oldest is not None:
+    elif oldest is not None and not getattr(oldest, "fault_told", False):
         oldest.wait()
     return ticket
 
@@ -88,7 +88,8 @@ def synchronize(engine: str | None = None) -> None:
     with _lock:
         tickets = list(_under_way.pop(name, ()))
     for ticket in tickets:
-        ticket.wait()
+        if not getattr(ticket, "fault_told", False):
+            ticket.wait()
 
 
 def clear_cache(engine: str | None = None) -> None:

@@ -133,6 +133,18 @@ kernel void product(device const float* a, device const float* b, device float* 
     assert np.allclose(out, a @ a, rtol=1e-5)
 
 
+def test_what_has_ended_and_is_not_waited_for_hinders_nobody() -> None:
+    text = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { while (x[i] < 3) x[i] += 1; }"
+    x, plus = np.zeros(64, np.float32), "kernel void g(device float* x) { x[0] = 1; }"
+    kept = mnb.compile(text, engine="cpu").f.prepare(x).launch()
+    other = mnb.compile(plus, engine="cpu", checked=False).g.prepare(np.zeros(1, np.float32), grid=1)
+    assert isinstance(kept, WatchedTicket)
+    end = time.monotonic() + 10
+    while kept.elapsed() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not isinstance(other.launch(), WatchedTicket)
+
+
 def test_a_long_loop_of_one_thread_can_be_stopped() -> None:
     """It takes as long as that of many threads, which share the cores."""
     kernel = mnb.compile("""kernel void f(device uint* x, constant uint& n) {

@@ -29,7 +29,7 @@ from .form_ladder import Built, Guarded, built
 from .leaving import leaving, stay
 from .loader import runtime
 from .opencl import INSTALL, Device, LeftBehind, open_device
-from .robust.waiting import running
+from .robust.waiting import stoppable
 from .stack import Stack, check_stack
 from .tickets import CpuTicket, WatchedTicket
 
@@ -184,7 +184,7 @@ class CpuEngine(Observable, SharedMemory):
     ) -> CpuTicket | DoneTicket:  # fmt: skip
         """Start a dispatch; a brief one has ended when this returns."""
         device, brief = self._device, binary.brief
-        if brief and not running and (not binary.entries or self._unwatched(binary, arguments, grid, threadgroup)):
+        if brief and not stoppable() and (not binary.entries or self._unwatched(binary, arguments, grid, threadgroup)):
             done = brief.run(device, arguments, (grid, threadgroup))
             if done is not None:
                 return done
@@ -223,7 +223,7 @@ class CpuEngine(Observable, SharedMemory):
         finally:
             gate.set_status(cl.command_execution_status.COMPLETE)
             with contextlib.suppress(cl.Error, KernelFault):  # told below
-                if running and tickets:  # those before it have ended when the last one has
+                if stoppable() and tickets:  # those before it have ended when the last one has
                     tickets[-1].wait()
                 queue.finish()
         return [ticket.seconds() for ticket in tickets]
@@ -254,7 +254,7 @@ class CpuEngine(Observable, SharedMemory):
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid[:1], threadgroup[:1])
             else:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, grid, threadgroup)
-        if watches or running:
+        if watches or stoppable():
             return WatchedTicket((event,), arguments, watches)
         if binary.brief is None or variant != _USUAL:
             return CpuTicket((event,), arguments)
@@ -308,7 +308,7 @@ class CpuEngine(Observable, SharedMemory):
                 events.append(cl.enqueue_nd_range_kernel(queue, kernel, whole, rows))
         finally:
             held = arguments, prepared
-            ticket = WatchedTicket(events, held, watches) if watches or running else CpuTicket(events, held)
+            ticket = WatchedTicket(events, held, watches) if watches or stoppable() else CpuTicket(events, held)
         return ticket
 
     def _entered(self, binary: CpuBinary, variant: Variant) -> Any:

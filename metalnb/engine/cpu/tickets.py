@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from metalnb.errors import KernelFault
 
 from .leaving import leaving, stay
-from .robust.waiting import done, end_wait, number_of, running
+from .robust.waiting import done, end_wait, number_of, stoppable
 
 if TYPE_CHECKING:  # a program that checks nothing does without
     from .robust.launches import Watch
@@ -91,7 +91,7 @@ class CpuTicket:
             told(self.elapsed())
 
     def _wait_for(self, event: Any) -> None:
-        if running:  # OpenCL lets who waits take part in what runs: it might not come back
+        if stoppable():  # OpenCL lets who waits take part in what runs: it might not come back
             end_wait(event, 0, ())
         else:
             event.wait()
@@ -103,14 +103,21 @@ class CpuTicket:
 
 
 class WatchedTicket(CpuTicket):
-    """A dispatch that is checked, or that stands behind one that can be stopped."""
+    """A dispatch that is checked, or that stands behind one that can be stopped.
 
-    __slots__ = ("_number", "_watches")
+    Attributes
+    ----------
+    fault_told : bool
+        Whether a wait has raised its fault: who waits for it on the way to something else need not be told again.
+    """
+
+    __slots__ = ("_number", "_watches", "fault_told")
 
     def __init__(self, events: Iterable[Any], held: Any, watches: Sequence[Watch] = ()) -> None:
         super().__init__(events, held)
         self._watches = watches
-        self._number = number_of(watches)
+        self._number = number_of(watches, self.elapsed)
+        self.fault_told = False
 
     def wait(self) -> None:
         """Wait, with the GIL released.
@@ -126,6 +133,7 @@ class WatchedTicket(CpuTicket):
         for watch in self._watches:
             fault = watch.fault()
             if fault is not None:
+                self.fault_told = True
                 raise fault
 
     def _end(self) -> None:

@@ -20,6 +20,7 @@ from .proofs.operations import ARITHMETIC, COMPARED, OPPOSITE, TURNED
 __all__ = ["Strips", "cut", "strips_of"]
 
 _TURNS = 256
+_WIDE = 32
 _CONVERTED = {Spv.U_CONVERT, Spv.S_CONVERT, Spv.BITCAST, Spv.COPY_OBJECT}
 _PLACES = {Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_ACCESS_CHAIN, Spv.ACCESS_CHAIN}
 _FIXED = {*_CONVERTED, *_PLACES, *ARITHMETIC, *COMPARED, Spv.SELECT, Spv.COMPOSITE_EXTRACT, Spv.LOGICAL_NOT}
@@ -108,7 +109,8 @@ def _counter(
                 return None
             steps.add(_signed(module, added.words[4]))
     step = steps.pop() if len(steps) == 1 else 0
-    return (made, behind, step) if 0 < abs(step) <= _TURNS else None
+    wide = module.key(made.type)[1] >= _WIDE  # the end of a strip of 256 turns is no other number in 8 bits
+    return (made, behind, step) if wide and 0 < abs(step) <= _TURNS else None
 
 
 def _constants(module: Module, made: Instruction) -> list[int]:

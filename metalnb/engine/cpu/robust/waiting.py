@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .launches import Watch
 
-__all__ = ["done", "end_wait", "number_of", "running"]
+__all__ = ["done", "end_wait", "number_of", "stoppable"]
 
 _STATUS, _QUEUE = 0x11D3, 0x11D0  # of cl.h
 _FIRST, _LONGEST = 20e-6, 0.01  # seconds between two looks
 _ALONE = 40e-6  # seconds after which a core more is worth waking a thread
 _SHOWN = 5.0  # seconds after which a notebook is told
 
-running: dict[int, Watch] = {}  # those that can be stopped
+_running: dict[int, tuple[Watch, Sequence[Any]]] = {}  # those that can be stopped, and their events
 _numbers = itertools.count(1)
 _lock = threading.Lock()
 _at_exit: list[bool] = []
@@ -37,13 +37,21 @@ _helped: queue.Queue[Any] = queue.Queue()  # its wait is Python's own: `leaving`
 _helpers: list[threading.Thread] = []
 
 
-def number_of(watches: Sequence[Watch]) -> int:
+def stoppable() -> bool:
+    """Return whether something runs that can be stopped. What has ended is forgotten, waited for or not."""
+    for key, (_, events) in list(_running.items()):
+        if all(event.get_info(_STATUS) <= 0 for event in events):
+            _running.pop(key, None)
+    return bool(_running)
+
+
+def number_of(watches: Sequence[Watch], events: Sequence[Any]) -> int:
     """Return the number of a dispatch in the order in which they were started, and note those that can be stopped."""
     number = next(_numbers)
     for watch in watches:
         if watch.form.stops:
             with _lock:
-                running[id(watch)] = watch
+                _running[id(watch)] = watch, events
                 watch.number = number
                 if not _at_exit:  # behind the device's own, and so before it
                     _at_exit.append(True)
@@ -54,13 +62,13 @@ def number_of(watches: Sequence[Watch]) -> int:
 def done(watches: Sequence[Watch]) -> None:
     """Forget dispatches that have ended."""
     for watch in watches:
-        running.pop(id(watch), None)
+        _running.pop(id(watch), None)
 
 
 def _stop(number: int, reason: str) -> None:
     """Stop what was started up to a number."""
     with _lock:
-        for watch in running.values():
+        for watch, _ in _running.values():
             if watch.number <= number:
                 watch.stop(reason)
 
@@ -73,7 +81,7 @@ def end_wait(event: Any, number: int, watches: Sequence[Watch]) -> None:
     KeyboardInterrupt
         When the wait was interrupted; the dispatch has ended by then.
     """
-    if not running:
+    if not stoppable():
         event.wait()
         return
     with contextlib.suppress(Exception):
