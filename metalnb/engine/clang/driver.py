@@ -25,7 +25,7 @@ from metalnb.msl.text.scanned_cell import MAIN, Cell
 
 from ..unit import Unit
 
-__all__ = ["DUMP", "Refused", "Target", "at_kernel", "clang", "compiled", "expand", "printed", "version"]
+__all__ = ["DUMP", "Refused", "Target", "at_kernel", "clang", "compiled", "expand", "printed", "run", "version"]
 
 # NaN and infinities stay honoured in fast math: a kernel's own tests for them must work. -fassociative-math is left out
 # for that: with it the CPU runtime divides by an approximation in which 1/0 and 1/inf are NaN.
@@ -219,22 +219,33 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
     return path
 
 
-def _run(command: list[str], folder: Path, unit: Unit) -> str:
+def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
+    """Run the compiler in a folder. Return its exit status, and what it printed of errors.
+
+    Raises
+    ------
+    CompileError
+        When it gave no answer in time.
+    """
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
     except subprocess.TimeoutExpired:
         message = f"the compiler gave no answer in {time_limit():.0f} s"
         hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([at_kernel(unit, message, hint)]) from None
-    output = done.stderr.decode(errors="replace")
-    if done.returncode and DUMP in output:  # the text was read, and optimised: what failed came after that
+    return done.returncode, done.stderr.decode(errors="replace")
+
+
+def _run(command: list[str], folder: Path, unit: Unit) -> str:
+    failed, output = run(command, folder, unit)
+    if failed and DUMP in output:  # the text was read, and optimised: what failed came after that
         *_, reason = ["it crashed", *_REASON.findall(output)]
         lacking = _SELECTED.search(reason)
         if lacking:
             reason = f"it has no instruction for {lacking[1].removeprefix('G_').replace('_', ' ').lower()}"
         hint = "the text is right: write that part in another way"
         raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}", hint)])
-    if done.returncode:
+    if failed:
         raise CompileError(_diagnostics(output, unit))
     return output
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 
 from metalnb import cache
-from metalnb.errors import CompileError
-from metalnb.msl.libclang.deep_stack import time_limit
 
 from ..clang import driver
 from ..clang.driver import Refused
@@ -71,14 +68,8 @@ def assembled(
         with cache.store().scratch() as folder:
             (folder / "in.ll").write_text(text, encoding="utf-8")
             command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
-            try:
-                done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
-            except subprocess.TimeoutExpired:
-                message = f"the compiler gave no answer in {time_limit():.0f} s"
-                hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
-                raise CompileError([driver.at_kernel(unit, message, hint)]) from None
-            told = done.stderr.decode(errors="replace")
-            if done.returncode:
+            failed, told = driver.run(command, folder, unit)
+            if failed:
                 raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
             reason = check(told)
             if reason:

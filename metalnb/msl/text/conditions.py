@@ -18,13 +18,19 @@ from .tokens import tokenize
 __all__ = ["derived_constants", "evaluated", "expanded"]
 
 _DEFINED = "is_function_constant_defined"
-_NESTED = 32
+_LONGEST = 10_000  # characters of an expression that is evaluated
 
 
 def _quotient(a: Any, b: Any) -> Any:
     if isinstance(a, float) or isinstance(b, float):
         return a / b if b else float("nan")
     return 0 if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _places(count: Any) -> int:
+    if not 0 <= count < 64:
+        raise ValueError(count)
+    return int(count)
 
 
 # From the loosest to the tightest; a token of the text is one character.
@@ -36,7 +42,7 @@ _OPERATORS: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
     {"&": lambda a, b: int(a) & int(b)},
     {"==": lambda a, b: a == b, "!=": lambda a, b: a != b},
     {"<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "<": lambda a, b: a < b, ">": lambda a, b: a > b},
-    {"<<": lambda a, b: int(a) << int(b), ">>": lambda a, b: int(a) >> int(b)},
+    {"<<": lambda a, b: int(a) << _places(b), ">>": lambda a, b: int(a) >> _places(b)},
     {"+": lambda a, b: a + b, "-": lambda a, b: a - b},
     {"*": lambda a, b: a * b, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b)},
 )
@@ -60,12 +66,18 @@ def derived_constants(text: Outline) -> dict[str, str]:
     return found
 
 
-def expanded(name: str, derived: Mapping[str, str], depth: int = 0) -> str:
-    """Return a derived constant's initialiser with those that it names put in their places."""
-    if depth > _NESTED:
-        return name
-    words = derived[name].split(" ")
-    return " ".join(f"( {expanded(w, derived, depth + 1)} )" if w in derived and w != name else w for w in words)
+def expanded(name: str, derived: Mapping[str, str], known: dict[str, str] | None = None) -> str:
+    """Return a derived constant's initialiser with those that it names put in their places.
+
+    One that becomes too long, or is made of itself, stays a name.
+    """
+    known = {} if known is None else known
+    if name not in known:
+        known[name] = name
+        words = [f"( {expanded(w, derived, known)} )" if w in derived else w for w in derived[name].split(" ")]
+        text = " ".join(words)
+        known[name] = text if len(text) <= _LONGEST else name
+    return known[name]
 
 
 def evaluated(expression: str, values: Mapping[str, Any]) -> Any:

@@ -68,7 +68,7 @@ def done(watches: Sequence[Watch]) -> None:
 def _stop(number: int, reason: str) -> None:
     """Stop what was started up to a number."""
     with _lock:
-        for watch, _ in _running.values():
+        for watch, _ in list(_running.values()):  # others forget what has ended, without the lock
             if watch.number <= number:
                 watch.stop(reason)
 

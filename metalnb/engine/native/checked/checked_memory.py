@@ -63,7 +63,8 @@ def _zones(element: int) -> tuple[int, int]:
     return min(element, 64) + 1 << 31, min(element, 64) + 1 << 32
 
 
-_RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000 if sys.platform == "linux" else 0  # and MAP_NORESERVE
+_NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # MAP_NORESERVE; macOS reserves nothing anyway
+_RESERVED = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0) | _NO_RESERVE
 _WORKER = 512 << 20
 
 
@@ -79,7 +80,7 @@ class ZonedArray:
             raise KernelFault(message) from error
         whole = np.frombuffer(self.memory, np.uint8)
         self.array = whole[before : before + given.nbytes]
-        if given.nbytes >= 1 << 21:
+        if given.nbytes >= 1 << 21 and hasattr(mmap, "MADV_HUGEPAGE"):  # Linux alone has it
             self.memory.madvise(mmap.MADV_HUGEPAGE, before, given.nbytes)
         self.array[:] = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
 
