@@ -28,6 +28,9 @@ LOOPS = {
     "an end that moves": "for (int k = a; k < to[i]; ++k) { n += k ^ 3; if (k == a + 300) out[i] = n; }",
     "two, one in the other": "for (int k = a; k < b; k += 97) for (int j = k; j < b; ++j) n += j ^ k;",
     "with a way out": "for (int k = a; k < b; ++k) { n += k ^ 3; if (n % 1013 == 7) break; }",
+    "at the end of one with two ways out": """uint q = 1; while (true) { ++q;
+        if (q & 1) { if (n % 7 == 3) break; } else if (q > 6) break;
+        for (int k = a; k < b; ++k) n += k ^ 3; }""",
     "with what it skips": "for (int k = a; k < b; ++k) { if (k % 5 == 2) continue; n += k ^ 3; }",
     "near the largest": "for (uint k = 0x7fffffffu - uint(b - a); k < 0x7fffffffu; ++k) n += k ^ 3;",
     "of 64 bits": "for (long k = long(a) << 33; k < (long(a) << 33) + b; ++k) n += uint(k >> 33) + uint(k);",

@@ -18,7 +18,7 @@ from ..spirv.liveouts import divergent_liveouts
 from ..spirv.module import BasicBlock, Body, Instruction, Module
 from ..spirv.opcodes import Spv
 from .proofs.flow import Flow
-from .strips import Strips, cut, strips_of
+from .strips import cut, strips_of
 from .watch_table import STOP, STOPPED
 
 __all__ = ["stop", "way_out"]
@@ -63,15 +63,10 @@ def stop(
     opened = False
     for function in module.functions:
         if function.blocks:
-            flow = flows[function.name]
-            for head in [h for h in flow.loops if h in heads]:
-                out = way_out(flow, head)
-                strips = None if out is None else strips_of(module, flow, head, out, guarded)
-                if strips is not None:
-                    _cut(module, function, flow, head, strips, guarded, tables[function.name])
-                    flow = Flow(module, function)
-                    continue
-                flag = _Flag(module, tables[function.name], _entries(flow, head))
+            table = tables[function.name]
+            flow, others = _in_strips(module, function, flows[function.name], heads, table, guarded)
+            for head in others:
+                out, flag = way_out(flow, head), _Flag(module, table, _entries(flow, head))
                 flow.blocks[head].instructions.insert(1, flag.phi)
                 if out is not None:
                     _fold(module, out, flow.loops[head], _latches(flow, head), flag)
@@ -108,15 +103,29 @@ class _Flag:
         return module.before(at, Spv.I_EQUAL, module.declare(Spv.TYPE_BOOL), value, ended)
 
 
-def _cut(
-    module: Module, function: Body, flow: Flow, head: int, strips: Strips, guarded: Collection[Instruction], table: int,
-) -> None:  # fmt: skip
-    def flagged(at: Instruction, entries: list[int], latches: list[int]) -> tuple[int, Instruction]:
-        flag = _Flag(module, table, entries)
-        return flag.read(at, latches), flag.phi
+def _in_strips(
+    module: Module, function: Body, flow: Flow, heads: Collection[int], table: int, guarded: Collection[Instruction],
+) -> tuple[Flow, list[int]]:  # fmt: skip
+    """Cut the loops that count to an end. Return how control flows then, and the other loops.
 
-    cut(module, function, flow, head, strips, guarded, flagged)
-    module.settle()
+    These come first, each with its flow: the others only add blocks that nobody looks at again.
+    """
+    others = []
+    for head in [h for h in flow.loops if h in heads]:
+        out = way_out(flow, head)
+        strips = None if out is None else strips_of(module, flow, head, out, guarded)
+        if strips is None:
+            others.append(head)
+            continue
+
+        def flagged(at: Instruction, entries: list[int], latches: list[int]) -> tuple[int, Instruction]:
+            flag = _Flag(module, table, entries)
+            return flag.read(at, latches), flag.phi
+
+        cut(module, function, flow, head, strips, guarded, flagged)
+        module.settle()
+        flow = Flow(module, function)
+    return flow, others
 
 
 def _fold(module: Module, out: BasicBlock, body: set[int], latches: list[int], flag: _Flag) -> None:
