@@ -24,7 +24,7 @@ demo: $(VENV)/ready ## run the first notebook and print what it computed
 	@$(BIN)/python notebooks/run.py --into build/notebooks notebooks/01_first_kernel.ipynb
 
 test: $(VENV)/ready ## run the tests; ARGS="-k saxpy" hands options to pytest
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --max-worker-restart 0 $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 lint: $(VENV)/ready ## check style (ruff) and types (mypy)
 	@$(BIN)/ruff check .

@@ -33,7 +33,13 @@ def find_browser() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
+# The files that take longest go first, so that no worker is left with one of them when the others have nothing to do.
+LONGEST = ("test_fuzz.py", "test_gpu_plans.py", "test_kernels.py", "test_robust.py", "test_fuse.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
     missing = {}
     if sys.platform != "darwin":
         missing["macos"] = pytest.mark.skip(reason="needs a Mac with Metal")
