@@ -38,6 +38,7 @@ STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in ca
 
 # On a GPU: rows and columns of a tile, rows of a small one, and terms that are worth a part of K of their own.
 TILE, SMALL_TILE, TILE_TERMS = 128, 64, 256
+MATRIX_ACROSS, MATRIX_THREADS = 128, 128  # columns of a tile by SIMD-group matrices, and its threads
 FEW_LINES = 16  # rows or columns that are not worth a tile
 
 # A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer goes as the
@@ -258,7 +259,8 @@ class _Planner:
         """Add the kernel whose threadgroups make a tile each."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices = self.kind in _WIDENED
-        tiles, size, threads = -(-m // TILE) * -(-n // TILE) * batch, "", 256
+        across, threads = (MATRIX_ACROSS, MATRIX_THREADS) if matrices else (TILE, 256)
+        tiles, size = -(-m // TILE) * -(-n // across) * batch, ""
         if 2 * tiles <= self.device.tile_places:
             tiles, size, threads = -(-m // SMALL_TILE) * -(-n // TILE) * batch, "small_", 128
         splits = max(1, min(self.device.tile_places // tiles, k // TILE_TERMS))
