@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.engine.cuda import cuda_engine
 from metalnb.engine.cuda.stream_events import Events
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -122,24 +124,35 @@ def test_one_cell_is_the_same_on_every_engine() -> None:
     assert all(np.array_equal(first, other) for other in found.values()), list(found)
 
 
+class Names:
+    """A class of the driver's: its members are numbers, and it makes records that take any field."""
+
+    def __getattr__(self, name: str) -> int:
+        return len(name)
+
+    def __call__(self, *_given: Any) -> Any:
+        return SimpleNamespace(location=SimpleNamespace())
+
+
 class Driver:
-    """A driver that takes every call, counts it, and does nothing."""
+    """A GPU whose driver takes every call, counts it, and does nothing."""
 
-    class CUevent_flags:  # noqa: N801  (the driver's name)
-        CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING = 0, 2
-
-    def __init__(self) -> None:
+    def __init__(self, index: int = 0) -> None:
         self.calls: Counter[str] = Counter()
         self.stream = 1
+        self.index, self.name, self.capability, self.version, self.processors = index, "none", 90, "13.0", 132
 
     @property
     def api(self) -> Driver:
         return self
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("CU"):
+            return Names()
+
         def call(*_given: Any) -> tuple[int, int]:
             self.calls[name] += 1
-            return 0, self.calls[name]
+            return 0, 4096 * self.calls[name]
 
         return call
 
@@ -150,8 +163,27 @@ class Driver:
         """Nothing to make current."""
 
 
-def test_most_dispatches_have_no_event_and_each_can_be_waited_for() -> None:
-    driver: Any = Driver()
+@pytest.fixture
+def driver() -> Any:
+    return Driver()
+
+
+def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    engine = cuda_engine.CudaEngine(driver)
+    text = f"{HEAD}kernel void k(device float* x, constant float& a) {{ x[0] = a; }}"
+    program = engine.compile(mnb.compile(text).k.unit)
+    memory, kept = engine.alloc(64), engine.bind(np.ones(1, np.float32).view(np.uint8))
+    assert engine.bind(memory) is memory
+    view = np.frombuffer(memory, np.uint8)
+    assert engine.bind(view) is view
+    engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
+    before = driver.calls.copy()
+    engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
+    assert driver.calls - before == {"cuLaunchKernel": 1}
+
+
+def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -> None:
     events = Events(driver)
     numbers = [events.launched() for _ in range(40)]
     assert numbers == list(range(1, 41))

@@ -102,6 +102,14 @@ class GpuMemory:
         to, of = target.handle.address + offset, source.handle.address + start
         self._gpu.take(self._gpu.api.cuMemcpyDtoDAsync(to, of, nbytes, self._gpu.stream))
 
+    def bind(self, memory: Any) -> Any:
+        """Return what stands for memory in launches: the copy on the GPU of a record that stays as it is."""
+        if own_address(memory) is not None:
+            return memory
+        made = self.alloc(memory.nbytes)
+        self.copy_in(made, 0, memory)
+        return made
+
     def address(self, memory: DeviceMemory) -> int:
         """Return where memory lies on the GPU, for other libraries."""
         address: int = memory.handle.address
@@ -125,7 +133,7 @@ class GpuMemory:
 
 def own_address(view: np.ndarray[Any, Any]) -> int | None:
     """Return the address of a view of the GPU's memory; None for other memory."""
-    base: Any = view.base
+    base: Any = view
     while base is not None and type(base) is not DeviceMemory:
         base = base.base if isinstance(base, np.ndarray) else getattr(base, "obj", None)
     if base is None:

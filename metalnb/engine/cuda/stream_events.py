@@ -11,11 +11,11 @@ import ctypes
 import itertools
 import math
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from ..observation import Stopwatch
 from ..staging import Result, Staging
 from .nvidia_driver import Gpu
 
@@ -55,9 +55,10 @@ class Events:
 
     def wait(self, number: int) -> tuple[Any, ...]:
         """Wait until a dispatch is done; return the driver's answer."""
+        if number <= self._done:  # as it is for most: whoever waited for a later one has waited for it
+            return (0,)
+        self.gpu.enter()
         with self._lock:
-            if number <= self._done:
-                return (0,)
             found = next(((n, e) for n, e in self._marks if n >= number), None)
             until = max(number, self._last)
             until, event = found or (until, self._mark(until))
@@ -109,23 +110,19 @@ _EVERY = 16  # dispatches to a shared event: fewer than are under way at once, s
 
 
 class Span:
-    """From a dispatch's start to its end: what tells how long it took. It keeps no memory alive.
+    """From a dispatch's start to its end, by two events: what tells how long it took. It keeps no memory alive."""
 
-    Without events it tells the time until the end of the wait: most dispatches are never asked.
-    """
-
-    __slots__ = ("_events", "begun", "ended", "seconds", "started")
+    __slots__ = ("_events", "begun", "ended", "seconds")
 
     def __init__(self, events: Events, begun: Any, ended: Any) -> None:
         self._events = events
         self.begun = begun
         self.ended = ended
-        self.started = time.perf_counter()
         self.seconds: float | None = None
 
     def __call__(self) -> float | None:
         """Return the seconds; None while it runs, NaN when it failed."""
-        if self.seconds is None and self.begun is not None:
+        if self.seconds is None:
             gpu = self._events.gpu
             gpu.enter()
             status = gpu.api.cuEventQuery(self.ended)[0]
@@ -134,23 +131,23 @@ class Span:
             self.stop(failed=bool(status))
         return self.seconds
 
-    def stop(self, *, failed: bool) -> None:
+    def wait(self) -> tuple[Any, ...]:
+        """Wait for the end; return the driver's answer."""
+        gpu = self._events.gpu
+        gpu.enter()
+        answer: tuple[Any, ...] = gpu.api.cuEventSynchronize(self.ended)
+        return answer
+
+    def stop(self, *, failed: bool = False) -> None:
         """Note the time; the dispatch is done."""
-        if self.seconds is not None:
-            return
-        if failed:
-            self.seconds = math.nan
-        elif self.begun is None:
-            self.seconds = time.perf_counter() - self.started
-        else:
+        if self.seconds is None:
             gpu = self._events.gpu
-            self.seconds = 1e-3 * gpu.take(gpu.api.cuEventElapsedTime(self.begun, self.ended))
+            taken = math.nan if failed else gpu.take(gpu.api.cuEventElapsedTime(self.begun, self.ended))
+            self.seconds = 1e-3 * taken
 
     def __del__(self) -> None:
-        timed = self.begun is not None
         for event in (self.begun, self.ended):
-            if event is not None:
-                self._events.give_back(event, timed=timed)
+            self._events.give_back(event, timed=True)
 
 
 class CudaTicket:
@@ -163,7 +160,8 @@ class CudaTicket:
 
     Attributes
     ----------
-    elapsed : Span
+    elapsed : Span or Stopwatch
+        A stopwatch where there are no events: most dispatches are never asked.
     results : list of Result
         Those still to be copied back.
     """
@@ -174,7 +172,7 @@ class CudaTicket:
         self, events: Events, name: str, begun: Any, ended: Any, results: list[Result], staging: Staging,
         number: int = 0,
     ) -> None:  # fmt: skip
-        self.elapsed = Span(events, begun, ended)
+        self.elapsed = Span(events, begun, ended) if begun is not None else Stopwatch()
         self.results = results
         self._events = events
         self._name = name
@@ -193,16 +191,13 @@ class CudaTicket:
         with self._lock:
             if self._done:
                 return
-            gpu = self._events.gpu
-            gpu.enter()
-            if self._number:
-                answer = self._events.wait(self._number)
-            else:
-                answer = gpu.api.cuEventSynchronize(self.elapsed.ended)
+            span = self.elapsed
+            answer = span.wait() if isinstance(span, Span) else self._events.wait(self._number)
             self._done = True
             results, self.results = self.results, []
             if answer[0]:
-                self.elapsed.stop(failed=True)
-                gpu.take(answer, self._name)
-            self._staging.fetch(results)
-            self.elapsed.stop(failed=False)
+                span.stop(failed=True)
+                self._events.gpu.take(answer, self._name)
+            if results:
+                self._staging.fetch(results)
+            span.stop()
