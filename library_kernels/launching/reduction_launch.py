@@ -209,7 +209,7 @@ def build(monoid: Monoid, engine: str) -> Program:
     """Compile a monoid's kernels: each way to walk, first, last and in between. A kernel is built when it is wanted."""
     templates = {
         f"{kernel}{suffix}": f"reduce_{kernel}<{wrapper.format(monoid.spelled)}>"
-        for kernel in ("rows", "columns", "each")
+        for kernel in ("rows", "rows_shared", "columns", "down", "each")
         for suffix, wrapper in _VARIANTS.items()
     }
     name = f"{monoid.functor.lower()}.metal"

@@ -171,6 +171,15 @@ def test_the_notebooks_kernels_are_assembled_and_spill_nothing() -> None:
     hold(uses(units))
 
 
+@pytest.mark.parametrize(("op", "kind"), [("left", "long"), ("left", "ulong"), ("right", "ulong")])
+def test_a_shift_looks_at_all_bits_of_its_number(op: str, kind: str) -> None:
+    """The instruction takes 32 of them, and clang's back end leaves out a comparison that the text has."""
+    text = f"""#include <metalnb/integers.h>
+        kernel void k(device {kind}* x, device const {kind}* y) {{ x[0] = shifted_{op}(x[0], y[0]); }}"""
+    (unit,) = of_texts([text])
+    assert re.search(r"setp\.\w+\.u64", ptx(unit, 90))
+
+
 @pytest.mark.parametrize("ways", [("WIDE_ALONG", "WIDE_ACROSS"), ("WIDE_ACROSS", "WIDE_ALONG")], ids=str)
 def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[str, str]) -> None:
     """128 registers a thread, of 256: half of what a processor has."""
