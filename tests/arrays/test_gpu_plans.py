@@ -30,9 +30,10 @@ def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     device: Any = engine.connect() if hasattr(engine, "connect") else engine
 
     def forget() -> None:
-        for kept in (reduction_launch._stages, reduction_launch.build, arg_reduction_launch._program):
-            kept.cache_clear()
-        scan_launch._program.cache_clear()
+        for room, names in ((reduction_launch, ("_stages", "build")), (arg_reduction_launch, ("_steps", "_program")),
+                            (scan_launch, ("_steps", "_program"))):  # fmt: skip
+            for name in names:
+                getattr(room, name).cache_clear()
 
     def passes(processors: int) -> str:
         forget()
