@@ -18,6 +18,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cuda import cuda_engine
 from metalnb.engine.cuda.stream_events import Events
+from metalnb.engine.observation import observe
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -156,6 +157,10 @@ class Driver:
 
         return call
 
+    def cuMemAllocHost(self, nbytes: int) -> tuple[int, int]:  # noqa: N802  (the driver's name)
+        self._host = np.zeros(nbytes, np.uint8)
+        return 0, self._host.ctypes.data
+
     def take(self, answer: tuple[Any, ...], _kernel: str = "") -> Any:
         return answer[1]
 
@@ -181,6 +186,30 @@ def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any,
     before = driver.calls.copy()
     engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
     assert driver.calls - before == {"cuLaunchKernel": 1}
+
+
+def test_a_ticket_waits_copies_back_and_tells_its_time(driver: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    engine = cuda_engine.CudaEngine(driver)
+    program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit)
+    form = ((1, 1, 1), (1, 1, 1))
+    plain = engine.launch(program, (engine.alloc(64),), *form)
+    assert plain.elapsed() is None
+    plain.wait()
+    assert plain.elapsed() > 0
+    staged = engine.launch(program, (np.zeros(4, np.float32),), *form)
+    assert driver.calls["cuMemcpyDtoH"] == 0
+    staged.wait()
+    staged.wait()
+    assert driver.calls["cuMemcpyDtoH"] == 1
+    seen: list[Any] = []
+    end = observe(engine, seen.append)
+    timed = engine.launch(program, (np.zeros(4, np.float32),), *form)
+    end()
+    timed.wait()
+    assert seen[0].elapsed() == timed.elapsed() > 0  # the driver's: as many thousandths as calls
+    assert driver.calls["cuMemcpyDtoH"] == 2
+    assert len(engine.timed(program, (engine.alloc(64),), *form, count=3)) == 3
 
 
 def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -> None:

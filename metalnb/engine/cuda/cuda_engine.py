@@ -23,7 +23,7 @@ from .gpu_memory import GpuMemory, own_address
 from .launch_record import LaunchRecord, launches
 from .nvidia_driver import Gpu, open_gpu
 from .ptx import bounded, cannot_tell, ptx, source
-from .stream_events import CudaTicket, Events
+from .stream_events import CudaTicket, Events, Span, StagedTicket
 
 __all__ = ["CudaEngine", "open_engine"]
 
@@ -146,21 +146,24 @@ class CudaEngine(GpuMemory, Observable):
 
     # ---- Launching
 
-    def start(self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CudaTicket:
+    def start(
+        self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> CudaTicket | StagedTicket:
         """Start a dispatch."""
         self._gpu.enter()
         values, dynamic, results, _held = self._bind(binary, arguments)
-        events, begun, ended, number = self._events, None, None, 0
+        events, name = self._events, binary.unit.signature.name
         if self.observers:
             begun = events.record(timed=True)
-        self._enqueue(binary, values, dynamic, grid, threadgroup)
-        if begun is None:
-            number = events.launched()
+            self._enqueue(binary, values, dynamic, grid, threadgroup)
+            span: Span | CudaTicket = Span(events, begun, events.record(timed=True))
         else:
-            ended = events.record(timed=True)
-        ticket = CudaTicket(events, binary.unit.signature.name, begun, ended, results, self._staging, number)
-        if results:
-            self._staging.expect(ticket)
+            self._enqueue(binary, values, dynamic, grid, threadgroup)
+            span = CudaTicket(events, name, events.launched())
+            if not results:
+                return span
+        ticket = StagedTicket(name, span, results, self._staging)
+        self._staging.expect(ticket)
         return ticket
 
     def timed(
@@ -172,16 +175,15 @@ class CudaEngine(GpuMemory, Observable):
         seconds: list[float] = []
         name = binary.unit.signature.name
         for first in range(0, count, _BATCH):
-            tickets = []
+            spans = []
             with self._events.gate():
                 for _ in range(min(_BATCH, count - first)):
                     begun = self._events.record(timed=True)
                     self._enqueue(binary, values, dynamic, grid, threadgroup)
-                    ended = self._events.record(timed=True)
-                    tickets.append(CudaTicket(self._events, name, begun, ended, [], self._staging))
-            for ticket in tickets:
-                ticket.wait()
-                taken = ticket.elapsed()
+                    spans.append(Span(self._events, begun, self._events.record(timed=True)))
+            for span in spans:
+                span.wait(name)
+                taken = span()
                 seconds.append(math.nan if taken is None else taken)
         self._staging.fetch(results)
         return seconds

@@ -11,15 +11,15 @@ import ctypes
 import itertools
 import math
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..observation import Stopwatch
 from ..staging import Result, Staging
 from .nvidia_driver import Gpu
 
-__all__ = ["CudaTicket", "Events", "Span"]
+__all__ = ["CudaTicket", "Events", "Span", "StagedTicket"]
 
 
 class Events:
@@ -131,12 +131,19 @@ class Span:
             self.stop(failed=bool(status))
         return self.seconds
 
-    def wait(self) -> tuple[Any, ...]:
-        """Wait for the end; return the driver's answer."""
+    def wait(self, name: str) -> None:
+        """Wait for the end.
+
+        Raises
+        ------
+        KernelFault
+            Which names the kernel.
+        """
         gpu = self._events.gpu
         gpu.enter()
-        answer: tuple[Any, ...] = gpu.api.cuEventSynchronize(self.ended)
-        return answer
+        answer = gpu.api.cuEventSynchronize(self.ended)
+        self.stop(failed=bool(answer[0]))
+        gpu.take(answer, name)
 
     def stop(self, *, failed: bool = False) -> None:
         """Note the time; the dispatch is done."""
@@ -151,32 +158,73 @@ class Span:
 
 
 class CudaTicket:
-    """A dispatch under way.
+    """A dispatch under way that has no events of its own and nothing to copy back, as most.
+
+    It is what tells its time, too, until the end of the wait: it keeps no memory alive.
 
     Parameters
     ----------
+    events : Events
+    name : str
+        The kernel's.
     number : int
-        As `Events.launched` counts; 0 for one with events of its own.
+        As `Events.launched` counts.
+    """
+
+    __slots__ = ("__weakref__", "_events", "_name", "_number", "_seconds", "_started")
+
+    done = False
+    results: Sequence[Result] = ()
+
+    def __init__(self, events: Events, name: str, number: int) -> None:
+        self._events = events
+        self._name = name
+        self._number = number
+        self._started = time.perf_counter()
+        self._seconds: float | None = None
+
+    @property
+    def elapsed(self) -> CudaTicket:
+        """What tells the time that it took."""
+        return self
+
+    def __call__(self) -> float | None:
+        """Return the seconds until the end of the wait; None before, NaN when it failed."""
+        return self._seconds
+
+    def wait(self, _name: str = "") -> None:
+        """Wait, with the GIL released.
+
+        Raises
+        ------
+        KernelFault
+        """
+        answer = self._events.wait(self._number)
+        if answer[0]:
+            self._seconds = math.nan
+            self._events.gpu.take(answer, self._name)
+        elif self._seconds is None:
+            self._seconds = time.perf_counter() - self._started
+
+
+class StagedTicket:
+    """A dispatch under way that is timed by events, or has results to copy back.
 
     Attributes
     ----------
-    elapsed : Span or Stopwatch
-        A stopwatch where there are no events: most dispatches are never asked.
+    elapsed : Span or CudaTicket
     results : list of Result
         Those still to be copied back.
     """
 
-    __slots__ = ("__weakref__", "_done", "_events", "_lock", "_name", "_number", "_staging", "elapsed", "results")
+    __slots__ = ("__weakref__", "_done", "_lock", "_name", "_staging", "elapsed", "results")
 
-    def __init__(
-        self, events: Events, name: str, begun: Any, ended: Any, results: list[Result], staging: Staging,
-        number: int = 0,
-    ) -> None:  # fmt: skip
-        self.elapsed = Span(events, begun, ended) if begun is not None else Stopwatch()
+    done = False
+
+    def __init__(self, name: str, elapsed: Span | CudaTicket, results: list[Result], staging: Staging) -> None:
+        self.elapsed = elapsed
         self.results = results
-        self._events = events
         self._name = name
-        self._number = number
         self._staging = staging
         self._done = False
         self._lock = threading.Lock()
@@ -191,13 +239,7 @@ class CudaTicket:
         with self._lock:
             if self._done:
                 return
-            span = self.elapsed
-            answer = span.wait() if isinstance(span, Span) else self._events.wait(self._number)
             self._done = True
             results, self.results = self.results, []
-            if answer[0]:
-                span.stop(failed=True)
-                self._events.gpu.take(answer, self._name)
-            if results:
-                self._staging.fetch(results)
-            span.stop()
+            self.elapsed.wait(self._name)
+            self._staging.fetch(results)
