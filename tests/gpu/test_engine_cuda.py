@@ -135,8 +135,11 @@ class Names:
         return SimpleNamespace(location=SimpleNamespace())
 
 
+CONTEXTS: list[Any] = []  # of this thread, the current one last
+
+
 class Driver:
-    """A GPU whose driver takes every call, counts it, and does nothing."""
+    """A GPU whose driver takes every call, counts it, and does nothing but see that its context is the current one."""
 
     def __init__(self, index: int = 0) -> None:
         self.calls: Counter[str] = Counter()
@@ -152,8 +155,9 @@ class Driver:
             return Names()
 
         def call(*_given: Any) -> tuple[int, int]:
+            assert CONTEXTS[-1:] == [self], name
             self.calls[name] += 1
-            return 0, 4096 * self.calls[name]
+            return 0, self.index if name == "cuPointerGetAttribute" else 4096 * self.calls[name]
 
         return call
 
@@ -164,8 +168,11 @@ class Driver:
     def take(self, answer: tuple[Any, ...], _kernel: str = "") -> Any:
         return answer[1]
 
-    def enter(self) -> None:
-        """Nothing to make current."""
+    def __enter__(self) -> None:
+        CONTEXTS.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        assert CONTEXTS.pop() is self
 
 
 @pytest.fixture
@@ -212,9 +219,35 @@ def test_a_ticket_waits_copies_back_and_tells_its_time(driver: Any, monkeypatch:
     assert len(engine.timed(program, (engine.alloc(64),), *form, count=3)) == 3
 
 
+def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> None:
+    """In any order, inside each other's too; afterwards the thread has the context that it had."""
+    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    drivers: list[Any] = [Driver(0), Driver(1)]
+    made = [cuda_engine.CudaEngine(driver) for driver in drivers]
+    assert [engine.name for engine in made] == ["cuda", "cuda:1"]
+    unit = mnb.compile(f"{HEAD}kernel void k(device float* x, constant float& a) {{ x[0] = a; }}").k.unit
+    for driver, engine in zip(drivers, made, strict=True):
+        before = driver.calls.copy()
+        memory = engine.alloc(64)
+        ticket = engine.launch(engine.compile(unit), (memory, np.float32([1])), (1, 1, 1), (1, 1, 1))
+        engine.copy_within(memory, 0, memory, 8, 16)
+        engine.copy_out(memory, 0, np.zeros(4, np.uint8))
+        ticket.wait()
+        del memory, ticket
+        assert CONTEXTS == []
+        done = driver.calls - before
+        assert done["cuMemFreeAsync"] == done["cuMemAllocFromPoolAsync"] == 2  # one for a copy that overlaps
+    mine = made[1].adopt(4096, 64, None)
+    assert mine.handle.address == 4096
+    monkeypatch.setattr(drivers[1], "cuPointerGetAttribute", lambda *_: (0, 0), raising=False)
+    with pytest.raises(ValueError, match="on GPU 0, engine 'cuda:1' on 1: pass device='cuda'"):
+        made[1].adopt(4096, 64, None)
+
+
 def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -> None:
     events = Events(driver)
-    numbers = [events.launched() for _ in range(40)]
+    with driver:
+        numbers = [events.launched() for _ in range(40)]
     assert numbers == list(range(1, 41))
     assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 2}  # behind 16 and 32
     events.wait(20)

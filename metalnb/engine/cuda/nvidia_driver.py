@@ -59,11 +59,21 @@ class Gpu:
         value: int = self.take(self.api.cuDeviceGetAttribute(attribute, self.device))
         return value
 
-    def enter(self) -> None:
-        """Make the context the calling thread's; other libraries may have another device's current."""
-        if not (self._alone and hasattr(self._entered, "done")):
+    def __enter__(self) -> None:
+        """Make the context the calling thread's. Where there are several, what was before is so again at the end.
+
+        Whatever calls the driver stands inside: a module, memory and an event belong to the context that they were made
+        in, and other libraries may have another device's current.
+        """
+        if not self._alone:
+            self.take(self.api.cuCtxPushCurrent(self._context))
+        elif not hasattr(self._entered, "done"):
             self.take(self.api.cuCtxSetCurrent(self._context))
             self._entered.done = True
+
+    def __exit__(self, *_: object) -> None:
+        if not self._alone:
+            self.api.cuCtxPopCurrent()
 
     def take(self, answer: tuple[Any, ...], kernel: str = "") -> Any:
         """Return what a call of the driver returned beside its status.

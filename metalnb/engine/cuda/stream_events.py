@@ -57,18 +57,18 @@ class Events:
         """Wait until a dispatch is done; return the driver's answer."""
         if number <= self._done:  # as it is for most: whoever waited for a later one has waited for it
             return (0,)
-        self.gpu.enter()
-        with self._lock:
-            found = next(((n, e) for n, e in self._marks if n >= number), None)
-            until = max(number, self._last)
-            until, event = found or (until, self._mark(until))
-        answer: tuple[Any, ...] = self.gpu.api.cuEventSynchronize(event)
-        if not answer[0]:
+        with self.gpu:
             with self._lock:
-                self._done = max(self._done, until)
-                while self._marks and self._marks[0][0] <= self._done:
-                    self.give_back(self._marks.popleft()[1], timed=False)
-        return answer
+                found = next(((n, e) for n, e in self._marks if n >= number), None)
+                until = max(number, self._last)
+                until, event = found or (until, self._mark(until))
+            answer: tuple[Any, ...] = self.gpu.api.cuEventSynchronize(event)
+            if not answer[0]:
+                with self._lock:
+                    self._done = max(self._done, until)
+                    while self._marks and self._marks[0][0] <= self._done:
+                        self.give_back(self._marks.popleft()[1], timed=False)
+            return answer
 
     def record(self, *, timed: bool) -> Any:
         """Put an event into the stream, behind all that was launched."""
@@ -124,11 +124,11 @@ class Span:
         """Return the seconds; None while it runs, NaN when it failed."""
         if self.seconds is None:
             gpu = self._events.gpu
-            gpu.enter()
-            status = gpu.api.cuEventQuery(self.ended)[0]
-            if status == gpu.api.CUresult.CUDA_ERROR_NOT_READY:
-                return None
-            self.stop(failed=bool(status))
+            with gpu:
+                status = gpu.api.cuEventQuery(self.ended)[0]
+                if status == gpu.api.CUresult.CUDA_ERROR_NOT_READY:
+                    return None
+                self.stop(failed=bool(status))
         return self.seconds
 
     def wait(self, name: str) -> None:
@@ -140,10 +140,10 @@ class Span:
             Which names the kernel.
         """
         gpu = self._events.gpu
-        gpu.enter()
-        answer = gpu.api.cuEventSynchronize(self.ended)
-        self.stop(failed=bool(answer[0]))
-        gpu.take(answer, name)
+        with gpu:
+            answer = gpu.api.cuEventSynchronize(self.ended)
+            self.stop(failed=bool(answer[0]))
+            gpu.take(answer, name)
 
     def stop(self, *, failed: bool = False) -> None:
         """Note the time; the dispatch is done."""
