@@ -17,6 +17,7 @@ import pytest
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cuda import cuda_engine
+from metalnb.engine.cuda.nvidia_driver import Gpu
 from metalnb.engine.cuda.stream_events import Events
 from metalnb.engine.observation import observe
 
@@ -145,6 +146,7 @@ class Driver:
         self.calls: Counter[str] = Counter()
         self.stream = 1
         self.index, self.name, self.capability, self.version, self.processors = index, "none", 90, "13.0", 132
+        self.nominal, self.last_cache = None, 0
 
     @property
     def api(self) -> Driver:
@@ -217,6 +219,26 @@ def test_a_ticket_waits_copies_back_and_tells_its_time(driver: Any, monkeypatch:
     assert seen[0].elapsed() == timed.elapsed() > 0  # the driver's: as many thousandths as calls
     assert driver.calls["cuMemcpyDtoH"] == 2
     assert len(engine.timed(program, (engine.alloc(64),), *form, count=3)) == 3
+
+
+def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monkeypatch: Any) -> None:
+    """An H100 SXM: 3.35 TB/s and 67 TFLOP/s in NVIDIA's data sheet."""
+    about = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in (
+        "COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "MEMORY_CLOCK_RATE",
+        "GLOBAL_MEMORY_BUS_WIDTH", "CLOCK_RATE", "L2_CACHE_SIZE")})  # fmt: skip
+    said = {"COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0, "MULTIPROCESSOR_COUNT": 132,
+            "MEMORY_CLOCK_RATE": 2_619_000, "GLOBAL_MEMORY_BUS_WIDTH": 5120, "CLOCK_RATE": 1_980_000,
+            "L2_CACHE_SIZE": 50 << 20}  # fmt: skip
+    for name, value in {"CUdevice_attribute": about, "cuDeviceGetAttribute": lambda what, _: (0, said[what]),
+                        "cuDeviceGetName": lambda *_: (0, b"H100\0"), "cuDeviceGet": lambda *_: (0, 0),
+                        "cuDriverGetVersion": lambda: (0, 13000), "cuDevicePrimaryCtxRetain": lambda *_: (0, 1),
+                        "cuDeviceGetCount": lambda: (0, 1)}.items():  # fmt: skip
+        monkeypatch.setattr(driver, name, value, raising=False)
+    gpu = Gpu(driver, 0)
+    assert gpu.nominal == pytest.approx((3.35e12, 67e12), rel=2e-3)
+    assert (gpu.name, gpu.last_cache) == ("H100", 50 << 20)
+    said["CLOCK_RATE"] = 0
+    assert Gpu(driver, 0).nominal is None
 
 
 def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> None:

@@ -94,6 +94,8 @@ class CudaEngine(GpuMemory, Observable):
             clock="device",
             shared=False,
             processors=gpu.processors,
+            nominal=gpu.nominal,
+            last_cache=gpu.last_cache,
         )
         self._events = Events(gpu)
         self._constants = Constants(gpu)

@@ -15,6 +15,7 @@ from .ptx import INSTALL, LEAST, libdevice
 __all__ = ["Gpu", "open_gpu"]
 
 _LEGACY = 1  # CU_STREAM_LEGACY
+_WIDER = 86  # the compute capability from which on a processor has 128 lanes of float32 rather than 64
 
 _lock = threading.Lock()
 
@@ -34,6 +35,11 @@ class Gpu:
         The highest version of CUDA that the driver runs.
     processors : int
         Streaming multiprocessors.
+    nominal : tuple of 2 float or None
+        B/s to memory, two bits a line and clock, and FLOP/s of float32, two a lane and clock; None where the driver
+        does not tell the clocks.
+    last_cache : int
+        Bytes of L2.
     stream : CUstream
         The legacy default stream of the context, in which all is done: in order with what PyTorch and CuPy do there.
     """
@@ -48,12 +54,22 @@ class Gpu:
             about.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
         )
         self.processors = self._about(about.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        self.last_cache = self._about(about.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+        self.nominal = self._nominal()
         number = self.take(api.cuDriverGetVersion())
         self.version = f"{number // 1000}.{number % 1000 // 10}"
         self._context = self.take(api.cuDevicePrimaryCtxRetain(self.device))
         self.stream = api.CUstream(_LEGACY)
         self._entered = threading.local()
         self._alone = self.take(api.cuDeviceGetCount()) == 1
+
+    def _nominal(self) -> tuple[float, float] | None:
+        about = self.api.CUdevice_attribute
+        transfers = 2e3 * self._about(about.CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)
+        memory = transfers * self._about(about.CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8
+        lanes = (128 if self.capability >= _WIDER else 64) * self.processors
+        arithmetic = 2e3 * self._about(about.CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * lanes
+        return (memory, arithmetic) if memory and arithmetic else None
 
     def _about(self, attribute: Any) -> int:
         value: int = self.take(self.api.cuDeviceGetAttribute(attribute, self.device))
