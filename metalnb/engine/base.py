@@ -57,6 +57,10 @@ class Caps:
         The most threads of a threadgroup that the device takes. A cell's may have 1024, as on Metal, on every engine.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
+    nominal : tuple of 2 float or None
+        The device's B/s to memory and its FLOP/s, as its own driver has them.
+    last_cache : int
+        Bytes of the device's last-level cache; 0 when unknown.
     """
 
     device: str
@@ -71,6 +75,8 @@ class Caps:
     processors: int = 0
     threads: int = 1024
     stops: bool = False
+    nominal: tuple[float, float] | None = None
+    last_cache: int = 0
 
 
 class Binary(Protocol):
