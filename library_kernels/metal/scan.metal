@@ -69,14 +69,14 @@ template <typename A> inline A from_place(A value, ushort lane) {
     }
 }
 
-// The same for scans that are rows, where loads take long: a threadgroup for each scan, eight totals to a thread at a time.
+// The same for scans that are rows, where loads take long: a threadgroup for each scan, several totals to a thread at a time.
 template <typename M>
 kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
                                uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
                                uint simd [[simdgroup_index_in_threadgroup]],
                                uint simds [[simdgroups_per_threadgroup]]) {
     using A = typename M::acc;
-    constexpr uint EACH = 8;
+    constexpr uint EACH = 16;
     threadgroup A sums[LANES];
     totals += row * ulong(s.parts);
     A carry = M::identity();
@@ -139,20 +139,21 @@ kernel void scan_rows(device const memory_of<typename M::element>* x, device con
 }
 
 // The same where loads take long, and rows begin at multiples of four elements: each lane scans fours by itself, so that the
-// lanes meet once for 128 elements rather than for 32.
+// lanes meet once for 128 elements rather than for 32. The last stretches are scanned first: they were read last when the
+// totals were found, and caches may still hold them.
 template <typename M>
 kernel void scan_rows_wide(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
                            device memory_of<typename M::result>* out, constant Scan& s,
                            uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
                            uint simd [[simdgroup_index_in_threadgroup]],
-                           uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+                           uint simds [[dispatch_simdgroups_per_threadgroup]], uint threads [[threads_per_grid]]) {
     using A = typename M::acc;
     using E = storage<typename M::element>;
     using R = storage<typename M::result>;
     using Given = vec<typename E::memory, 4>;
     using Made = vec<typename R::memory, 4>;
     constexpr uint RUNS = 4, RUN = 4 * LANES;
-    const uint place = group * simds + simd, row = place / s.parts, part = place % s.parts;
+    const uint place = threads / LANES - 1 - (group * simds + simd), row = place / s.parts, part = place % s.parts;
     const uint count = part + 1 == s.parts ? s.rest : s.stretch;
     A carry = s.parts > 1 ? totals[place] : M::identity();
     x += s.offset + row * s.outer_pitch + part * ulong(s.stretch) + 4 * lane;

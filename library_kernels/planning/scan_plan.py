@@ -14,7 +14,7 @@ __all__ = ["ScanPlan", "plan_scan", "threads_of_totals"]
 
 _PLANS = 4096
 _BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in scan.metal
-_FEW = 256  # totals that a SIMD-group scans at once
+_FEW = 512  # totals that a SIMD-group scans at once
 _FORMAT = struct.Struct("<4q6I")
 
 
