@@ -23,6 +23,7 @@ __all__ = ["scanned"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
+_MANY = 256  # totals of a column that a thread does not go through by itself
 
 
 def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:
@@ -71,7 +72,7 @@ class _Steps(NamedTuple):
 @functools.lru_cache(_PLANS)
 def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str, *, initial: bool) -> _Steps:
     """Plan a scan and compile what it needs."""
-    outer, _, width = form
+    width = form[2]
     chosen = named(engine)
     device = device_of(chosen.caps)
     plan = plan_scan(offset, *form, ACCUMULATORS[monoid.acc].itemsize, initial, device)
@@ -83,8 +84,8 @@ def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str,
     reduce = between = None
     if plan.totals is not None:
         reduce = launch(f"totals_{plan.kernel}", plan.totals, plan.grid, plan.threadgroup)
-        if device.waits and width == 1:
-            between = launch("totals_shared", plan.record, *grid_of_rows(outer, threads_of_totals(plan.parts)))
+        if device.waits and (width == 1 or plan.parts > _MANY):
+            between = launch("totals_shared", plan.record, *grid_of_rows(plan.scans, threads_of_totals(plan.parts)))
         else:
             between = launch("totals", plan.record, *grid_of_threads(plan.scans))
     scan = launch(plan.kernel, plan.record, plan.grid, plan.threadgroup)
@@ -102,5 +103,7 @@ def _program(monoid: Monoid, engine: str) -> Program:
         "rows": f"scan_rows<{monoid.spelled}>",
         "rows_wide": f"scan_rows_wide<{monoid.spelled}>",
         "columns": f"scan_columns<{monoid.spelled}>",
+        "totals_down": f"reduce_down<First<{monoid.spelled}>>",
+        "down": f"scan_down<{monoid.spelled}>",
     }
     return instantiated("scan.metal", templates, engine, definitions=monoid.text)
