@@ -95,7 +95,8 @@ def _steps(order: str, dtype: DType, offset: int, form: tuple[int, int, int], en
 @functools.cache
 def _program(order: str, element: str, engine: str) -> Program:
     value = {"half": "float", "bfloat16": "float"}.get(element, element)
-    of = dict.fromkeys(("rows", "pick", "pick_shared", "columns", "down", "each"), element)
-    of |= dict.fromkeys(("merge", "merge_lanes"), value)
+    waits = device_of(named(engine).caps).waits
+    of = dict.fromkeys(("rows", "pick", "each", *(("pick_shared", "down") if waits else ("columns",))), element)
+    of |= dict.fromkeys(("merge", "merge_lanes") if waits else ("merge",), value)
     templates = {name: f"argreduce_{name}<{order}, {read}>" for name, read in of.items()}
     return instantiated("argreduce.metal", templates, engine)

@@ -95,15 +95,9 @@ def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str,
 
 @functools.cache
 def _program(monoid: Monoid, engine: str) -> Program:
-    templates = {
-        "totals_rows": f"reduce_rows<First<{monoid.spelled}>>",
-        "totals_columns": f"reduce_columns<First<{monoid.spelled}>>",
-        "totals": f"scan_totals<{monoid.spelled}>",
-        "totals_shared": f"scan_totals_shared<{monoid.spelled}>",
-        "rows": f"scan_rows<{monoid.spelled}>",
-        "rows_wide": f"scan_rows_wide<{monoid.spelled}>",
-        "columns": f"scan_columns<{monoid.spelled}>",
-        "totals_down": f"reduce_down<First<{monoid.spelled}>>",
-        "down": f"scan_down<{monoid.spelled}>",
-    }
+    waits = device_of(named(engine).caps).waits
+    sideways = "down" if waits else "columns"
+    scans = ["totals", "rows", sideways, *(("totals_shared", "rows_wide") if waits else ())]
+    templates = {name: f"scan_{name}<{monoid.spelled}>" for name in scans}
+    templates |= {f"totals_{name}": f"reduce_{name}<First<{monoid.spelled}>>" for name in ("rows", sideways)}
     return instantiated("scan.metal", templates, engine, definitions=monoid.text)
