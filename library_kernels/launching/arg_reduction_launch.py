@@ -22,6 +22,7 @@ __all__ = ["arg_reduced"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
+_MANY = 32  # stretches of a column that a thread does not go through by itself
 _UINT = np.dtype(np.uint64)
 
 
@@ -79,8 +80,10 @@ def _steps(order: str, dtype: DType, offset: int, form: tuple[int, int, int], en
         return Launch(program[kernel].binary, grid, threadgroup, (record,)).kept(chosen)
 
     second = None
-    if plan.kernel == "columns":
-        second = launch("merge", plan.merge, *grid_of_threads(plan.outputs))
+    if plan.kernel in {"columns", "down"}:
+        lanes = device.waits and plan.found > _MANY * plan.outputs
+        shape = grid_of_groups(plan.outputs, device) if lanes else grid_of_threads(plan.outputs)
+        second = launch("merge_lanes" if lanes else "merge", plan.merge, *shape)
     elif plan.found:
         threads = threads_for_row(plan.found // plan.outputs, device)
         shape = grid_of_rows(plan.outputs, threads) if threads else grid_of_groups(plan.outputs, alone=True)
@@ -92,6 +95,8 @@ def _steps(order: str, dtype: DType, offset: int, form: tuple[int, int, int], en
 @functools.cache
 def _program(order: str, element: str, engine: str) -> Program:
     value = {"half": "float", "bfloat16": "float"}.get(element, element)
-    of = {"rows": element, "pick": element, "pick_shared": element, "columns": element, "each": element, "merge": value}
+    waits = device_of(named(engine).caps).waits
+    of = dict.fromkeys(("rows", "pick", "each", *(("pick_shared", "down") if waits else ("columns",))), element)
+    of |= dict.fromkeys(("merge", "merge_lanes") if waits else ("merge",), value)
     templates = {name: f"argreduce_{name}<{order}, {read}>" for name, read in of.items()}
     return instantiated("argreduce.metal", templates, engine)

@@ -206,9 +206,10 @@ def _stages(
 @functools.cache
 def build(monoid: Monoid, engine: str) -> Program:
     """Compile a monoid's kernels: each way to walk, first, last and in between. A kernel is built when it is wanted."""
+    sideways = ("rows_shared", "down") if device_of(named(engine).caps).waits else ("columns",)
     templates = {
         f"{kernel}{suffix}": f"reduce_{kernel}<{wrapper.format(monoid.spelled)}>"
-        for kernel in ("rows", "rows_shared", "columns", "down", "each")
+        for kernel in ("rows", "each", *sideways)
         for suffix, wrapper in _VARIANTS.items()
     }
     name = f"{monoid.functor.lower()}.metal"

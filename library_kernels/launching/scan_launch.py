@@ -23,6 +23,7 @@ __all__ = ["scanned"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
+_MANY = 256  # totals of a column that a thread does not go through by itself
 
 
 def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:
@@ -71,7 +72,7 @@ class _Steps(NamedTuple):
 @functools.lru_cache(_PLANS)
 def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str, *, initial: bool) -> _Steps:
     """Plan a scan and compile what it needs."""
-    outer, _, width = form
+    width = form[2]
     chosen = named(engine)
     device = device_of(chosen.caps)
     plan = plan_scan(offset, *form, ACCUMULATORS[monoid.acc].itemsize, initial, device)
@@ -83,8 +84,8 @@ def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str,
     reduce = between = None
     if plan.totals is not None:
         reduce = launch(f"totals_{plan.kernel}", plan.totals, plan.grid, plan.threadgroup)
-        if device.waits and width == 1:
-            between = launch("totals_shared", plan.record, *grid_of_rows(outer, threads_of_totals(plan.parts)))
+        if device.waits and (width == 1 or plan.parts > _MANY):
+            between = launch("totals_shared", plan.record, *grid_of_rows(plan.scans, threads_of_totals(plan.parts)))
         else:
             between = launch("totals", plan.record, *grid_of_threads(plan.scans))
     scan = launch(plan.kernel, plan.record, plan.grid, plan.threadgroup)
@@ -94,13 +95,9 @@ def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str,
 
 @functools.cache
 def _program(monoid: Monoid, engine: str) -> Program:
-    templates = {
-        "totals_rows": f"reduce_rows<First<{monoid.spelled}>>",
-        "totals_columns": f"reduce_columns<First<{monoid.spelled}>>",
-        "totals": f"scan_totals<{monoid.spelled}>",
-        "totals_shared": f"scan_totals_shared<{monoid.spelled}>",
-        "rows": f"scan_rows<{monoid.spelled}>",
-        "rows_wide": f"scan_rows_wide<{monoid.spelled}>",
-        "columns": f"scan_columns<{monoid.spelled}>",
-    }
+    waits = device_of(named(engine).caps).waits
+    sideways = "down" if waits else "columns"
+    scans = ["totals", "rows", sideways, *(("totals_shared", "rows_wide") if waits else ())]
+    templates = {name: f"scan_{name}<{monoid.spelled}>" for name in scans}
+    templates |= {f"totals_{name}": f"reduce_{name}<First<{monoid.spelled}>>" for name in ("rows", sideways)}
     return instantiated("scan.metal", templates, engine, definitions=monoid.text)

@@ -101,6 +101,9 @@ class Ticket(Protocol):
     ----------
     done : bool, optional
         True for a dispatch that had ended when `Engine.launch` returned; otherwise it may be under way.
+    counted : bool, optional
+        True for one that need not be kept: the engine bounds how many are under way, frees memory in their order, and
+        whoever waits for a later one waits for this one.
     elapsed : callable
         Returns the seconds that the dispatch took: None while it runs, NaN when it failed. It is the device's time, or
         without a device clock the time from the launch to the end of the wait (see `Stopwatch`). It holds neither the

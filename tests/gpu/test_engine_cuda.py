@@ -281,3 +281,15 @@ def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -
     assert driver.calls["cuEventRecord"] == 3
     events.wait(40)
     assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 3, "cuEventSynchronize": 2}  # one of the two, again
+
+
+def test_who_never_waits_is_held_back_by_few_events(driver: Any) -> None:
+    events = Events(driver)
+    with driver:
+        for _ in range(1000):
+            events.launched()
+    assert driver.calls["cuEventCreate"] < 20
+    assert driver.calls["cuEventSynchronize"] > 50
+    before = driver.calls["cuEventSynchronize"]
+    events.wait(1000 - 200)
+    assert driver.calls["cuEventSynchronize"] == before

@@ -46,6 +46,9 @@ class Events:
         if number % _EVERY == 0:
             with self._lock:
                 self._mark(number)
+                first = self._marks[0][0]
+            if number - first >= _MOST:
+                self.wait(first)  # what it says is said by the next wait, too
         return number
 
     def _mark(self, number: int) -> Any:
@@ -106,6 +109,7 @@ class Events:
             flag.value = 1
 
 
+_MOST = 128  # dispatches under way at once, or little more
 _EVERY = 16  # dispatches to a shared event: fewer than are under way at once, so that whoever waits finds one
 
 
@@ -174,6 +178,7 @@ class CudaTicket:
     __slots__ = ("__weakref__", "_events", "_name", "_number", "_seconds", "_started")
 
     done = False
+    counted = True
     results: Sequence[Result] = ()
 
     def __init__(self, events: Events, name: str, number: int) -> None:
