@@ -1,20 +1,19 @@
-// C = A B of half and bfloat where loads take long, by SIMD-group matrices: what a GPU multiplies in hardware of its own. As in
-// tiles.metal a threadgroup brings strips of A and B into threadgroup memory, and reads the next ones while it multiplies. A
-// strip lies there as its factor does in memory, so that neighbouring lanes read, and write, neighbouring elements.
+// C = A B of half and bfloat where loads take long, by SIMD-group matrices: what a GPU multiplies in hardware of its own. A
+// threadgroup brings a strip of A and one of B into threadgroup memory, and reads the next ones into registers while it
+// multiplies. A strip lies there as its factor does in memory, so that neighbouring lanes read, and write, neighbours.
 //
 // Source: as tiles.metal; the accumulators of float are those of M. Fasi et al., "Numerical behavior of NVIDIA tensor cores",
 // PeerJ CS 7 (2021).
 #include <metalnb/tile_loads.h>
 
 constant constexpr uint DEPTH = 32;  // of a strip
-constant constexpr uint STAGES = 1;
 
 /// Brings strips of H lines, DEPTH deep, into threadgroup memory. Elements are moved as 16 bits.
 template <Way WAY, uint H, uint THREADS> struct Strips {
-    static constexpr constant bool ACROSS = WAY == WIDE_ACROSS;                // how a strip lies: lines, or what is across them
-    static constexpr constant uint PITCH = (ACROSS ? H : DEPTH) + 8;           // a matrix's rows fall into different banks
+    static constexpr constant bool ACROSS = WAY == WIDE_ACROSS;         // how a strip lies
+    static constexpr constant uint PITCH = (ACROSS ? H : DEPTH) + 8;    // a matrix's rows fall into different banks
     static constexpr constant uint SIZE = PITCH * (ACROSS ? DEPTH : H);
-    static constexpr constant uint EACH = H * DEPTH / THREADS / 8;             // eights
+    static constexpr constant uint EACH = H * DEPTH / THREADS / 8;      // eights
 
     /// Where an element is in a strip.
     static uint place(uint line, uint k) { return ACROSS ? k * PITCH + line : line * PITCH + k; }
@@ -94,9 +93,10 @@ METAL_FUNC void multiply_strips(thread simdgroup_float8x8 (&sum)[HIGH][WIDE], th
 
 /// C = A B by DOWN x ACROSS SIMD-groups, which make HIGH x WIDE matrices of sums each, kept as float.
 ///
+/// It does not say how many threads a threadgroup has: 64 x 64 sums of a SIMD-group need all registers that there are.
+///
 /// Threadgroups: x is the tile, z the part of K and the product of the batch.
 template <typename T, typename C, uint DOWN, uint ACROSS, uint HIGH, uint WIDE>
-[[max_total_threads_per_threadgroup(32 * DOWN * ACROSS)]]
 kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
                          device const ushort* b      [[buffer(1)]],
                          device memory_of<C>* c      [[buffer(2)]],
@@ -108,7 +108,7 @@ kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
     using A = Strips<A_WAY, ROWS, THREADS>;
     using B = Strips<B_WAY, COLUMNS, THREADS>;
     constexpr uint SIZE = A::SIZE + B::SIZE, STORED = DOWN * ACROSS * 8 * 8 * WIDE * 2;
-    threadgroup uint4 room[(SIZE * STAGES > STORED ? SIZE * STAGES : STORED) / 8];
+    threadgroup uint4 room[(SIZE > STORED ? SIZE : STORED) / 8];
     threadgroup ushort* const strips = reinterpret_cast<threadgroup ushort*>(room);
     const Part part = part_of(group.z, p);
     const uint2 first = corner(group.x, p.M, p.N, ROWS, COLUMNS);
@@ -128,22 +128,19 @@ kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
     B::read(next_b, y, part.K, t);
     const uint steps = (part.K + DEPTH - 1) / DEPTH;
     for (uint step = 0; step < steps; ++step) {
-        const uint now = step % STAGES * SIZE, left = part.K - step * DEPTH;
-        if (STAGES == 1 && step) threadgroup_barrier(mem_flags::mem_threadgroup);
-        A::write(next_a, strips + now, x, left, a_along, t);
-        B::write(next_b, strips + now + A::SIZE, y, left, b_along, t);
+        const uint left = part.K - step * DEPTH;
+        A::write(next_a, strips, x, left, a_along, t);
+        B::write(next_b, strips + A::SIZE, y, left, b_along, t);
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (step + 1 < steps) {
             A::read(next_a, x, left - DEPTH, t);
             B::read(next_b, y, left - DEPTH, t);
         }
-        threadgroup const T* const own_a = reinterpret_cast<threadgroup const T*>(room + (now + A::place(row, 0)) / 8);
-        threadgroup const T* const own_b =
-            reinterpret_cast<threadgroup const T*>(room + (now + A::SIZE + B::place(column, 0)) / 8);
         UNROLL for (uint k = 0; k < DEPTH; k += 16)
-            multiply_strips<A, B>(sum, own_a + A::place(0, k), own_b + B::place(0, k));
+            multiply_strips<A, B>(sum, reinterpret_cast<threadgroup const T*>(room + A::place(row, k) / 8),
+                                  reinterpret_cast<threadgroup const T*>(room + (A::SIZE + B::place(column, k)) / 8));
+        threadgroup_barrier(mem_flags::mem_threadgroup);
     }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
 
     // By way of threadgroup memory, eight rows at a time: which thread has which element is nobody's business.
     threadgroup float* const own = reinterpret_cast<threadgroup float*>(room) + simd * 8 * 8 * WIDE;
@@ -162,7 +159,9 @@ kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
 #define TILES(name, suffix, DOWN, ACROSS, HIGH, T, C) \
     template [[host_name(#name "_" #suffix)]] [[kernel]] \
     decltype(matrix_tiles<T, C, DOWN, ACROSS, HIGH, 8>) matrix_tiles<T, C, DOWN, ACROSS, HIGH, 8>;
-#define EACH_SIZE(suffix, T, C) TILES(matrix_tiles, suffix, 2, 2, 8, T, C) TILES(small_matrix_tiles, suffix, 2, 2, 4, T, C)
+#define EACH_SIZE(suffix, T, C)                                                                            \
+    TILES(large_matrix_tiles, suffix, 2, 4, 8, T, C) TILES(matrix_tiles, suffix, 2, 2, 8, T, C)                   \
+    TILES(small_matrix_tiles, suffix, 2, 2, 4, T, C)
 
 EACH_SIZE(half, half, half)
 EACH_SIZE(half_parts, half, float)

@@ -58,7 +58,7 @@ inline uint starts_of_digits(threadgroup uint (&counts)[SIMDS][DIGITS], threadgr
 
 // Last dispatch of a pass. `first` is the running sum of the counts.
 template <typename U>
-[[max_total_threads_per_threadgroup(THREADS)]]
+[[max_total_threads_per_threadgroup(4 * THREADS)]]  // registers for so many threads, so that four threadgroups take turns
 kernel void tile_scatter(device const U* keys [[buffer(0)]],
                          device U* sorted [[buffer(1)]],
                          device const uint* first [[buffer(2)]],

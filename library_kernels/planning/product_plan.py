@@ -36,9 +36,10 @@ BLOCK = 16  # panels of rows that stay in cache while all of B goes by
 GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
 
-# On a GPU: rows and columns of a tile, rows of a small one, and terms that are worth a part of K of their own.
-TILE, SMALL_TILE, TILE_TERMS = 128, 64, 256
-MATRIX_ACROSS, MATRIX_THREADS = 128, 128  # columns of a tile by SIMD-group matrices, and its threads
+# On a GPU: a tile's name, its rows and columns, its threads, and what part of the places for tiles must be filled for it.
+TILES = (("", 128, 128, 256, 0.5), ("small_", 64, 128, 128, 0))
+MATRIX_TILES = (("large_", 128, 256, 256, 1), ("", 128, 128, 128, 0.5), ("small_", 64, 128, 128, 0))
+TILE_TERMS = 256  # that are worth a part of K of their own
 FEW_LINES = 16  # rows or columns that are not worth a tile
 
 # A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer goes as the
@@ -258,12 +259,13 @@ class _Planner:
     def tiled(self, a: Matrices, b: Matrices) -> ProductPlan:
         """Add the kernel whose threadgroups make a tile each."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
-        matrices = self.kind in _WIDENED
-        across, threads = (MATRIX_ACROSS, MATRIX_THREADS) if matrices else (TILE, 256)
-        tiles, size = -(-m // TILE) * -(-n // across) * batch, ""
-        if 2 * tiles <= self.device.tile_places:
-            tiles, size, threads = -(-m // SMALL_TILE) * -(-n // TILE) * batch, "small_", 128
-        splits = max(1, min(self.device.tile_places // tiles, k // TILE_TERMS))
+        matrices, places = self.kind in _WIDENED, self.device.tile_places
+        sizes = MATRIX_TILES if matrices else TILES
+        for size, rows, columns, threads, least in sizes:
+            tiles = -(-m // rows) * -(-n // columns) * batch
+            if tiles >= least * places:
+                break
+        splits = max(1, min(places // tiles, k // TILE_TERMS))
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.column)
         several = 8 if matrices else 4

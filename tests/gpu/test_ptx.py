@@ -38,8 +38,11 @@ from metalnb.library_kernels.samples.by_op import samples_of
 ROOT = Path(__file__).resolve().parents[2]
 CAPABILITIES = (75, 90, 120)
 MOST_REGISTERS = 160  # of a thread; the suite's winograd, which holds a tile in them, takes 138
+ALL_REGISTERS = 255  # of a kernel that keeps 64 x 64 sums of a SIMD-group in them
 MOST_SHARED = 32768  # Metal's threadgroup memory
-SPILLS: dict[str, int] = {}  # kernels that spill, and the bytes that they may
+# Kernels that spill, and the bytes that they may: with 64 registers, so that four threadgroups take turns, a sort of 2^28
+# takes 9.0 ms, with 80 and nothing spilled 10.6 ms (H200).
+SPILLS = {"tile_scatter_8": 80, "tile_scatter_16": 180, "tile_scatter_32": 108, "tile_scatter_64": 8}
 
 
 class Use(NamedTuple):
@@ -149,7 +152,7 @@ def uses(units: list[Unit]) -> list[Use]:
 
 def hold(found: list[Use]) -> None:
     for use in found:
-        assert use.registers <= MOST_REGISTERS, use
+        assert use.registers <= (ALL_REGISTERS if "matrix_tiles" in use.kernel else MOST_REGISTERS), use
         assert use.shared <= MOST_SHARED, use
         assert use.spilled <= SPILLS.get(use.kernel, 0), use
 
@@ -183,14 +186,14 @@ def test_a_shift_looks_at_all_bits_of_its_number(op: str, kind: str) -> None:
 
 @pytest.mark.parametrize("ways", [("WIDE_ALONG", "WIDE_ACROSS"), ("WIDE_ACROSS", "WIDE_ALONG")], ids=str)
 def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[str, str]) -> None:
-    """128 registers a thread, of 256: half of what a processor has."""
+    """Half of the registers that a processor has, or fewer."""
     macros = {"A_WAY": ways[0], "B_WAY": ways[1]}
-    found = [(with_macros("tiles.metal", ptx_engine.name, **macros)["tiles_float"].unit, MOST_SHARED // 2 + 1024)]
+    found = [(with_macros("tiles.metal", ptx_engine.name, **macros)["tiles_float"].unit, 256, MOST_SHARED // 2 + 1024)]
     matrices = with_macros("matrix_tiles.metal", ptx_engine.name, **macros)
-    found += [(matrices[f"matrix_tiles_{kind}"].unit, MOST_SHARED) for kind in ("half", "bfloat16_parts")]
-    for unit, most in found:
+    found += [(matrices[f"matrix_tiles_{kind}"].unit, 128, MOST_SHARED) for kind in ("half", "bfloat16_parts")]
+    for unit, threads, most in found:
         use = assembled(unit, 90)
-        assert use.registers <= 128, use
+        assert use.registers * threads <= 32768, use
         assert use.spilled == 0, use
         assert use.shared <= most, use
 
@@ -198,13 +201,14 @@ def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[st
 def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: Any) -> None:
     """One instruction for two matrices of sums and two steps along K, each operand of it read by one access."""
     program = with_macros("matrix_tiles.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY="WIDE_ACROSS")
-    for kernel, kind in (("matrix_tiles_half", "f16"), ("matrix_tiles_bfloat16", "bf16")):
+    for kernel, kind in (("matrix_tiles_half", "f16"), ("large_matrix_tiles_bfloat16", "bf16")):
         text = ptx(program[kernel].unit, 90)
-        assert text.count(f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32") == 16
+        assert text.count(f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32") == 64
         assert "shfl" not in text
         loop = text[: text.rindex("mma.sync")]
-        assert loop.count("ld.shared.b32") == 24
-        assert "ld.shared.b16" not in loop
+        assert loop.count("ldmatrix") == 64  # of A 8 x 2 matrices, of B 2 x 8, twice
+        assert loop.count("ldmatrix.sync.aligned.m8n8.x1.trans") == 32  # all of B, which lies across K
+        assert "ld.shared" not in loop
 
 
 def test_a_matrix_whose_elements_were_shown_is_what_the_kernel_wrote(ptx_engine: Any) -> None:

@@ -127,9 +127,10 @@ _TWICE = 256  # threads of a threadgroup of which a processor is to hold two, wh
 
 def _declared(text: str, threads: int) -> str:
     """Return PTX that says what ``[[max_total_threads_per_threadgroup]]`` does: one computes while the other waits."""
-    if not 0 < threads <= _TWICE:
+    if not threads:
         return text
-    return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1\n.minnctapersm 2", text, count=1)
+    twice = "\n.minnctapersm 2" if threads <= _TWICE else ""
+    return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1{twice}", text, count=1)
 
 
 # What shows a kernel how its threads are grouped, but for its inputs.
