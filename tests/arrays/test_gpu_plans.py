@@ -51,9 +51,10 @@ def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
     return [" ".join((s.kernel, *s.ways)) for s in plan.steps]
 
 
-# Lengths about a tile's, 64 and 128 and a SIMD-group's 32, and about a strip's, 8 and 16.
+# Lengths about a tile's, 64 and 128 and a SIMD-group's 32, and about a strip's, 8 and 32.
 SHAPES = [
     (17, 17, 1), (31, 33, 7), (64, 128, 16), (65, 129, 17), (127, 127, 9), (128, 64, 8), (129, 130, 31), (40, 260, 24),
+    (72, 136, 40), (130, 33, 65),
 ]  # fmt: skip
 
 
@@ -77,7 +78,7 @@ def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) 
                              ("stepped", "reversed", (any_, any_))):  # fmt: skip
         x, y = laid(a, one), laid(b, other)
         assert kernels(x, y, "float32") == [" ".join(("tiles_float", *ways))]
-        assert kernels(x, y, "float16") == [" ".join(("matrix_tiles_half", *ways))]
+        assert kernels(x, y, "float16") == [" ".join(("large_matrix_tiles_half", *ways))]
         check(mnb.matmul(x, y), a, b)
 
 
