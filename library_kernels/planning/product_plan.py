@@ -36,9 +36,19 @@ BLOCK = 16  # panels of rows that stay in cache while all of B goes by
 GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
 
-# On a GPU: a tile's name, its rows and columns, its threads, and what part of the places for tiles must be filled for it.
-TILES = (("", 128, 128, 256, 0.5), ("small_", 64, 128, 128, 0))
-MATRIX_TILES = (("large_", 128, 256, 256, 1), ("", 128, 128, 128, 0.5), ("small_", 64, 128, 128, 0))
+
+class Tile(NamedTuple):
+    """A size of tile on a GPU: its kernels' prefix, its threads, and what part of the places it must fill."""
+
+    name: str
+    rows: int
+    columns: int
+    threads: int
+    filled: float
+
+
+TILES = (Tile("", 128, 128, 256, 0.5), Tile("small_", 64, 128, 128, 0))
+MATRIX_TILES = (Tile("large_", 128, 256, 256, 1), Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))
 TILE_TERMS = 256  # that are worth a part of K of their own
 FEW_LINES = 16  # rows or columns that are not worth a tile
 
@@ -260,18 +270,17 @@ class _Planner:
         """Add the kernel whose threadgroups make a tile each."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices, places = self.kind in _WIDENED, self.device.tile_places
-        sizes = MATRIX_TILES if matrices else TILES
-        for size, rows, columns, threads, least in sizes:
-            tiles = -(-m // rows) * -(-n // columns) * batch
-            if tiles >= least * places:
+        for tile in MATRIX_TILES if matrices else TILES:
+            tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
+            if tiles >= tile.filled * places:
                 break
         splits = max(1, min(places // tiles, k // TILE_TERMS))
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.column)
         several = 8 if matrices else 4
         ways = (_way(a, several), _way(b.transposed, several))
-        grid = (tiles // batch * threads, 1, shape[0] * batch)
-        return self._multiply(f"{size}{'matrix_' * matrices}tiles", a, b, shape, grid, threads, ways)
+        grid = (tiles // batch * tile.threads, 1, shape[0] * batch)
+        return self._multiply(f"{tile.name}{'matrix_' * matrices}tiles", a, b, shape, grid, tile.threads, ways)
 
     def _multiply(
         self, name: str, a: Matrices, b: Matrices, cut: tuple[int, int, int, int], grid: Grid, threads: int,

@@ -40,8 +40,8 @@ CAPABILITIES = (75, 90, 120)
 MOST_REGISTERS = 160  # of a thread; the suite's winograd, which holds a tile in them, takes 138
 ALL_REGISTERS = 255  # of a kernel that keeps 64 x 64 sums of a SIMD-group in them
 MOST_SHARED = 32768  # Metal's threadgroup memory
-# Kernels that spill, and the bytes that they may: with 64 registers, so that four threadgroups take turns, a sort of 2^28
-# takes 9.0 ms, with 80 and nothing spilled 10.6 ms (H200).
+# Kernels that spill, and the bytes that they may: with 64 registers, so that four threadgroups take turns, a sort of
+# 2^28 takes 9.0 ms, with 80 and nothing spilled 10.6 ms (H200).
 SPILLS = {"tile_scatter_8": 80, "tile_scatter_16": 180, "tile_scatter_32": 108, "tile_scatter_64": 8}
 
 
