@@ -17,7 +17,7 @@ from metalnb.errors import LaunchError
 
 from .base import Bytes, Engine
 
-__all__ = ["DeviceMemory", "Place", "Result", "Staging", "place_of"]
+__all__ = ["DeviceMemory", "Place", "Result", "Staging", "copied", "place_of"]
 
 Span = tuple[int, int]
 
@@ -66,6 +66,16 @@ def place_of(view: Any) -> Place | None:
             return None
         owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
     return Place(owner, _span(_bytes(view))[0] - _span(np.asarray(owner))[0])
+
+
+def copied(engine: Engine, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a copy of a contiguous array on the host, wherever it lies; dispatches on it have been waited for."""
+    place = place_of(array)
+    if place is None:
+        return array.copy()
+    made = np.empty(array.shape, array.dtype)
+    engine.copy_out(place.memory, place.offset, _bytes(made))
+    return made
 
 
 class Pending(Protocol):

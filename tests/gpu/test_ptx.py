@@ -163,6 +163,30 @@ def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -
     hold(uses(units))
 
 
+def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine: Any) -> None:
+    """Reductions wait for memory with as many threads as a processor has, so each may have few registers."""
+    ptx_engine.seen.clear()
+    mnb.use("ptx")
+    try:
+        row = mnb.empty((4_000_000,), dtype="float32")
+        columns = row.reshape((40_000, 100))
+        for op in (mnb.sum, mnb.argmax, mnb.cumulative_sum):
+            op(row, axis=0)
+            op(columns, axis=0)
+    finally:
+        mnb.use(None)
+    units = [unit for unit, _ in ptx_engine.seen.values()]
+    names = {unit.signature.name for unit in units}
+    assert names >= {"rows_first", "rows_shared_later", "down_first", "down_later", "rows", "pick_shared", "down",
+                     "merge_lanes", "totals_rows", "totals_down", "totals_shared"}  # fmt: skip
+    found = uses(units)
+    hold(found)
+    full = {75: 65536 // 1024, 90: 65536 // 2048, 120: 65536 // 1536}
+    for use in found:
+        if use.kernel not in {"totals_shared", "rows", "rows_wide"}:  # one threadgroup; scans
+            assert use.registers <= full[use.capability], use
+
+
 def test_the_suites_kernels_are_assembled_and_spill_nothing() -> None:
     units = of_suite()
     assert len(units) > 30
