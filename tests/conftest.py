@@ -56,6 +56,14 @@ def empty_cache(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "METALNB_CACHE": str(tmp_path / "cache")}
 
 
+@pytest.fixture
+def shared_memory() -> None:
+    """Skip a test where arrays lie in memory that NumPy does not reach."""
+    engine = engines.current()
+    if not engine.caps.shared:
+        pytest.skip(f"engine {engine.name!r} has memory of its own")
+
+
 @pytest.fixture(params=[True, False], ids=["cores", "lanes"])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test twice on a CPU: with the kernels for threads that are cores, and with those for a GPU's lanes."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...arrays.array import Array, empty
+from ...engine import named
 from ...engine.base import Grid
 from ...program import Program
-from ..planning.arg_reduction_plan import ArgReductionPlan, plan_arg_reduction
+from ..planning.arg_reduction_plan import plan_arg_reduction
 from ..planning.cuts import device_of, grid_of_groups, grid_of_rows, grid_of_threads, threads_for_row
 from .launcher import Launch
 from .programs import instantiated
@@ -18,6 +19,10 @@ from .reduction_launch import tag
 
 __all__ = ["arg_reduced"]
 
+DType = np.dtype[Any]
+
+_PLANS = 4096
+_MANY = 32  # stretches of a column that a thread does not go through by itself
 _UINT = np.dtype(np.uint64)
 
 
@@ -35,39 +40,63 @@ def arg_reduced(order: str, x: Array, form: tuple[int, int, int], out: Array) ->
     out : Array
         int64, outer × width: filled and returned.
     """
-    element = tag(x.dtype)
-    value = 4 if element in {"half", "bfloat16"} else x.dtype.itemsize
-    plan = plan_arg_reduction(x.offset // x.dtype.itemsize, *form, value, device_of(x.engine.caps))
-    _run(plan, _program(order, element, x.device), x, out, np.dtype(f"u{value}"))
+    kernel, first, second, found, value = _steps(order, x.dtype, x.offset, form, x.device)
+    if kernel == "each":
+        first.start(x, out)
+        return out
+    values = empty((max(found, 1),), value, x.engine)
+    if kernel == "rows":
+        first.start(x, values, out)
+        if second is not None:
+            second.start(x, values, out)
+        return out
+    places = empty((found,), _UINT, x.engine)
+    first.start(x, values, places)
+    if second is not None:
+        second.start(values, places, out)
     return out
 
 
-def _run(plan: ArgReductionPlan, program: Program, x: Array, out: Array, value: Any) -> None:
-    def launch(kernel: str, record: Any, grid: Grid, threadgroup: Grid) -> Launch:
-        return Launch(program[kernel].binary, grid, threadgroup, (record,))
+class _Steps(NamedTuple):
+    """The one or two dispatches of a plan; `found` are the partial results between them, of the dtype `value`."""
 
-    engine, outputs = x.engine, plan.outputs
+    kernel: str
+    first: Launch
+    second: Launch | None
+    found: int
+    value: DType
+
+
+@functools.lru_cache(_PLANS)
+def _steps(order: str, dtype: DType, offset: int, form: tuple[int, int, int], engine: str) -> _Steps:
+    """Plan a reduction and compile what it needs."""
+    element, chosen = tag(dtype), named(engine)
+    size = 4 if element in {"half", "bfloat16"} else dtype.itemsize
+    device = device_of(chosen.caps)
+    plan = plan_arg_reduction(offset // dtype.itemsize, *form, size, device)
+    program = _program(order, element, engine)
+
+    def launch(kernel: str, record: Any, grid: Grid, threadgroup: Grid) -> Launch:
+        return Launch(program[kernel].binary, grid, threadgroup, (record,)).kept(chosen)
+
+    second = None
+    if plan.kernel in {"columns", "down"}:
+        lanes = device.waits and plan.found > _MANY * plan.outputs
+        shape = grid_of_groups(plan.outputs, device) if lanes else grid_of_threads(plan.outputs)
+        second = launch("merge_lanes" if lanes else "merge", plan.merge, *shape)
+    elif plan.found:
+        threads = threads_for_row(plan.found // plan.outputs, device)
+        shape = grid_of_rows(plan.outputs, threads) if threads else grid_of_groups(plan.outputs, alone=True)
+        second = launch("pick_shared" if threads else "pick", plan.record, *shape)
     first = launch(plan.kernel, plan.record, plan.grid, plan.threadgroup)
-    if plan.kernel == "each":
-        first.start(x, out)
-        return
-    values = empty((max(plan.found, 1),), value, engine)
-    if plan.kernel == "rows":
-        first.start(x, values, out)
-        if plan.found:
-            threads = threads_for_row(plan.found // outputs, device_of(engine.caps))
-            kernel = "pick_shared" if threads else "pick"
-            form = grid_of_rows(outputs, threads) if threads else grid_of_groups(outputs, alone=True)
-            launch(kernel, plan.record, *form).start(x, values, out)
-        return
-    places = empty((plan.found,), _UINT, engine)
-    first.start(x, values, places)
-    launch("merge", plan.merge, *grid_of_threads(outputs)).start(values, places, out)
+    return _Steps(plan.kernel, first, second, plan.found, np.dtype(f"u{size}"))
 
 
 @functools.cache
 def _program(order: str, element: str, engine: str) -> Program:
     value = {"half": "float", "bfloat16": "float"}.get(element, element)
-    of = {"rows": element, "pick": element, "pick_shared": element, "columns": element, "each": element, "merge": value}
+    waits = device_of(named(engine).caps).waits
+    of = dict.fromkeys(("rows", "pick", "each", *(("pick_shared", "down") if waits else ("columns",))), element)
+    of |= dict.fromkeys(("merge", "merge_lanes") if waits else ("merge",), value)
     templates = {name: f"argreduce_{name}<{order}, {read}>" for name, read in of.items()}
     return instantiated("argreduce.metal", templates, engine)

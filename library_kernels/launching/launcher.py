@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.stream import start
 from ...call.kernel import Kernel
+from ...engine import named
 from ...engine.base import Engine, Grid
 
-__all__ = ["Launch", "aligned", "dispatch"]
+__all__ = ["Launch", "aligned", "dispatch", "no_value"]
 
 
 class Launch(NamedTuple):
@@ -67,6 +69,12 @@ class Launch(NamedTuple):
         if more:
             memory += more
         start(engine or blocks[0].engine, binary, memory, grid, threadgroup, blocks)
+
+
+@functools.cache
+def no_value(engine: str) -> Any:
+    """Return what stands for a number in a launch of a kernel that has no use for it."""
+    return named(engine).bind(np.zeros(4, np.uint8))
 
 
 def aligned(x: Array, nbytes: int = 32) -> bool:

@@ -6,17 +6,20 @@ Long rows on a GPU are sorted by ``sort_tiles.metal``.
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...arrays.array import Array, empty
+from ...engine import named
 from ...engine.base import Engine
 from ...program import Program
-from ..planning.cuts import LANES, Device, device_of, sort_tile
+from ..planning.cuts import LANES, Device, device_of, record, sort_tile
 from .bits import as_bits, order_of, width
-from .launcher import dispatch
+from .copying import copied
+from .launcher import Launch, dispatch
 from .programs import program
 from .reduction_launch import Monoid
 from .scan_launch import scanned
@@ -24,6 +27,7 @@ from .scan_launch import scanned
 __all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "sorted_rows"]
 
 DIGITS = 256
+_PLANS = 4096
 _MOST = 1 << 31  # keys of a row
 _ALONE = 2048  # a row of at most so many keys is one tile;
 _MANY = 16  # with at least so many rows,
@@ -104,7 +108,8 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
         kernels = program(
             "sort_tiles.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed
         )
-        _by_passes(functools.partial(_tile_pass, kernels), bits, out, rows, n)
+        given = copied(bits) if bits.offset else bits  # a launch is given whole blocks
+        _by_passes(functools.partial(_tile_pass, kernels), given, out, rows, n)
     else:
         _by_passes(functools.partial(radix_pass, kernels), bits, out, rows, n)
     return Sorted(out.keys.viewed(out.keys.host.view(x.dtype)), out.indices[0] if indexed else None)
@@ -139,15 +144,36 @@ def _tile_pass(  # noqa: PLR0913  (as radix_pass)
     n: int, shift: int, *, first: bool,
 ) -> None:  # fmt: skip
     """Do what `radix_pass` does by threadgroups of many SIMD-groups."""
-    tile = sort_tile(keys.itemsize)
-    tiles = -(-n // tile)
-    settings = {"shape": {"n": n, "tile": tile, "tiles": tiles}, "shift": shift, "first": int(first)}
-    counts = empty((rows, DIGITS * tiles), _UINT, keys.engine)
-    bits = width(keys.dtype)
-    over = {"grid": (tiles * DIGITS, rows), "threadgroup": (DIGITS, 1)}
-    dispatch(kernels[f"tile_count_{bits}"], keys, counts, settings, **over)
+    steps = _tile_steps(kernels, keys.dtype, rows, n, shift, keys.device, first=first)
+    counts = empty((rows, DIGITS * steps.tiles), _UINT, keys.engine)
+    steps.counting.start(keys, counts)
     starts = scanned(counts, 1, _COUNTS, _UINT, initial=True)
-    dispatch(kernels[f"tile_scatter_{bits}"], keys, to, starts, settings, *indices, *to_indices, **over)
+    carried = (*indices, *to_indices) or (None, None)  # parameters that are not there
+    steps.scatter.start(keys, to, starts, steps.settings, *carried)
+
+
+class _TileSteps(NamedTuple):
+    """The dispatches of a pass but for the scan between them; `scatter` is given the `settings` among its arrays."""
+
+    tiles: int
+    counting: Launch
+    scatter: Launch
+    settings: Any
+
+
+@functools.lru_cache(_PLANS)
+def _tile_steps(
+    kernels: Program, dtype: np.dtype[Any], rows: int, n: int, shift: int, engine: str, *, first: bool
+) -> _TileSteps:
+    """Compile what a pass needs."""
+    tile = sort_tile(dtype.itemsize)
+    tiles = -(-n // tile)
+    settings = record(struct.pack("<5I", n, tile, tiles, shift, first))  # Pass of radix.h
+    over = (tiles * DIGITS, rows, 1), (DIGITS, 1, 1)
+    chosen, bits = named(engine), width(dtype)
+    counting = Launch(kernels[f"tile_count_{bits}"].binary, *over, (settings,)).kept(chosen)
+    scatter = Launch(kernels[f"tile_scatter_{bits}"].binary, *over).kept(chosen)
+    return _TileSteps(tiles, counting, scatter, counting.records[0])
 
 
 def pass_kernels(engine: Engine, *, kind: int, descending: bool, indexed: bool) -> Program:

@@ -14,7 +14,7 @@ from ...program import Program
 from ..planning.cuts import device_of
 from ..planning.reduction_plan import axes_of_view, plan_reduction
 from .copying import copied, fill_with
-from .launcher import Launch
+from .launcher import Launch, no_value
 from .programs import instantiated
 
 __all__ = ["ACCUMULATORS", "Monoid", "accumulator", "build", "reduced", "reduced_or", "summed", "tag"]
@@ -36,7 +36,6 @@ ACCUMULATORS: dict[str, DType] = {
     "short": np.dtype(np.int16),
     "ushort": np.dtype(np.uint16),
 }
-_NO_VALUE = np.zeros(1, np.float32)
 
 
 class Monoid(NamedTuple):
@@ -138,7 +137,7 @@ def _run(stages: tuple[_Stage, ...], x: Array, shape: Shape, about: Array | floa
     if isinstance(about, Array):
         value: Any = about
     else:
-        value = _NO_VALUE if about is None else np.full(1, about, np.float32)
+        value = no_value(x.device) if about is None else np.full(1, about, np.float32)
     for stage in stages:
         out = empty(shape if stage is stages[-1] else (stage.outputs,), stage.dtype, x.engine)
         stage.launch.start(x, value, out)
@@ -207,9 +206,10 @@ def _stages(
 @functools.cache
 def build(monoid: Monoid, engine: str) -> Program:
     """Compile a monoid's kernels: each way to walk, first, last and in between. A kernel is built when it is wanted."""
+    sideways = ("rows_shared", "down") if device_of(named(engine).caps).waits else ("columns",)
     templates = {
         f"{kernel}{suffix}": f"reduce_{kernel}<{wrapper.format(monoid.spelled)}>"
-        for kernel in ("rows", "columns", "each")
+        for kernel in ("rows", "each", *sideways)
         for suffix, wrapper in _VARIANTS.items()
     }
     name = f"{monoid.functor.lower()}.metal"

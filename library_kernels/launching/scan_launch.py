@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...arrays.array import Array, empty
+from ...engine import named
+from ...engine.base import Grid
 from ...program import Program
 from ..planning.cuts import device_of, grid_of_rows, grid_of_threads
 from ..planning.scan_plan import plan_scan, threads_of_totals
-from .launcher import Launch, aligned
+from .launcher import Launch, aligned, no_value
 from .programs import instantiated
 from .reduction_launch import ACCUMULATORS, Monoid
 
@@ -19,7 +22,8 @@ __all__ = ["scanned"]
 
 DType = np.dtype[Any]
 
-_NO_VALUE = np.zeros(1, np.float32)
+_PLANS = 4096
+_MANY = 256  # totals of a column that a thread does not go through by itself
 
 
 def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:
@@ -40,39 +44,60 @@ def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool
     Array
     """
     count = x.shape[axis]
-    outer = int(np.prod(x.shape[:axis], dtype=np.int64))
-    width = int(np.prod(x.shape[axis + 1 :], dtype=np.int64))
+    outer, width = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     out = empty((*x.shape[:axis], count + initial, *x.shape[axis + 1 :]), result, x.engine)
     if 0 in out.shape or count == 0:
         return out
     engine = x.engine
-    acc = ACCUMULATORS[monoid.acc]
-    device = device_of(engine.caps)
-    plan = plan_scan(x.offset // x.itemsize, outer, count, width, acc.itemsize, initial, device)
-    program = _program(monoid, engine.name)
-    totals = empty((plan.scans * plan.parts,), acc, engine)
-    if plan.totals is not None:
-        binary = program[f"totals_{plan.kernel}"].binary
-        Launch(binary, plan.grid, plan.threadgroup, (plan.totals,)).start(x, _NO_VALUE, totals)
-        if device.waits and width == 1:
-            shared = grid_of_rows(outer, threads_of_totals(plan.parts))
-            Launch(program["totals_shared"].binary, *shared, (plan.record,)).start(totals)
-        else:
-            Launch(program["totals"].binary, *grid_of_threads(plan.scans), (plan.record,)).start(totals)
-    kernel = "rows_wide" if plan.wide and aligned(x) else plan.kernel
-    Launch(program[kernel].binary, plan.grid, plan.threadgroup, (plan.record,)).start(x, totals, out)
+    steps = _steps(monoid, x.offset // x.itemsize, (outer, count, width), engine.name, initial=initial)
+    totals = empty((steps.totals,), ACCUMULATORS[monoid.acc], engine)
+    if steps.reduce is not None and steps.between is not None:
+        steps.reduce.start(x, no_value(engine.name), totals)
+        steps.between.start(totals)
+    last = steps.wide if steps.wide is not None and aligned(x) else steps.scan
+    last.start(x, totals, out)
     return out
+
+
+class _Steps(NamedTuple):
+    """The dispatches of a plan; without stretches only the last, `scan` or, where memory is aligned, `wide`."""
+
+    totals: int
+    reduce: Launch | None
+    between: Launch | None
+    scan: Launch
+    wide: Launch | None
+
+
+@functools.lru_cache(_PLANS)
+def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str, *, initial: bool) -> _Steps:
+    """Plan a scan and compile what it needs."""
+    width = form[2]
+    chosen = named(engine)
+    device = device_of(chosen.caps)
+    plan = plan_scan(offset, *form, ACCUMULATORS[monoid.acc].itemsize, initial, device)
+    program = _program(monoid, engine)
+
+    def launch(kernel: str, record: Any, grid: Grid, threadgroup: Grid) -> Launch:
+        return Launch(program[kernel].binary, grid, threadgroup, (record,)).kept(chosen)
+
+    reduce = between = None
+    if plan.totals is not None:
+        reduce = launch(f"totals_{plan.kernel}", plan.totals, plan.grid, plan.threadgroup)
+        if device.waits and (width == 1 or plan.parts > _MANY):
+            between = launch("totals_shared", plan.record, *grid_of_rows(plan.scans, threads_of_totals(plan.parts)))
+        else:
+            between = launch("totals", plan.record, *grid_of_threads(plan.scans))
+    scan = launch(plan.kernel, plan.record, plan.grid, plan.threadgroup)
+    wide = launch("rows_wide", plan.record, plan.grid, plan.threadgroup) if plan.wide else None
+    return _Steps(plan.scans * plan.parts, reduce, between, scan, wide)
 
 
 @functools.cache
 def _program(monoid: Monoid, engine: str) -> Program:
-    templates = {
-        "totals_rows": f"reduce_rows<First<{monoid.spelled}>>",
-        "totals_columns": f"reduce_columns<First<{monoid.spelled}>>",
-        "totals": f"scan_totals<{monoid.spelled}>",
-        "totals_shared": f"scan_totals_shared<{monoid.spelled}>",
-        "rows": f"scan_rows<{monoid.spelled}>",
-        "rows_wide": f"scan_rows_wide<{monoid.spelled}>",
-        "columns": f"scan_columns<{monoid.spelled}>",
-    }
+    waits = device_of(named(engine).caps).waits
+    sideways = "down" if waits else "columns"
+    scans = ["totals", "rows", sideways, *(("totals_shared", "rows_wide") if waits else ())]
+    templates = {name: f"scan_{name}<{monoid.spelled}>" for name in scans}
+    templates |= {f"totals_{name}": f"reduce_{name}<First<{monoid.spelled}>>" for name in ("rows", sideways)}
     return instantiated("scan.metal", templates, engine, definitions=monoid.text)

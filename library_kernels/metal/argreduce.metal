@@ -157,6 +157,36 @@ kernel void argreduce_columns(device const memory_of<T>* x, device memory_of<val
     }
 }
 
+// The same where loads take long: each thread goes down a stretch of one column, eight elements at a time.
+template <typename Order, typename T>
+kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_of<T>>* values, device ulong* places,
+                           constant Reduction& r, uint place [[thread_position_in_grid]]) {
+    using V = value_of<T>;
+    const uint column = place % r.width, part = place / r.width % r.parts, outer = place / r.width / r.parts;
+    const uint count = part + 1 == r.parts ? r.rest : r.stretch;
+    const ulong start = part * ulong(r.stretch);
+    x += r.offset + outer * r.outer_pitch + start * r.pitch + column;
+    V best = storage<T>::load(x[0]);
+    uint when = 0, i = 0;
+    for (; i + UNROLL <= count; i += UNROLL) {
+        V own[UNROLL];
+        for (uint k = 0; k < UNROLL; ++k, x += r.pitch) own[k] = storage<T>::load(*x);
+        for (uint k = 0; k < UNROLL; ++k) {
+            const bool take = Order::better(own[k], best);
+            best = take ? own[k] : best;
+            when = take ? i + k : when;
+        }
+    }
+    for (; i < count; ++i, x += r.pitch) {
+        const V value = storage<T>::load(*x);
+        const bool take = Order::better(value, best);
+        best = take ? value : best;
+        when = take ? i : when;
+    }
+    values[place] = best;
+    places[place] = start + when;
+}
+
 // What the stretches of columns have found: a thread goes through those of one column, in order.
 template <typename Order, typename V>
 kernel void argreduce_merge(device const V* values, device const ulong* places, device long* out,
@@ -167,6 +197,34 @@ kernel void argreduce_merge(device const V* values, device const ulong* places, 
         best = Order::better(values[at], values[best]) ? at : best;
     }
     out[place] = long(places[best]);
+}
+
+// The same where they are many: a SIMD-group goes through those of one column, its lanes in turn.
+template <typename Order, typename V>
+kernel void argreduce_merge_lanes(device const V* values, device const ulong* places, device long* out,
+                                  constant Reduction& r, uint group [[threadgroup_position_in_grid]],
+                                  uint lane [[thread_index_in_simdgroup]],
+                                  uint simd [[simdgroup_index_in_threadgroup]],
+                                  uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    const uint place = group * simds + simd;
+    const ulong first = place / r.width * r.outer_pitch + place % r.width;
+    V best = values[first];
+    ulong where = places[first];
+    for (uint i = lane; i < r.count; i += LANES) {
+        const ulong at = first + i * r.pitch;
+        const V value = values[at];
+        const bool take = Order::better(value, best);
+        best = take ? value : best;
+        where = take ? places[at] : where;
+    }
+    for (ushort mask = LANES / 2; mask > 0; mask /= 2) {
+        const V other = from_lane(best, mask);
+        const ulong its = from_lane(where, mask);
+        const bool take = Order::better(other, best) || (!Order::better(best, other) && its < where);
+        best = take ? other : best;
+        where = take ? its : where;
+    }
+    if (lane == 0) out[place] = long(where);
 }
 
 // Short reductions: each thread does one by itself, wherever its elements lie.

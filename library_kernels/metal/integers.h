@@ -75,16 +75,19 @@ inline T lcm_of(T x, T y) {
     return common == T(0) ? T(0) : T(least);
 }
 
-// Shifts by any number: beyond the width all bits go.
+// Shifts by any number: beyond the width all bits go, but for the sign. The number is bounded before anything is asked of
+// it: clang's back end for NVIDIA takes `y < 64 ? x << y : 0` for one shift by the lower 32 bits of y.
+template <typename T>
+inline unsigned_t<T> bounded(T y) { return min(unsigned_t<T>(y), unsigned_t<T>(8 * sizeof(T) - 1)); }
 template <typename T>
 inline T shifted_left(T x, T y) {
-    const bool within = unsigned_t<T>(y) < unsigned_t<T>(8 * sizeof(T));
-    return within ? T(unsigned_t<T>(x) << y) : T(0);
+    const T moved = T(unsigned_t<T>(x) << bounded(y));
+    return unsigned_t<T>(y) == bounded(y) ? moved : T(0);
 }
 template <typename T>
 inline T shifted_right(T x, T y) {
-    const bool within = unsigned_t<T>(y) < unsigned_t<T>(8 * sizeof(T));
-    return within ? T(x >> y) : T(x < T(0) ? -1 : 0);
+    const T moved = T(x >> bounded(y));
+    return T(-1) < T(0) || unsigned_t<T>(y) == bounded(y) ? moved : T(0);
 }
 
 // x to the power y >= 0, that wraps: squaring, bit by bit (D. Knuth, "The Art of Computer Programming", 4.6.3).

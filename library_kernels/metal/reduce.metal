@@ -1,7 +1,6 @@
 // Reductions: many elements to one, by any monoid (a value to start from, and an associative way to combine two).
 // Idea: a SIMD-group walks one stretch of memory with eight loads under way and keeps a result for each lane; lanes meet
-// once, at the end. What several stretches give is reduced again. No thread waits for another threadgroup's. The loads go
-// to four places at once, which keeps more of the memory busy than one place does.
+// once, at the end. What several stretches give is reduced again. No thread waits for another threadgroup's.
 // Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum
 // exact are N. Higham's, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14 (1993).
 #pragma once
@@ -12,6 +11,9 @@ using namespace metal;
 constant constexpr uint LANES = 32;
 constant constexpr uint UNROLL = 8;         // loads under way in each lane
 constant constexpr uint STEP = LANES * UNROLL;
+#ifndef PLACES  // the host says otherwise where there are enough SIMD-groups: one place's loads share an address
+#define PLACES 4  // of a stretch that are read at once, which keeps more of the memory busy than one place does
+#endif
 constant constexpr uint BLOCK = 16;         // steps that are combined before they join the total
 constant constexpr uint TILE_BYTES = 8192;  // a tile of columns in threadgroup memory
 
@@ -214,20 +216,21 @@ template <typename M, typename A = typename M::acc> inline A across_lanes(A valu
     return value;
 }
 
-// One lane's share of `count` elements in a row: lane, lane + 32, …, in four quarters side by side. Counters and loop bounds
-// are the same for all lanes, so that none leaves early and a SIMD-group is seen to read neighbours.
+// One lane's share of `count` elements in a row: lane, lane + 32, …, in four quarters side by side, or one after the other.
+// Counters and loop bounds are the same for all lanes, so that none leaves early and a SIMD-group is seen to read neighbours.
 template <typename M> inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about) {
     typename M::acc total = M::identity();
     typename M::part sum = typename M::part(M::identity());
-    const uint steps = count / STEP, quarter = steps * 2 * LANES;
+    constexpr uint NEXT = STEP / PLACES;
+    const uint steps = count / STEP, far = PLACES == 1 ? 2 * LANES : steps * NEXT;
     x += lane;
     uint step = 0;
     for (; step + BLOCK <= steps; step += BLOCK) {
-        for (uint k = 0; k < BLOCK; ++k) sum = M::combine(sum, eight<M>(x, (step + k) * 2 * LANES, LANES, quarter, about));
+        for (uint k = 0; k < BLOCK; ++k) sum = M::combine(sum, eight<M>(x, (step + k) * NEXT, LANES, far, about));
         total = M::combine(total, typename M::acc(sum));
         sum = typename M::part(M::identity());
     }
-    for (; step < steps; ++step) sum = M::combine(sum, eight<M>(x, step * 2 * LANES, LANES, quarter, about));
+    for (; step < steps; ++step) sum = M::combine(sum, eight<M>(x, step * NEXT, LANES, far, about));
     const uint runs = count / LANES;
     for (uint run = steps * UNROLL; run < runs; ++run) sum = M::combine(sum, fetch<M>(x, run * LANES, about));
     if (lane < count - runs * LANES) sum = M::combine(sum, fetch<M>(x, runs * LANES, about));
@@ -267,6 +270,21 @@ kernel void reduce_rows(device const memory_of<typename M::element>* x, device c
     const uint count = part + 1 == r.parts ? r.rest : r.stretch;  // not min(…), which a CPU takes for each lane's own
     const auto total = across_lanes<M>(along_row<M>(x + r.offset + row * r.pitch + part * ulong(r.stretch), count, lane, own));
     if (lane == 0) out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
+}
+
+// The same where loads take long and there are rows enough, or little of one: a threadgroup takes a row.
+template <typename M>
+kernel void reduce_rows_shared(device const memory_of<typename M::element>* x, device const float* about,
+                               device memory_of<typename M::result>* out, constant Reduction& r,
+                               uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                               uint simd [[simdgroup_index_in_threadgroup]],
+                               uint simds [[simdgroups_per_threadgroup]]) {
+    threadgroup typename M::acc totals[LANES];
+    const Part part(r.count, simd, simds);
+    const float own = about[row * r.about_pitch];
+    const auto mine = across_lanes<M>(along_row<M>(x + r.offset + row * r.pitch + part.first, part.count, lane, own));
+    const auto total = across_group<M>(mine, totals, lane, simd, simds);
+    if (lane == 0 && simd == 0) out[row] = storage<typename M::result>::store(M::finish(total, r.scale, own));
 }
 
 // Reductions lie side by side: a SIMD-group takes a tile of columns and goes down some rows, eight at a time. The tile's
@@ -314,6 +332,31 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
             out[at] = storage<typename M::result>::store(
                 M::finish(totals[at + lane], r.scale, about[M::OWN ? at : 0]));
     }
+}
+
+// The same where loads take long: each thread goes down a stretch of one column. Neighbours read neighbours, and there are
+// so many of them that nothing need wait in threadgroup memory.
+template <typename M>
+kernel void reduce_down(device const memory_of<typename M::element>* x, device const float* about,
+                        device memory_of<typename M::result>* out, constant Reduction& r,
+                        uint place [[thread_position_in_grid]]) {
+    const uint column = place % r.width, part = place / r.width % r.parts, outer = place / r.width / r.parts;
+    const bool last = part + 1 == r.parts;
+    const uint count = (last ? r.rest : r.stretch) - (last && column >= r.tail);  // the last row may be cut short
+    x += r.offset + outer * r.outer_pitch + part * long(r.stretch) * r.pitch + column;
+    const float own = about[M::OWN ? outer * r.about_pitch + column : 0];
+    typename M::acc total = M::identity();
+    typename M::part sum = typename M::part(M::identity());
+    uint i = 0;
+    for (; i + UNROLL <= count; i += UNROLL, x += UNROLL * r.pitch) {
+        sum = M::combine(sum, eight<M>(x, 0l, r.pitch, 2 * r.pitch, own));
+        if ((i / UNROLL + 1) % BLOCK == 0) {
+            total = M::combine(total, typename M::acc(sum));
+            sum = typename M::part(M::identity());
+        }
+    }
+    for (; i < count; ++i, x += r.pitch) sum = M::combine(sum, fetch<M>(x, 0, own));
+    out[place] = storage<typename M::result>::store(M::finish(M::combine(total, typename M::acc(sum)), r.scale, own));
 }
 
 // Short reductions: each thread does one by itself, wherever its elements lie.

@@ -52,7 +52,16 @@ template <typename M>
 kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint place [[thread_position_in_grid]]) {
     device typename M::acc* total = totals + place / s.width * ulong(s.parts) * s.width + place % s.width;
     typename M::acc before = M::identity();
-    for (uint part = 0; part < s.parts; ++part, total += s.width) {
+    uint part = 0;
+    for (; part + UNROLL <= s.parts; part += UNROLL) {
+        typename M::acc own[UNROLL];
+        for (uint k = 0; k < UNROLL; ++k) own[k] = total[k * s.width];
+        for (uint k = 0; k < UNROLL; ++k, total += s.width) {
+            *total = before;
+            before = M::combine(before, own[k]);
+        }
+    }
+    for (; part < s.parts; ++part, total += s.width) {
         const typename M::acc own = *total;
         *total = before;
         before = M::combine(before, own);
@@ -69,21 +78,21 @@ template <typename A> inline A from_place(A value, ushort lane) {
     }
 }
 
-// The same for scans that are rows, where loads take long: a threadgroup for each scan, eight totals to a thread at a time.
+// The same where loads take long and the totals of a scan are many: a threadgroup for each scan, several totals to a thread at a time.
 template <typename M>
 kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
                                uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
                                uint simd [[simdgroup_index_in_threadgroup]],
                                uint simds [[simdgroups_per_threadgroup]]) {
     using A = typename M::acc;
-    constexpr uint EACH = 8;
+    constexpr uint EACH = 16;
     threadgroup A sums[LANES];
-    totals += row * ulong(s.parts);
+    totals += row / s.width * ulong(s.parts) * s.width + row % s.width;
     A carry = M::identity();
     for (uint at = 0; at < s.parts; at += simds * LANES * EACH) {
         const uint first = at + (simd * LANES + lane) * EACH;
         A own[EACH], sum = M::identity();
-        for (uint i = 0; i < EACH; ++i) own[i] = first + i < s.parts ? totals[first + i] : M::identity();
+        for (uint i = 0; i < EACH; ++i) own[i] = first + i < s.parts ? totals[(first + i) * s.width] : M::identity();
         for (uint i = 0; i < EACH; ++i) sum = M::combine(sum, own[i]);
         const A through = scan_lanes<M>(sum, lane), before = from_before(through, 1);
         if (lane == LANES - 1) sums[simd] = through;
@@ -93,7 +102,7 @@ kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
         A running = simd ? M::combine(carry, earlier) : carry;
         running = lane ? M::combine(running, before) : running;
         for (uint i = 0; i < EACH; ++i) {
-            if (first + i < s.parts) totals[first + i] = running;
+            if (first + i < s.parts) totals[(first + i) * s.width] = running;
             running = M::combine(running, own[i]);
         }
         carry = M::combine(carry, from_place(groups, simds - 1));
@@ -139,20 +148,21 @@ kernel void scan_rows(device const memory_of<typename M::element>* x, device con
 }
 
 // The same where loads take long, and rows begin at multiples of four elements: each lane scans fours by itself, so that the
-// lanes meet once for 128 elements rather than for 32.
+// lanes meet once for 128 elements rather than for 32. The last stretches are scanned first: they were read last when the
+// totals were found, and caches may still hold them.
 template <typename M>
 kernel void scan_rows_wide(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
                            device memory_of<typename M::result>* out, constant Scan& s,
                            uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
                            uint simd [[simdgroup_index_in_threadgroup]],
-                           uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+                           uint simds [[dispatch_simdgroups_per_threadgroup]], uint threads [[threads_per_grid]]) {
     using A = typename M::acc;
     using E = storage<typename M::element>;
     using R = storage<typename M::result>;
     using Given = vec<typename E::memory, 4>;
     using Made = vec<typename R::memory, 4>;
     constexpr uint RUNS = 4, RUN = 4 * LANES;
-    const uint place = group * simds + simd, row = place / s.parts, part = place % s.parts;
+    const uint place = threads / LANES - 1 - (group * simds + simd), row = place / s.parts, part = place % s.parts;
     const uint count = part + 1 == s.parts ? s.rest : s.stretch;
     A carry = s.parts > 1 ? totals[place] : M::identity();
     x += s.offset + row * s.outer_pitch + part * ulong(s.stretch) + 4 * lane;
@@ -225,5 +235,36 @@ kernel void scan_columns(device const memory_of<typename M::element>* x, device 
             running[c] = M::combine(running[c], A(fetch<M>(x, c, 0)));
             out[c] = R::store(running[c]);
         }
+    }
+}
+
+// The same where loads take long: each thread goes down a stretch of one column, eight elements at a time.
+template <typename M>
+kernel void scan_down(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
+                      device memory_of<typename M::result>* out, constant Scan& s,
+                      uint place [[thread_position_in_grid]]) {
+    using A = typename M::acc;
+    using R = storage<typename M::result>;
+    const uint column = place % s.width, part = place / s.width % s.parts, outer = place / s.width / s.parts;
+    const uint count = part + 1 == s.parts ? s.rest : s.stretch;
+    A running = s.parts > 1 ? totals[place] : M::identity();
+    x += s.offset + outer * s.outer_pitch + part * ulong(s.stretch) * s.pitch + column;
+    out += outer * s.out_pitch + part * ulong(s.stretch) * s.width + column;
+    if (s.initial) {
+        if (part == 0) out[0] = R::store(M::identity());
+        out += s.width;
+    }
+    uint i = 0;
+    for (; i + UNROLL <= count; i += UNROLL) {
+        A own[UNROLL];
+        for (uint k = 0; k < UNROLL; ++k, x += s.pitch) own[k] = A(fetch<M>(x, 0, 0));
+        for (uint k = 0; k < UNROLL; ++k, out += s.width) {
+            running = M::combine(running, own[k]);
+            *out = R::store(running);
+        }
+    }
+    for (; i < count; ++i, x += s.pitch, out += s.width) {
+        running = M::combine(running, A(fetch<M>(x, 0, 0)));
+        *out = R::store(running);
     }
 }

@@ -58,7 +58,7 @@ inline uint starts_of_digits(threadgroup uint (&counts)[SIMDS][DIGITS], threadgr
 
 // Last dispatch of a pass. `first` is the running sum of the counts.
 template <typename U>
-[[max_total_threads_per_threadgroup(THREADS)]]
+[[max_total_threads_per_threadgroup(4 * THREADS)]]  // registers for so many threads, so that four threadgroups take turns
 kernel void tile_scatter(device const U* keys [[buffer(0)]],
                          device U* sorted [[buffer(1)]],
                          device const uint* first [[buffer(2)]],
@@ -85,10 +85,10 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     uint place[EACH<U>];
     const uint own = simd * SIMD * EACH<U> + lane;  // a SIMD-group's keys are neighbours
     UNROLL for (uint k = 0; k < EACH<U>; ++k) key[k] = own + k * SIMD < count ? keys[own + k * SIMD] : U(0);
-    UNROLL for (uint k = 0; k < EACH<U>; ++k) {
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) place[k] = peers_of(digit_of(key[k], pass.shift), own + k * SIMD < count, 8);
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) {  // by turns: where a key goes depends on those before
         const bool valid = own + k * SIMD < count;
-        const uint digit = digit_of(key[k], pass.shift);
-        const uint peers = peers_of(digit, valid, 8);
+        const uint digit = digit_of(key[k], pass.shift), peers = place[k];
         const uint so_far = counts[simd][digit];
         place[k] = so_far + before(peers, lane);
         simdgroup_barrier(mem_flags::mem_threadgroup);

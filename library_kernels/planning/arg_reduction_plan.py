@@ -13,6 +13,7 @@ from .cuts import (
     Device,
     cut,
     cut_columns,
+    cut_down,
     cut_rows,
     grid_of_groups,
     grid_of_threads,
@@ -31,7 +32,7 @@ class ArgReductionPlan(NamedTuple):
 
     Attributes
     ----------
-    kernel : {"rows", "columns", "each"}
+    kernel : {"rows", "columns", "down", "each"}
     record : numpy.ndarray
         The bytes of the kernel's ``Reduction``.
     grid, threadgroup : tuple of 3 int
@@ -68,10 +69,18 @@ def plan_arg_reduction(
         groups = outputs * stretches.parts
         found = groups if stretches.parts > 1 else 0
         return ArgReductionPlan("rows", record, *grid_of_groups(groups, device), found, None, outputs)
+    if device.waits:
+        stretches = cut_down(count, outputs, device)
+        record = packed_reduction(offset, pitch, width, count, stretches, width)
+        grid = grid_of_threads(outputs * stretches.parts)
+        return ArgReductionPlan("down", record, *grid, *_merged(width, outputs, stretches.parts))
     tiles = -(-width // (TILE_BYTES // (value + 4)))
     stretches = cut_columns(count, outer * tiles, device.tile_rows, device.tile_groups)
     record = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
-    parts = stretches.parts
-    merge = packed_reduction(0, parts * width, width, parts, cut(parts, parts, 1), width)
-    grid = grid_of_groups(outer * tiles * parts, alone=True)
-    return ArgReductionPlan("columns", record, *grid, outputs * parts, merge, outputs)
+    grid = grid_of_groups(outer * tiles * stretches.parts, alone=True)
+    return ArgReductionPlan("columns", record, *grid, *_merged(width, outputs, stretches.parts))
+
+
+def _merged(width: int, outputs: int, parts: int) -> tuple[int, Any, int]:
+    """Return the partial results of columns, the record for their merge, and the outputs."""
+    return outputs * parts, packed_reduction(0, parts * width, width, parts, cut(parts, parts, 1), width), outputs

@@ -12,14 +12,18 @@ import numpy as np
 from ...engine.base import Caps, Grid
 
 __all__ = [
-    "CORES", "FEW_TERMS", "LANES", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns", "cut_rows",
-    "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "sort_tile", "threads_for_row",
+    "CORES", "FEW_TERMS", "LANES", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns", "cut_down",
+    "cut_rows", "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "sort_tile", "takes_rows",
+    "threads_for_row",
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
 _SHARED = 1024  # elements of a row that are worth a threadgroup, where loads take long
+_RUN = 512  # elements of a row that a SIMD-group has under way where loads take long, as in scan.metal
+_LONE = 65536  # elements of a row that a threadgroup takes by itself rather than start another dispatch
+_DOWN = 64  # elements of a column that are worth a thread, where loads take long
 _THREADS = 256  # of a threadgroup whose threads work alone
 
 Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -44,6 +48,9 @@ class Device(NamedTuple):
         Whether a thread's loads take long, and many threads at once make up for that: a GPU.
     tile_places : int
         Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 where tiles do not pay.
+    rounds : int
+        How many SIMD-groups each of those that are busy at once is followed by, in long rows and columns: more than one
+        where the hardware hands them out, so that no processor waits for the slowest.
     """
 
     simd_groups: int
@@ -55,6 +62,12 @@ class Device(NamedTuple):
     alone: int = 1024
     waits: bool = False
     tile_places: int = 0
+    rounds: int = 1
+
+    @property
+    def macros(self) -> dict[str, str]:
+        """What the kernels' texts are told of it; see PLACES in reduce.metal."""
+        return {"PLACES": "1"} if self.waits else {}
 
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
@@ -69,7 +82,7 @@ def device_of(caps: Caps) -> Device:
         return CORES._replace(alone=min(caps.threads, _LARGEST))
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
-    return Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors)
+    return Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
 
 
 class Cut(NamedTuple):
@@ -90,13 +103,19 @@ def cut(count: int, least: int, parts: int, multiple: int = 1) -> Cut:
 
 
 def cut_rows(count: int, rows: int, multiple: int, device: Device) -> Cut:
-    """Cut rows of `count` elements, `rows` of them, into stretches of a multiple of `multiple`."""
-    return cut(count, device.stretch, -(-device.simd_groups // rows), multiple)
+    """Cut rows of `count` elements, `rows` of them, into stretches of a multiple of `multiple`; a GPU wants its own."""
+    parts = -(-device.rounds * device.simd_groups // rows) if rows < device.simd_groups else 1
+    return cut(count, device.stretch, parts, _RUN if device.waits else multiple)
 
 
 def cut_columns(count: int, tiles: int, least: int, groups: int) -> Cut:
     """Cut `tiles` tiles of columns of `count` elements into stretches of at least `least`, for `groups` SIMD-groups."""
     return cut(count, least, -(-groups // tiles))
+
+
+def cut_down(count: int, columns: int, device: Device) -> Cut:
+    """Cut columns of `count` elements, `columns` of them, into stretches for a thread each, of whole eights."""
+    return cut(count, _DOWN, -(-device.rounds * device.simd_groups * LANES // columns), 8)
 
 
 def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = False) -> tuple[Grid, Grid]:
@@ -111,6 +130,13 @@ def threads_for_row(count: int, device: Device) -> int:
     if not device.waits or count < _SHARED:
         return 0
     return 1024 if count >= 8 * _SHARED else 256
+
+
+def takes_rows(count: int, rows: int, device: Device) -> bool:
+    """Return whether threadgroups take a row each: they are too few for SIMD-groups, and enough or short enough."""
+    if rows >= device.simd_groups or not threads_for_row(count, device):
+        return False
+    return rows * LANES >= device.simd_groups or count <= _LONE
 
 
 def grid_of_rows(rows: int, threads: int) -> tuple[Grid, Grid]:

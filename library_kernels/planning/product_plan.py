@@ -36,8 +36,20 @@ BLOCK = 16  # panels of rows that stay in cache while all of B goes by
 GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
 
-# On a GPU: rows and columns of a tile, rows of a small one, and terms that are worth a part of K of their own.
-TILE, SMALL_TILE, TILE_TERMS = 128, 64, 256
+
+class Tile(NamedTuple):
+    """A size of tile on a GPU: its kernels' prefix, its threads, and what part of the places it must fill."""
+
+    name: str
+    rows: int
+    columns: int
+    threads: int
+    filled: float
+
+
+TILES = (Tile("", 128, 128, 256, 0.5), Tile("small_", 64, 128, 128, 0))
+MATRIX_TILES = (Tile("large_", 128, 256, 256, 1), Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))
+TILE_TERMS = 256  # that are worth a part of K of their own
 FEW_LINES = 16  # rows or columns that are not worth a tile
 
 # A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer goes as the
@@ -257,17 +269,18 @@ class _Planner:
     def tiled(self, a: Matrices, b: Matrices) -> ProductPlan:
         """Add the kernel whose threadgroups make a tile each."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
-        matrices = self.kind in _WIDENED
-        tiles, size, threads = -(-m // TILE) * -(-n // TILE) * batch, "", 256
-        if 2 * tiles <= self.device.tile_places:
-            tiles, size, threads = -(-m // SMALL_TILE) * -(-n // TILE) * batch, "small_", 128
-        splits = max(1, min(self.device.tile_places // tiles, k // TILE_TERMS))
+        matrices, places = self.kind in _WIDENED, self.device.tile_places
+        for tile in MATRIX_TILES if matrices else TILES:
+            tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
+            if tiles >= tile.filled * places:
+                break
+        splits = max(1, min(places // tiles, k // TILE_TERMS))
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.column)
         several = 8 if matrices else 4
         ways = (_way(a, several), _way(b.transposed, several))
-        grid = (tiles // batch * threads, 1, shape[0] * batch)
-        return self._multiply(f"{size}{'matrix_' * matrices}tiles", a, b, shape, grid, threads, ways)
+        grid = (tiles // batch * tile.threads, 1, shape[0] * batch)
+        return self._multiply(f"{tile.name}{'matrix_' * matrices}tiles", a, b, shape, grid, tile.threads, ways)
 
     def _multiply(
         self, name: str, a: Matrices, b: Matrices, cut: tuple[int, int, int, int], grid: Grid, threads: int,

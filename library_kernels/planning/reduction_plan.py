@@ -15,10 +15,14 @@ from .cuts import (
     Device,
     Record,
     cut_columns,
+    cut_down,
     cut_rows,
     grid_of_groups,
+    grid_of_rows,
     grid_of_threads,
     record,
+    takes_rows,
+    threads_for_row,
 )  # fmt: skip
 
 __all__ = [
@@ -50,7 +54,7 @@ class ReductionStep(NamedTuple):
 
     Attributes
     ----------
-    kernel : {"rows", "columns", "each"}
+    kernel : {"rows", "rows_shared", "columns", "down", "each"}
     record : numpy.ndarray
         The bytes of the kernel's ``Reduction``.
     grid, threadgroup : tuple of 3 int
@@ -197,6 +201,11 @@ Made = tuple[ReductionStep, _Form | None]
 
 def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
     """Rows: each is cut into stretches."""
+    if takes_rows(form.length, form.outer, device):
+        whole = Cut(form.length, form.length, 1)
+        packed = _packed(form._replace(pitch=form.outer_pitch), whole, scale, about=int(own))
+        shape = grid_of_rows(form.outer, threads_for_row(form.length, device))
+        return ReductionStep("rows_shared", packed, *shape, form.outer), None
     stretches = cut_rows(form.length, form.outer, _BLOCK, device)
     grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
     packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own))
@@ -223,6 +232,11 @@ def _sideways(form: _Form, size: int, scale: float, device: Device, *, own: bool
 
 
 def _columns(form: _Form, size: int, scale: float, device: Device, *, own: bool, tail: int) -> Made:
+    if device.waits:
+        down = cut_down(form.length, form.outer * form.width, device)
+        packed = _packed(form, down, scale, about=form.width if own else 0, tail=tail)
+        outputs = form.outer * down.parts * form.width
+        return ReductionStep("down", packed, *grid_of_threads(outputs), outputs), _rest(form, down.parts)
     tiles = -(-form.width * size // TILE_BYTES)
     stretches = cut_columns(form.length, form.outer * tiles, device.tile_rows, device.tile_groups)
     grid, threadgroup = grid_of_groups(form.outer * tiles * stretches.parts, alone=True)

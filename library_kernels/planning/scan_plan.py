@@ -7,14 +7,24 @@ import struct
 from typing import Any, NamedTuple
 
 from ...engine.base import Grid
-from .cuts import LANES, TILE_BYTES, Device, cut_columns, cut_rows, grid_of_groups, record
+from .cuts import (
+    LANES,
+    TILE_BYTES,
+    Device,
+    cut_columns,
+    cut_down,
+    cut_rows,
+    grid_of_groups,
+    grid_of_threads,
+    record,
+)
 from .reduction_plan import packed_reduction
 
 __all__ = ["ScanPlan", "plan_scan", "threads_of_totals"]
 
 _PLANS = 4096
 _BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in scan.metal
-_FEW = 256  # totals that a SIMD-group scans at once
+_FEW = 512  # totals that a SIMD-group scans at once
 _FORMAT = struct.Struct("<4q6I")
 
 
@@ -23,7 +33,7 @@ class ScanPlan(NamedTuple):
 
     Attributes
     ----------
-    kernel : {"rows", "columns"}
+    kernel : {"rows", "columns", "down"}
     totals : record, or None
         The reduction of each stretch to its total.
     record
@@ -59,6 +69,11 @@ def plan_scan(
         kernel, tiles = "rows", 1
         grid, threadgroup = grid_of_groups(outer * stretches.parts, device)
         totals = packed_reduction(offset, 0, pitch, count, stretches, 1)
+    elif device.waits:
+        stretches = cut_down(count, outer * width, device)
+        kernel, tiles = "down", 1
+        grid, threadgroup = grid_of_threads(outer * width * stretches.parts)
+        totals = packed_reduction(offset, pitch, width, count, stretches, width)
     else:
         tiles = -(-width * size // TILE_BYTES)
         stretches = cut_columns(count, outer * tiles, device.scan_rows, device.scan_groups)

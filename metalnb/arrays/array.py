@@ -12,7 +12,7 @@ from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
 from .core import contiguous_strides
-from .memory_pool import Block, allocate
+from .memory_pool import Block, DeviceBlock, allocate
 from .methods import Methods
 from .operators import Operators
 from .protocols import Protocols
@@ -61,6 +61,10 @@ def empty(shape: Shape, dtype: np.dtype[Any], engine: Engine | None = None) -> A
 def copy_of(host: np.ndarray[Any, Any], dtype: np.dtype[Any], engine: Engine | None = None) -> Array:
     """Return an array with the elements of a NumPy array, converted to a dtype."""
     made = empty(host.shape, dtype, engine)
+    if isinstance(made.block, DeviceBlock):
+        plain = host.view(np.uint8) != 0 if host.dtype == np.bool_ else host
+        made.block.receive(np.ascontiguousarray(plain, dtype))
+        return made
     made.block.settle()
     if host.dtype == np.bool_:
         np.not_equal(host.view(np.uint8), 0, out=made.host, casting="unsafe")  # as all of NumPy reads such bytes

@@ -21,6 +21,7 @@ __all__ = [
     "Block", "DeviceBlock", "Lease", "MemoryInfo", "Pool", "allocate", "borrow", "memory_info", "pool_of", "rounded",
 ]  # fmt: skip
 
+_NEVER: Any = object()  # in the place of the dispatch after which a window was filled
 _LEAST = 256
 _KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
 
@@ -131,6 +132,12 @@ class DeviceBlock(Block):
     def flush(self) -> None:
         """Take what was written to `host` to the device."""
         self.engine.copy_in(self.memory, 0, self.host)
+
+    def receive(self, data: np.ndarray[Any, Any]) -> None:
+        """Take the bytes of a contiguous array to the device, past `host`, which is filled when somebody looks."""
+        super().settle()
+        self.engine.copy_in(self.memory, 0, data.reshape(-1).view(np.uint8))
+        self._fetched = _NEVER
 
 
 class Lease:

@@ -67,6 +67,9 @@ def _queued(name: str, ticket: Ticket) -> Ticket | None:
     queue = _under_way.get(name)
     if queue is None:
         queue = _under_way[name] = deque()
+    if queue and getattr(queue[-1], "counted", False):
+        queue[-1] = ticket  # whoever waits for it waits for that one, too
+        return None
     queue.append(ticket)
     return queue.popleft() if len(queue) > _MOST else None
 

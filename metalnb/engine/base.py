@@ -57,6 +57,10 @@ class Caps:
         The most threads of a threadgroup that the device takes. A cell's may have 1024, as on Metal, on every engine.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
+    nominal : tuple of 2 float or None
+        The device's B/s to memory and its FLOP/s, as its own driver has them.
+    last_cache : int
+        Bytes of the device's last-level cache; 0 when unknown.
     """
 
     device: str
@@ -71,6 +75,8 @@ class Caps:
     processors: int = 0
     threads: int = 1024
     stops: bool = False
+    nominal: tuple[float, float] | None = None
+    last_cache: int = 0
 
 
 class Binary(Protocol):
@@ -95,6 +101,9 @@ class Ticket(Protocol):
     ----------
     done : bool, optional
         True for a dispatch that had ended when `Engine.launch` returned; otherwise it may be under way.
+    counted : bool, optional
+        True for one that need not be kept: the engine bounds how many are under way, frees memory in their order, and
+        whoever waits for a later one waits for this one.
     elapsed : callable
         Returns the seconds that the dispatch took: None while it runs, NaN when it failed. It is the device's time, or
         without a device clock the time from the launch to the end of the wait (see `Stopwatch`). It holds neither the

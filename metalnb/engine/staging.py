@@ -17,7 +17,7 @@ from metalnb.errors import LaunchError
 
 from .base import Bytes, Engine
 
-__all__ = ["DeviceMemory", "Place", "Result", "Staging"]
+__all__ = ["DeviceMemory", "Place", "Result", "Staging", "copied", "place_of"]
 
 Span = tuple[int, int]
 
@@ -56,6 +56,26 @@ class Result:
 
     target: Bytes
     memory: Any
+
+
+def place_of(view: Any) -> Place | None:
+    """Return where in memory that the host does not reach the bytes of a view lie; None for other memory."""
+    owner = view
+    while type(owner) is not DeviceMemory:
+        if not isinstance(owner, (np.ndarray, memoryview)):
+            return None
+        owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
+    return Place(owner, _span(_bytes(view))[0] - _span(np.asarray(owner))[0])
+
+
+def copied(engine: Engine, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a copy of a contiguous array on the host, wherever it lies; dispatches on it have been waited for."""
+    place = place_of(array)
+    if place is None:
+        return array.copy()
+    made = np.empty(array.shape, array.dtype)
+    engine.copy_out(place.memory, place.offset, _bytes(made))
+    return made
 
 
 class Pending(Protocol):

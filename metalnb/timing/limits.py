@@ -214,7 +214,7 @@ def _measured(engine: Engine) -> Limits:
     date = dt.datetime.now().astimezone().isoformat(timespec="seconds")
     return Limits(
         engine.name, caps.device, machine_name(), date, dict(caps.versions), **rates,
-        cache=known, nominal=nominal(caps.device), others=others, spread=spread,
+        cache=known, nominal=caps.nominal or nominal(caps.device), others=others, spread=spread,
     )  # fmt: skip
 
 

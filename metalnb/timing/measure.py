@@ -97,7 +97,8 @@ def measure(
         found = outdone(job.engine.name) or found
         limit = found.ceiling(counted)[1] if counted.bytes else None
         timing = replace(timing, limit=limit, peak=found.flops)
-    return replace(timing, warnings=(*_warnings(timing, found, others), *counted.notes))
+    apart = traffic.apart(job.dispatch) if isinstance(job, sampling.DispatchJob) else ()
+    return replace(timing, warnings=(*_warnings(timing, found, others), *counted.notes, *apart))
 
 
 def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import numpy as np
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.engine.base import Clocked, Engine
+from metalnb.engine.staging import place_of
 from metalnb.free_memory import free_memory
 from metalnb.program import compile
 
@@ -74,10 +76,10 @@ class DispatchJob:
         written = _given(dispatch) if keep else []
         if self.clock == "device" or not keep:
             self.dispatch = dispatch
-            self._kept = [(dispatch.arguments[i], dispatch.arguments[i].copy()) for i in written]
+            self._kept = [_kept(self.engine, dispatch.arguments[i]) for i in written]
         else:
             self.dispatch = _staged(dispatch)
-            self._kept = [(self.dispatch.arguments[i], dispatch.arguments[i]) for i in written]
+            self._kept = [_copier(self.dispatch.arguments[i], dispatch.arguments[i]) for i in written]
 
     def run(self, count: int) -> float:
         """Run it ``count`` times back to back.
@@ -98,8 +100,8 @@ class DispatchJob:
 
     def restore(self) -> None:
         """Restore the arrays that the kernel may have written."""
-        for array, kept in self._kept:
-            array[...] = kept
+        for back in self._kept:
+            back()
 
 
 class CallJob:
@@ -231,6 +233,21 @@ def _given(dispatch: Dispatch) -> list[int]:
     made = {id(a) for a in dispatch.outputs}
     pairs = enumerate(zip(params, dispatch.arguments, strict=True))
     return [i for i, (p, a) in pairs if p.writable and a is not None and id(a) not in made]
+
+
+def _kept(engine: Engine, array: np.ndarray[Any, Any]) -> Callable[[], None]:
+    """Keep an array's elements; return what puts them back, where they lie."""
+    place = place_of(array)
+    if place is None:
+        return _copier(array, array.copy())
+    size = array.nbytes
+    spare = engine.alloc(max(size, 1))
+    engine.copy_within(spare, 0, place.memory, place.offset, size)
+    return lambda: engine.copy_within(place.memory, place.offset, spare, 0, size)
+
+
+def _copier(array: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> Callable[[], None]:
+    return functools.partial(np.copyto, array, kept)
 
 
 def _staged(dispatch: Dispatch) -> Dispatch:

@@ -12,13 +12,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from metalnb.call.kernel import Dispatch
+from metalnb.display import nbytes as spelled
+from metalnb.engine.staging import place_of
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param
 
 from .records import Traffic
 
-__all__ = ["PROTOCOL", "checked", "of_call", "of_dispatch", "of_sizes", "overridden"]
+__all__ = ["PROTOCOL", "apart", "checked", "of_call", "of_dispatch", "of_sizes", "overridden"]
 
 PROTOCOL = "__metal_traffic__"
 
@@ -48,6 +52,19 @@ def of_sizes(pairs: Iterable[tuple[Param, int]]) -> Traffic:
     if unsure:
         notes.append(f"{_named(unsure)} counted as written only: pass bytes= if the kernel reads it too")
     return Traffic(read, written, updated, notes=tuple(notes))
+
+
+def apart(dispatch: Dispatch) -> tuple[str, ...]:
+    """Say what a dispatch copies to a device and back besides: NumPy's memory, which the device does not reach."""
+    if dispatch.kernel.engine.caps.shared:
+        return ()
+    pairs = zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
+    given = [(p, a.nbytes) for p, a in pairs if isinstance(a, np.ndarray) and not p.reference and place_of(a) is None]
+    if not given:
+        return ()
+    there, back = (sum(n for p, n in given if way or p.writable) for way in (True, False))
+    copies = f"{spelled(there)} to the device" + (f" and {spelled(back)} back" if back else "")
+    return (f"not counted: the call copies NumPy's arrays, {copies}; arrays of metalnb, mnb.asarray(x), lie there",)
 
 
 def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:

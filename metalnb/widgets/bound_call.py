@@ -12,6 +12,7 @@ from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.call.packing import type_dtype
 from metalnb.engine.base import Grid
+from metalnb.engine.staging import copied, place_of
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
 
@@ -120,11 +121,10 @@ def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[st
         dtype, inner = type_dtype(param.type, kernel.reflection)
         if param.reference and not param.writable:
             array = np.frombuffer(bytes(memoryview(value)), dtype).reshape(inner)
-        elif id(value) in made:
-            array = value
-            left_out.append(param.name)
         else:
-            array = value.copy() if param.writable else value
+            own = id(value) in made and place_of(value) is None
+            array = value if own or not param.writable else copied(kernel.engine, value)
+            left_out += [param.name] if id(value) in made else []
         parts.append(BoundArgument(param, array, inner))
     memory, groups = launch.get("threadgroup_memory"), launch.get("groups")
     return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, tuple(left_out), groups)

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections import Counter
 from typing import Any
 
 import ml_dtypes
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb import engine as engines
 
 SAXPY = """
 kernel void saxpy(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]]) {
@@ -449,3 +451,32 @@ def test_an_output_left_out_is_allocated_once(monkeypatch: pytest.MonkeyPatch) -
     assert not made
     assert scaled(np.ones(1000, np.float32), a=2)[0] == 2
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("host", [
+    np.arange(5000, dtype=np.float32), np.arange(24).reshape(4, 6).T, np.array([2, 0, 1], np.uint8).view(np.bool_),
+    np.float64(2.5), np.zeros((0, 3), np.int8), np.arange(8, dtype=ml_dtypes.bfloat16)[::2],
+])  # fmt: skip
+def test_what_a_device_is_given_is_copied_once_and_not_read_back(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
+    engine: Any = engines.named("toy")
+    calls: Counter[str] = Counter()
+
+    def counting(name: str, own: Any) -> Any:
+        def call(*given: Any) -> None:
+            calls[name] += 1
+            own(*given)
+
+        return call
+
+    for name in ("copy_in", "copy_out"):
+        monkeypatch.setattr(engine, name, counting(name, getattr(engine, name)))
+    for _ in range(2):  # the second is given the first one's block
+        x = mnb.asarray(host, device="toy")
+        assert calls == {"copy_in": 1}
+        assert np.array_equal(x.read(), mnb.asarray(host, device="cpu").read())
+        assert calls == {"copy_in": 1, "copy_out": 1}
+        assert np.array_equal(x.read(), mnb.asarray(host, device="cpu").read())
+        assert calls["copy_out"] == 1
+        calls.clear()
+        del x

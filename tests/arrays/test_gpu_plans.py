@@ -13,9 +13,10 @@ from oracle import laid
 from test_matmul import check, numbers
 
 import metalnb as mnb
-from metalnb.library_kernels.launching import reduction_launch
+from metalnb.library_kernels.launching import arg_reduction_launch, reduction_launch, scan_launch
 from metalnb.library_kernels.planning.cuts import device_of
 from metalnb.library_kernels.planning.product_plan import Strided, plan_product
+from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
 FEW, MANY = 1, 132  # processors: one for which any tile is enough, and an H100's
 
@@ -28,13 +29,19 @@ def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     engine = mnb.use(request.param)
     device: Any = engine.connect() if hasattr(engine, "connect") else engine
 
+    def forget() -> None:
+        for room, names in ((reduction_launch, ("_stages", "build")), (arg_reduction_launch, ("_steps", "_program")),
+                            (scan_launch, ("_steps", "_program"))):  # fmt: skip
+            for name in names:
+                getattr(room, name).cache_clear()
+
     def passes(processors: int) -> str:
-        reduction_launch._stages.cache_clear()
+        forget()
         monkeypatch.setattr(device, "caps", dataclasses.replace(device.caps, processors=processors, serial=False))
         return str(request.param)
 
     yield passes
-    reduction_launch._stages.cache_clear()
+    forget()
     mnb.use(None)
 
 
@@ -44,9 +51,10 @@ def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
     return [" ".join((s.kernel, *s.ways)) for s in plan.steps]
 
 
-# Lengths about a tile's, 64 and 128 and a SIMD-group's 32, and about a strip's, 8 and 16.
+# Lengths about a tile's, 64 and 128 and a SIMD-group's 32, and about a strip's, 8 and 32.
 SHAPES = [
     (17, 17, 1), (31, 33, 7), (64, 128, 16), (65, 129, 17), (127, 127, 9), (128, 64, 8), (129, 130, 31), (40, 260, 24),
+    (72, 136, 40), (130, 33, 65),
 ]  # fmt: skip
 
 
@@ -70,7 +78,7 @@ def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) 
                              ("stepped", "reversed", (any_, any_))):  # fmt: skip
         x, y = laid(a, one), laid(b, other)
         assert kernels(x, y, "float32") == [" ".join(("tiles_float", *ways))]
-        assert kernels(x, y, "float16") == [" ".join(("matrix_tiles_half", *ways))]
+        assert kernels(x, y, "float16") == [" ".join(("large_matrix_tiles_half", *ways))]
         check(mnb.matmul(x, y), a, b)
 
 
@@ -130,7 +138,7 @@ LENGTHS = (1, 31, 127, 128, 129, 511, 513, 5000, 300_001, 600_000)  # about a ru
 def test_running_sums(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Rows that are read by fours and rows that cannot be, in one stretch and in many."""
     gpu(MANY)
-    for shape in [*((n,) for n in LENGTHS), (3, 4000), (3, 4001), (300, 70)]:
+    for shape in [*((n,) for n in LENGTHS), (3, 4000), (3, 4001), (300, 70), (70_001, 3), (5, 3000, 7), (2000, 150)]:
         x = rng.integers(-9, 9, shape).astype(dtype)
         if dtype == "float16":  # whole numbers that stay exact
             x = np.where(rng.random(shape) < 0.001, x, 0).astype(dtype)
@@ -138,8 +146,62 @@ def test_running_sums(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
             want = np.cumsum(x.astype(np.float64 if "float" in dtype else np.int64), axis)
             assert np.array_equal(mnb.cumulative_sum(mnb.asarray(x), axis=axis).read(), want)
             assert np.array_equal(mnb.cumulative_sum(laid(x, "stepped"), axis=axis).read(), want)
-        with_first = mnb.cumulative_sum(mnb.asarray(x), axis=-1, include_initial=True).read()
-        assert np.array_equal(with_first[..., 1:], np.cumsum(x.astype(np.float64), -1))
+            with_first = mnb.cumulative_sum(mnb.asarray(x), axis=axis, include_initial=True).read()
+            assert np.array_equal(np.delete(with_first, 0, axis), want)
+            assert not with_first.take(0, axis).any()
+
+
+def steps(shape: tuple[int, ...], gone: tuple[int, ...], a: mnb.Array) -> list[str]:
+    strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
+    plan = plan_reduction(axes_of_view(shape, strides, gone), 0, 4, 1, device_of(a.engine.caps), own=False)
+    return [f"{s.kernel} {s.outputs}" for s in plan or ()]
+
+
+def test_how_reductions_are_cut_for_a_gpu(gpu: Any) -> None:
+    gpu(MANY)
+    a = mnb.zeros(1)
+    for shape, gone, found in [
+        ((1 << 28,), (0,), ["rows 32768", "rows_shared 1"]),
+        ((1 << 24,), (0,), ["rows 8192", "rows_shared 1"]),
+        ((4096, 4096), (1,), ["rows_shared 4096"]),
+        ((16384, 16384), (1,), ["rows 16384"]),
+        ((16384, 16384), (0,), ["down 1048576", "down 16384"]),
+        ((4096, 4096), (0,), ["down 262144", "down 4096"]),
+        ((60_000,), (0,), ["rows_shared 1"]),
+        ((100,), (0,), ["rows 1"]),
+        ((20, 5), (0,), ["each 5"]),
+    ]:
+        assert steps(shape, gone, a) == found, shape
+
+
+REDUCED = [  # lengths about a lane's eight, a run's 256 and 512, a threadgroup's 1024 and more than it takes
+    (33,), (255,), (257,), (1024,), (1031,), (8191,), (70_001,), (300, 1500), (2, 9000), (3, 70_001), (65, 40),
+    (700, 33), (129, 300), (9000, 3), (3, 500, 40), (70_001, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "uint8"])
+def test_reductions(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+    """Of rows and of columns: in one stretch and in many, by threadgroups and by threads, with and without rests."""
+    gpu(MANY)
+    for shape in REDUCED:
+        x = rng.integers(0, 9, shape).astype(dtype)
+        y = mnb.asarray(x)
+        for axis in (None, *range(len(shape))):
+            assert np.array_equal(mnb.sum(y, axis=axis, dtype="int64" if dtype != "float32" else None).read(),
+                                  x.sum(axis, dtype=np.int64)), (shape, axis)  # fmt: skip
+            assert np.array_equal(mnb.max(y, axis=axis).read(), x.max(axis))
+            if axis is not None or len(shape) == 1:
+                assert np.array_equal(mnb.argmax(y, axis=axis or 0).read(), x.argmax(axis or 0)), (shape, axis)
+
+
+def test_variances_know_their_means(gpu: Any, rng: np.random.Generator) -> None:
+    gpu(MANY)
+    for shape in ((70_001,), (300, 1500), (700, 33), (3, 500, 40)):
+        x = rng.random(shape, np.float32)
+        for axis in range(len(shape)):
+            got = mnb.var(mnb.asarray(x), axis=axis).read()
+            assert np.allclose(got, x.astype(np.float64).var(axis), rtol=1e-5, atol=0), (shape, axis)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "int64"])
@@ -158,6 +220,9 @@ def test_sorting_by_tiles(gpu: Any, dtype: str, rng: np.random.Generator) -> Non
             want = np.take_along_axis(x, order, -1)
             got = mnb.sort(mnb.asarray(x), descending=descending).read()
             assert np.array_equal(got, want, equal_nan=dtype == "float32")
+            if x.ndim == 1:
+                part = mnb.argsort(mnb.asarray(np.append(x[:7], x))[7:], descending=descending)
+                assert np.array_equal(part.read(), order)
 
 
 def test_all_keys_alike_and_all_apart(gpu: Any, rng: np.random.Generator) -> None:

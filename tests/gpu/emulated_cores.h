@@ -22,4 +22,19 @@ template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a0, uint a
     $add_products<T>(d, a0, a1, b0);  // rows 0 to 7 and 8 to 15 of columns 0 to 7,
     $add_products<T>(d, a2, a3, b1);  // then of columns 8 to 15
 }
+
+#define $MATRIX_LINES
+$COLLECTIVE uint $matrix_lines(const __local ushort* line) {
+    const ulong from = $shuffled(reinterpret_cast<ulong>(line), $simd_lane() >> 2);
+    const __local ushort* x = reinterpret_cast<const __local ushort*>(from) + ($simd_lane() & 3) * 2;
+    return x[0] | uint(x[1]) << 16;
+}
+$COLLECTIVE uint $matrix_turned(const __local ushort* line) {
+    uint pair = 0;
+    for (uint e = 0; e < 2; ++e) {
+        const ulong from = $shuffled(reinterpret_cast<ulong>(line), ($simd_lane() & 3) * 2 + e);
+        pair |= uint(reinterpret_cast<const __local ushort*>(from)[$simd_lane() >> 2]) << 16 * e;
+    }
+    return pair;
+}
 #include "tensor_cores.h"

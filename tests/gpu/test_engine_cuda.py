@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.engine.cuda import cuda_engine
+from metalnb.engine.cuda.nvidia_driver import Gpu
 from metalnb.engine.cuda.stream_events import Events
+from metalnb.engine.observation import observe
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -122,38 +126,150 @@ def test_one_cell_is_the_same_on_every_engine() -> None:
     assert all(np.array_equal(first, other) for other in found.values()), list(found)
 
 
+class Names:
+    """A class of the driver's: its members are numbers, and it makes records that take any field."""
+
+    def __getattr__(self, name: str) -> int:
+        return len(name)
+
+    def __call__(self, *_given: Any) -> Any:
+        return SimpleNamespace(location=SimpleNamespace())
+
+
+CONTEXTS: list[Any] = []  # of this thread, the current one last
+
+
 class Driver:
-    """A driver that takes every call, counts it, and does nothing."""
+    """A GPU whose driver takes every call, counts it, and does nothing but see that its context is the current one."""
 
-    class CUevent_flags:  # noqa: N801  (the driver's name)
-        CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING = 0, 2
-
-    def __init__(self) -> None:
+    def __init__(self, index: int = 0) -> None:
         self.calls: Counter[str] = Counter()
         self.stream = 1
+        self.index, self.name, self.capability, self.version, self.processors = index, "none", 90, "13.0", 132
+        self.nominal, self.last_cache = None, 0
 
     @property
     def api(self) -> Driver:
         return self
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("CU"):
+            return Names()
+
         def call(*_given: Any) -> tuple[int, int]:
+            assert CONTEXTS[-1:] == [self], name
             self.calls[name] += 1
-            return 0, self.calls[name]
+            return 0, self.index if name == "cuPointerGetAttribute" else 4096 * self.calls[name]
 
         return call
+
+    def cuMemAllocHost(self, nbytes: int) -> tuple[int, int]:  # noqa: N802  (the driver's name)
+        self._host = np.zeros(nbytes, np.uint8)
+        return 0, self._host.ctypes.data
 
     def take(self, answer: tuple[Any, ...], _kernel: str = "") -> Any:
         return answer[1]
 
-    def enter(self) -> None:
-        """Nothing to make current."""
+    def __enter__(self) -> None:
+        CONTEXTS.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        assert CONTEXTS.pop() is self
 
 
-def test_most_dispatches_have_no_event_and_each_can_be_waited_for() -> None:
-    driver: Any = Driver()
+@pytest.fixture
+def driver() -> Any:
+    return Driver()
+
+
+def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    engine = cuda_engine.CudaEngine(driver)
+    text = f"{HEAD}kernel void k(device float* x, constant float& a) {{ x[0] = a; }}"
+    program = engine.compile(mnb.compile(text).k.unit)
+    memory, kept = engine.alloc(64), engine.bind(np.ones(1, np.float32).view(np.uint8))
+    assert engine.bind(memory) is memory
+    view = np.frombuffer(memory, np.uint8)
+    assert engine.bind(view) is view
+    engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
+    before = driver.calls.copy()
+    engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
+    assert driver.calls - before == {"cuLaunchKernel": 1}
+
+
+def test_a_ticket_waits_copies_back_and_tells_its_time(driver: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    engine = cuda_engine.CudaEngine(driver)
+    program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit)
+    form = ((1, 1, 1), (1, 1, 1))
+    plain = engine.launch(program, (engine.alloc(64),), *form)
+    assert plain.elapsed() is None
+    plain.wait()
+    assert plain.elapsed() > 0
+    staged = engine.launch(program, (np.zeros(4, np.float32),), *form)
+    assert driver.calls["cuMemcpyDtoH"] == 0
+    staged.wait()
+    staged.wait()
+    assert driver.calls["cuMemcpyDtoH"] == 1
+    seen: list[Any] = []
+    end = observe(engine, seen.append)
+    timed = engine.launch(program, (np.zeros(4, np.float32),), *form)
+    end()
+    timed.wait()
+    assert seen[0].elapsed() == timed.elapsed() > 0  # the driver's: as many thousandths as calls
+    assert driver.calls["cuMemcpyDtoH"] == 2
+    assert len(engine.timed(program, (engine.alloc(64),), *form, count=3)) == 3
+
+
+def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monkeypatch: Any) -> None:
+    """An H100 SXM: 3.35 TB/s and 67 TFLOP/s in NVIDIA's data sheet."""
+    about = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in (
+        "COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "MEMORY_CLOCK_RATE",
+        "GLOBAL_MEMORY_BUS_WIDTH", "CLOCK_RATE", "L2_CACHE_SIZE")})  # fmt: skip
+    said = {"COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0, "MULTIPROCESSOR_COUNT": 132,
+            "MEMORY_CLOCK_RATE": 2_619_000, "GLOBAL_MEMORY_BUS_WIDTH": 5120, "CLOCK_RATE": 1_980_000,
+            "L2_CACHE_SIZE": 50 << 20}  # fmt: skip
+    for name, value in {"CUdevice_attribute": about, "cuDeviceGetAttribute": lambda what, _: (0, said[what]),
+                        "cuDeviceGetName": lambda *_: (0, b"H100\0"), "cuDeviceGet": lambda *_: (0, 0),
+                        "cuDriverGetVersion": lambda: (0, 13000), "cuDevicePrimaryCtxRetain": lambda *_: (0, 1),
+                        "cuDeviceGetCount": lambda: (0, 1)}.items():  # fmt: skip
+        monkeypatch.setattr(driver, name, value, raising=False)
+    gpu = Gpu(driver, 0)
+    assert gpu.nominal == pytest.approx((3.35e12, 67e12), rel=2e-3)
+    assert (gpu.name, gpu.last_cache) == ("H100", 50 << 20)
+    said["CLOCK_RATE"] = 0
+    assert Gpu(driver, 0).nominal is None
+
+
+def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> None:
+    """In any order, inside each other's too; afterwards the thread has the context that it had."""
+    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    drivers: list[Any] = [Driver(0), Driver(1)]
+    made = [cuda_engine.CudaEngine(driver) for driver in drivers]
+    assert [engine.name for engine in made] == ["cuda", "cuda:1"]
+    unit = mnb.compile(f"{HEAD}kernel void k(device float* x, constant float& a) {{ x[0] = a; }}").k.unit
+    for driver, engine in zip(drivers, made, strict=True):
+        before = driver.calls.copy()
+        memory = engine.alloc(64)
+        ticket = engine.launch(engine.compile(unit), (memory, np.float32([1])), (1, 1, 1), (1, 1, 1))
+        engine.copy_within(memory, 0, memory, 8, 16)
+        engine.copy_out(memory, 0, np.zeros(4, np.uint8))
+        ticket.wait()
+        del memory, ticket
+        assert CONTEXTS == []
+        done = driver.calls - before
+        assert done["cuMemFreeAsync"] == done["cuMemAllocFromPoolAsync"] == 2  # one for a copy that overlaps
+    mine = made[1].adopt(4096, 64, None)
+    assert mine.handle.address == 4096
+    monkeypatch.setattr(drivers[1], "cuPointerGetAttribute", lambda *_: (0, 0), raising=False)
+    with pytest.raises(ValueError, match="on GPU 0, engine 'cuda:1' on 1: pass device='cuda'"):
+        made[1].adopt(4096, 64, None)
+
+
+def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -> None:
     events = Events(driver)
-    numbers = [events.launched() for _ in range(40)]
+    with driver:
+        numbers = [events.launched() for _ in range(40)]
     assert numbers == list(range(1, 41))
     assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 2}  # behind 16 and 32
     events.wait(20)
@@ -165,3 +281,15 @@ def test_most_dispatches_have_no_event_and_each_can_be_waited_for() -> None:
     assert driver.calls["cuEventRecord"] == 3
     events.wait(40)
     assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 3, "cuEventSynchronize": 2}  # one of the two, again
+
+
+def test_who_never_waits_is_held_back_by_few_events(driver: Any) -> None:
+    events = Events(driver)
+    with driver:
+        for _ in range(1000):
+            events.launched()
+    assert driver.calls["cuEventCreate"] < 20
+    assert driver.calls["cuEventSynchronize"] > 50
+    before = driver.calls["cuEventSynchronize"]
+    events.wait(1000 - 200)
+    assert driver.calls["cuEventSynchronize"] == before

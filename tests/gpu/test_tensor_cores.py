@@ -65,6 +65,8 @@ FLOAT = "simdgroup_float8x8 d; "
 @pytest.mark.parametrize(("body", "wanted"), [
     (BLOCK, lambda x, y: x @ y[:8].T + np.vstack([2 * np.eye(8), 3 * np.eye(8)])),
     (ONE + FLOAT + "simdgroup_multiply(d, a, b); simdgroup_store(d, s, 16);", lambda x, y: x[:8, :8] @ y[:8, :8]),
+    ("simdgroup_half8x8 a, b; simdgroup_load(a, p, 16, ulong2(0, 8), true); simdgroup_load(b, q, 16, ulong2(8, 0));"
+     + FLOAT + "simdgroup_multiply(d, a, b); simdgroup_store(d, s, 16);", lambda x, y: x[8:, :8].T @ y[:8, 8:]),
     (ONE + FLOAT + "simdgroup_multiply(d, a * b, b * a); simdgroup_store(d, s, 16);",
      lambda x, y: x[:8, :8] @ y[:8, :8] @ y[:8, :8] @ x[:8, :8]),
     (ONE + FLOAT + "simdgroup_multiply(d, a, b); simdgroup_store(d, s, 16, ulong2(8, 8), true);",

@@ -316,6 +316,7 @@ def test_thinning_keeps_every_value_and_drops_the_rest(rng: np.random.Generator)
     assert sets._thinned(unlike) is unlike
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_put_writes_to_numpys_memory_or_not_at_all() -> None:
     x = np.zeros(6, np.float32)
     mnb.put(x, mnb.asarray([1, -1]), 5.0)

@@ -309,6 +309,7 @@ def test_what_is_refused_uses_up_nothing(generator: Generator) -> None:
     assert generator.permutation(0).shape == (0,)
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_shuffling_numpys_memory(generator: Generator) -> None:
     host = np.arange(1000, dtype=np.float32)
     generator.shuffle(mnb.asarray(host))

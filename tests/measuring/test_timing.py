@@ -324,6 +324,40 @@ def test_a_gate_is_opened_whatever_happens(cpu: Any, monkeypatch: pytest.MonkeyP
     assert len(cpu.timed(*given, 2)) == 2
 
 
+def test_memory_of_a_device_is_restored_there_and_copies_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
+    engine: Any = engines.named("toy")
+
+    def timed(binary: Any, arguments: Any, grid: Any, threadgroup: Any, count: int) -> list[float]:
+        for _ in range(count):
+            engine.launch(binary, arguments, grid, threadgroup).wait()
+        return [1e-3] * count
+
+    monkeypatch.setattr(engine, "caps", replace(engine.caps, clock="device"))
+    monkeypatch.setattr(engine, "timed", timed, raising=False)
+    limits = mnb.limits
+    monkeypatch.setattr("metalnb.timing.measure.limits", lambda engine: limits(engine="cpu"))
+    monkeypatch.setattr(sampling, "empty_dispatch", lambda _engine: 1e-6)
+    text = """kernel void scale(device const float* x, device float* y, constant float& a,
+                                uint i [[thread_position_in_grid]]) { y[i] = a * x[i]; }"""
+    scale = mnb.compile(text, engine="toy").scale
+    x = np.arange(8, dtype=np.float32)
+    there, out = mnb.asarray(x, device="toy"), mnb.asarray(x + 5, device="toy")
+    timing = mnb.measure(scale, there[2:], out[:6], 2.0, cold=False)
+    assert np.array_equal(out.read(), x + 5)
+    assert not any("copies" in said for said in timing.warnings)
+    job = sampling.DispatchJob(scale.prepare(there[2:], out[1:7], 2.0))
+    job.run(1)
+    held = out.block.memory.handle[:32].view(np.float32)  # the device's own
+    assert np.array_equal(held[1:7], 2 * x[2:])
+    job.restore()
+    assert np.array_equal(held, x + 5)
+    timing = mnb.measure(scale, x, x + 5, 2.0, cold=False)
+    assert timing.warnings[-1].startswith(
+        "not counted: the call copies NumPy's arrays, 64 B to the device and 32 B back"
+    )
+
+
 def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_engine(module=metal_module())
     others = engines._open

@@ -13,6 +13,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import cache
+from metalnb import engine as engines
 from metalnb.call import tuned_threadgroups as tuned
 from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.tune.overrun_check import GuardedArguments, differing
@@ -86,6 +87,22 @@ def test_the_best_is_the_one_that_does_least(program: mnb.Program, forgotten: No
     assert (y == 0).all(), "the user's arrays are never changed"
     assert "best: threadgroup 1,024" in tuner.text()
     assert tuner.html().count("metalnb-best") == 1 + 1  # one cell, and its style
+
+
+
+def test_arrays_of_a_device_are_copied_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
+    text = """kernel void scale(device const float* x, device float* y, constant float& a,
+                                uint i [[thread_position_in_grid]]) { y[i] = a * x[i]; }"""
+    scale = mnb.compile(text, engine="toy").scale
+    x = mnb.asarray(np.arange(8, dtype=np.float32), device="toy")
+    y = mnb.asarray(np.full(8, 3, np.float32), device="toy")
+    scale(x, y, 2.0)  # what the device has differs from what its window on the host was left with
+    call = bound_call("t", scale, (x, y[2:], 5.0), {"grid": 6})
+    assert np.array_equal(call.parts[1].value, 2 * np.arange(2, 8))
+    call.dispatch().run()
+    assert np.array_equal(call.parts[1].value, 5 * np.arange(6))
+    assert np.array_equal(y.read(), 2 * np.arange(8))
 
 
 def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mnb.Program) -> None:

@@ -23,7 +23,7 @@ from .gpu_memory import GpuMemory, own_address
 from .launch_record import LaunchRecord, launches
 from .nvidia_driver import Gpu, open_gpu
 from .ptx import bounded, cannot_tell, ptx, source
-from .stream_events import CudaTicket, Events
+from .stream_events import CudaTicket, Events, Span, StagedTicket
 
 __all__ = ["CudaEngine", "open_engine"]
 
@@ -94,6 +94,8 @@ class CudaEngine(GpuMemory, Observable):
             clock="device",
             shared=False,
             processors=gpu.processors,
+            nominal=gpu.nominal,
+            last_cache=gpu.last_cache,
         )
         self._events = Events(gpu)
         self._constants = Constants(gpu)
@@ -107,13 +109,13 @@ class CudaEngine(GpuMemory, Observable):
 
     def compile(self, unit: Unit) -> CudaBinary:
         """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
-        self._gpu.enter()
         text = ptx(unit, self._gpu.capability)
-        binary = CudaBinary(unit, text, cannot_tell(unit, text), 0, LaunchRecord(unit.signature))
-        function = binary.functions[0, False] = self._load(unit, text)
-        about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-        binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
-        return binary
+        with self._gpu:
+            binary = CudaBinary(unit, text, cannot_tell(unit, text), 0, LaunchRecord(unit.signature))
+            function = binary.functions[0, False] = self._load(unit, text)
+            about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+            binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
+            return binary
 
     def _load(self, unit: Unit, text: str) -> Function:
         api, gpu = self._gpu.api, self._gpu
@@ -146,45 +148,47 @@ class CudaEngine(GpuMemory, Observable):
 
     # ---- Launching
 
-    def start(self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CudaTicket:
+    def start(
+        self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> CudaTicket | StagedTicket:
         """Start a dispatch."""
-        self._gpu.enter()
-        values, dynamic, results, _held = self._bind(binary, arguments)
-        events, begun, ended, number = self._events, None, None, 0
-        if self.observers:
-            begun = events.record(timed=True)
-        self._enqueue(binary, values, dynamic, grid, threadgroup)
-        if begun is None:
-            number = events.launched()
-        else:
-            ended = events.record(timed=True)
-        ticket = CudaTicket(events, binary.unit.signature.name, begun, ended, results, self._staging, number)
-        if results:
+        with self._gpu:
+            values, dynamic, results, _held = self._bind(binary, arguments)
+            events, name = self._events, binary.unit.signature.name
+            if self.observers:
+                begun = events.record(timed=True)
+                self._enqueue(binary, values, dynamic, grid, threadgroup)
+                span: Span | CudaTicket = Span(events, begun, events.record(timed=True))
+            else:
+                self._enqueue(binary, values, dynamic, grid, threadgroup)
+                span = CudaTicket(events, name, events.launched())
+                if not results:
+                    return span
+            ticket = StagedTicket(name, span, results, self._staging)
             self._staging.expect(ticket)
-        return ticket
+            return ticket
 
     def timed(
         self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
         """Run a dispatch ``count`` times back to back; give the seconds of each by the GPU's clock."""
-        self._gpu.enter()
-        values, dynamic, results, _held = self._bind(binary, arguments)
-        seconds: list[float] = []
-        name = binary.unit.signature.name
-        for first in range(0, count, _BATCH):
-            tickets = []
-            with self._events.gate():
-                for _ in range(min(_BATCH, count - first)):
-                    begun = self._events.record(timed=True)
-                    self._enqueue(binary, values, dynamic, grid, threadgroup)
-                    ended = self._events.record(timed=True)
-                    tickets.append(CudaTicket(self._events, name, begun, ended, [], self._staging))
-            for ticket in tickets:
-                ticket.wait()
-                taken = ticket.elapsed()
-                seconds.append(math.nan if taken is None else taken)
-        self._staging.fetch(results)
-        return seconds
+        with self._gpu:
+            values, dynamic, results, _held = self._bind(binary, arguments)
+            seconds: list[float] = []
+            name = binary.unit.signature.name
+            for first in range(0, count, _BATCH):
+                spans = []
+                with self._events.gate():
+                    for _ in range(min(_BATCH, count - first)):
+                        begun = self._events.record(timed=True)
+                        self._enqueue(binary, values, dynamic, grid, threadgroup)
+                        spans.append(Span(self._events, begun, self._events.record(timed=True)))
+                for span in spans:
+                    span.wait(name)
+                    taken = span()
+                    seconds.append(math.nan if taken is None else taken)
+            self._staging.fetch(results)
+            return seconds
 
     def _enqueue(self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid) -> None:
         launch, stream, record = self._gpu.api.cuLaunchKernel, self._gpu.stream, binary.record

@@ -24,8 +24,8 @@ class Memory:
 
     def __del__(self) -> None:
         try:
-            self._gpu.enter()
-            self._gpu.api.cuMemFreeAsync(self.address, self._gpu.stream)
+            with self._gpu:
+                self._gpu.api.cuMemFreeAsync(self.address, self._gpu.stream)
         except Exception:  # noqa: BLE001, S110  (the driver may be gone before this is, when Python ends)
             pass
 
@@ -47,8 +47,8 @@ class GpuMemory:
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        gpu.enter()
-        self._pool = self._make_pool()
+        with gpu:
+            self._pool = self._make_pool()
 
     def _make_pool(self) -> Any:
         """Make a pool that keeps what is freed, apart from other libraries'."""
@@ -69,38 +69,46 @@ class GpuMemory:
         ------
         MemoryError
         """
-        self._gpu.enter()
-        api = self._gpu.api
-        answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
-        if answer[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            self._gpu.take(api.cuStreamSynchronize(self._gpu.stream))
-            self._gpu.take(api.cuMemPoolTrimTo(self._pool, 0))
+        with self._gpu:
+            api = self._gpu.api
             answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
-        return DeviceMemory(nbytes, Memory(self._gpu, int(self._gpu.take(answer))))
+            if answer[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                self._gpu.take(api.cuStreamSynchronize(self._gpu.stream))
+                self._gpu.take(api.cuMemPoolTrimTo(self._pool, 0))
+                answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
+            return DeviceMemory(nbytes, Memory(self._gpu, int(self._gpu.take(answer))))
 
     def copy_in(self, memory: DeviceMemory, offset: int, data: Bytes) -> None:
         """Copy host bytes to the GPU."""
-        self._gpu.enter()
-        held = np.ascontiguousarray(data)
-        target = memory.handle.address + offset
-        if held.size:
-            self._gpu.take(self._gpu.api.cuMemcpyHtoD(target, held.ctypes.data, held.size))
+        with self._gpu:
+            held = np.ascontiguousarray(data)
+            target = memory.handle.address + offset
+            if held.size:
+                self._gpu.take(self._gpu.api.cuMemcpyHtoD(target, held.ctypes.data, held.size))
 
     def copy_out(self, memory: DeviceMemory, offset: int, into: Bytes) -> None:
         """Copy memory of the GPU to the host."""
-        self._gpu.enter()
-        if into.size:
-            self._gpu.take(self._gpu.api.cuMemcpyDtoH(into.ctypes.data, memory.handle.address + offset, into.size))
+        with self._gpu:
+            if into.size:
+                self._gpu.take(self._gpu.api.cuMemcpyDtoH(into.ctypes.data, memory.handle.address + offset, into.size))
 
     def copy_within(self, target: DeviceMemory, offset: int, source: DeviceMemory, start: int, nbytes: int) -> None:
         """Copy memory of the GPU to another place there."""
-        self._gpu.enter()
-        if target.handle is source.handle and abs(offset - start) < nbytes:  # the driver takes no such copy
-            spare = self.alloc(nbytes)
-            self.copy_within(spare, 0, source, start, nbytes)
-            source, start = spare, 0
-        to, of = target.handle.address + offset, source.handle.address + start
-        self._gpu.take(self._gpu.api.cuMemcpyDtoDAsync(to, of, nbytes, self._gpu.stream))
+        with self._gpu:
+            if target.handle is source.handle and abs(offset - start) < nbytes:  # the driver takes no such copy
+                spare = self.alloc(nbytes)
+                self.copy_within(spare, 0, source, start, nbytes)
+                source, start = spare, 0
+            to, of = target.handle.address + offset, source.handle.address + start
+            self._gpu.take(self._gpu.api.cuMemcpyDtoDAsync(to, of, nbytes, self._gpu.stream))
+
+    def bind(self, memory: Any) -> Any:
+        """Return what stands for memory in launches: the copy on the GPU of a record that stays as it is."""
+        if own_address(memory) is not None:
+            return memory
+        made = self.alloc(memory.nbytes)
+        self.copy_in(made, 0, memory)
+        return made
 
     def address(self, memory: DeviceMemory) -> int:
         """Return where memory lies on the GPU, for other libraries."""
@@ -116,16 +124,27 @@ class GpuMemory:
         owner : object
         stream : int, optional
             Where the owner's work on it is, if not in the default stream: it is waited for.
+
+        Raises
+        ------
+        ValueError
+            When it is another GPU's.
         """
-        self._gpu.enter()
-        if stream not in {None, 1}:
-            self._gpu.take(self._gpu.api.cuStreamSynchronize(stream))
-        return DeviceMemory(nbytes, Adopted(address, owner))
+        with self._gpu:
+            about = self._gpu.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+            where = self._gpu.take(self._gpu.api.cuPointerGetAttribute(about, address)) if nbytes else self._gpu.index
+            if where != self._gpu.index:
+                theirs, own = (f"cuda:{i}" if i else "cuda" for i in (where, self._gpu.index))
+                message = f"the array is on GPU {where}, engine {own!r} on {self._gpu.index}: pass device={theirs!r}."
+                raise ValueError(message)
+            if stream not in {None, 1}:
+                self._gpu.take(self._gpu.api.cuStreamSynchronize(stream))
+            return DeviceMemory(nbytes, Adopted(address, owner))
 
 
 def own_address(view: np.ndarray[Any, Any]) -> int | None:
     """Return the address of a view of the GPU's memory; None for other memory."""
-    base: Any = view.base
+    base: Any = view
     while base is not None and type(base) is not DeviceMemory:
         base = base.base if isinstance(base, np.ndarray) else getattr(base, "obj", None)
     if base is None:

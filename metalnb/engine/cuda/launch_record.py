@@ -57,6 +57,7 @@ class LaunchRecord:
         places.append(size + -size % 4)
         self._values = struct.Struct(text + "x" * (-size % 4))
         self._bytes = bytearray(self._values.size + _PLACE.size)
+        self._last = b""  # the place that is written there
         self._place = memoryview(self._bytes)[self._values.size :]
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
         self._pointers = (ctypes.c_void_p * len(places))(*(start + place for place in places))
@@ -65,7 +66,8 @@ class LaunchRecord:
     def fill(self, values: list[int], place: bytes) -> None:
         """Write the parameters: an address or an offset each, and where the launch stands."""
         self._values.pack_into(self._bytes, 0, *values)
-        self._place[:] = place
+        if place is not self._last:
+            self._place[:] = self._last = place
 
 
 def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[DriverLaunch, ...]:

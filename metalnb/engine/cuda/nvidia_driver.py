@@ -15,6 +15,7 @@ from .ptx import INSTALL, LEAST, libdevice
 __all__ = ["Gpu", "open_gpu"]
 
 _LEGACY = 1  # CU_STREAM_LEGACY
+_WIDER = 86  # the compute capability from which on a processor has 128 lanes of float32 rather than 64
 
 _lock = threading.Lock()
 
@@ -34,6 +35,11 @@ class Gpu:
         The highest version of CUDA that the driver runs.
     processors : int
         Streaming multiprocessors.
+    nominal : tuple of 2 float or None
+        B/s to memory, two bits a line and clock, and FLOP/s of float32, two a lane and clock; None where the driver
+        does not tell the clocks.
+    last_cache : int
+        Bytes of L2.
     stream : CUstream
         The legacy default stream of the context, in which all is done: in order with what PyTorch and CuPy do there.
     """
@@ -48,6 +54,8 @@ class Gpu:
             about.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
         )
         self.processors = self._about(about.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        self.last_cache = self._about(about.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+        self.nominal = self._nominal()
         number = self.take(api.cuDriverGetVersion())
         self.version = f"{number // 1000}.{number % 1000 // 10}"
         self._context = self.take(api.cuDevicePrimaryCtxRetain(self.device))
@@ -55,15 +63,33 @@ class Gpu:
         self._entered = threading.local()
         self._alone = self.take(api.cuDeviceGetCount()) == 1
 
+    def _nominal(self) -> tuple[float, float] | None:
+        about = self.api.CUdevice_attribute
+        transfers = 2e3 * self._about(about.CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)
+        memory = transfers * self._about(about.CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8
+        lanes = (128 if self.capability >= _WIDER else 64) * self.processors
+        arithmetic = 2e3 * self._about(about.CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * lanes
+        return (memory, arithmetic) if memory and arithmetic else None
+
     def _about(self, attribute: Any) -> int:
         value: int = self.take(self.api.cuDeviceGetAttribute(attribute, self.device))
         return value
 
-    def enter(self) -> None:
-        """Make the context the calling thread's; other libraries may have another device's current."""
-        if not (self._alone and hasattr(self._entered, "done")):
+    def __enter__(self) -> None:
+        """Make the context the calling thread's. Where there are several, what was before is so again at the end.
+
+        Whatever calls the driver stands inside: a module, memory and an event belong to the context that they were made
+        in, and other libraries may have another device's current.
+        """
+        if not self._alone:
+            self.take(self.api.cuCtxPushCurrent(self._context))
+        elif not hasattr(self._entered, "done"):
             self.take(self.api.cuCtxSetCurrent(self._context))
             self._entered.done = True
+
+    def __exit__(self, *_: object) -> None:
+        if not self._alone:
+            self.api.cuCtxPopCurrent()
 
     def take(self, answer: tuple[Any, ...], kernel: str = "") -> Any:
         """Return what a call of the driver returned beside its status.

@@ -1,53 +1,55 @@
 """Tables at program scope that clang's PTX back end writes wrongly: it leaves out the padding of vectors of three.
 
-``constant float3 t[2]`` comes out as 24 bytes and zeros where 12 bytes, 4 of padding and 12 are meant, so that all but
-the first element are read from the wrong place. It is told by the table's text, which is shorter than its size, and by
-what the cell declares it as.
+``constant float3 t[2]`` comes out as 24 bytes and zeros where 12 bytes, 4 of padding and 12 are meant. The code reads
+them from the right places, so the bytes are written anew, from what LLVM's text says of the same constants.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ..unit import Unit
+from .llvm_tables import tables_of_three
 
-__all__ = ["unpadded"]
+__all__ = ["padded"]
 
-_TABLE = re.compile(r"\.global \.align \d+ \.b8 (\w+)\[(\d+)\] = \{([^}]*)\}")
+_TABLE = re.compile(r"(\.global \.align \d+ \.b8 ([\w$]+)\[(\d+)\] = )\{([^}]*)\}")
 _SCALARS = "bool|char|uchar|short|ushort|int|uint|long|ulong|half|float|bfloat|size_t|u?int(?:8|16|32|64)_t"
-_THREE = re.compile(rf"\b(?:{_SCALARS})3(?:x3)?\b|\bvec\s*<")
-_PLAIN = re.compile(rf"\b(?:packed_)?(?:{_SCALARS})[234]?\b")
-_MANGLED = re.compile(r"\d+")
+_THREE = re.compile(rf"\b(?:{_SCALARS})3(?:x3)?\b|\bvec\s*<|x3\b|\bmatrix\s*<")
 
 
-def unpadded(unit: Unit, text: str) -> str:
-    """Return the name of a table in a kernel's PTX that lacks padding; an empty string when there is none.
+def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
+    """Return a kernel's PTX with the tables that lack padding written anew.
 
-    A table whose last bytes are zero is shorter than its size, too. It is let pass when it is of plain elements, or
-    when no cell names a vector of three.
+    A table is shorter than its size where padding was left out, but also where its last bytes are zero: LLVM's text is
+    asked only when a cell names a vector of three.
+
+    Parameters
+    ----------
+    unit : Unit
+    text : str
+    llvm : callable
+        Returns LLVM's text of the same kernel.
+
+    Raises
+    ------
+    ValueError
+        When what a table holds cannot be told.
     """
-    authored = "\n".join(cell.edited.original for cell in (unit.cell, *unit.headers.values()))
-    for mangled, size, listed in _TABLE.findall(text):
-        name = _name(mangled)
-        if listed.count(",") + 1 < int(size) and _may_hold_three(name, authored):
-            return name
-    return ""
+    short = any(listed.count(",") + 1 < int(size) for _, _, size, listed in _TABLE.findall(text))
+    authored = (cell.edited.original for cell in (unit.cell, *unit.headers.values()))
+    if not short or not any(map(_THREE.search, authored)):
+        return text
+    tables = tables_of_three(llvm())
 
+    def mended(table: re.Match[str]) -> str:
+        begin, name, size, _ = table.groups()
+        if name not in tables:
+            return table[0]
+        if len(tables[name]) != int(size):
+            message = f"'{name}' has {size} bytes, not {len(tables[name])}"
+            raise ValueError(message)
+        return f"{begin}{{{', '.join(map(str, tables[name]))}}}"
 
-def _name(mangled: str) -> str:
-    """Return the last identifier of a mangled name: ``table`` for ``_ZL5table`` and ``_ZN5tools5tableE``."""
-    found, at = mangled, 0
-    while length := _MANGLED.search(mangled, at):
-        at = length.end() + int(length[0])
-        found = mangled[length.end() : at]
-    return found
-
-
-def _may_hold_three(name: str, authored: str) -> bool:
-    if not _THREE.search(authored):
-        return False
-    declared = re.search(rf"\bconstant\b([^;={{}}()]*)\b{re.escape(name)}\b", authored)
-    if declared is None:
-        return True
-    kind = declared[1]
-    return bool(_THREE.search(kind)) if _PLAIN.search(kind) else True
+    return _TABLE.sub(mended, text)

@@ -14,7 +14,7 @@ from ..clang import driver
 from ..clang.driver import Target, at_kernel
 from ..clang.entry_point import ENTRY, Head, written
 from ..unit import Unit
-from .padded_tables import unpadded
+from .padded_tables import padded
 
 __all__ = ["INSTALL", "LEAST", "bounded", "cannot_tell", "libdevice", "ptx", "source"]
 
@@ -86,11 +86,14 @@ def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     ------
     CompileError
     """
-    text = driver.compiled(unit, source(unit, row=row), _target(capability), *_ROUNDED).decode()
-    table = unpadded(unit, text)
-    if table:
-        message = f"the table '{table}' at program scope holds vectors of three, which clang writes wrongly as PTX"
-        raise CompileError([at_kernel(unit, message, "declare it of packed_float3, or of float4")])
+    def made(*more: str) -> str:
+        return driver.compiled(unit, source(unit, row=row), _target(capability), *_ROUNDED, *more).decode()
+
+    try:
+        text = padded(unit, made(), lambda: made("-emit-llvm"))
+    except ValueError as error:
+        message = f"a table at program scope holds vectors of three, which clang writes wrongly as PTX: {error}"
+        raise CompileError([at_kernel(unit, message, "declare it of packed_float3, or of float4")]) from None
     return _declared(text, unit.signature.max_threads)
 
 
@@ -124,9 +127,10 @@ _TWICE = 256  # threads of a threadgroup of which a processor is to hold two, wh
 
 def _declared(text: str, threads: int) -> str:
     """Return PTX that says what ``[[max_total_threads_per_threadgroup]]`` does: one computes while the other waits."""
-    if not 0 < threads <= _TWICE:
+    if not threads:
         return text
-    return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1\n.minnctapersm 2", text, count=1)
+    twice = "\n.minnctapersm 2" if threads <= _TWICE else ""
+    return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1{twice}", text, count=1)
 
 
 # What shows a kernel how its threads are grouped, but for its inputs.

@@ -13,13 +13,13 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..staging import Result, Staging
 from .nvidia_driver import Gpu
 
-__all__ = ["CudaTicket", "Events", "Span"]
+__all__ = ["CudaTicket", "Events", "Span", "StagedTicket"]
 
 
 class Events:
@@ -46,6 +46,9 @@ class Events:
         if number % _EVERY == 0:
             with self._lock:
                 self._mark(number)
+                first = self._marks[0][0]
+            if number - first >= _MOST:
+                self.wait(first)  # what it says is said by the next wait, too
         return number
 
     def _mark(self, number: int) -> Any:
@@ -55,19 +58,20 @@ class Events:
 
     def wait(self, number: int) -> tuple[Any, ...]:
         """Wait until a dispatch is done; return the driver's answer."""
-        with self._lock:
-            if number <= self._done:
-                return (0,)
-            found = next(((n, e) for n, e in self._marks if n >= number), None)
-            until = max(number, self._last)
-            until, event = found or (until, self._mark(until))
-        answer: tuple[Any, ...] = self.gpu.api.cuEventSynchronize(event)
-        if not answer[0]:
+        if number <= self._done:  # as it is for most: whoever waited for a later one has waited for it
+            return (0,)
+        with self.gpu:
             with self._lock:
-                self._done = max(self._done, until)
-                while self._marks and self._marks[0][0] <= self._done:
-                    self.give_back(self._marks.popleft()[1], timed=False)
-        return answer
+                found = next(((n, e) for n, e in self._marks if n >= number), None)
+                until = max(number, self._last)
+                until, event = found or (until, self._mark(until))
+            answer: tuple[Any, ...] = self.gpu.api.cuEventSynchronize(event)
+            if not answer[0]:
+                with self._lock:
+                    self._done = max(self._done, until)
+                    while self._marks and self._marks[0][0] <= self._done:
+                        self.give_back(self._marks.popleft()[1], timed=False)
+            return answer
 
     def record(self, *, timed: bool) -> Any:
         """Put an event into the stream, behind all that was launched."""
@@ -105,80 +109,127 @@ class Events:
             flag.value = 1
 
 
+_MOST = 128  # dispatches under way at once, or little more
 _EVERY = 16  # dispatches to a shared event: fewer than are under way at once, so that whoever waits finds one
 
 
 class Span:
-    """From a dispatch's start to its end: what tells how long it took. It keeps no memory alive.
+    """From a dispatch's start to its end, by two events: what tells how long it took. It keeps no memory alive."""
 
-    Without events it tells the time until the end of the wait: most dispatches are never asked.
-    """
-
-    __slots__ = ("_events", "begun", "ended", "seconds", "started")
+    __slots__ = ("_events", "begun", "ended", "seconds")
 
     def __init__(self, events: Events, begun: Any, ended: Any) -> None:
         self._events = events
         self.begun = begun
         self.ended = ended
-        self.started = time.perf_counter()
         self.seconds: float | None = None
 
     def __call__(self) -> float | None:
         """Return the seconds; None while it runs, NaN when it failed."""
-        if self.seconds is None and self.begun is not None:
+        if self.seconds is None:
             gpu = self._events.gpu
-            gpu.enter()
-            status = gpu.api.cuEventQuery(self.ended)[0]
-            if status == gpu.api.CUresult.CUDA_ERROR_NOT_READY:
-                return None
-            self.stop(failed=bool(status))
+            with gpu:
+                status = gpu.api.cuEventQuery(self.ended)[0]
+                if status == gpu.api.CUresult.CUDA_ERROR_NOT_READY:
+                    return None
+                self.stop(failed=bool(status))
         return self.seconds
 
-    def stop(self, *, failed: bool) -> None:
+    def wait(self, name: str) -> None:
+        """Wait for the end.
+
+        Raises
+        ------
+        KernelFault
+            Which names the kernel.
+        """
+        gpu = self._events.gpu
+        with gpu:
+            answer = gpu.api.cuEventSynchronize(self.ended)
+            self.stop(failed=bool(answer[0]))
+            gpu.take(answer, name)
+
+    def stop(self, *, failed: bool = False) -> None:
         """Note the time; the dispatch is done."""
-        if self.seconds is not None:
-            return
-        if failed:
-            self.seconds = math.nan
-        elif self.begun is None:
-            self.seconds = time.perf_counter() - self.started
-        else:
+        if self.seconds is None:
             gpu = self._events.gpu
-            self.seconds = 1e-3 * gpu.take(gpu.api.cuEventElapsedTime(self.begun, self.ended))
+            taken = math.nan if failed else gpu.take(gpu.api.cuEventElapsedTime(self.begun, self.ended))
+            self.seconds = 1e-3 * taken
 
     def __del__(self) -> None:
-        timed = self.begun is not None
         for event in (self.begun, self.ended):
-            if event is not None:
-                self._events.give_back(event, timed=timed)
+            self._events.give_back(event, timed=True)
 
 
 class CudaTicket:
-    """A dispatch under way.
+    """A dispatch under way that has no events of its own and nothing to copy back, as most.
+
+    It is what tells its time, too, until the end of the wait: it keeps no memory alive.
 
     Parameters
     ----------
+    events : Events
+    name : str
+        The kernel's.
     number : int
-        As `Events.launched` counts; 0 for one with events of its own.
+        As `Events.launched` counts.
+    """
+
+    __slots__ = ("__weakref__", "_events", "_name", "_number", "_seconds", "_started")
+
+    done = False
+    counted = True
+    results: Sequence[Result] = ()
+
+    def __init__(self, events: Events, name: str, number: int) -> None:
+        self._events = events
+        self._name = name
+        self._number = number
+        self._started = time.perf_counter()
+        self._seconds: float | None = None
+
+    @property
+    def elapsed(self) -> CudaTicket:
+        """What tells the time that it took."""
+        return self
+
+    def __call__(self) -> float | None:
+        """Return the seconds until the end of the wait; None before, NaN when it failed."""
+        return self._seconds
+
+    def wait(self, _name: str = "") -> None:
+        """Wait, with the GIL released.
+
+        Raises
+        ------
+        KernelFault
+        """
+        answer = self._events.wait(self._number)
+        if answer[0]:
+            self._seconds = math.nan
+            self._events.gpu.take(answer, self._name)
+        elif self._seconds is None:
+            self._seconds = time.perf_counter() - self._started
+
+
+class StagedTicket:
+    """A dispatch under way that is timed by events, or has results to copy back.
 
     Attributes
     ----------
-    elapsed : Span
+    elapsed : Span or CudaTicket
     results : list of Result
         Those still to be copied back.
     """
 
-    __slots__ = ("__weakref__", "_done", "_events", "_lock", "_name", "_number", "_staging", "elapsed", "results")
+    __slots__ = ("__weakref__", "_done", "_lock", "_name", "_staging", "elapsed", "results")
 
-    def __init__(
-        self, events: Events, name: str, begun: Any, ended: Any, results: list[Result], staging: Staging,
-        number: int = 0,
-    ) -> None:  # fmt: skip
-        self.elapsed = Span(events, begun, ended)
+    done = False
+
+    def __init__(self, name: str, elapsed: Span | CudaTicket, results: list[Result], staging: Staging) -> None:
+        self.elapsed = elapsed
         self.results = results
-        self._events = events
         self._name = name
-        self._number = number
         self._staging = staging
         self._done = False
         self._lock = threading.Lock()
@@ -193,16 +244,7 @@ class CudaTicket:
         with self._lock:
             if self._done:
                 return
-            gpu = self._events.gpu
-            gpu.enter()
-            if self._number:
-                answer = self._events.wait(self._number)
-            else:
-                answer = gpu.api.cuEventSynchronize(self.elapsed.ended)
             self._done = True
             results, self.results = self.results, []
-            if answer[0]:
-                self.elapsed.stop(failed=True)
-                gpu.take(answer, self._name)
+            self.elapsed.wait(self._name)
             self._staging.fetch(results)
-            self.elapsed.stop(failed=False)

@@ -43,6 +43,16 @@ template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a00, uint 
 #endif
 }
 #undef $MMA
+
+#if $COMPUTE_CAPABILITY >= 75
+// A matrix of 16-bit elements from threadgroup memory, of whose lines lane l < 8 gives the l-th: each lane is given its two
+// elements of a left factor, or with `turned` those of a right one. Pure, so that what is not used costs nothing.
+__attribute__((pure, convergent)) uint $matrix_lines(const __local ushort* line)
+    __asm("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.b16.p3");
+__attribute__((pure, convergent)) uint $matrix_turned(const __local ushort* line)
+    __asm("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.trans.b16.p3");
+#define $MATRIX_LINES
+#endif
 #endif
 
 $COLLECTIVE float $moved(float x, uint from) { return __builtin_bit_cast(float, $moved(__builtin_bit_cast(uint, x), from)); }
@@ -68,6 +78,21 @@ template <class T> METAL_FUNC uint $pair_at(const __local T* from, ulong first, 
     return $pair<T>(from[first], from[second]);
 }
 
+/// Fills both layouts from memory, by the instruction that loads matrices where their lines lie as it wants them.
+template <class P, class F> METAL_FUNC bool $lines_loaded(P, F, bool, thread uint&, thread uint&) { return false; }
+#ifdef $MATRIX_LINES
+template <class T, class F>
+METAL_FUNC bool $lines_loaded(const __local T* from, F place, bool transposed, thread uint& rows, thread uint& columns) {
+    const uint l = $simd_lane() & 7;
+    const __local ushort* line = reinterpret_cast<const __local ushort*>(from + (transposed ? place(0, l) : place(l, 0)));
+    const ulong step = transposed ? place(0, 1) - place(0, 0) : place(1, 0) - place(0, 0);
+    if ((reinterpret_cast<uintptr_t>(from + place(0, 0)) | step * sizeof(T)) & 15) return false;  // alike in all lanes
+    rows = transposed ? $matrix_turned(line) : $matrix_lines(line);
+    columns = transposed ? $matrix_lines(line) : $matrix_turned(line);
+    return true;
+}
+#endif
+
 /// A matrix in the core's layouts.
 template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfloat
     uint $rows, $columns;
@@ -82,6 +107,7 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
     }
     /// The same from memory: place(row, column) says where an element is.
     template <class P, class F> METAL_FUNC void $fill_from(P from, F place, bool transposed) {
+        if ($lines_loaded(from, place, transposed, $rows, $columns)) return;
         const uint l = $simd_lane(), i = $core_row(l), j = $core_column(l);
         $rows = $pair_at<T>(from, place(i, j), place(i, j + 1), !transposed);
         $columns = $pair_at<T>(from, place(j, i), place(j + 1, i), transposed);
