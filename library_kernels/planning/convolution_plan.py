@@ -1,0 +1,183 @@
+"""How a convolution is computed by ``convolve.metal``: how images are laid out, and which kernel sums them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...engine.base import Grid
+from .cuts import LANES, Record, record
+
+__all__ = ["FORMS", "ConvolutionPlan", "Laying", "Windows", "plan_convolution"]
+
+_LAYOUT = struct.Struct("<q12I")
+_CONVOLUTION = struct.Struct("<6q8I")
+_WASTED = 8  # one of so many sums may be for nothing, for the sake of wider panels
+_LAID = 4096  # elements that a SIMD-group lays out
+_LARGEST = 1 << 31  # elements of a group's image that the kernels count
+
+Shape = tuple[int, ...]
+
+# The outputs that a SIMD-group sums, and of how many panels: both at once are what a processor's registers hold.
+FORMS = {12: (1,), 8: (1,), 4: (2, 1), 2: (4, 1), 1: (8, 2)}
+
+
+class Windows(NamedTuple):
+    """How windows lie over axes: a number for each, and for padding how much is put before and after it."""
+
+    size: Shape
+    stride: Shape
+    dilation: Shape
+    padding: tuple[tuple[int, int], ...]
+
+    @property
+    def of_one_row(self) -> Windows:
+        """The same over images of one row."""
+        return Windows((1, *self.size), (1, *self.stride), (1, *self.dilation), ((0, 0), *self.padding))
+
+    def places(self, lengths: Shape) -> Shape:
+        """Count the places of a window along axes."""
+        return tuple(map(_count, lengths, *self))
+
+
+class Laying(NamedTuple):
+    """How images are laid out before they are summed.
+
+    Attributes
+    ----------
+    kernel : str
+        ``lay_1``, ``lay_2`` for that stride, ``lay_0`` for any.
+    layout, phases : numpy.ndarray
+        The kernel's records; the first holds where the images begin.
+    elements : int
+        Of an image, laid out.
+    grid : tuple of 3 int
+        Threads, for one image.
+    """
+
+    kernel: str
+    layout: tuple[int, ...]
+    phases: np.ndarray[Any, np.dtype[np.int32]]
+    elements: int
+    grid: Grid
+
+    def record(self, offset: int) -> Record:
+        """Return the kernel's record for images that begin at an offset."""
+        return record(_LAYOUT.pack(offset, *self.layout))
+
+
+class ConvolutionPlan(NamedTuple):
+    """What the dispatches need to know.
+
+    Attributes
+    ----------
+    laying : Laying or None
+        None where the images are read as they lie.
+    spare : int
+        Elements behind the last image that may be read.
+    rows, panels : int
+        Outputs and panels that a SIMD-group sums: which kernel it is.
+    lengths : tuple of int
+        The kernel's record, but for where things begin.
+    terms : numpy.ndarray of int64
+        Where each term's elements begin, from the first place's on.
+    grid : tuple of 3 int
+        Threads, for one image.
+    """
+
+    laying: Laying | None
+    spare: int
+    rows: int
+    panels: int
+    image: int
+    size: int
+    lengths: tuple[int, ...]
+    terms: np.ndarray[Any, np.dtype[np.int64]]
+    grid: Grid
+
+    def record(self, x: int, weight: int, bias: int, out: int) -> Record:
+        """Return the kernel's record for operands that begin there."""
+        return record(_CONVOLUTION.pack(x, self.image, weight, bias, out, self.size, *self.lengths, 0))
+
+
+class _Axis(NamedTuple):
+    """An axis in phases: the phase p of stride s is the elements p, p + s, p + 2 s, … of the padded axis."""
+
+    phases: tuple[int, ...]  # those that a window reads
+    starts: tuple[tuple[int, int], ...]  # for each element of a window, its phase and where in it the first place reads
+    full: int  # elements of a phase that windows reach
+    least: int  # fewer may do where the next row's zeros stand for the padding behind this one's
+
+
+def _count(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int]) -> int:
+    """Count the places of a window along an axis."""
+    return (n + sum(padding) - dilation * (size - 1) - 1) // stride + 1
+
+
+def _axis(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int]) -> _Axis:
+    reads = [divmod(k * dilation, stride) for k in range(size)]
+    phases = tuple(sorted({phase for _, phase in reads}))
+    starts = tuple((phases.index(phase), at) for at, phase in reads)
+    places = _count(n, size, stride, dilation, padding)
+    full = places + reads[-1][0]
+    ends = -(-(n + padding[0]) // stride)  # from here on there are zeros in each phase, and …
+    begins = padding[0] // stride  # … up to here
+    return _Axis(phases, starts, full, min(full, max(ends, full - begins, places)))
+
+
+def plan_convolution(
+    x: Shape, weight: Shape, over: Windows, groups: int, *, as_it_lies: bool
+) -> ConvolutionPlan | None:
+    """Plan the convolution of images (C, H, W) with weights (O, C / groups, h, w), none of them empty.
+
+    `as_it_lies` says that x is float32 and contiguous. None when an image is too large for the kernels.
+    """
+    _, height, width = x
+    outputs, own = weight[:2]
+    down, across = itertools.starmap(_axis, zip(x[1:], *over, strict=True))
+    places = over.places(x[1:])
+    direct = as_it_lies and not any(map(any, over.padding)) and over.stride == (1, 1)
+    columns = width if direct else across.least
+    rest = across.full - columns if not direct else 0  # zeros behind the last row
+    plane = height * width if direct else down.full * columns + max(rest, 0)
+    phases = list(itertools.product(range(len(down.phases)), range(len(across.phases))))
+    image = own * len(phases) * plane
+    if image >= _LARGEST:
+        return None
+
+    last = (places[0] - 1) * columns + places[1]
+    rows = _rows(outputs // groups)
+    panels = next((w for w in FORMS[rows] if -(-last // (w * LANES)) * w * LANES * (_WASTED - 1) <= last * _WASTED),
+                  FORMS[rows][-1])  # fmt: skip
+    laying = None
+    if not direct or last < panels * LANES:
+        laying = _laying(x, over, down, across, columns, plane)
+        direct = False
+    last = max(last, panels * LANES)
+    window = [(i * len(across.phases) + j) * plane + y * columns + z for i, y in down.starts for j, z in across.starts]
+    terms = np.add.outer(np.arange(own, dtype=np.int64) * (len(phases) * plane), np.array(window, np.int64)).reshape(-1)
+    each = outputs // groups
+    lengths = (len(terms), each, groups, *places, columns, last)
+    grid = (-(-last // (panels * LANES)) * LANES, -(-each // rows), groups)
+    return ConvolutionPlan(laying, panels * LANES, rows, panels, image, math.prod(places), lengths, terms, grid)
+
+
+def _rows(outputs: int) -> int:
+    """Return the outputs that a SIMD-group sums: what is summed twice, and each reading of x, counts against it."""
+    return min((r for r in FORMS if r <= outputs), key=lambda r: -(-outputs // r) * (r + 2))
+
+
+def _laying(x: Shape, over: Windows, down: _Axis, across: _Axis, columns: int, plane: int) -> Laying:
+    channels, height, width = x
+    phases = np.array(list(itertools.product(down.phases, across.phases)), np.int32)
+    stride = over.stride[1] if over.stride[1] <= 2 else 0
+    (top, _), (left, _) = over.padding
+    rows = -(-plane // columns)
+    each = max(1, min(rows, _LAID // columns))
+    layout = (height, width, columns, plane, top, left, *over.stride, len(phases), each, rows, 0)
+    grid = (-(-rows // each) * LANES, channels * len(phases), 1)
+    return Laying(f"lay_{stride}", layout, phases, channels * len(phases) * plane, grid)
