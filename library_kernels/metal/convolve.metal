@@ -67,30 +67,23 @@ struct Convolution {
     uint rows, groups;            // outputs of a group; groups
     uint height, width, columns;  // places down and across; from a row of places to the next
     uint last;                    // places in all: at least W panels
-    uint unused;
+    uint large;                   // of the SIMD-groups of a panel, how many sum R outputs
 };
 
-/// Sums R outputs of W panels. The last sums of an image overlap those before, so that none is cut short.
-///
-/// Threadgroups, a SIMD-group each: x is the W panels, y the R outputs, z the image and the group of channels.
+/// Sums R outputs of W panels. The last panels of an image overlap those before, so that none is cut short: `own` is the
+/// first place that is written here, and `own_row` the first output.
 template <typename C, ushort R, ushort W>
-kernel void convolve(device const float*  x      [[buffer(0)]],
-                     device const float*  weight [[buffer(1)]],  // a row of terms for each output
-                     device const float*  bias   [[buffer(2)]],
-                     device memory_of<C>* out    [[buffer(3)]],
-                     constant Convolution& c     [[buffer(4)]],
-                     device const long*   terms  [[buffer(5)]],  // where each term's elements begin
-                     uint3 group [[threadgroup_position_in_grid]],
-                     uint  lane  [[thread_index_in_simdgroup]]) {
-    const uint own = group.x * (W * panel), own_row = group.y * R;
+inline void sums(device const float* x, device const float* weight, device const float* bias,
+                 device memory_of<C>* out, constant Convolution& c, device const long* terms,
+                 uint own, uint own_row, uint which_image, uint lane) {
     uint first = own, row = own_row;  // not min(): a CPU would lose sight of all lanes being alike
     if (first + W * panel > c.last) first = c.last - W * panel;
     if (row + R > c.rows) row = c.rows - R;
-    const long which = long(group.z % c.groups) * c.rows + row, K = c.terms;
-    x += c.x + group.z * c.image + first;
+    const long which = long(which_image % c.groups) * c.rows + row, K = c.terms;
+    x += c.x + which_image * c.image + first;
     weight += c.weight + which * K;
     bias += c.bias + which;
-    out += c.out + (long(group.z) * c.rows + row) * c.size;
+    out += c.out + (long(which_image) * c.rows + row) * c.size;
 
     float sum[R][W];
     UNROLL for (ushort r = 0; r < R; ++r)
@@ -122,4 +115,21 @@ kernel void convolve(device const float*  x      [[buffer(0)]],
                 if (inside && row + r >= own_row) (to + r * c.size)[lane] = storage<C>::store(sum[r][w]);
         }
     }
+}
+
+/// Sums R outputs of W panels, or, from a number of outputs on, 8 where R are 12.
+///
+/// Threadgroups, a SIMD-group each: x is the W panels, y the outputs, z the image and the group of channels.
+template <typename C, ushort R, ushort W>
+kernel void convolve(device const float*  x      [[buffer(0)]],
+                     device const float*  weight [[buffer(1)]],  // a row of terms for each output
+                     device const float*  bias   [[buffer(2)]],
+                     device memory_of<C>* out    [[buffer(3)]],
+                     constant Convolution& c     [[buffer(4)]],
+                     device const long*   terms  [[buffer(5)]],  // where each term's elements begin
+                     uint3 group [[threadgroup_position_in_grid]],
+                     uint  lane  [[thread_index_in_simdgroup]]) {
+    const uint own = group.x * (W * panel);
+    if (R < 12 || group.y < c.large) sums<C, R, W>(x, weight, bias, out, c, terms, own, group.y * R, group.z, lane);
+    else sums<C, 8, W>(x, weight, bias, out, c, terms, own, c.large * R + (group.y - c.large) * 8, group.z, lane);
 }

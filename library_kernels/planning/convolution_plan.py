@@ -18,12 +18,14 @@ _LAYOUT = struct.Struct("<q12I")
 _CONVOLUTION = struct.Struct("<6q8I")
 _WASTED = 8  # one of so many sums may be for nothing, for the sake of wider panels
 _LAID = 4096  # elements that a SIMD-group lays out
+_LARGE, _SMALL = 12, 8  # outputs of a SIMD-group, and
+_DEEP = 512  # … the products of each from which on the larger number pays
 _LARGEST = 1 << 31  # elements of a group's image that the kernels count
 
 Shape = tuple[int, ...]
 
 # The outputs that a SIMD-group sums, and of how many panels: both at once are what a processor's registers hold.
-FORMS = {12: (1,), 8: (1,), 4: (2, 1), 2: (4, 1), 1: (8, 2)}
+FORMS = {12: (1,), 4: (2, 1), 2: (4, 1), 1: (8, 2)}  # 12: or 8, which the same kernel does
 
 
 class Windows(NamedTuple):
@@ -101,7 +103,7 @@ class ConvolutionPlan(NamedTuple):
 
     def record(self, x: int, weight: int, bias: int, out: int) -> Record:
         """Return the kernel's record for operands that begin there."""
-        return record(_CONVOLUTION.pack(x, self.image, weight, bias, out, self.size, *self.lengths, 0))
+        return record(_CONVOLUTION.pack(x, self.image, weight, bias, out, self.size, *self.lengths))
 
 
 class _Axis(NamedTuple):
@@ -136,39 +138,40 @@ def plan_convolution(
 
     `as_it_lies` says that x is float32 and contiguous. None when an image is too large for the kernels.
     """
-    _, height, width = x
     outputs, own = weight[:2]
     down, across = itertools.starmap(_axis, zip(x[1:], *over, strict=True))
     places = over.places(x[1:])
-    direct = as_it_lies and not any(map(any, over.padding)) and over.stride == (1, 1)
-    columns = width if direct else across.least
-    rest = across.full - columns if not direct else 0  # zeros behind the last row
-    plane = height * width if direct else down.full * columns + max(rest, 0)
+    columns = across.least
+    plane = down.full * columns + across.full - columns  # with the zeros that follow the last row
     phases = list(itertools.product(range(len(down.phases)), range(len(across.phases))))
     image = own * len(phases) * plane
     if image >= _LARGEST:
         return None
 
     last = (places[0] - 1) * columns + places[1]
-    rows = _rows(outputs // groups)
+    each = outputs // groups
+    rows = next(r for r in FORMS if r <= each or r == _LARGE and each >= _SMALL)
+    blocks, large = _blocks(each, own * math.prod(over.size), rows)
     panels = next((w for w in FORMS[rows] if -(-last // (w * LANES)) * w * LANES * (_WASTED - 1) <= last * _WASTED),
                   FORMS[rows][-1])  # fmt: skip
-    laying = None
-    if not direct or last < panels * LANES:
-        laying = _laying(x, over, down, across, columns, plane)
-        direct = False
+    direct = as_it_lies and not any(map(any, over.padding)) and over.stride == (1, 1) and last >= panels * LANES
+    laying = None if direct else _laying(x, over, down, across, columns, plane)
     last = max(last, panels * LANES)
     window = [(i * len(across.phases) + j) * plane + y * columns + z for i, y in down.starts for j, z in across.starts]
     terms = np.add.outer(np.arange(own, dtype=np.int64) * (len(phases) * plane), np.array(window, np.int64)).reshape(-1)
-    each = outputs // groups
-    lengths = (len(terms), each, groups, *places, columns, last)
-    grid = (-(-last // (panels * LANES)) * LANES, -(-each // rows), groups)
+    lengths = (len(terms), each, groups, *places, columns, last, large)
+    grid = (-(-last // (panels * LANES)) * LANES, blocks, groups)
     return ConvolutionPlan(laying, panels * LANES, rows, panels, image, math.prod(places), lengths, terms, grid)
 
 
-def _rows(outputs: int) -> int:
-    """Return the outputs that a SIMD-group sums: what is summed twice, and each reading of x, counts against it."""
-    return min((r for r in FORMS if r <= outputs), key=lambda r: -(-outputs // r) * (r + 2))
+def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:
+    """Return how many SIMD-groups sum the outputs of a panel, and how many of these sum `rows`, the others 8."""
+    if rows < _LARGE:
+        return -(-outputs // rows), -(-outputs // rows)
+    made = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
+    # What is summed twice counts, and each reading of x as much as two more outputs.
+    few, large = min(made, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
+    return few + large, large
 
 
 def _laying(x: Shape, over: Windows, down: _Axis, across: _Axis, columns: int, plane: int) -> Laying:
