@@ -150,7 +150,7 @@ def plan_convolution(
 
     last = (places[0] - 1) * columns + places[1]
     each = outputs // groups
-    rows = next(r for r in FORMS if r <= each or r == _LARGE and each >= _SMALL)
+    rows = next(r for r in FORMS if r <= each or (r == _LARGE and each >= _SMALL))
     blocks, large = _blocks(each, own * math.prod(over.size), rows)
     panels = next((w for w in FORMS[rows] if -(-last // (w * LANES)) * w * LANES * (_WASTED - 1) <= last * _WASTED),
                   FORMS[rows][-1])  # fmt: skip
