@@ -310,3 +310,17 @@ def test_only_ops_that_round_state_an_error() -> None:
         exact = op.formula.result == "bool" or "f" not in op.kinds
         assert not (exact and op.row.tolerance), op.name
         assert ("units in the last place" in op.__doc__) == (op.row.tolerance.get("float32", 0) > 0.5), op.name
+
+
+def test_sine_and_cosine_of_large_and_small_among_each_other(rng: np.random.Generator) -> None:
+    bits = rng.integers(0, 0x7F800000, 5000).astype(np.uint32)
+    x = np.concatenate([bits, bits | 0x80000000]).astype(np.uint32).view(np.float32)
+    x[::7] = rng.uniform(-7e4, 7e4, x[::7].size)  # to either side of 2^16
+    for name in ("sin", "cos"):
+        want = getattr(np, name)(x.astype(np.longdouble)).astype(np.float64)
+        got = getattr(mnb, name)(mnb.asarray(x)).numpy()
+        assert np.all(np.abs(got - want) <= 4 * np.spacing(np.abs(want).astype(np.float32))), name
+    beyond = np.array([np.inf, 1.0, -np.inf, np.nan, -0.0], np.float32)
+    assert np.array_equal(np.isnan(mnb.sin(mnb.asarray(beyond)).numpy()), [True, False, True, True, False])
+    assert np.array_equal(np.isnan(mnb.cos(mnb.asarray(beyond)).numpy()), [True, False, True, True, False])
+    assert np.signbit(mnb.sin(mnb.asarray(beyond)).numpy()[4])
