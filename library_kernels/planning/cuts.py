@@ -42,6 +42,8 @@ class Device(NamedTuple):
         Threads of a threadgroup in a long row of threads that work alone. Each threadgroup costs a CPU some 50 ns.
     waits : bool
         Whether a thread's loads take long, and many threads at once make up for that: a GPU.
+    lines : bool
+        Whether a threadgroup of an elementwise kernel takes several rows, all its threads the same one at a time.
     tile_places : int
         Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 where tiles do not pay.
     """
@@ -55,6 +57,7 @@ class Device(NamedTuple):
     alone: int = 1024
     waits: bool = False
     tile_places: int = 0
+    lines: bool = False
 
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
@@ -66,7 +69,7 @@ _TILES = 24  # and those with a tile of columns each in threadgroup memory
 def device_of(caps: Caps) -> Device:
     """Return what fills an engine's device."""
     if not caps.processors:
-        return CORES._replace(alone=min(caps.threads, _LARGEST))
+        return CORES._replace(alone=min(caps.threads, _LARGEST), lines=caps.serial)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
     return Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors)
