@@ -55,7 +55,7 @@ def _pooled(  # noqa: PLR0913
         }  # fmt: skip
         program, name, count = _program(tag(x.dtype), x.device), "max" if most else "mean", math.prod(x.shape[:-axes])
         columns, rows = pair(places, 1)
-        if columns < _NARROW or device_of(x.engine.caps).waits:
+        if columns < _NARROW or not device_of(x.engine.caps).lines:
             dispatch(program[name], contiguous(x), out, settings, grid=(columns, rows, count))
         else:
             each = max(1, min(rows, _TOGETHER // columns))
