@@ -152,8 +152,7 @@ class Formula:
             "    uint2 position [[thread_position_in_grid]],",
             "    uint2 group_ [[threadgroup_position_in_grid]]) {",
             "    using T = value_of<L>;",
-            "    const uint end_ = last_line(walk, group_.y);",
-            "    for (uint row_ = first_line(walk, group_.y); row_ < end_; ++row_) {",
+            "    EACH_LINE(row_, walk, group_.y) {",
             *(f"        const value_of<{self._type(n)}> {n} = fetch<{self._type(n)}, {n}Step>"
               f"({n}_ + {n}Step::row(walk, {i}, row_), walk, {i}, position.x);" for i, n in enumerate(self.operands)),
             f"        {self._stored(group).replace('(out_,', place, 1)}",

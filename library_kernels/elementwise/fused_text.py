@@ -120,8 +120,7 @@ class FusedText:
             *self._parameters(),
             "    uint2 position [[thread_position_in_grid]],",
             "    uint2 group_ [[threadgroup_position_in_grid]]) {",
-            "    const uint end_ = last_line(walk, group_.y);",
-            "    for (uint row_ = first_line(walk, group_.y); row_ < end_; ++row_) {",
+            "    EACH_LINE(row_, walk, group_.y) {",
             *(f"    {line}" for line in fetched),
             *(f"        {line}" for line in needed),
             *(f"        keep<{DTYPES[d.name]}, {o}Step>("

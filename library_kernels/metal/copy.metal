@@ -22,8 +22,7 @@ kernel void copy_lines(
     constant Walk& walk,
     uint2 p [[thread_position_in_grid]],
     uint2 group [[threadgroup_position_in_grid]]) {
-    const uint end = last_line(walk, group.y);
-    for (uint row = first_line(walk, group.y); row < end; ++row)
+    EACH_LINE(row, walk, group.y)
         keep<TO, OUT>(out + OUT::row(walk, 1, row), walk, 1, p.x, fetch<FROM, X>(x + X::row(walk, 0, row), walk, 0, p.x));
 }
 

@@ -60,6 +60,9 @@ inline uint last_line(constant Walk& walk, uint group) {
     const uint end = (group + 1) * walk.lines;
     return end > walk.rows ? walk.rows : end;
 }
+// For each of these rows. (A loop of this header's, not of a cell's: small dispatches of it may run at once.)
+#define EACH_LINE(row, walk, group) \
+    for (uint row = first_line(walk, group), end_ = last_line(walk, group); row < end_; ++row)
 
 struct Whole : Unit {
     static long row(constant Walk&, uint, uint) { return 0; }
