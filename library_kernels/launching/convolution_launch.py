@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...engine import named
 from ...program import Program
-from ..planning.convolution_plan import FORMS, Windows, plan_convolution
+from ..planning.convolution_plan import FORMS, Windows, plan_channels, plan_convolution
 from ..planning.cuts import LANES
 from .copying import contiguous, converted
 from .launcher import Launch
@@ -80,11 +80,16 @@ def _parts(
     """Prepare the dispatches; `at` are the offsets of the weights and of the biases, in bytes."""
     if len(weight) == 3:
         over, x, weight = over.of_one_row, (*x[:2], 1, x[2]), (*weight[:2], 1, weight[2])
+    engine, kernels = named(device), _program(tag(dtype), device)
+    single = plan_channels(x[1:], weight, over, groups)
+    if single is not None and engine.caps.serial:
+        told = single.record(offset // dtype.itemsize, at[0] // 4, at[1] // 4, 0)
+        binary = kernels[f"convolve_channels_{single.stride}"].binary
+        grid = (single.grid[0], single.grid[1] * x[0], 1)
+        return (_Part(0, None, Launch(binary, grid, (LANES, 1, 1), (told,)).kept(engine)),)
     plan = plan_convolution(x[1:], weight, over, groups, as_it_lies=dtype == _FLOAT)
     if plan is None:
         return None
-    engine = named(device)
-    kernels = _program(tag(dtype), device)
     laying = plan.laying
     batch, image, result = x[0], math.prod(x[1:]), weight[0] * plan.size
     step = batch if laying is None else min(batch, max(1, _MOST // (4 * laying.elements)))
@@ -106,7 +111,7 @@ def _parts(
 
 @functools.cache
 def _program(element: str, engine: str) -> Program:
-    templates = {f"lay_{stride}": f"lay<{element}, {stride}>" for stride in range(3)}
+    templates = {f"{name}_{s}": f"{name}<{element}, {s}>" for name in ("lay", "convolve_channels") for s in range(3)}
     for rows, several in FORMS.items():
         templates |= {f"convolve_{rows}_{n}": f"convolve<{element}, {rows}, {n}>" for n in several}
     return instantiated("convolve.metal", templates, engine)

@@ -133,3 +133,49 @@ kernel void convolve(device const float*  x      [[buffer(0)]],
     if (R < 12 || group.y < c.large) sums<C, R, W>(x, weight, bias, out, c, terms, own, group.y * R, group.z, lane);
     else sums<C, 8, W>(x, weight, bias, out, c, terms, own, c.large * R + (group.y - c.large) * 8, group.z, lane);
 }
+
+/// Where each group is one channel: an element counts in a few sums only, and laying it out would be half the work.
+struct Channels {
+    long x, weight, bias, out;    // where these begin
+    uint height, width;           // of an image
+    uint columns, rows;           // places across and down
+    uint across, down;            // of a window
+    uint step_across, step_down, apart_across, apart_down;
+    uint left, top;               // the padding before an image
+    uint outputs, each;           // in all, and of a channel
+    uint lines, unused;           // rows of places that a SIMD-group takes
+};
+
+/// Threadgroups, a SIMD-group each: x is the rows of places, y the output of an image.
+template <typename T, uint stride>  // from one column to the next; 0: as it says
+kernel void convolve_channels(device const memory_of<T>* x [[buffer(0)]], device const float* weight [[buffer(1)]],
+                              device const float* bias     [[buffer(2)]], device memory_of<T>* out   [[buffer(3)]],
+                              constant Channels& c [[buffer(4)]],
+                              uint2 group [[threadgroup_position_in_grid]],
+                              uint  lane  [[thread_index_in_simdgroup]]) {
+    const uint output = group.y % c.outputs, step = stride == 0 ? c.step_across : stride;
+    const int height = int(c.height), width = int(c.width);
+    x += c.x + long(group.y / c.each) * height * width;
+    out += c.out + long(group.y) * c.rows * c.columns;
+    weight += c.weight + long(output) * c.down * c.across;
+    uint last = (group.x + 1) * c.lines;
+    if (last > c.rows) last = c.rows;
+    for (uint y = group.x * c.lines; y < last; ++y)
+        for (uint first = 0; first < c.columns; first += panel) {
+            const int left = int((first + lane) * step) - int(c.left);
+            float sum = bias[c.bias + output];
+            for (uint i = 0; i < c.down; ++i) {
+                const int row = int(y * c.step_down + i * c.apart_down) - int(c.top);
+                if (row < 0 || row >= height) continue;
+                device const memory_of<T>* from = x + long(row) * width + first * step - int(c.left);
+                for (uint j = 0; j < c.across; ++j) {
+                    const int column = left + int(j * c.apart_across);
+                    float value = 0.0f;
+                    if (column >= 0 && column < width)
+                        value = float(storage<T>::load((from + j * c.apart_across)[lane * step]));
+                    sum = fma(weight[i * c.across + j], value, sum);
+                }
+            }
+            if (first + lane < c.columns) (out + y * c.columns + first)[lane] = storage<T>::store(sum);
+        }
+}

@@ -12,10 +12,12 @@ import numpy as np
 from ...engine.base import Grid
 from .cuts import LANES, Record, record
 
-__all__ = ["FORMS", "ConvolutionPlan", "Laying", "Windows", "plan_convolution"]
+__all__ = ["FORMS", "ChannelsPlan", "ConvolutionPlan", "Laying", "Windows", "plan_channels", "plan_convolution"]
 
 _LAYOUT = struct.Struct("<q12I")
 _CONVOLUTION = struct.Struct("<6q8I")
+_CHANNELS = struct.Struct("<4q16I")
+_FEW, _ROWS = 16, 4  # larger windows are worth being laid out, fewer rows not worth going by them
 _WASTED = 8  # one of so many sums may be for nothing, for the sake of wider panels
 _LAID = 4096  # elements that a SIMD-group lays out
 _LARGE, _SMALL = 12, 8  # outputs of a SIMD-group, and
@@ -162,6 +164,41 @@ def plan_convolution(
     lengths = (len(terms), each, groups, *places, columns, last, large)
     grid = (-(-last // (panels * LANES)) * LANES, blocks, groups)
     return ConvolutionPlan(laying, panels * LANES, rows, panels, image, math.prod(places), lengths, terms, grid)
+
+
+class ChannelsPlan(NamedTuple):
+    """What the dispatch needs to know of a convolution whose groups are a channel each.
+
+    Attributes
+    ----------
+    stride : int
+        For which the kernel is made; 0: any.
+    lengths : tuple of int
+        The kernel's record, but for where things begin.
+    grid : tuple of 3 int
+        Threads, for one image.
+    """
+
+    stride: int
+    lengths: tuple[int, ...]
+    grid: Grid
+
+    def record(self, x: int, weight: int, bias: int, out: int) -> Record:
+        """Return the kernel's record for operands that begin there."""
+        return record(_CHANNELS.pack(x, weight, bias, out, *self.lengths, 0))
+
+
+def plan_channels(x: Shape, weight: Shape, over: Windows, groups: int) -> ChannelsPlan | None:
+    """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None where another kernel suits it."""
+    (rows, columns), outputs = over.places(x[1:]), weight[0]
+    if weight[1] != 1 or math.prod(over.size) > _FEW or columns < LANES // 2 or rows < _ROWS:
+        return None
+    lines = max(1, min(rows, _LAID // columns))
+    (top, _), (left, _) = over.padding
+    lengths = (x[1], x[2], columns, rows, weight[3], weight[2], *reversed(over.stride), *reversed(over.dilation),
+               left, top, outputs, outputs // groups, lines)  # fmt: skip
+    stride = over.stride[1] if over.stride[1] <= 2 else 0
+    return ChannelsPlan(stride, lengths, (-(-rows // lines) * LANES, outputs, 1))
 
 
 def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:

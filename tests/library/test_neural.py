@@ -54,6 +54,9 @@ CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 3, 40, 33), (12, 3, 1, 1), {}),  # read where it lies
     ((1, 2, 40, 33), (21, 2, 3, 3), {}),
     ((2, 6, 20, 35), (6, 1, 3, 3), {"groups": 6}),
+    ((2, 3, 20, 75), (6, 1, 3, 5), {"groups": 3, "padding": (1, 2), "stride": (1, 2)}),  # a channel for each group
+    ((2, 3, 41, 75), (3, 1, 4, 3), {"groups": 3, "padding": 3, "stride": 3, "dilation": (1, 2)}),
+    ((1, 4, 18, 40), (4, 1, 5, 5), {"groups": 4, "padding": 2}),
     ((2, 1, 3, 4), (5, 1, 2, 2), {}),  # fewer places than a panel
     ((2, 3, 31, 18), (8, 3, 5, 5), {"padding": 2}),  # padding that two rows share
     ((1, 3, 9, 8), (9, 3, 3, 3), {"padding": (5, 7)}),  # more than a window
