@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -119,6 +120,37 @@ def columns(n: int) -> Iterator[Column]:  # noqa: PLR0915  (a table is long)
                lambda: torch.add(st, su, out=sw), 1000)  # fmt: skip
 
 
+def layers() -> Iterator[Column]:
+    """Make the columns of neural networks' functions, which NumPy has not; PyTorch's take no ``out=`` either."""
+    torch: Any = None
+    if importlib.util.find_spec("torch"):
+        import torch
+    rng = np.random.default_rng(2)
+    f = torch and torch.nn.functional
+
+    def pair(*shape: int) -> tuple[Any, Any]:
+        host = rng.standard_normal(shape, np.float32)
+        return mnb.asarray(host, copy=True), torch and torch.from_numpy(host.copy())
+
+    def made(name: str, op: str, given: list[tuple[Any, Any]], *rest: Any, **options: Any) -> Column:
+        mine, theirs = ([g[side] for g in given] for side in (0, 1))
+        ours, other = getattr(mnb, op), torch and getattr(f, op)
+        return Column(name, lambda: ours(*mine, *rest, **options), None,
+                      (lambda: other(*theirs, *rest, **options)) if torch else None)  # fmt: skip
+
+    images, deep, photo = pair(8, 64, 56, 56), pair(8, 256, 14, 14), pair(1, 3, 224, 224)
+    yield made("conv2d 3x3, 64 channels of 56x56", "conv2d", [images, pair(64, 64, 3, 3)], padding=1)
+    yield made("conv2d 3x3, 256 channels of 14x14", "conv2d", [deep, pair(256, 256, 3, 3)], padding=1)
+    yield made("conv2d 7x7, stride 2, of 3x224x224", "conv2d", [photo, pair(64, 3, 7, 7)], stride=2, padding=3)
+    yield made("conv2d 3x3, 64 groups", "conv2d", [images, pair(64, 1, 3, 3)], padding=1, groups=64)
+    yield made("conv1d 5, 64 channels of 2048", "conv1d", [pair(16, 64, 2048), pair(64, 64, 5)], padding=2)
+    yield made("avg_pool2d 3, stride 2", "avg_pool2d", [images], 3, 2, 1)
+    yield made("max_pool2d 2", "max_pool2d", [images], 2)
+    yield made("group_norm 8", "group_norm", [images], 8)
+    yield made("glu", "glu", [images], 1)
+    yield made("linear 512x1024, 1024", "linear", [pair(512, 1024), pair(1024, 1024), pair(1024)])
+
+
 def repeated(call: Call, times: int) -> Call:
     """Return what calls it so often, and waits."""
     def many() -> None:
@@ -140,7 +172,7 @@ def main() -> int:
     options = parser.parse_args()
     print(f"{options.size:,} elements, medians of {options.runs} runs in turn\n{machine()}\n")
     print("| | metalnb, ms | NumPy | PyTorch |\n|---|--:|--:|--:|")
-    for column in columns(options.size):
+    for column in itertools.chain(columns(options.size), layers()):
         if options.columns and not any(part in column.name for part in options.columns):
             continue
         calls = [repeated(call, column.times) for call in (column.mine, column.numpy, column.torch) if call]

@@ -76,11 +76,12 @@ class FusedKernel:
     @functools.cached_property
     def source(self) -> str:
         """The MSL."""
-        return self._text.text
+        return self._text.text()
 
     def program(self, engine: Engine) -> Program:
         """Return the program; each of its kernels is compiled at its first call."""
-        return compile(self.source, engine=engine.name, math="precise", name=self._name)
+        text = self._text.text(lines=device_of(engine.caps).lines)
+        return compile(text, engine=engine.name, math="precise", name=self._name)
 
     def __call__(self, given: dict[str, Any]) -> tuple[Array, ...]:
         """Start the kernel on its arguments among those of a call."""

@@ -49,15 +49,15 @@ class FusedText:
     numbers: tuple[tuple[str, DType], ...]
     monoid: str = ""
 
-    @property
-    def text(self) -> str:
-        """The whole cell."""
+    def text(self, *, lines: bool = False) -> str:
+        """Write the whole cell; with `lines`, threadgroups take several rows."""
         needed = self._needed()
         functions = [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in needed)]
         header = "elementwise.h>\n#include <metalnb/reduce.metal" if self.monoid else "elementwise.h"
         head = [f"// {self.trace.name}, fused.", f"#include <metalnb/{header}>", "", *functions, ""]
         kernels = self._rows(needed) if self.monoid else self._elementwise(needed)
-        return "\n".join([*head, *kernels, "", *self._instances()]) + "\n"
+        more = self._lines(needed) if lines and not self.monoid else []
+        return "\n".join([*head, *kernels, *more, "", *self._instances(lines=lines)]) + "\n"
 
     @property
     def _names(self) -> list[str]:
@@ -102,6 +102,31 @@ class FusedText:
             *(f"    {line}" for line in needed),
             *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, position.x, {text});"
               for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
+            "}",
+        ]  # fmt: skip
+
+    def _lines(self, needed: list[str]) -> list[str]:
+        """Write the kernel whose threadgroups take several rows."""
+        names, outs = self._names, [f"out{i}" for i in range(len(self.results))]
+        fetched = [line.replace("_, walk,", f"_ + {n}Step::row(walk, {i}, row_), walk,", 1) for i, (n, line) in
+                   enumerate(zip(names, self._fetched("position.x"), strict=True))]  # fmt: skip
+        return [
+            "",
+            f"template <{', '.join(f'typename {n}Step' for n in (*names, *outs))}>",
+            "kernel void fused_lines(",
+            *self._buffers(),
+            *(f"    device memory_of<{DTYPES[d.name]}>* {o}_," for o, (_, d) in zip(outs, self.results, strict=True)),
+            "    constant Walk& walk,",
+            *self._parameters(),
+            "    uint2 position [[thread_position_in_grid]],",
+            "    uint2 group_ [[threadgroup_position_in_grid]]) {",
+            "    EACH_LINE(row_, walk, group_.y) {",
+            *(f"    {line}" for line in fetched),
+            *(f"        {line}" for line in needed),
+            *(f"        keep<{DTYPES[d.name]}, {o}Step>("
+              f"{o}_ + {o}Step::row(walk, {i}, row_), walk, {i}, position.x, {text});"
+              for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
+            "    }",
             "}",
         ]  # fmt: skip
 
@@ -155,18 +180,19 @@ class FusedText:
             "}",
         ]  # fmt: skip
 
-    def _instances(self) -> list[str]:
+    def _instances(self, *, lines: bool) -> list[str]:
         """Name every kernel; each is compiled when a call first needs it."""
         count, outs = len(self.arrays), len(self.results)
         mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
         if not self.monoid:
             ways = [*(m + "u" * outs for m in mixed), "g" * (count + outs - 1) + "u"]
             ways += map(str.upper, ways[:-1])
-            return [instantiation(f"fused_{w}", f"fused_<{', '.join(_STEPS[s] for s in w)}>") for w in ways]
-        lines = []
+            made = [("lines" if lines and w.islower() and "g" not in w else "", w) for w in ways]
+            return [instantiation(f"fused_{w}", f"fused_{by}<{', '.join(_STEPS[s] for s in w)}>") for by, w in made]
+        rows = []
         for kernel, wrapped in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
             of = wrapped.format(self.monoid)
             template = "fused_each" if kernel == "each" else "fused_rows"
-            lines += [instantiation(f"{kernel}_{w}", f"{template}<{of}, {', '.join(_STEPS[s] for s in w)}>")
+            rows += [instantiation(f"{kernel}_{w}", f"{template}<{of}, {', '.join(_STEPS[s] for s in w)}>")
                       for w in (*mixed, "g" * count)]  # fmt: skip
-        return lines
+        return rows

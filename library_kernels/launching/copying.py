@@ -11,6 +11,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import DTYPES
 from ...engine import named
+from ..planning.cuts import CORES
 from ..planning.elementwise_plan import Strip, plan_elementwise, plan_transposed, stretched
 from .launcher import Launch
 from .programs import with_macros
@@ -129,7 +130,7 @@ def _launch(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
     strips = [Strip(spread, offset // size), Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)]
     planned = plan_transposed(to, strips)
     if planned is None:
-        planned = plan_elementwise(to, strips)
+        planned = plan_elementwise(to, strips, CORES._replace(lines=named(engine).caps.serial))
         if planned.kinds == "gu" and not any(s for s, n in zip(spread, to, strict=True) if n != 1):
             flat = planned.grid[1] == 1 and not any(s.offset for s in strips)
             planned = planned._replace(kinds="SU" if flat else "su")  # the same element everywhere
@@ -147,4 +148,5 @@ def _word(dtype: DType, other: DType) -> str:
 def _binary(given: str, wanted: str, kinds: str, engine: str) -> Any:
     if kinds == "turned":
         return with_macros("transpose.metal", engine, FROM=given, TO=wanted).transpose.binary
-    return with_macros("copy.metal", engine, FROM=given, TO=wanted)[f"copy_{kinds}"].binary
+    lines = {"LINES": "1"} if named(engine).caps.serial else {}
+    return with_macros("copy.metal", engine, FROM=given, TO=wanted, **lines)[f"copy_{kinds}"].binary

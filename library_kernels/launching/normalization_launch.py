@@ -20,7 +20,7 @@ from .launcher import Launch
 from .programs import instantiated
 from .reduction_launch import Monoid, reduced, tag
 
-__all__ = ["normalized", "softmax_along"]
+__all__ = ["group_normalized", "normalized", "softmax_along"]
 
 _FLOAT = np.dtype(np.float32)
 _SHARES = "#include <metalnb/softmax.metal>"  # where Share and LogShare are
@@ -29,7 +29,7 @@ _NORM = struct.Struct("<2q3If")
 _CACHED = 65536  # a row of at most so many elements stays in cache for its second reading
 _KEPT = 16384  # … and its exponentials beside it
 _COLUMNS = 8192  # elements of columns side by side that are worth a SIMD-group
-_NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared")
+_NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared", "group_norm")
 _MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
 
 
@@ -116,6 +116,33 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
     form = grid_of_rows(rows, threads) if threads else grid_of_groups(rows, device)
     binary = _norm_program(tag(x.dtype), x.device)[f"{kernel}_shared" if threads else kernel].binary
     Launch(binary, *form, (packed,)).start(x, *extra, out)
+    return out
+
+
+def group_normalized(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """Return an array (N, C, …) of floats, groups of its channels normalised by one kernel, a SIMD-group for each.
+
+    Parameters
+    ----------
+    x : Array
+        Not empty.
+    groups : int
+        A divisor of C.
+    weight, bias : Array (C,) of float32, or None
+    eps : float
+    """
+    x = _floats("group_norm", x)
+    out = empty(x.shape, x.dtype, x.engine)
+    rows, each, width = x.shape[0] * groups, x.shape[1] // groups, math.prod(x.shape[2:])
+    count = each * width
+    packed = record(_NORM.pack(
+        x.offset // x.itemsize, count, count, weight is not None, bias is not None, eps,
+    ))  # fmt: skip
+    given = [np.zeros(1, np.float32) if p is None else _from_first(p) for p in (weight, bias)]
+    channels = np.array([each, width, groups], np.uint32)
+    form = grid_of_groups(rows, device_of(x.engine.caps))
+    binary = _norm_program(tag(x.dtype), x.device)["group_norm"].binary
+    Launch(binary, *form, (packed, channels)).start(x, *given, out)
     return out
 
 

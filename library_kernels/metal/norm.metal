@@ -89,3 +89,35 @@ kernel void rms_norm_shared(device const memory_of<T>* x, device const memory_of
     write_normal<T>(x, weight + part.first, bias + part.first, out + row * ulong(n.count) + part.first, n, part.count, lane,
                     0, 1.0f / sqrt(square + n.epsilon));
 }
+
+// How a row is channels: of each group, and how long one is; and the groups, which share the weights' channels.
+struct Channels {
+    uint each, width, groups;
+};
+
+// A group of channels for each SIMD-group, with a weight and a bias for each channel.
+template <typename T>
+kernel void group_norm(device const memory_of<T>* x, device const float* weight, device const float* bias,
+                       device memory_of<T>* out, constant Norm& n, constant Channels& channels,
+                       uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+                       uint simd [[simdgroup_index_in_threadgroup]], uint simds [[dispatch_simdgroups_per_threadgroup]]) {
+    using Add = Sum<T, float, float, float>;
+    using Spread = Variance<T, float, float, float>;
+    const uint row = group * simds + simd;
+    x += n.offset + row * n.pitch;
+    out += row * ulong(n.count);
+    const float mean = across_lanes<Add>(along_row<Add>(x, n.count, lane, 0)) / n.count;
+    const float variance = across_lanes<Spread>(along_row<Spread>(x, n.count, lane, mean)) / n.count;
+    const float scale = 1.0f / sqrt(variance + n.epsilon);
+    const uint first = row % channels.groups * channels.each, steps = (channels.width + LANES - 1) / LANES;
+    for (uint c = 0; c < channels.each; ++c) {
+        const float steep = n.scaled ? scale * weight[first + c] : scale, shift = n.shifted ? bias[first + c] : 0.0f;
+        device const memory_of<T>* from = x + c * channels.width;
+        device memory_of<T>* to = out + c * channels.width;
+        for (uint step = 0; step < steps; ++step) {
+            const uint at = step * LANES;
+            if (lane >= channels.width - at) continue;
+            (to + lane)[at] = storage<T>::store(fma(storage<T>::load((from + lane)[at]) - mean, steep, shift));
+        }
+    }
+}

@@ -38,3 +38,47 @@ kernel void pool(device const memory_of<T>* x, device memory_of<T>* out, constan
     }
     out[(place.z * ulong(places.y) + place.y) * places.x + place.x] = storage<T>::store(found);
 }
+
+struct Lines {
+    uint columns, rows;  // places across and down
+    uint each;           // rows of places that a SIMD-group takes
+};
+
+// The same, a SIMD-group for some rows of places of an image, one at a time: only columns have to be looked at by each lane.
+// Threadgroups: x is the rows, y the image.
+template <typename T, bool MAX, uint stride>  // from one column to the next; 0: as it says
+kernel void pool_lines(device const memory_of<T>* x, device memory_of<T>* out, constant Pooling& p, constant Lines& lines,
+                       uint2 group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+    const uint step = stride == 0 ? p.stride.x : stride;
+    const int width = int(p.image.x), height = int(p.image.y), beyond = p.counted ? int(p.padding.x) : 0;
+    x += group.y * ulong(p.image.x) * p.image.y;
+    out += group.y * ulong(lines.rows) * lines.columns;
+    uint last = (group.x + 1) * lines.each;
+    if (last > lines.rows) last = lines.rows;
+    for (uint y = group.x * lines.each; y < last; ++y) {
+        const int top = int(y * p.stride.y) - int(p.padding.y);
+        const int low = p.counted || top > 0 ? top : 0, end = height + (p.counted ? int(p.padding.y) : 0);
+        const int high = top + int(p.size.y) < end ? top + int(p.size.y) : end;  // of a window's rows that count
+        for (uint c = 0; c < lines.columns; c += 32) {
+            const int left = int((c + lane) * step) - int(p.padding.x);
+            float found = MAX ? -INFINITY : 0.0f;
+            for (uint i = 0; i < p.size.y; ++i) {
+                const int row = top + int(i * p.dilation.y);
+                if (row < 0 || row >= height) continue;
+                device const memory_of<T>* from = x + long(row) * width + c * step - int(p.padding.x);
+                for (uint j = 0; j < p.size.x; ++j) {
+                    const int column = left + int(j * p.dilation.x);
+                    float value = MAX ? -INFINITY : 0.0f;
+                    if (column >= 0 && column < width) value = storage<T>::load((from + j * p.dilation.x)[lane * step]);
+                    found = MAX ? (value > found || value != value ? value : found) : found + value;
+                }
+            }
+            if (!MAX) {
+                const int first = p.counted || left > 0 ? left : 0, room = width + beyond;
+                const int right = left + int(p.size.x) < room ? left + int(p.size.x) : room;
+                found /= p.divisor != 0.0f ? p.divisor : float((right - first) * (high - low));
+            }
+            if (c + lane < lines.columns) (out + y * lines.columns + c)[lane] = storage<T>::store(found);
+        }
+    }
+}

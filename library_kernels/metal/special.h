@@ -6,6 +6,7 @@
 // and the coefficients were fitted for the least relative error on the interval that is named.
 #pragma once
 #include <metal_stdlib>
+#include <metalnb/sine.h>
 #include <metalnb/storage.h>
 using namespace metal;
 
@@ -115,25 +116,29 @@ inline float hypot_of(float x, float y) {
     return a == INFINITY || b == INFINITY ? INFINITY : result;
 }
 
-// The error function, to 2 ulp: x and what x^3 leaves up to 0.95; from there 1 - exp(-g), g a polynomial in |x|, up to
-// where it rounds to 1.
+// The error function, to 2 ulp: 1 - exp(-g), g = -log(erfc(|x|)) a polynomial, up to where it rounds to 1. exp(-g) - 1 as
+// in expm1_of, without a branch or a call: g is what it needs it to be, within bounds.
 inline float erf_of(float x) {
-    const float a = abs(x), t = a > 3.92f ? 3.92f : a, s = a * a;
-    float p = 8.18509652e-5f;  // (erf(x) - x) / x in x^2 on [0, 0.95^2]
-    p = fma(p, s, -8.09770427e-4f);
-    p = fma(p, s, 5.19695226e-3f);
-    p = fma(p, s, -2.68577058e-2f);
-    p = fma(p, s, 0.112836637f);
-    p = fma(p, s, -0.376126319f);
-    p = fma(p, s, 0.128379166f);
-    float g = -1.92425243e-4f;  // -log(erfc(t)) on [0.95, 3.95]
-    g = fma(g, t, 3.00852954e-3f);
-    g = fma(g, t, -2.20876131e-2f);
-    g = fma(g, t, 0.103640266f);
-    g = fma(g, t, 0.637517095f);
-    g = fma(g, t, 1.12747490f);
-    g = fma(g, t, 2.44721305e-4f);
-    return a > 0.95f ? copysign(1.0f - exp(-g), x) : fma(p, x, x);
+    const float a = abs(x), t = a > 4.0f ? 4.0f : a;
+    float h = -9.388202e-6f;  // g / t - 1 in t on [0, 4]
+    h = fma(h, t, 1.18862743e-4f);
+    h = fma(h, t, -6.37366553e-4f);
+    h = fma(h, t, 1.67567935e-3f);
+    h = fma(h, t, -1.69505234e-4f);
+    h = fma(h, t, -1.91478226e-2f);
+    h = fma(h, t, 0.102776304f);
+    h = fma(h, t, 0.63661957f);
+    h = fma(h, t, 0.128379166f);
+    const float g = fma(h, t, t);
+    const float k = rint(g * -1.44269504f);
+    const float r = fma(k, -1.42860677e-6f, fma(k, -0.693145752f, -g));
+    float q = 1.38718626e-3f;  // (exp(r) - 1 - r) / r^2 on [-ln 2 / 2, ln 2 / 2]
+    q = fma(q, r, 8.36687535e-3f);
+    q = fma(q, r, 4.16674316e-2f);
+    q = fma(q, r, 0.166665420f);
+    q = fma(q, r, 0.499999970f);
+    const float power = as_type<float>(uint(int(k) + 127) << 23);
+    return copysign(fma(-power, fma(r * r, q, r), 1.0f - power), x);
 }
 
 // The inverse of erf, to 4 ulp: x times a polynomial in w = -log(1 - x^2), beyond 5 in sqrt(w); infinite at 1, NaN beyond.

@@ -17,11 +17,13 @@ from ..elementwise import unary
 from ..elementwise.binary import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..launching.copying import as_array, converted, copied, copy_into
+from ..launching.normalization_launch import group_normalized
 from ..op import ALL, FLOATS, INTEGERS, op
 from ..ops import reductions, statistics
 from ..ops.creation import arange, full
 from ..ops.indexed import take
 from ..ops.normalization import layer_norm
+from ..planning.cuts import device_of
 
 __all__ = ["batch_norm", "dropout", "embedding", "group_norm", "instance_norm", "one_hot"]
 
@@ -152,7 +154,7 @@ def group_norm(
     Returns
     -------
     Array
-        Of x's shape and dtype. One pass of `layer_norm`, and one for the weights.
+        Of x's shape and dtype, by one kernel; on a GPU one pass of `layer_norm`, and one for the weights.
 
     Raises
     ------
@@ -167,6 +169,8 @@ def group_norm(
     scale, shift = (_row_of(who, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if not x.size:
         return copied(x)
+    if not device_of(x.engine.caps).waits:
+        return group_normalized(x, groups, scale, shift, eps)
     wide = converted(x, _FLOAT).reshape((x.shape[0], groups, -1))
     normed = layer_norm(wide, eps=eps).reshape(x.shape)
     if scale is not None or shift is not None:

@@ -1,15 +1,15 @@
-"""Convolutions: products of matrices over a view of the windows, which one copy lays out.
+"""Convolutions: sums that read the images where they lie, or laid out once with their padding.
 
-A window's elements are read through strides alone (a view with an axis for the window's rows and columns), so that the
-one copy before the product is all that moves; a convolution of 1 × 1 without stride needs none.
+``convolve.metal`` makes them. For a GPU with tiles they are products of matrices over a view of the windows (strides
+alone, with an axis for the window's rows and columns), which one copy lays out.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import on
 from ...arrays.promotion import common, is_float
 from ..elementwise.binary import BY_NAME
+from ..launching.convolution_launch import convolved
 from ..launching.copying import as_array, contiguous, converted, copied, copy_into, fill_with
 from ..op import FLOATS, LeastTraffic, Op, OpRow
 from ..ops.linear_algebra import matmul
+from ..planning.convolution_plan import Windows
+from ..planning.cuts import device_of
 
 __all__ = ["conv1d", "conv2d", "padded", "tuple_of", "windows"]
 
@@ -38,14 +41,6 @@ class _Convolution(Op):
         return LeastTraffic(moved.bytes, 2 * made.size * math.prod(weight.shape[1:]))
 
 
-class _Windows(NamedTuple):
-    """How windows lie over axes."""
-
-    size: Shape
-    stride: Shape
-    dilation: Shape
-
-
 def tuple_of(who: str, name: str, given: Any, count: int, *, least: int) -> Shape:
     """Read one integer, or one for each axis."""
     values = tuple(given) if isinstance(given, Iterable) else (given,) * count
@@ -57,7 +52,7 @@ def tuple_of(who: str, name: str, given: Any, count: int, *, least: int) -> Shap
     return found
 
 
-def padded(x: Array, padding: list[tuple[int, int]], value: float) -> Array:
+def padded(x: Array, padding: Sequence[tuple[int, int]], value: float) -> Array:
     """Return the array with a number around its last axes."""
     if not any(map(any, padding)):
         return x
@@ -80,17 +75,16 @@ def windows(x: Array, size: Shape, stride: Shape, dilation: Shape) -> Array:
     return Array(x.block, x.dtype, (*x.shape[:lead], *size, *places), (*x.strides[:lead], *within, *between), x.offset)
 
 
-def _edges(who: str, padding: Any, over: _Windows) -> list[tuple[int, int]]:
+def _edges(who: str, padding: Any, size: Shape, stride: Shape, dilation: Shape) -> tuple[tuple[int, int], ...]:
     """Return how much is put before and after each axis."""
-    count = len(over.size)
     if padding == "valid":
-        return [(0, 0)] * count
+        return ((0, 0),) * len(size)
     if padding == "same":
-        if any(s != 1 for s in over.stride):
-            raise ValueError(f"{who}: padding='same' needs stride=1; got {over.stride}.")
-        whole = [d * (k - 1) for k, d in zip(over.size, over.dilation, strict=True)]
-        return [(w // 2, w - w // 2) for w in whole]
-    return [(p, p) for p in tuple_of(who, "padding", padding, count, least=0)]
+        if any(s != 1 for s in stride):
+            raise ValueError(f"{who}: padding='same' needs stride=1; got {stride}.")
+        whole = [d * (k - 1) for k, d in zip(size, dilation, strict=True)]
+        return tuple((w // 2, w - w // 2) for w in whole)
+    return tuple((p, p) for p in tuple_of(who, "padding", padding, len(size), least=0))
 
 
 def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
@@ -115,26 +109,31 @@ def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
         raise ValueError(f"{who}: {x.shape[1]} channels in {groups} groups do not fit weight {weight.shape}.")
     if rest and rest[0].shape != (outputs,):
         raise ValueError(f"{who}: bias must have shape ({outputs},); got {rest[0].shape}.")
-    over = _Windows(
-        weight.shape[2:], tuple_of(who, "stride", stride, axes, least=1),
-        tuple_of(who, "dilation", dilation, axes, least=1),
-    )  # fmt: skip
-    made = _product(who, padded(x, _edges(who, padding, over), 0.0), weight, over, groups)
-    if rest:
-        made = BY_NAME["add"](made, rest[0].reshape((-1, *(1,) * axes)), out=made)
+    size = weight.shape[2:]
+    steps, apart = (tuple_of(who, n, v, axes, least=1) for n, v in (("stride", stride), ("dilation", dilation)))
+    over = Windows(size, steps, apart, _edges(who, padding, size, steps, apart))
+    room = tuple(n + sum(p) for n, p in zip(x.shape[2:], over.padding, strict=True))
+    reach = tuple(d * (k - 1) + 1 for k, d in zip(size, apart, strict=True))
+    if any(n < r for n, r in zip(room, reach, strict=True)):
+        raise ValueError(f"{who}: a window of {reach} does not fit into {room}, which is padded already.")
+    bias = rest[0] if rest else None
+    made = None
+    if 0 not in weight.shape and 0 not in x.shape and not device_of(x.engine.caps).tile_places:
+        made = convolved(x, weight, bias, over, groups)
+    if made is None:
+        made = _product(padded(x, over.padding, 0.0), weight, over, groups)
+        if bias is not None:
+            made = BY_NAME["add"](made, bias.reshape((-1, *(1,) * axes)), out=made)
     return made[0] if alone else made
 
 
-def _product(who: str, x: Array, weight: Array, over: _Windows, groups: int) -> Array:
+def _product(x: Array, weight: Array, over: Windows, groups: int) -> Array:
     """Multiply the weights with the windows, some of the batch at a time where their copy would be large."""
     count = len(over.size)
-    reach = tuple(d * (k - 1) + 1 for k, d in zip(over.size, over.dilation, strict=True))
-    if any(n < r for n, r in zip(x.shape[2:], reach, strict=True)):
-        raise ValueError(f"{who}: a window of {reach} does not fit into {x.shape[2:]}, which is padded already.")
     batch, outputs, own = x.shape[0], *weight.shape[:2]
     split = x if x.contiguous else copied(x)
     split = split.reshape((batch, groups, own, *x.shape[2:]))
-    seen = windows(split, *over)
+    seen = windows(split, over.size, over.stride, over.dilation)
     places = seen.shape[-count:]
     terms, across = own * math.prod(over.size), math.prod(places)
     rows = contiguous(weight).reshape((groups, outputs // groups, terms))
@@ -191,7 +190,7 @@ def _size(x: Any, weight: Any, *rest: Any) -> Any:
 
 
 def _row(name: str) -> Callable[[Callable[..., Any]], Op]:
-    row = OpRow("neural", reference=_reference, dtypes=FLOATS, kernels=("copy.metal", "matmul.metal"), size=_size,
+    row = OpRow("neural", reference=_reference, dtypes=FLOATS, kernels=("convolve.metal", "matmul.metal"), size=_size,
                 tolerance={"float32": 24.0, "float16": 1.0, "bfloat16": 1.0}, cite=f"PyTorch, ``{name}``")  # fmt: skip
     return lambda function: _Convolution(function, row)
 

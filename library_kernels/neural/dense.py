@@ -53,4 +53,6 @@ def linear(x: Array, weight: Array, bias: Array | None = None, /) -> Array:
             "Pass weight.T if it is (K, N)."
         )
     made: Array = matmul(x, weight.T)
-    return made if bias is None else _ADD(made, bias)
+    if bias is None:
+        return made
+    return _ADD(made, bias, out=made if getattr(bias, "dtype", None) == made.dtype else None)  # type: ignore[no-any-return]

@@ -17,9 +17,13 @@ from ..launching.launcher import dispatch
 from ..launching.programs import instantiated
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, Op, op
+from ..planning.cuts import LANES, device_of
 from .convolution import tuple_of
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]
+
+_NARROW = 16  # places side by side that do not fill a SIMD-group, and
+_TOGETHER = 1024  # … places that are worth one
 
 
 def _pooled(  # noqa: PLR0913
@@ -49,8 +53,16 @@ def _pooled(  # noqa: PLR0913
             "image": pair(images, 1), "size": pair(k, 1), "stride": pair(s, 1), "padding": pair(p, 0),
             "dilation": pair(d, 1), "counted": int(counted), "divisor": float(divisor or 0),
         }  # fmt: skip
-        kernel = _program(tag(x.dtype), x.device)["max" if most else "mean"]
-        dispatch(kernel, contiguous(x), out, settings, grid=(*pair(places, 1), math.prod(x.shape[:-axes])))
+        program, name, count = _program(tag(x.dtype), x.device), "max" if most else "mean", math.prod(x.shape[:-axes])
+        columns, rows = pair(places, 1)
+        if columns < _NARROW or not device_of(x.engine.caps).lines:
+            dispatch(program[name], contiguous(x), out, settings, grid=(columns, rows, count))
+        else:
+            each = max(1, min(rows, _TOGETHER // columns))
+            lines = {"columns": columns, "rows": rows, "each": each}
+            step = s[-1] if s[-1] <= 2 else 0
+            dispatch(program[f"{name}_{step}"], contiguous(x), out, settings, lines,
+                     grid=(-(-rows // each) * LANES, count), threadgroup=(LANES, 1))  # fmt: skip
     return out
 
 
@@ -63,7 +75,11 @@ def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
 
 @functools.cache
 def _program(element: str, engine: str) -> Program:
-    return instantiated("pool.metal", {"max": f"pool<{element}, true>", "mean": f"pool<{element}, false>"}, engine)
+    templates = {}
+    for name, most in (("max", "true"), ("mean", "false")):
+        templates[name] = f"pool<{element}, {most}>"
+        templates |= {f"{name}_{stride}": f"pool_lines<{element}, {most}, {stride}>" for stride in range(3)}
+    return instantiated("pool.metal", templates, engine)
 
 
 def _reference(axes: int, *, most: bool) -> Any:

@@ -51,6 +51,8 @@ class Device(NamedTuple):
     rounds : int
         How many SIMD-groups each of those that are busy at once is followed by, in long rows and columns: more than one
         where the hardware hands them out, so that no processor waits for the slowest.
+    lines : bool
+        Whether a threadgroup of an elementwise kernel takes several rows, all its threads the same one at a time.
     """
 
     simd_groups: int
@@ -63,6 +65,7 @@ class Device(NamedTuple):
     waits: bool = False
     tile_places: int = 0
     rounds: int = 1
+    lines: bool = False
 
     @property
     def macros(self) -> dict[str, str]:
@@ -79,7 +82,7 @@ _TILES = 24  # and those with a tile of columns each in threadgroup memory
 def device_of(caps: Caps) -> Device:
     """Return what fills an engine's device."""
     if not caps.processors:
-        return CORES._replace(alone=min(caps.threads, _LARGEST))
+        return CORES._replace(alone=min(caps.threads, _LARGEST), lines=caps.serial)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
     return Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)

@@ -27,8 +27,9 @@ _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
 _SEVERAL = 4  # SEVERAL of elementwise.h
 _MANY = 64  # threadgroups that keep all cores busy to the end
 _GROUP = 256  # threads of a threadgroup of those
+_LINES = 4096  # elements of a threadgroup that takes several rows
 _TURNED = 16  # a matrix with a shorter side does not fill a tile
-_FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
+_FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 3}I4x")
 
 Shape = tuple[int, ...]
 Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -100,7 +101,13 @@ def plan_elementwise(shape: Shape, strips: Sequence[Strip], device: Device = COR
         kinds = kinds.upper()
         if device.waits:
             return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
-    return ElementwisePlan(kinds, record, (sizes[-1], rows, 1), _threadgroup(sizes[-1], rows, kinds, device), inner)
+    threadgroup = _threadgroup(sizes[-1], rows, kinds, device)
+    if device.lines and kinds.islower() and "g" not in kinds:
+        lines = max(1, min(_LINES // sizes[-1], rows // _MANY))
+        record = _record(sizes, strides, strips, rows, lines)
+        wide = threadgroup[0] if rows == 1 else min(sizes[-1], device.alone)
+        return ElementwisePlan(kinds, record, (sizes[-1], -(-rows // lines), 1), (wide, 1, 1), inner)
+    return ElementwisePlan(kinds, record, (sizes[-1], rows, 1), threadgroup, inner)
 
 
 def plan_transposed(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan | None:
@@ -165,7 +172,9 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     return RowReductionPlan(kernel, kinds, walk, cuts, grid, threadgroup, parts.parts)
 
 
-def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip]) -> Record:
+def _record(
+    sizes: list[int], strides: list[list[int]], strips: Sequence[Strip], rows: int = 0, lines: int = 1
+) -> Record:  # fmt: skip
     depth = len(sizes)
     if depth > RANK:
         raise ValueError(
@@ -175,7 +184,7 @@ def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip])
     for strip, own in zip(strips, strides, strict=True):
         numbers += [strip.offset, *reversed(own), *(0,) * (RANK - depth)]
     numbers += [0] * ((_OPERANDS - len(strips)) * (1 + RANK))
-    numbers += [*reversed(sizes), *(1,) * (RANK - depth), depth]
+    numbers += [*reversed(sizes), *(1,) * (RANK - depth), depth, rows, lines]
     return np.frombuffer(bytearray(_FORMAT.pack(*numbers)), np.uint8)
 
 

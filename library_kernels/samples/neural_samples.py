@@ -82,8 +82,10 @@ def _pools(axes: int, *, most: bool) -> Samples:
             cases += [(3, {"dilation": 2}), (2, {"dilation": 3, "stride": 1, "padding": 1})] if most else []
             cases += [] if most else [(3, {"padding": 1, "count_include_pad": False, "stride": 2, "ceil_mode": True})]
             cases += [((3, 2), {"stride": (2, 3), "padding": (1, 0)})] if axes == 2 else []
+        wide = _normal(rng, dtype, 2, 3, *(9, 203)[2 - axes :])  # more places side by side than a SIMD-group has lanes
         for size, options in cases:
             yield Sample((x, size), options)
+            yield Sample((wide, size), options)
         yield Sample((x[0], 3))
         if most and dtype == "float32":
             odd = x.copy()

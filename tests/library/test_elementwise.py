@@ -312,3 +312,39 @@ def test_only_ops_that_round_state_an_error() -> None:
         exact = op.formula.result == "bool" or "f" not in op.kinds
         assert not (exact and op.row.tolerance), op.name
         assert ("units in the last place" in op.__doc__) == (op.row.tolerance.get("float32", 0) > 0.5), op.name
+
+
+def test_sine_and_cosine_of_large_and_small_among_each_other(rng: np.random.Generator) -> None:
+    bits = rng.integers(0, 0x7F800000, 5000).astype(np.uint32)
+    x = np.concatenate([bits, bits | 0x80000000]).astype(np.uint32).view(np.float32)
+    x[::7] = rng.uniform(-7e4, 7e4, x[::7].size)  # to either side of 2^16
+    for name in ("sin", "cos"):
+        want = getattr(np, name)(x.astype(np.longdouble)).astype(np.float64)
+        got = getattr(mnb, name)(mnb.asarray(x)).numpy()
+        assert np.all(np.abs(got - want) <= 4 * np.spacing(np.abs(want).astype(np.float32))), name
+    beyond = np.array([np.inf, 1.0, -np.inf, np.nan, -0.0], np.float32)
+    assert np.array_equal(np.isnan(mnb.sin(mnb.asarray(beyond)).numpy()), [True, False, True, True, False])
+    assert np.array_equal(np.isnan(mnb.cos(mnb.asarray(beyond)).numpy()), [True, False, True, True, False])
+    assert np.signbit(mnb.sin(mnb.asarray(beyond)).numpy()[4])
+
+
+@pytest.mark.parametrize("shape", [(389, 17), (64, 5, 33), (7, 6, 5, 40), (131, 1, 70), (2, 5000), (300, 1025)])
+def test_rows_that_a_threadgroup_takes_together(shape: tuple[int, ...], rng: np.random.Generator) -> None:
+    wide = rng.standard_normal((*shape[:-1], shape[-1] + 5)).astype(np.float32)
+    x, given = wide[..., 2:-3], mnb.asarray(wide)[..., 2:-3]
+    chained = mnb.fuse(lambda a, b: (a * b + a, a - b))
+    for d in range(len(shape)):  # an operand that is the same along each axis in turn, or along all others
+        for other in (x.take([0], d), x[tuple(slice(None) if e == d else slice(0, 1) for e in range(len(shape)))]):
+            y = mnb.asarray(np.ascontiguousarray(other))
+            assert np.array_equal((given + y).numpy(), x + other)
+            assert np.array_equal((y - given).numpy(), other - x)
+            for got, want in zip(chained(given, y), (x * other + x, x - other), strict=True):
+                assert np.allclose(got.numpy(), want, rtol=1e-6, atol=1e-6)
+    assert np.array_equal(given.copy().numpy(), x)
+    assert np.array_equal((-given[-1:, ..., 3:]).numpy(), -x[-1:, ..., 3:])
+    room = mnb.zeros(wide.shape)
+    room[..., 1:-4] = given
+    mnb.negative(given, out=room[..., 1:-4])
+    assert np.array_equal(room.numpy()[..., 1:-4], -x)
+    assert not room.numpy()[..., -4:].any()
+    assert not room.numpy()[..., 0].any()

@@ -35,12 +35,68 @@ def test_running_statistics_are_moved() -> None:
 
 
 def test_large_batches_are_convolved_in_parts(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    from metalnb.library_kernels.launching import convolution_launch
     from metalnb.library_kernels.neural import convolution
 
     x, w = (mnb.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((5, 4, 9, 9), (6, 2, 3, 3)))
     whole = mnb.conv2d(x, w, groups=2, stride=2).numpy()
+    convolution_launch._parts.cache_clear()
+    monkeypatch.setattr(convolution_launch, "_MOST", 3000)  # two images
+    assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
+    convolution_launch._parts.cache_clear()
+    monkeypatch.setattr(convolution, "convolved", lambda *_: None)  # as for images that are too large, and GPUs
+    whole = mnb.conv2d(x, w, groups=2, stride=2).numpy()
     monkeypatch.setattr(convolution, "_MOST", 4000)
     assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
+
+
+CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((2, 3, 40, 33), (12, 3, 1, 1), {}),  # read where it lies
+    ((1, 2, 40, 33), (21, 2, 3, 3), {}),
+    ((2, 6, 20, 35), (6, 1, 3, 3), {"groups": 6}),
+    ((2, 3, 20, 75), (6, 1, 3, 5), {"groups": 3, "padding": (1, 2), "stride": (1, 2)}),  # a channel for each group
+    ((2, 3, 41, 75), (3, 1, 4, 3), {"groups": 3, "padding": 3, "stride": 3, "dilation": (1, 2)}),
+    ((1, 4, 18, 40), (4, 1, 5, 5), {"groups": 4, "padding": 2}),
+    ((2, 1, 3, 4), (5, 1, 2, 2), {}),  # fewer places than a panel
+    ((2, 3, 31, 18), (8, 3, 5, 5), {"padding": 2}),  # padding that two rows share
+    ((1, 3, 9, 8), (9, 3, 3, 3), {"padding": (5, 7)}),  # more than a window
+    ((1, 2, 30, 31), (13, 2, 7, 7), {"stride": 2, "padding": 3}),
+    ((1, 2, 30, 31), (2, 2, 4, 3), {"stride": 3, "padding": 2}),
+    ((1, 2, 30, 31), (3, 2, 3, 3), {"stride": (2, 4), "padding": (1, 6), "dilation": (4, 3)}),
+    ((1, 2, 30, 31), (4, 2, 1, 2), {"stride": 5, "dilation": 10}),  # one phase of five
+    ((3, 8, 17), (20, 4, 5), {"groups": 2, "stride": 2, "padding": 2}),
+    ((1, 1, 5000), (1, 1, 33), {"padding": "same", "dilation": 2}),
+]
+
+
+@pytest.mark.parametrize("by_matrices", [False, True], ids=["summed", "as matrices"])
+@pytest.mark.parametrize(("shape", "window", "options"), CONVOLUTIONS)
+def test_each_way_of_convolving(
+    shape: tuple[int, ...], window: tuple[int, ...], options: dict[str, Any], by_matrices: bool,
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator,
+) -> None:  # fmt: skip
+    from metalnb.library_kernels.neural import convolution
+
+    if by_matrices:
+        monkeypatch.setattr(convolution, "convolved", lambda *_: None)
+    op = mnb.conv2d if len(window) == 4 else mnb.conv1d
+    x, w, bias = (rng.standard_normal(s).astype(np.float32) for s in (shape, window, window[:1]))
+    want = op.row.reference(*(a.astype(np.float64) for a in (x, w, bias)), **options)
+    got = op(*map(mnb.asarray, (x, w, bias)), **options).numpy()
+    assert got.shape == want.shape
+    assert np.abs(got - want).max() < 1e-5 * math.sqrt(math.prod(window[1:]))
+    turned = mnb.asarray(np.ascontiguousarray(x.T)).transpose(*reversed(range(x.ndim)))
+    assert np.array_equal(op(turned, *map(mnb.asarray, (w, bias)), **options).numpy(), got)
+
+
+def test_what_a_window_does_not_reach_does_not_count(rng: np.random.Generator) -> None:
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((2, 3, 10, 11), (9, 3, 3, 3)))
+    x[1, 2, 4, 10] = np.inf
+    for options in ({"padding": 1}, {"padding": 3}, {}, {"stride": 2, "padding": 1}):
+        got = mnb.conv2d(mnb.asarray(x), mnb.asarray(w), **options).numpy()
+        want = mnb.conv2d.row.reference(x.astype(np.float64), w.astype(np.float64), **options)
+        assert np.array_equal(np.isfinite(got), np.isfinite(want)), options
+
 
 
 def test_long_rows_of_attention(rng: np.random.Generator) -> None:

@@ -1,0 +1,117 @@
+"""Convolutions, carried out by their plans: ``convolve.metal``."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...engine import named
+from ...program import Program
+from ..planning.convolution_plan import FORMS, Windows, plan_channels, plan_convolution
+from ..planning.cuts import LANES
+from .copying import contiguous, converted
+from .launcher import Launch
+from .programs import instantiated
+from .reduction_launch import tag
+
+__all__ = ["convolved"]
+
+Shape = tuple[int, ...]
+
+_FLOAT = np.dtype(np.float32)
+_MOST = 1 << 26  # bytes of images that are laid out at once
+
+
+
+class _Part(NamedTuple):
+    """Dispatches that convolve some of a batch's images."""
+
+    laid: int  # elements of images that are laid out before; 0: they are summed as they lie
+    lay: Launch | None
+    sum: Launch
+
+
+def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups: int) -> Array | None:
+    """Convolve images.
+
+    Parameters
+    ----------
+    x : Array (N, C, H, W) or (N, C, W)
+    weight : Array (O, C / groups, h, w) or (O, C / groups, w)
+        Of x's dtype and engine, as is `bias`.
+    bias : Array (O,) or None
+    over : Windows
+        Which fit into the padded images.
+    groups : int
+
+    Returns
+    -------
+    Array (N, O, H', W') or (N, O, W')
+        Of x's dtype, summed in float32; None when an image is too large for the kernel.
+    """
+    outputs = weight.shape[0]
+    out = empty((x.shape[0], outputs, *over.places(x.shape[2:])), x.dtype, x.engine)
+    if not out.size:
+        return out
+    x, weight = contiguous(x), contiguous(converted(weight, _FLOAT))
+    given: Any = np.zeros(outputs, np.float32) if bias is None else contiguous(converted(bias, _FLOAT))
+    at = (weight.offset, 0 if bias is None else given.offset)
+    parts = _parts(x.shape, x.offset, weight.shape, at, over, groups, x.dtype, x.device)
+    if parts is None:
+        return None
+    for part in parts:
+        images = x
+        if part.lay is not None:
+            images = empty((part.laid,), _FLOAT, x.engine)
+            part.lay.start(x, images)
+        part.sum.start(images, weight, given, out)
+    return out
+
+
+@functools.lru_cache(256)
+def _parts(
+    x: Shape, offset: int, weight: Shape, at: tuple[int, int], over: Windows, groups: int, dtype: np.dtype[Any],
+    device: str,
+) -> tuple[_Part, ...] | None:  # fmt: skip
+    """Prepare the dispatches; `at` are the offsets of the weights and of the biases, in bytes."""
+    if len(weight) == 3:
+        over, x, weight = over.of_one_row, (*x[:2], 1, x[2]), (*weight[:2], 1, weight[2])
+    engine, kernels = named(device), _program(tag(dtype), device)
+    single = plan_channels(x[1:], weight, over, groups)
+    if single is not None and engine.caps.serial:
+        told = single.record(offset // dtype.itemsize, at[0] // 4, at[1] // 4, 0)
+        binary = kernels[f"convolve_channels_{single.stride}"].binary
+        grid = (single.grid[0], single.grid[1] * x[0], 1)
+        return (_Part(0, None, Launch(binary, grid, (LANES, 1, 1), (told,)).kept(engine)),)
+    plan = plan_convolution(x[1:], weight, over, groups, as_it_lies=dtype == _FLOAT)
+    if plan is None:
+        return None
+    laying = plan.laying
+    batch, image, result = x[0], math.prod(x[1:]), weight[0] * plan.size
+    step = batch if laying is None else min(batch, max(1, _MOST // (4 * laying.elements)))
+    made = []
+    for first in range(0, batch, step):
+        count = min(step, batch - first)
+        begin, laid, lay = offset // dtype.itemsize + first * image, 0, None
+        if laying is not None:
+            grid = (laying.grid[0], laying.grid[1] * count, 1)
+            records = (laying.record(begin), laying.phases)
+            lay = Launch(kernels[laying.kernel].binary, grid, (LANES, 1, 1), records).kept(engine)
+            begin, laid = 0, count * laying.elements + plan.spare
+        told = plan.record(begin, at[0] // 4, at[1] // 4, first * result)
+        grid = (*plan.grid[:2], plan.grid[2] * count)
+        binary = kernels[f"convolve_{plan.rows}_{plan.panels}"].binary
+        made.append(_Part(laid, lay, Launch(binary, grid, (LANES, 1, 1), (told, plan.terms)).kept(engine)))
+    return tuple(made)
+
+
+@functools.cache
+def _program(element: str, engine: str) -> Program:
+    templates = {f"{name}_{s}": f"{name}<{element}, {s}>" for name in ("lay", "convolve_channels") for s in range(3)}
+    for rows, several in FORMS.items():
+        templates |= {f"convolve_{rows}_{n}": f"convolve<{element}, {rows}, {n}>" for n in several}
+    return instantiated("convolve.metal", templates, engine)

@@ -1,0 +1,223 @@
+"""How a convolution is computed by ``convolve.metal``: how images are laid out, and which kernel sums them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...engine.base import Grid
+from .cuts import LANES, Record, record
+
+__all__ = ["FORMS", "ChannelsPlan", "ConvolutionPlan", "Laying", "Windows", "plan_channels", "plan_convolution"]
+
+_LAYOUT = struct.Struct("<q12I")
+_CONVOLUTION = struct.Struct("<6q8I")
+_CHANNELS = struct.Struct("<4q16I")
+_FEW, _ROWS = 16, 4  # larger windows are worth being laid out, fewer rows not worth going by them
+_WASTED = 8  # one of so many sums may be for nothing, for the sake of wider panels
+_LAID = 4096  # elements that a SIMD-group lays out
+_LARGE, _SMALL = 12, 8  # outputs of a SIMD-group, and
+_DEEP = 512  # … the products of each from which on the larger number pays
+_LARGEST = 1 << 31  # elements of a group's image that the kernels count
+
+Shape = tuple[int, ...]
+
+# The outputs that a SIMD-group sums, and of how many panels: both at once are what a processor's registers hold.
+FORMS = {12: (1,), 4: (2, 1), 2: (4, 1), 1: (8, 2)}  # 12: or 8, which the same kernel does
+
+
+class Windows(NamedTuple):
+    """How windows lie over axes: a number for each, and for padding how much is put before and after it."""
+
+    size: Shape
+    stride: Shape
+    dilation: Shape
+    padding: tuple[tuple[int, int], ...]
+
+    @property
+    def of_one_row(self) -> Windows:
+        """The same over images of one row."""
+        return Windows((1, *self.size), (1, *self.stride), (1, *self.dilation), ((0, 0), *self.padding))
+
+    def places(self, lengths: Shape) -> Shape:
+        """Count the places of a window along axes."""
+        return tuple(map(_count, lengths, *self))
+
+
+class Laying(NamedTuple):
+    """How images are laid out before they are summed.
+
+    Attributes
+    ----------
+    kernel : str
+        ``lay_1``, ``lay_2`` for that stride, ``lay_0`` for any.
+    layout, phases : numpy.ndarray
+        The kernel's records; the first holds where the images begin.
+    elements : int
+        Of an image, laid out.
+    grid : tuple of 3 int
+        Threads, for one image.
+    """
+
+    kernel: str
+    layout: tuple[int, ...]
+    phases: np.ndarray[Any, np.dtype[np.int32]]
+    elements: int
+    grid: Grid
+
+    def record(self, offset: int) -> Record:
+        """Return the kernel's record for images that begin at an offset."""
+        return record(_LAYOUT.pack(offset, *self.layout))
+
+
+class ConvolutionPlan(NamedTuple):
+    """What the dispatches need to know.
+
+    Attributes
+    ----------
+    laying : Laying or None
+        None where the images are read as they lie.
+    spare : int
+        Elements behind the last image that may be read.
+    rows, panels : int
+        Outputs and panels that a SIMD-group sums: which kernel it is.
+    lengths : tuple of int
+        The kernel's record, but for where things begin.
+    terms : numpy.ndarray of int64
+        Where each term's elements begin, from the first place's on.
+    grid : tuple of 3 int
+        Threads, for one image.
+    """
+
+    laying: Laying | None
+    spare: int
+    rows: int
+    panels: int
+    image: int
+    size: int
+    lengths: tuple[int, ...]
+    terms: np.ndarray[Any, np.dtype[np.int64]]
+    grid: Grid
+
+    def record(self, x: int, weight: int, bias: int, out: int) -> Record:
+        """Return the kernel's record for operands that begin there."""
+        return record(_CONVOLUTION.pack(x, self.image, weight, bias, out, self.size, *self.lengths))
+
+
+class _Axis(NamedTuple):
+    """An axis in phases: the phase p of stride s is the elements p, p + s, p + 2 s, … of the padded axis."""
+
+    phases: tuple[int, ...]  # those that a window reads
+    starts: tuple[tuple[int, int], ...]  # for each element of a window, its phase and where in it the first place reads
+    full: int  # elements of a phase that windows reach
+    least: int  # fewer may do where the next row's zeros stand for the padding behind this one's
+
+
+def _count(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int]) -> int:
+    """Count the places of a window along an axis."""
+    return (n + sum(padding) - dilation * (size - 1) - 1) // stride + 1
+
+
+def _axis(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int]) -> _Axis:
+    reads = [divmod(k * dilation, stride) for k in range(size)]
+    phases = tuple(sorted({phase for _, phase in reads}))
+    starts = tuple((phases.index(phase), at) for at, phase in reads)
+    places = _count(n, size, stride, dilation, padding)
+    full = places + reads[-1][0]
+    ends = -(-(n + padding[0]) // stride)  # from here on there are zeros in each phase, and …
+    begins = padding[0] // stride  # … up to here
+    return _Axis(phases, starts, full, min(full, max(ends, full - begins, places)))
+
+
+def plan_convolution(
+    x: Shape, weight: Shape, over: Windows, groups: int, *, as_it_lies: bool
+) -> ConvolutionPlan | None:
+    """Plan the convolution of images (C, H, W) with weights (O, C / groups, h, w), none of them empty.
+
+    `as_it_lies` says that x is float32 and contiguous. None when an image is too large for the kernels.
+    """
+    outputs, own = weight[:2]
+    down, across = itertools.starmap(_axis, zip(x[1:], *over, strict=True))
+    places = over.places(x[1:])
+    columns = across.least
+    plane = down.full * columns + across.full - columns  # with the zeros that follow the last row
+    phases = list(itertools.product(range(len(down.phases)), range(len(across.phases))))
+    image = own * len(phases) * plane
+    if image >= _LARGEST:
+        return None
+
+    last = (places[0] - 1) * columns + places[1]
+    each = outputs // groups
+    rows = next(r for r in FORMS if r <= each or (r == _LARGE and each >= _SMALL))
+    blocks, large = _blocks(each, own * math.prod(over.size), rows)
+    panels = next((w for w in FORMS[rows] if -(-last // (w * LANES)) * w * LANES * (_WASTED - 1) <= last * _WASTED),
+                  FORMS[rows][-1])  # fmt: skip
+    direct = as_it_lies and not any(map(any, over.padding)) and over.stride == (1, 1) and last >= panels * LANES
+    laying = None if direct else _laying(x, over, down, across, columns, plane)
+    last = max(last, panels * LANES)
+    window = [(i * len(across.phases) + j) * plane + y * columns + z for i, y in down.starts for j, z in across.starts]
+    terms = np.add.outer(np.arange(own, dtype=np.int64) * (len(phases) * plane), np.array(window, np.int64)).reshape(-1)
+    lengths = (len(terms), each, groups, *places, columns, last, large)
+    grid = (-(-last // (panels * LANES)) * LANES, blocks, groups)
+    return ConvolutionPlan(laying, panels * LANES, rows, panels, image, math.prod(places), lengths, terms, grid)
+
+
+class ChannelsPlan(NamedTuple):
+    """What the dispatch needs to know of a convolution whose groups are a channel each.
+
+    Attributes
+    ----------
+    stride : int
+        For which the kernel is made; 0: any.
+    lengths : tuple of int
+        The kernel's record, but for where things begin.
+    grid : tuple of 3 int
+        Threads, for one image.
+    """
+
+    stride: int
+    lengths: tuple[int, ...]
+    grid: Grid
+
+    def record(self, x: int, weight: int, bias: int, out: int) -> Record:
+        """Return the kernel's record for operands that begin there."""
+        return record(_CHANNELS.pack(x, weight, bias, out, *self.lengths, 0))
+
+
+def plan_channels(x: Shape, weight: Shape, over: Windows, groups: int) -> ChannelsPlan | None:
+    """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None where another kernel suits it."""
+    (rows, columns), outputs = over.places(x[1:]), weight[0]
+    if weight[1] != 1 or math.prod(over.size) > _FEW or columns < LANES // 2 or rows < _ROWS:
+        return None
+    lines = max(1, min(rows, _LAID // columns))
+    (top, _), (left, _) = over.padding
+    lengths = (x[1], x[2], columns, rows, weight[3], weight[2], *reversed(over.stride), *reversed(over.dilation),
+               left, top, outputs, outputs // groups, lines)  # fmt: skip
+    stride = over.stride[1] if over.stride[1] <= 2 else 0
+    return ChannelsPlan(stride, lengths, (-(-rows // lines) * LANES, outputs, 1))
+
+
+def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:
+    """Return how many SIMD-groups sum the outputs of a panel, and how many of these sum `rows`, the others 8."""
+    if rows < _LARGE:
+        return -(-outputs // rows), -(-outputs // rows)
+    made = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
+    # What is summed twice counts, and each reading of x as much as two more outputs.
+    few, large = min(made, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
+    return few + large, large
+
+
+def _laying(x: Shape, over: Windows, down: _Axis, across: _Axis, columns: int, plane: int) -> Laying:
+    channels, height, width = x
+    phases = np.array(list(itertools.product(down.phases, across.phases)), np.int32)
+    stride = over.stride[1] if over.stride[1] <= 2 else 0
+    (top, _), (left, _) = over.padding
+    rows = -(-plane // columns)
+    each = max(1, min(rows, _LAID // columns))
+    layout = (height, width, columns, plane, top, left, *over.stride, len(phases), each, rows, 0)
+    grid = (-(-rows // each) * LANES, channels * len(phases), 1)
+    return Laying(f"lay_{stride}", layout, phases, channels * len(phases) * plane, grid)
