@@ -219,9 +219,7 @@ class Kernel:
         """Run the kernel; see the class for what a call takes and returns."""
         if self.before_call is not None:
             self.before_call(self, args, named)
-        if named:
-            return self.prepare(*args, **named).run()
-        known = self._known.arguments(args)
+        known = self._known.arguments(args, named)
         if known is not None:
             bound, chosen, held = known
             if not held:
@@ -231,10 +229,10 @@ class Kernel:
             if chosen.waits:
                 ticket.wait()
             return None
-        ready = self.prepare(*args)
+        ready = self.prepare(*args, **named)
         result = ready.run()
         if self._simple and not ready.outputs:
-            self._known.keep(args, ready.grid, ready.threadgroup)
+            self._known.keep(args, named, ready.grid, ready.threadgroup)
         return result
 
     def prepare(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from .engine_arrays import Resident, is_resident
 __all__ = ["KnownCalls"]
 
 _MOST = 1024
+_SIZES = ("grid", "threadgroup")
 _NUMBERS = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
@@ -62,8 +63,9 @@ class _Number:
 class KnownCalls:
     """The calls of one kernel that passed all checks, by what their arguments are.
 
-    Only calls are kept whose arguments are all given, by position and without options, as numbers and as arrays of
-    NumPy's or of an engine that need no more than to be handed over: contiguous, aligned and writable.
+    Only calls are kept with no options but ``grid`` and ``threadgroup``, whose arguments are all given, by position, as
+    numbers and as arrays of NumPy's or of an engine that need no more than to be handed over: contiguous, aligned and
+    writable.
 
     Parameters
     ----------
@@ -75,7 +77,9 @@ class KnownCalls:
         self._slots = slots
         self._calls: dict[Any, _Known] = {}
 
-    def arguments(self, args: tuple[Any, ...]) -> tuple[list[Any], _Known, list[Resident]] | None:
+    def arguments(
+        self, args: tuple[Any, ...], options: Mapping[str, Any],
+    ) -> tuple[list[Any], _Known, list[Resident]] | None:  # fmt: skip
         """Return what a known call binds, the call, and the arrays of an engine; None for one that is to be checked.
 
         Raises
@@ -83,7 +87,7 @@ class KnownCalls:
         ArgumentError
             For a number that does not fit.
         """
-        known = self._calls.get(_form(args))
+        known = self._calls.get(_form(args, options))
         if known is None:
             return None
         bound, held = list(args), []
@@ -94,9 +98,9 @@ class KnownCalls:
             bound[place] = args[place].__metal_memory__()
         return bound, known, held
 
-    def keep(self, args: tuple[Any, ...], grid: Grid, threadgroup: Grid) -> None:
-        """Keep a call that passed."""
-        form, slots = _form(args), self._slots
+    def keep(self, args: tuple[Any, ...], options: Mapping[str, Any], grid: Grid, threadgroup: Grid) -> None:
+        """Keep a call that passed, with what its grid and its threadgroup were."""
+        form, slots = _form(args, options), self._slots
         if form is None or len(args) != len(slots) or 0 in grid:
             return
         given = list(zip(slots, args, strict=True))
@@ -119,9 +123,14 @@ class KnownCalls:
         self._calls.clear()
 
 
-def _form(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return what a call's checks look at; None for arguments whose values they look at."""
+def _form(args: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Return what a call's checks look at; None for arguments whose values they look at, and for other options."""
     form: list[Any] = []
+    if options:
+        form += map(options.get, _SIZES)
+        given = [size if type(size) is tuple else (size,) for size in form if size is not None]
+        if len(given) != len(options) or not all(type(n) is int for size in given for n in size):
+            return None
     for a in args:
         kind = type(a)
         if kind is np.ndarray:

@@ -555,3 +555,20 @@ def test_a_call_compiles_then_binds_then_launches(monkeypatch: pytest.MonkeyPatc
         kernel(np.zeros(3))
     assert steps[5:] == ["bind"]
     assert ready.binary is kernel.binary
+
+
+def test_a_call_with_a_grid_is_known_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second call with the same grid is not checked again; with another grid, or one of another type, it is."""
+    kernel = mnb.compile("kernel void k(device uint* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }").k
+    x = np.zeros(8, np.uint32)
+    checked = []
+    whole = type(kernel).prepare
+    monkeypatch.setattr(type(kernel), "prepare", lambda *a, **named: (checked.append(named), whole(*a, **named))[1])
+    for options in ({"grid": 8}, {"grid": 8}, {"grid": (8,)}, {"grid": 8, "threadgroup": 4}, {"grid": 8, "threadgroup": 4}):
+        kernel(x, **options)
+    assert checked == [{"grid": 8}, {"grid": (8,)}, {"grid": 8, "threadgroup": 4}]
+    assert x.tolist() == [5] * 8
+    kernel(x[:1], grid=1)
+    with pytest.raises(mnb.MetalnbError, match="grid"):
+        kernel(x[:1], grid=1.0)  # equal to what is known
+    assert x.tolist() == [6, *[5] * 7]
