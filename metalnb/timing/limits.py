@@ -20,6 +20,7 @@ import numpy as np
 
 from metalnb import cache
 from metalnb import engine as engines
+from metalnb.call.kernel import Kernel
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 from metalnb.free_memory import free_memory
@@ -207,8 +208,6 @@ def _measured(engine: Engine) -> Limits:
         arrays = {n: np.frombuffer(engine.alloc(span), np.float32) for n in "abc"}
     except MemoryError as error:
         raise ArgumentError(f"limits: needs three arrays of {span:,} bytes. Free some memory.") from error
-    for array in arrays.values():
-        array[:] = 1
     rates, others, spread = _rates(engine, arrays)
     caps = engine.caps
     date = dt.datetime.now().astimezone().isoformat(timespec="seconds")
@@ -232,12 +231,18 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
 
     The probes alternate, so that a disturbance of some duration does not hit all runs of one of them.
     """
-    jobs = [(probe, grid, job) for probe in (*PROBES, *ARITHMETIC) for grid, job in _jobs(engine, probe, arrays)]
+    probes = (*PROBES, *ARITHMETIC)
     with progress("measuring this machine's limits, once") as told:
         begun = time.monotonic()
-        with ThreadPoolExecutor(_COMPILING) as pool:  # compiled; the pages of the arrays are there
-            for n, _ in enumerate(pool.map(lambda job: job[2].dispatch.kernel.binary, jobs)):
-                told(n / len(jobs) / 2)
+        with ThreadPoolExecutor(_COMPILING) as pool:  # the arrays get their pages meanwhile
+            filled = [pool.submit(array.fill, 1) for array in arrays.values()]
+            kernels = []
+            for kernel in pool.map(lambda probe: _compiled(engine, probe), probes):
+                kernels.append(kernel)
+                told(len(kernels) / len(probes) / 2)
+            for fill in filled:
+                fill.result()
+        jobs = [(p, grid, job) for p, k in zip(probes, kernels, strict=True) for grid, job in _jobs(k, p, arrays)]
         load, start = OtherProcesses(), time.monotonic()
         end = min(start + _SECONDS, begun + _WHOLE)
         rounds: list[dict[str, float]] = []
@@ -252,9 +257,14 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
     return best, load.share(), spread if len(rounds) > 1 else 1.0
 
 
-def _jobs(engine: Engine, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
-    """Bind a probe for each threadgroup size; yield the number of threads with it."""
+def _compiled(engine: Engine, probe: Probe) -> Kernel:
     kernel = compile(probe.source, engine=engine.name, name=OWN, checked=False)["probe"]
+    _ = kernel.binary
+    return kernel
+
+
+def _jobs(kernel: Kernel, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
+    """Bind a probe for each threadgroup size; yield the number of threads with it."""
     given = [arrays[p.name] for p in kernel.signature.buffers]
     grid = probe.threads or given[0].size // probe.elements
     for threadgroup in probe.threadgroups:
