@@ -9,6 +9,7 @@ import pytest
 from spirv_modules import HEAD, applied, module, without
 
 import metalnb as mnb
+from metalnb.engine.cpu.spirv.divergence import Divergence
 
 # Statements that leave `v`, and what it is then in a thread.
 Case = tuple[str, Callable[[int, int], int]]
@@ -55,6 +56,17 @@ CASES: dict[str, Case] = {
         lambda t, n: _switched(t % 3, n),
     ),
 }  # fmt: skip
+
+# What begins as 1 in all threads, though it is computed from what each has of its own, or is let out of another loop.
+ONES = {
+    "written over": "short v = short(t); for (short k = 0; k <= 9; k++) v = 1;",
+    "on a way that no thread takes": "int v = 1, z = 0; for (int k = 0; k <= 5; k++) z |= k; if (z == 100) v = int(t);",
+    "left by one of two ways": "short v = 2; for (short k = 0; k <= 9; k++) { v = 1; if (n < 1) break; }",
+    "loop after loop": "int v = 2; for (int q = 0; q < 2; q++) { v = q ? v : int(t); if (q == 0) v = 1; }",
+}
+CHANGED = " for (ushort k = 0; k < ushort(n); k++) v = t == 1 ? decltype(v)(-v) : decltype(v)(1 + max(v, decltype(v)(1)));"
+for _name, _body in ONES.items():
+    CASES[_name] = (_body + CHANGED, lambda t, n: (-1) ** n if t == 1 else 1 + n)
 
 
 def _squared(turns: int) -> int:
@@ -108,6 +120,13 @@ def test_without_the_pass_all_threads_have_one_value(monkeypatch: pytest.MonkeyP
     assert all(wrong.values()), f"the runtime no longer needs the pass divergent_updates: {wrong}"
 
 
+@pytest.mark.parametrize("name", ["written over", "on a way that no thread takes", "left by one of two ways"])
+def test_what_was_known_to_differ_may_be_found_not_to(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Where what a loop starts from counts as differing by its data, the runtime knows better."""
+    monkeypatch.setattr(Divergence, "_changed", lambda _: set())
+    assert _wrong(CASES[name], mark="trusting"), "the runtime no longer needs more sums than those"
+
+
 ALONE = {
     "data": "float v = 0; for (uint k = 0; k < n; k++) v += out[i + k];",
     "data, for some": "float v = 0; for (uint k = 0; k < n; k++) if (t % 2) v += out[i + k];",
@@ -116,6 +135,7 @@ ALONE = {
     "other turns": "float v = 0; for (uint k = 0; k < t; k++) v += out[i] * k;",
     "a loop in a loop": "float v = 0; for (uint k = 0; k < n; k++) for (uint q = 0; q < k; q++) v += out[i + k * q];",
     "maximum": "float v = 0; for (uint k = 0; k < n; k++) if (out[i + k] > v) v = out[i + k];",
+    "counters": "float v = 0; for (uint k = t, q = i; k < n; k += 2, q--) v += out[i + k * q];",
     "no loop": "float v = 0; if (t % 2) v = n;",
 }
 

@@ -10,7 +10,7 @@ Source: Karrenberg and Hack, Whole-function vectorization (2011), on joins that 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .loops import dominators, natural_loops
 from .module import Body, Instruction, Module
@@ -44,6 +44,8 @@ class Divergence:
         Values that surely differ by their data.
     values : set of int
         Values that may differ, for whatever reason, where they are made.
+    changed : set of int
+        Values that may differ even where all loops start with the same in all threads, and not by their data.
     """
 
     def __init__(self, module: Module) -> None:
@@ -58,8 +60,10 @@ class Divergence:
         self.values: set[int] = set()
         self._memory: set[int] = set()  # a thread's variables, and parameters that point to such, that may differ
         self._origins: dict[int, frozenset[int]] = {}
+        self._carried = {phi: parts for ways in self._ways.values() for phi, parts in ways.carried()}
         self.learn(())
         self._follow()
+        self.changed = self._changed()
 
     def learn(self, values: Iterable[int]) -> None:
         """Take values for different by their data, and find what is computed from them."""
@@ -75,6 +79,33 @@ class Divergence:
             return known
         operands = i.words[4:6] if i.op == Spv.SELECT else self._module.used(i)
         return any(u in self.by_data for u in operands)
+
+    def _changed(self) -> set[int]:
+        """Find what threads change by the ways they take, whatever the loops start from.
+
+        What a loop starts from counts for nothing here: where it differs by its data now, the device's compiler may
+        still find out that it is one constant, and none of that data is left.
+        """
+        by_data, found = set[int](), set[int]()
+        size = -1
+        while size < (now := len(by_data) + len(found)):
+            size = now
+            for i, ways, label in self._lines:
+                if not i.result or i.result not in self.values:
+                    continue
+                parts = self._carried.get(i.result) or self._module.used(i)
+                known = self._by_itself(i)
+                if known or (known is None and not by_data.isdisjoint(i.words[4:6] if i.op == Spv.SELECT else parts)):
+                    by_data.add(i.result)
+                if (
+                    i.op == Spv.FUNCTION_CALL
+                    or (i.op == Spv.PHI and label in ways.joins)
+                    or (i.op == Spv.SELECT and i.words[3] in self.values)
+                    or (i.op == Spv.LOAD and not self._memory.isdisjoint(self._origin(i.words[3])))
+                    or any(part in found or ways.frozen(part, label) for part in parts)
+                ):
+                    found.add(i.result)
+        return found - by_data
 
     def _by_itself(self, i: Instruction) -> bool | None:
         """Return what is known of an instruction's result whatever its operands are; None when they tell."""
@@ -194,6 +225,13 @@ class _Ways:
     def size(self) -> int:
         """How much is known."""
         return len(self.joins) + len(self.some) + len(self.seen) + len(self._left)
+
+    def carried(self) -> Iterator[tuple[int, list[int]]]:
+        """Yield the phis at the heads of loops, each with what comes to it from inside its loop."""
+        for i, label in self.lines:
+            if i.op == Spv.PHI and label in self._loops:
+                body = self._loops[label]
+                yield i.result, [value for value, by in zip(i.words[3::2], i.words[4::2], strict=True) if by in body]
 
     def frozen(self, value: int, label: int) -> bool:
         """Return whether a block uses a value of a loop that threads have left in different turns."""

@@ -10,7 +10,9 @@ what an inner loop of that kind leaves, the loop around it carries.
 
 Nor does it see, in many loops, that what begins as the same for all threads is changed by some of them only:
 ``float v = 100; for (uint k = 0; k < n; k += 2) if (lid % 2) v -= 1;`` gave all threads 100. What a loop carries, and
-what differs between threads for no other reason than that they take different ways, starts from such a sum, too.
+what differs between threads for no other reason than that they take different ways, starts from such a sum, too. That
+it starts from something that differs by its data is no reason to leave it: ``v = lid; for (…) v = 1;`` is one constant
+behind that loop, and the device's compiler finds it out. Such a zero in an earlier loop is lost in the same way.
 
 Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 """
@@ -55,7 +57,9 @@ def divergent_updates(module: Module) -> None:
         blocks, sums = {block.label: block for block in function.blocks}, _Sums(module, function)
         for head, body in sorted(found.items(), key=lambda loop: -len(loop[1])):  # the outer ones first
             for phi in blocks[head].instructions:
-                if phi.op == Spv.PHI and phi.result in known.values and phi.result not in known.by_data:
+                if phi.op != Spv.PHI or phi.result not in known.values:
+                    continue
+                if phi.result in known.changed or phi.result not in known.by_data:
                     sums.start(phi, body)
                     known.learn([phi.result])
 
