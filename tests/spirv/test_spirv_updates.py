@@ -64,7 +64,9 @@ ONES = {
     "left by one of two ways": "short v = 2; for (short k = 0; k <= 9; k++) { v = 1; if (n < 1) break; }",
     "loop after loop": "int v = 2; for (int q = 0; q < 2; q++) { v = q ? v : int(t); if (q == 0) v = 1; }",
 }
-CHANGED = " for (ushort k = 0; k < ushort(n); k++) v = t == 1 ? decltype(v)(-v) : decltype(v)(1 + max(v, decltype(v)(1)));"
+CHANGED = """
+    using T = decltype(v);
+    for (ushort k = 0; k < ushort(n); k++) v = t == 1 ? T(-v) : T(1 + max(v, T(1)));"""
 for _name, _body in ONES.items():
     CASES[_name] = (_body + CHANGED, lambda t, n: (-1) ** n if t == 1 else 1 + n)
 
