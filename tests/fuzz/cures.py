@@ -12,14 +12,14 @@ from metalnb.engine.cpu.spirv_forms import Form
 __all__ = ["CURES", "leave_out"]
 
 _MEETING = "  $simd_barrier(0);\n"
-CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed")
+CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined")
 
 
 def leave_out(cure: str) -> None:
     """Compile in this process from now on without one of `CURES`.
 
-    These are the passes; the meeting of the SIMD-groups; today's form; and the doubt that what a loop starts from
-    differs by its data.
+    These are the passes; the meeting of the SIMD-groups; today's form; and of the pass divergent_updates the doubt that
+    what a loop starts from differs by its data, and what is brought to where ways meet.
     """
     if cure == "meet":
         written = form_ladder.opencl
@@ -37,5 +37,7 @@ def leave_out(cure: str) -> None:
         spirv_forms.odd_width = lambda _: 0
     elif cure == "changed":
         Divergence._changed = lambda _: set()
+    elif cure == "joined":
+        Divergence.joined = lambda *_: []
     else:
         pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != cure)

@@ -122,6 +122,44 @@ def test_without_the_pass_all_threads_have_one_value(monkeypatch: pytest.MonkeyP
     assert all(wrong.values()), f"the runtime no longer needs the pass divergent_updates: {wrong}"
 
 
+JOINED = f"""{HEAD}
+kernel void k(device uint* out, constant uint& n, uint i [[thread_position_in_grid]],
+              uint t [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {{
+    long r = 1;
+    for (uint k = 0; k < t; k++) r = n & 1;
+    uint w = simd_min(1u);
+    if (1 <= r) {{
+        for (ushort k = 0; k <= ushort(n % 4); k++) simd_broadcast_first(1u);
+        w = size;
+    }} else simd_xor(t == 0 ? i : out[t]);
+    out[i] = w;
+}}"""
+
+
+def _brought(mark: str = "", math: str = "fast") -> list[tuple[int, int]]:
+    """The numbers and threadgroups with which a thread has what another brought."""
+    kernel, wrong = mnb.compile(JOINED + mark, math=math, engine="cpu").k, []
+    for n in (0, 1, 2, 3):
+        for size in (7, 32, 33, 64):
+            out = np.zeros(size, np.uint32)
+            kernel(out, n, grid=size, threadgroup=size)
+            if out.tolist() != [size if n % 2 or t == 0 else 1 for t in range(size)]:
+                wrong.append((n, size))
+    return wrong
+
+
+@pytest.mark.parametrize("math", ["fast", "precise"])
+def test_where_ways_meet_each_thread_has_what_it_brought(math: str) -> None:
+    """Beside a loop with SIMD functions that only some threads run: seeds 202683 and 100252."""
+    assert _brought(math=math) == []
+
+
+def test_without_sums_there_all_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary, as above."""
+    monkeypatch.setattr(Divergence, "joined", lambda *_: [])
+    assert _brought("// without"), "the runtime no longer needs sums where ways meet"
+
+
 @pytest.mark.parametrize("name", ["written over", "on a way that no thread takes", "left by one of two ways"])
 def test_what_was_known_to_differ_may_be_found_not_to(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Where what a loop starts from counts as differing by its data, the runtime knows better."""
