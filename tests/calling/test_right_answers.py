@@ -163,6 +163,22 @@ def test_a_branch_on_a_product_of_constants(kind: type, x: int, group: int, math
     np.testing.assert_array_equal(y, np.full(THREADS, (x * 3 >> 64) + 127, kind))
 
 
+# The high half of a product of long, where no thread comes. --------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_product_where_no_thread_comes(group: int, math: mnb.program.Math) -> None:
+    """The device's own mul_hi of long, behind a branch that it finds out is never taken, made the kernel do nothing."""
+    body = """
+    uint width = min(32u, size - lid / 32 * 32);
+    ushort one = simd_shuffle(ushort(1), ushort(1u % width)), seven = simd_shuffle(ushort(7), ushort(8u % width));
+    y[i] = 5;
+    if (min(one, ushort(~one)) == seven && mulhi(b[lid & 63], 3l) >= 1) y[i] = 6;"""
+    y = np.zeros(THREADS, np.uint32)
+    run(body, y, math, group, np.arange(64), params=", device const long* b")
+    np.testing.assert_array_equal(y, np.full(THREADS, 5, np.uint32))
+
+
 # A value that all threads have while they go round, and each its own afterwards. ------------------------------
 
 

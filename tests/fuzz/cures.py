@@ -6,16 +6,21 @@ from typing import Any
 
 from metalnb.engine.cpu import form_ladder, spirv_forms
 from metalnb.engine.cpu.spirv import pass_table
+from metalnb.engine.cpu.spirv.divergence import Divergence
 from metalnb.engine.cpu.spirv_forms import Form
 
 __all__ = ["CURES", "leave_out"]
 
 _MEETING = "  $simd_barrier(0);\n"
-CURES = (*(p.name for p in pass_table.PASSES), "meet", "form")
+CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined")
 
 
 def leave_out(cure: str) -> None:
-    """Compile in this process from now on without a pass, the meeting of the SIMD-groups, or today's form."""
+    """Compile in this process from now on without one of `CURES`.
+
+    These are the passes; the meeting of the SIMD-groups; today's form; and of the pass divergent_updates the doubt that
+    what a loop starts from differs by its data, and what is brought to where ways meet.
+    """
     if cure == "meet":
         written = form_ladder.opencl
 
@@ -30,5 +35,9 @@ def leave_out(cure: str) -> None:
     elif cure == "form":  # all of clang's -O2, believed: as it was once
         form_ladder._forms = lambda *_: (Form("believed", ("-O2",)),)
         spirv_forms.odd_width = lambda _: 0
+    elif cure == "changed":
+        Divergence._changed = lambda _: set()
+    elif cure == "joined":
+        Divergence.joined = lambda *_: []
     else:
         pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != cure)

@@ -9,6 +9,7 @@ import pytest
 from spirv_modules import HEAD, applied, module, without
 
 import metalnb as mnb
+from metalnb.engine.cpu.spirv.divergence import Divergence
 
 # Statements that leave `v`, and what it is then in a thread.
 Case = tuple[str, Callable[[int, int], int]]
@@ -55,6 +56,19 @@ CASES: dict[str, Case] = {
         lambda t, n: _switched(t % 3, n),
     ),
 }  # fmt: skip
+
+# What begins as 1 in all threads, though it is computed from what each has of its own, or is let out of another loop.
+ONES = {
+    "written over": "short v = short(t); for (short k = 0; k <= 9; k++) v = 1;",
+    "on a way that no thread takes": "int v = 1, z = 0; for (int k = 0; k <= 5; k++) z |= k; if (z == 100) v = int(t);",
+    "left by one of two ways": "short v = 2; for (short k = 0; k <= 9; k++) { v = 1; if (n < 1) break; }",
+    "loop after loop": "int v = 2; for (int q = 0; q < 2; q++) { v = q ? v : int(t); if (q == 0) v = 1; }",
+}
+CHANGED = """
+    using T = decltype(v);
+    for (ushort k = 0; k < ushort(n); k++) v = t == 1 ? T(-v) : T(1 + max(v, T(1)));"""
+for _name, _body in ONES.items():
+    CASES[_name] = (_body + CHANGED, lambda t, n: (-1) ** n if t == 1 else 1 + n)
 
 
 def _squared(turns: int) -> int:
@@ -108,6 +122,51 @@ def test_without_the_pass_all_threads_have_one_value(monkeypatch: pytest.MonkeyP
     assert all(wrong.values()), f"the runtime no longer needs the pass divergent_updates: {wrong}"
 
 
+JOINED = f"""{HEAD}
+kernel void k(device uint* out, constant uint& n, uint i [[thread_position_in_grid]],
+              uint t [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {{
+    long r = 1;
+    for (uint k = 0; k < t; k++) r = n & 1;
+    uint w = simd_min(1u);
+    if (1 <= r) {{
+        for (ushort k = 0; k <= ushort(n % 4); k++) simd_broadcast_first(1u);
+        w = size;
+    }} else simd_xor(t == 0 ? i : out[t]);
+    out[i] = w;
+}}"""
+
+
+def _brought(mark: str = "", math: str = "fast") -> list[tuple[int, int]]:
+    """The numbers and threadgroups with which a thread has what another brought."""
+    kernel, wrong = mnb.compile(JOINED + mark, math=math, engine="cpu").k, []
+    for n in (0, 1, 2, 3):
+        for size in (7, 32, 33, 64):
+            out = np.zeros(size, np.uint32)
+            kernel(out, n, grid=size, threadgroup=size)
+            if out.tolist() != [size if n % 2 or t == 0 else 1 for t in range(size)]:
+                wrong.append((n, size))
+    return wrong
+
+
+@pytest.mark.parametrize("math", ["fast", "precise"])
+def test_where_ways_meet_each_thread_has_what_it_brought(math: str) -> None:
+    """Beside a loop with SIMD functions that only some threads run: seeds 202683 and 100252."""
+    assert _brought(math=math) == []
+
+
+def test_without_sums_there_all_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary, as above."""
+    monkeypatch.setattr(Divergence, "joined", lambda *_: [])
+    assert _brought("// without"), "the runtime no longer needs sums where ways meet"
+
+
+@pytest.mark.parametrize("name", ["written over", "on a way that no thread takes", "left by one of two ways"])
+def test_what_was_known_to_differ_may_be_found_not_to(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Where what a loop starts from counts as differing by its data, the runtime knows better."""
+    monkeypatch.setattr(Divergence, "_changed", lambda _: set())
+    assert _wrong(CASES[name], mark="trusting"), "the runtime no longer needs more sums than those"
+
+
 ALONE = {
     "data": "float v = 0; for (uint k = 0; k < n; k++) v += out[i + k];",
     "data, for some": "float v = 0; for (uint k = 0; k < n; k++) if (t % 2) v += out[i + k];",
@@ -116,6 +175,7 @@ ALONE = {
     "other turns": "float v = 0; for (uint k = 0; k < t; k++) v += out[i] * k;",
     "a loop in a loop": "float v = 0; for (uint k = 0; k < n; k++) for (uint q = 0; q < k; q++) v += out[i + k * q];",
     "maximum": "float v = 0; for (uint k = 0; k < n; k++) if (out[i + k] > v) v = out[i + k];",
+    "counters": "float v = 0; for (uint k = t, q = i; k < n; k += 2, q--) v += out[i + k * q];",
     "no loop": "float v = 0; if (t % 2) v = n;",
 }
 

@@ -1,4 +1,4 @@
-"""Hide complements: the device's compiler takes them for others, or loses them.
+"""Hide complements and signs: the device's compiler takes them for others, or loses them.
 
 Of ``~lid + 3 * lid`` it makes the right answer for the first SIMD-group only. In all others it takes ``~lid`` for the
 complement of the thread's place in its SIMD-group. That happens where the operand counts evenly from thread to thread,
@@ -6,16 +6,26 @@ and the complement is part of a sum. And ``max(x, min(y, ~x))`` of values that a
 all of them. So ``~x`` becomes an exclusive or with a -1 that no compiler knows. (A difference from such a -1 would
 still count evenly, but some sums of it are made complements again.)
 
-Source: SPIR-V specification 1.4, 3.37.14 (OpNot, OpBitwiseXor), 3.37.13 (OpISub).
+Of a negation shifted right until its sign alone is left, ``(0 - x) >> 31``, it makes ``x > 0 ? -1 : 0``, which is wrong
+for the one number whose negation is itself, the least of its type. It does so for every width, and for what it shifts
+in several steps or makes a negation of by itself: products, differences, quotients. So what an arithmetic shift is
+given is a sum with an opaque zero, where it may have been computed so. (Of an exclusive or the sign is known.)
+
+Source: SPIR-V specification 1.4, 3.37.14 (OpNot, OpBitwiseXor, OpShiftRightArithmetic), 3.37.13 (OpISub).
 """
 
 from __future__ import annotations
 
 from .module import Instruction, Module
-from .opaque import opaque_constant
+from .opaque import opaque_constant, opaque_zero
 from .opcodes import Spv
 
-__all__ = ["opaque_complements"]
+__all__ = ["opaque_complements", "opaque_signs"]
+
+# What may be a negation, or become one: a difference of 0, a product or quotient with -1, what a thread has stored.
+_NEGATIONS = {Spv.S_NEGATE, Spv.I_SUB, Spv.I_MUL, Spv.S_DIV, Spv.FUNCTION_CALL, Spv.FUNCTION_PARAMETER}
+_SIGNLESS = {Spv.U_CONVERT, Spv.CONVERT_F_TO_S, Spv.CONVERT_F_TO_U, Spv.SHIFT_RIGHT_LOGICAL}  # or made of no negation
+_OWN = {7, 8}  # storage classes: a function's own memory, and what may be that
 
 
 def opaque_complements(module: Module) -> None:
@@ -55,3 +65,27 @@ def _minus_one(module: Module, kind: int) -> int:
         return module.declare(Spv.CONSTANT_COMPOSITE, kind, *[_minus_one(module, rest[0])] * rest[1])
     words = (0xFFFFFFFF, 0xFFFFFFFF) if rest[0] == 64 else ((1 << rest[0]) - 1,)
     return module.declare(Spv.CONSTANT, kind, *words)
+
+
+def opaque_signs(module: Module) -> None:
+    """Give the opaque zero to what arithmetic shifts are given, where that may be a negation."""
+    own = {i.result for i in module.preamble if i.op == Spv.TYPE_POINTER and i.words[2] in _OWN}
+    for function in module.functions:
+        for i in function:
+            if i.op == Spv.SHIFT_RIGHT_ARITHMETIC and _may_negate(module, i.words[3], own):
+                zero = opaque_zero(module, function, i.type)
+                i.words[3] = module.before(i, Spv.I_ADD, i.type, i.words[3], zero)
+
+
+def _may_negate(module: Module, value: int, own: set[int]) -> bool:
+    """Say whether a negation may be part of what a value is computed from."""
+    seen, ahead = {value}, [value]
+    while ahead:
+        made = module.definitions[ahead.pop()]
+        if made.op in _NEGATIONS or (made.op == Spv.LOAD and module.type_of(made.words[3]) in own):
+            return True
+        if made.op != Spv.LOAD and made.op not in _SIGNLESS:
+            parts = [part for part in module.used(made) if part not in seen and module.type_of(part)]
+            seen.update(parts)
+            ahead += parts
+    return False

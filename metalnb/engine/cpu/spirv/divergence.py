@@ -10,7 +10,7 @@ Source: Karrenberg and Hack, Whole-function vectorization (2011), on joins that 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .loops import dominators, natural_loops
 from .module import Body, Instruction, Module
@@ -31,6 +31,7 @@ _ATOMICS = {
 }  # fmt: skip
 _GROUPS = {*range(Spv.GROUP_I_ADD, Spv.GROUP_S_MAX + 1), Spv.GROUP_NON_UNIFORM_BALLOT_BIT_COUNT,
            *range(Spv.GROUP_NON_UNIFORM_I_ADD, Spv.GROUP_NON_UNIFORM_LOGICAL_XOR + 1)}  # fmt: skip
+_CALLS = {*range(Spv.GROUP_BROADCAST, Spv.GROUP_NON_UNIFORM_QUAD_SWAP + 1), Spv.GROUP_NON_UNIFORM_ROTATE_KHR}
 _BRANCHES = {Spv.BRANCH_CONDITIONAL, Spv.SWITCH}
 _STORES = {Spv.STORE, Spv.COPY_MEMORY, Spv.COPY_MEMORY_SIZED}
 
@@ -44,6 +45,8 @@ class Divergence:
         Values that surely differ by their data.
     values : set of int
         Values that may differ, for whatever reason, where they are made.
+    changed : set of int
+        Values that may differ even where all loops start with the same in all threads, and not by their data.
     """
 
     def __init__(self, module: Module) -> None:
@@ -58,8 +61,10 @@ class Divergence:
         self.values: set[int] = set()
         self._memory: set[int] = set()  # a thread's variables, and parameters that point to such, that may differ
         self._origins: dict[int, frozenset[int]] = {}
+        self._carried = {phi: parts for ways in self._ways.values() for phi, parts in ways.carried()}
         self.learn(())
         self._follow()
+        self.changed = self._changed()
 
     def learn(self, values: Iterable[int]) -> None:
         """Take values for different by their data, and find what is computed from them."""
@@ -75,6 +80,51 @@ class Divergence:
             return known
         operands = i.words[4:6] if i.op == Spv.SELECT else self._module.used(i)
         return any(u in self.by_data for u in operands)
+
+    def joined(self, function: Body) -> list[Instruction]:
+        """Return what threads bring to where their ways meet, if some of them run a loop with SIMD functions.
+
+        That is none at the head of a loop, and none that surely differs by its data.
+        """
+        ways = self._ways[function.name]
+        if not any(label in ways.some and label in ways.looping and i.op in _CALLS for i, label in ways.lines):
+            return []
+        phis = [i for i, label in ways.lines if i.op == Spv.PHI and label in ways.joins]
+        return [i for i in phis if i.result not in self._carried and i.result not in self.by_data]
+
+    def _changed(self) -> set[int]:
+        """Find what threads change by the ways they take, whatever the loops start from.
+
+        What a loop starts from counts for nothing here: where it differs by its data now, the device's compiler may
+        still find out that it is one constant, and none of that data is left.
+        """
+        by_data, found = {taken for taken, passed in self._passed() if passed in self.by_data}, set[int]()
+        size = -1
+        while size < (now := len(by_data) + len(found)):
+            size = now
+            for i, ways, label in self._lines:
+                if not i.result or i.result not in self.values:
+                    continue
+                parts = self._carried.get(i.result) or self._module.used(i)
+                known = self._by_itself(i)
+                if known or (known is None and not by_data.isdisjoint(i.words[4:6] if i.op == Spv.SELECT else parts)):
+                    by_data.add(i.result)
+                if (
+                    i.op == Spv.FUNCTION_CALL
+                    or (i.op == Spv.PHI and label in ways.joins)
+                    or (i.op == Spv.SELECT and i.words[3] in self.values)
+                    or (i.op == Spv.LOAD and not self._memory.isdisjoint(self._origin(i.words[3])))
+                    or any(part in found or ways.frozen(part, label) for part in parts)
+                ):
+                    found.add(i.result)
+        return found - by_data
+
+    def _passed(self) -> Iterator[tuple[int, int]]:
+        """Yield the parameters of functions with what is passed for them."""
+        for i, _, _ in self._lines:
+            if i.op == Spv.FUNCTION_CALL and i.words[3] in self._ways:
+                head = self._ways[i.words[3]].function.head
+                yield from zip((p.result for p in head[1:]), i.words[4:], strict=True)
 
     def _by_itself(self, i: Instruction) -> bool | None:
         """Return what is known of an instruction's result whatever its operands are; None when they tell."""
@@ -169,6 +219,8 @@ class _Ways:
         The blocks at whose end threads part.
     returned : set of int
         The values that it returns.
+    looping : set of int
+        The blocks of its loops.
     """
 
     def __init__(self, module: Module, function: Body) -> None:
@@ -178,6 +230,7 @@ class _Ways:
         self._place = {label: n for n, label in enumerate(self._order)}
         self._targets = {label: module.targets(blocks[label]) for label in self._order}
         self._loops = natural_loops(module, function)
+        self.looping = set().union(*self._loops.values())
         self._outs = {
             head: {t for label in body for t in self._targets[label] if t not in body}
             for head, body in self._loops.items()
@@ -194,6 +247,13 @@ class _Ways:
     def size(self) -> int:
         """How much is known."""
         return len(self.joins) + len(self.some) + len(self.seen) + len(self._left)
+
+    def carried(self) -> Iterator[tuple[int, list[int]]]:
+        """Yield the phis at the heads of loops, each with what comes to it from inside its loop."""
+        for i, label in self.lines:
+            if i.op == Spv.PHI and label in self._loops:
+                body = self._loops[label]
+                yield i.result, [value for value, by in zip(i.words[3::2], i.words[4::2], strict=True) if by in body]
 
     def frozen(self, value: int, label: int) -> bool:
         """Return whether a block uses a value of a loop that threads have left in different turns."""

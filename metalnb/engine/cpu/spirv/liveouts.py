@@ -10,7 +10,13 @@ what an inner loop of that kind leaves, the loop around it carries.
 
 Nor does it see, in many loops, that what begins as the same for all threads is changed by some of them only:
 ``float v = 100; for (uint k = 0; k < n; k += 2) if (lid % 2) v -= 1;`` gave all threads 100. What a loop carries, and
-what differs between threads for no other reason than that they take different ways, starts from such a sum, too.
+what differs between threads for no other reason than that they take different ways, starts from such a sum, too. That
+it starts from something that differs by its data is no reason to leave it: ``v = lid; for (…) v = 1;`` is one constant
+behind that loop, and the device's compiler finds it out. Such a zero in an earlier loop is lost in the same way.
+
+Where only some threads run a loop with SIMD functions, it also takes what threads bring to the place where their ways
+meet for the same in all: ``w = 1; if (r) { for (…) simd_sum(…); w = 2; } else { if (lid) …; simd_xor(…); }`` left one
+w, now and then. There all that is brought is such a sum.
 
 Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 """
@@ -46,7 +52,10 @@ def divergent_liveouts(module: Module) -> None:
 
 
 def divergent_updates(module: Module) -> None:
-    """Let what loops carry start from a sum with the opaque zero, where only the ways of threads make it differ."""
+    """Let what loops carry start from a sum with the opaque zero, where only the ways of threads make it differ.
+
+    So, too, what threads bring from different ways, beside loops with SIMD functions.
+    """
     loops = {function: natural_loops(module, function) for function in module.functions if function.blocks}
     if not any(loops.values()):
         return
@@ -55,9 +64,13 @@ def divergent_updates(module: Module) -> None:
         blocks, sums = {block.label: block for block in function.blocks}, _Sums(module, function)
         for head, body in sorted(found.items(), key=lambda loop: -len(loop[1])):  # the outer ones first
             for phi in blocks[head].instructions:
-                if phi.op == Spv.PHI and phi.result in known.values and phi.result not in known.by_data:
+                if phi.op != Spv.PHI or phi.result not in known.values:
+                    continue
+                if phi.result in known.changed or phi.result not in known.by_data:
                     sums.start(phi, body)
                     known.learn([phi.result])
+        for phi in known.joined(function):
+            sums.start(phi, set())
 
 
 def _exits(module: Module, block: BasicBlock, body: set[int]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .barrier_loops import counters_in_memory, held_conditions
-from .complements import opaque_complements
+from .complements import opaque_complements, opaque_signs
 from .indices import plain_extrema, signed_indices
 from .liveouts import divergent_liveouts, divergent_updates
 from .module import Module, parsed
@@ -87,6 +87,10 @@ PASSES = (
     ModulePass(
         "opaque_complements", opaque_complements,
         "the runtime takes complements in sums and in min and max for others",
+    ),
+    ModulePass(
+        "opaque_signs", opaque_signs,
+        "the runtime takes the sign of a negation for another where it is shifted out",
     ),
     ModulePass(
         "opaque_selected_indices", opaque_selected_indices,
