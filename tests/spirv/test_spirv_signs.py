@@ -59,7 +59,7 @@ def test_in_precise_math_too() -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("form", FORMS.keys() - {"array"})  # there the store hides it, so far
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "array"])  # there the store hides it, so far
 def test_without_the_pass_one_sign_is_wrong(monkeypatch: pytest.MonkeyPatch, form: str, name: str) -> None:
     """A canary: it tells when the runtime no longer needs the pass."""
     without(monkeypatch, "opaque_signs")
