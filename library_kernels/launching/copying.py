@@ -128,15 +128,15 @@ def _launch(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
     size, out_size = given.itemsize, wanted.itemsize
     spread = tuple(s // size for s in stretched(strides, shape, to))
     strips = [Strip(spread, offset // size), Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)]
-    planned = plan_transposed(to, strips)
+    planned, lines = plan_transposed(to, strips), named(engine).caps.serial
     if planned is None:
-        planned = plan_elementwise(to, strips, CORES._replace(lines=named(engine).caps.serial))
+        planned = plan_elementwise(to, strips, CORES._replace(lines=lines))
         if planned.kinds == "gu" and not any(s for s, n in zip(spread, to, strict=True) if n != 1):
             flat = planned.grid[1] == 1 and not any(s.offset for s in strips)
             planned = planned._replace(kinds="SU" if flat else "su")  # the same element everywhere
         elif planned.kinds == "gu" and planned.inner[0] == -1:
             planned = planned._replace(kinds="ru")
-    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine)
+    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine, lines)
     return Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(named(engine))
 
 
@@ -145,8 +145,8 @@ def _word(dtype: DType, other: DType) -> str:
 
 
 @functools.cache
-def _binary(given: str, wanted: str, kinds: str, engine: str) -> Any:
+def _binary(given: str, wanted: str, kinds: str, engine: str, lines: bool) -> Any:  # noqa: FBT001
     if kinds == "turned":
         return with_macros("transpose.metal", engine, FROM=given, TO=wanted).transpose.binary
-    lines = {"LINES": "1"} if named(engine).caps.serial else {}
-    return with_macros("copy.metal", engine, FROM=given, TO=wanted, **lines)[f"copy_{kinds}"].binary
+    by_rows = {"LINES": "1"} if lines else {}
+    return with_macros("copy.metal", engine, FROM=given, TO=wanted, **by_rows)[f"copy_{kinds}"].binary
