@@ -145,7 +145,7 @@ def _word(dtype: DType, other: DType) -> str:
 
 
 @functools.cache
-def _binary(given: str, wanted: str, kinds: str, engine: str, lines: bool) -> Any:  # noqa: FBT001
+def _binary(given: str, wanted: str, kinds: str, engine: str, lines: bool) -> Any:
     if kinds == "turned":
         return with_macros("transpose.metal", engine, FROM=given, TO=wanted).transpose.binary
     by_rows = {"LINES": "1"} if lines else {}
