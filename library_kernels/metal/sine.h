@@ -15,7 +15,7 @@ constant constexpr uint INVERSE_PI[] = {0u, 0x517CC1B7u, 0x27220A94u, 0xFE13ABE8
 inline float far_angle(float a, uint quarter, thread uint& odd) {
     const uint bits = as_type<uint>(a), m = (bits & 0x7FFFFFu) | 0x800000u;
     const uint at = bits < 0x47800000u ? 24u : (bits >> 23) - 119u;  // of the bit that m makes a half turn
-    constant const uint* w = INVERSE_PI + (at >> 5);
+    constant const uint* w = INVERSE_PI + min(at >> 5, 4u);  // which is no more anyway: so the checks know it
     const uint s = at & 31u;
     const ulong w0 = ((ulong(w[0]) << 32 | w[1]) << s) >> 32, w1 = ((ulong(w[1]) << 32 | w[2]) << s) >> 32;
     const ulong w2 = ((ulong(w[2]) << 32 | w[3]) << s) >> 32;
