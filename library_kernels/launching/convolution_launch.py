@@ -26,7 +26,6 @@ _FLOAT = np.dtype(np.float32)
 _MOST = 1 << 26  # bytes of images that are laid out at once
 
 
-
 class _Part(NamedTuple):
     """Dispatches that convolve some of a batch's images."""
 

@@ -628,3 +628,22 @@ def test_a_device_value_is_no_constant_one_in_a_helper(helper: str) -> None:
     good = STD + helper.replace("§", "").replace("constant", "device const")
     mnb.compile(good + f"\nkernel void k(device float* x, {ID}) {{ if (i) x[i] = f(x); }}", engine="cpu").k(x)
     assert x.tolist() == ([0, 0, 0] if "+" not in helper else [0, 1, 1])
+
+
+def test_constants_of_constants_that_grow_without_bound_are_refused_at_once() -> None:
+    """Each is made of the one before twice: spelled out, the last has 2^40 words."""
+    chain = "".join(f"constant bool A{k} = A{k - 1} && A{k - 1};\n" for k in range(1, 41))
+    source = f"""constant bool A0 [[function_constant(0)]];
+    {chain}
+    kernel void k(device float* x [[buffer(0)]],
+                  device float* y [[buffer(1), function_constant(A40)]]) {{ x[0] = 1; }}"""
+    with pytest.raises(mnb.CompileError, match="'A40' is not made of function constants alone"):
+        mnb.compile(source, constants={"A0": True})
+
+
+def test_a_constants_shift_by_more_than_there_are_bits_is_refused() -> None:
+    source = """constant int N [[function_constant(0)]];
+    constant bool ON = (1 << 4000000000 * N) != 0;
+    kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), function_constant(ON)]]) { x[0] = 1; }"""
+    with pytest.raises(mnb.CompileError, match="'ON' is not made of function constants alone"):
+        mnb.compile(source, constants={"N": 1})
