@@ -112,6 +112,38 @@ def test_memory_is_that_of_the_machine_the_groups_and_the_process(
     assert free_memory.free_memory() == 0
 
 
+GUARDED = """
+template <class T> T divided(T a, T b) { return b == T(0) || b == T(-1) ? a : T(a / b); }
+kernel void k(device uint* y, device const long* b, uint i [[thread_position_in_grid]],
+              uint size [[threads_per_threadgroup]]) {
+    KIND v = KIND(popcount(KIND(absdiff(KIND(size), KIND(32767)))));
+    if (KIND(3) >= v) v = divided<KIND>(KIND(uint(v) << (uint(v) & 15)), KIND(b[1]));
+    y[i] = uint(v);
+}"""
+CHILD = """
+import sys
+import numpy as np
+import metalnb as mnb
+kernel, y = mnb.compile(sys.stdin.read(), engine="cpu").k, np.zeros(98, np.uint32)
+for d in (0, 1, -1, 5):
+    kernel(y, np.full(64, d, np.int64), grid=98, threadgroup=7)
+    print(*{*y.tolist()})
+"""
+
+
+@on_cpu
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [("char", "2 2 2 0"), ("uchar", "5 5 5 5"), ("short", "12 12 12 12"), ("int", "12 12 12 12"),
+     ("long", "12 12 12 12")],
+)
+def test_a_division_that_a_guard_keeps_from_0(kind: str, wanted: str) -> None:
+    """The device's compiler took that of shorts out from behind its guard, and the process ended with SIGFPE."""
+    text = "#include <metal_stdlib>\nusing namespace metal;" + GUARDED.replace("KIND", kind)
+    done = subprocess.run([sys.executable, "-c", CHILD], input=text, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, wanted.split()), done.stderr[-300:]
+
+
 @pytest.mark.parametrize("threadgroup", [1, 20, 32, 70])
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integer_division_has_one_result(name: str, threadgroup: int) -> None:

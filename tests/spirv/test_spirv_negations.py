@@ -64,6 +64,34 @@ def test_each_simdgroup_keeps_its_own(form: str, math: str) -> None:
     assert {size: wrong(kernel, size) for size in SIZES} == dict.fromkeys(SIZES, 0)
 
 
+ACROSS = HEAD + """
+kernel void k(device float* out, uint i [[thread_position_in_grid]], uint l [[thread_position_in_threadgroup]],
+              uint size [[threads_per_threadgroup]]) {
+    threadgroup uint shared[256];
+    half v = FORM;
+    shared[l] = 1;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint k = 1; k < 100; k = k * 2 + 1) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (l < k && l + k < size) shared[l] |= shared[l + k];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[i] = v;
+}
+"""
+
+
+@pytest.mark.parametrize("math", ["fast", "precise"])
+@pytest.mark.parametrize("form", ["-half(l)", "half(-float(l))", "half(l) * -1.0h", "half(float(l) * -1.0f)"])
+def test_a_half_across_a_reduction(form: str, math: str) -> None:
+    """The sum that hid the sign was the sign's flip to the device's compiler."""
+    kernel = mnb.compile(ACROSS.replace("FORM", form), engine="cpu", math=math).k
+    for size in (33, 96, 256):
+        out = np.zeros(2 * size, np.float32)
+        kernel(out, grid=2 * size, threadgroup=size)
+        np.testing.assert_array_equal(out, -np.tile(np.arange(size, dtype=np.float32), 2))
+
+
 @pytest.mark.parametrize("math", ["fast", "precise"])
 def test_without_the_pass_all_have_the_last_ones(monkeypatch: pytest.MonkeyPatch, math: str) -> None:
     """A canary: it tells when the runtime no longer needs the pass."""

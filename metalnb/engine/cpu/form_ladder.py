@@ -14,7 +14,7 @@ from ..unit import Unit
 from .compiler_process import BuildFailed
 from .opencl import Device
 from .robust.divisions import with_divisors
-from .spirv.barrier_loops import has_barrier
+from .spirv.barrier_loops import has_barrier, has_lanes
 from .spirv.pass_table import rewritten
 from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
 from .stack import Stack, stack_of
@@ -68,6 +68,8 @@ def built(
         text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised)
         try:
             module = spirv(unit, text, rung.form)
+            if not rung.vectorised and has_lanes(module):
+                continue
             if len(module) > _LONG and rung.vectorised and not unit.signature.simd:
                 text = opencl(unit, flat=flat, even=even, wide=wide, meet=False)
                 module = spirv(unit, text, rung.form)
@@ -96,10 +98,9 @@ def _rungs(unit: Unit, text: str) -> Iterator[_Rung]:
     for form in forms:
         yield _Rung(form)
     yield _Rung(forms[0], fast=False)
-    if unit.signature.simd:  # SIMD functions need lanes beside each other
+    if unit.signature.simd:
         yield from (_Rung(form, held=True) for form in forms)
-    else:
-        yield _Rung(OPTIMISED, vectorised=False)
+    yield from (_Rung(form, vectorised=False) for form in (OPTIMISED, FORMS[0]))  # if it has none after all
 
 
 def _forms(unit: Unit, text: str) -> tuple[Form, ...]:

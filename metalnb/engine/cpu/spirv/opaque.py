@@ -56,22 +56,31 @@ def _make(module: Module, function: Body, op: Spv, kind: int, *operands: int) ->
 
 
 def opaque_constant(module: Module, function: Body, value: int) -> int:
-    """Return a constant, of integers or floats or vectors of these, made so that no compiler knows it."""
+    """Return a constant, of integers or floats or vectors of these, made so that no compiler knows it.
+
+    Its bits are shifted by a zero. A sum would not do for a sign: to add the highest bit is to flip it, and of a half's
+    the device's compiler found that out.
+    """
     if (value, False) not in function.zeros:
         kind = module.type_of(value)
         zero = opaque_zero(module, function, integers_like(module, kind))
-        function.zeros[value, False], function.start = summed(module, function.start, value, zero)
+        made, function.start = _with_zero(module, function.start, Spv.SHIFT_LEFT_LOGICAL, value, zero)
+        function.zeros[value, False] = made
     return function.zeros[value, False]
 
 
 def summed(module: Module, behind: Instruction, value: int, zero: int) -> tuple[int, Instruction]:
     """Add a zero to the bits of a value, behind an instruction; return the sum, and its last instruction."""
+    return _with_zero(module, behind, Spv.I_ADD, value, zero)
+
+
+def _with_zero(module: Module, behind: Instruction, op: Spv, value: int, zero: int) -> tuple[int, Instruction]:
     kind, whole = module.type_of(value), module.type_of(zero)
     if kind == whole:
-        last = module.behind(behind, Spv.I_ADD, kind, value, zero)
+        last = module.behind(behind, op, kind, value, zero)
     else:
         bits = module.behind(behind, Spv.BITCAST, whole, value)
-        total = module.behind(bits, Spv.I_ADD, whole, bits.result, zero)
+        total = module.behind(bits, op, whole, bits.result, zero)
         last = module.behind(total, Spv.BITCAST, kind, total.result)
     return last.result, last
 
