@@ -16,7 +16,7 @@ from .loops import dominators, natural_loops
 from .module import Body, Instruction, Module
 from .opcodes import Spv
 
-__all__ = ["Divergence"]
+__all__ = ["Divergence", "calls_simd"]
 
 _BUILT_IN, _FUNCTION, _GENERIC = 11, 7, 8
 _OWN = {27, 28, 29, 34, 41}  # positions in the threadgroup, the grid and the SIMD-group, in several forms
@@ -34,6 +34,12 @@ _GROUPS = {*range(Spv.GROUP_I_ADD, Spv.GROUP_S_MAX + 1), Spv.GROUP_NON_UNIFORM_B
 _CALLS = {*range(Spv.GROUP_BROADCAST, Spv.GROUP_NON_UNIFORM_QUAD_SWAP + 1), Spv.GROUP_NON_UNIFORM_ROTATE_KHR}
 _BRANCHES = {Spv.BRANCH_CONDITIONAL, Spv.SWITCH}
 _STORES = {Spv.STORE, Spv.COPY_MEMORY, Spv.COPY_MEMORY_SIZED}
+
+
+def calls_simd(module: Module, function: Body) -> bool:
+    """Return whether a function calls SIMD functions. A kernel's first ballot, which nobody reads, is none."""
+    called = {i.result for i in function if i.op in _CALLS}
+    return bool(called) and any(not called.isdisjoint(module.used(i)) for i in function)
 
 
 class Divergence:
@@ -82,12 +88,12 @@ class Divergence:
         return any(u in self.by_data for u in operands)
 
     def joined(self, function: Body) -> list[Instruction]:
-        """Return what threads bring to where their ways meet, if some of them run a loop with SIMD functions.
+        """Return what threads bring to where their ways meet, if the function calls SIMD functions.
 
         That is none at the head of a loop, and none that surely differs by its data.
         """
         ways = self._ways[function.name]
-        if not any(label in ways.some and label in ways.looping and i.op in _CALLS for i, label in ways.lines):
+        if not calls_simd(self._module, function):
             return []
         phis = [i for i, label in ways.lines if i.op == Spv.PHI and label in ways.joins]
         return [i for i in phis if i.result not in self._carried and i.result not in self.by_data]
@@ -219,8 +225,6 @@ class _Ways:
         The blocks at whose end threads part.
     returned : set of int
         The values that it returns.
-    looping : set of int
-        The blocks of its loops.
     """
 
     def __init__(self, module: Module, function: Body) -> None:
@@ -230,7 +234,6 @@ class _Ways:
         self._place = {label: n for n, label in enumerate(self._order)}
         self._targets = {label: module.targets(blocks[label]) for label in self._order}
         self._loops = natural_loops(module, function)
-        self.looping = set().union(*self._loops.values())
         self._outs = {
             head: {t for label in body for t in self._targets[label] if t not in body}
             for head, body in self._loops.items()

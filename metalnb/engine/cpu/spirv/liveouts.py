@@ -14,16 +14,16 @@ what differs between threads for no other reason than that they take different w
 it starts from something that differs by its data is no reason to leave it: ``v = lid; for (…) v = 1;`` is one constant
 behind that loop, and the device's compiler finds it out. Such a zero in an earlier loop is lost in the same way.
 
-Where only some threads run a loop with SIMD functions, it also takes what threads bring to the place where their ways
-meet for the same in all: ``w = 1; if (r) { for (…) simd_sum(…); w = 2; } else { if (lid) …; simd_xor(…); }`` left one
-w, now and then. There all that is brought is such a sum.
+In kernels with SIMD functions it also takes what threads bring to the place where their ways meet for the same in all:
+``w = 1; if (r) { for (…) simd_sum(…); w = 2; } else { if (lid) …; simd_xor(…); }`` left one w, now and then, and so did
+``w = 1; s = simd_sum(x); if (lid == 1) s = n; else w = 255;``. There all that is brought is such a sum.
 
 Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 """
 
 from __future__ import annotations
 
-from .divergence import Divergence
+from .divergence import Divergence, calls_simd
 from .loops import natural_loops
 from .module import BasicBlock, Body, Instruction, Module
 from .opaque import integers_like, opaque_zero, summed
@@ -54,10 +54,10 @@ def divergent_liveouts(module: Module) -> None:
 def divergent_updates(module: Module) -> None:
     """Let what loops carry start from a sum with the opaque zero, where only the ways of threads make it differ.
 
-    So, too, what threads bring from different ways, beside loops with SIMD functions.
+    So, too, what threads bring from different ways, in functions that call SIMD functions.
     """
     loops = {function: natural_loops(module, function) for function in module.functions if function.blocks}
-    if not any(loops.values()):
+    if not any(loops.values()) and not any(calls_simd(module, function) for function in loops):
         return
     known = Divergence(module)
     for function, found in loops.items():
