@@ -87,7 +87,11 @@ def cases(log: int) -> dict[str, tuple[Callable[..., dict[str, Callable[[], Any]
 
     return {
         "add": (vectors("mnb.add(a, b)", "torch.add(a, b)", 2, "cupy.add(a, b)"), 12 * n, 0),
+        "add out=": (
+            vectors("mnb.add(a, b, out=o)", "torch.add(a, b, out=o)", 2, "cupy.add(a, b, out=o)"), 12 * n, 0,
+        ),
         "exp": (vectors("mnb.exp(a)", "torch.exp(a)", 1, "cupy.exp(a)"), 8 * n, 0),
+        "exp out=": (vectors("mnb.exp(a, out=o)", "torch.exp(a, out=o)", 1, "cupy.exp(a, out=o)"), 8 * n, 0),
         "gelu": (vectors("mnb.gelu(a)", "torch.nn.functional.gelu(a)", 1, "-"), 8 * n, 0),
         "sum": (vectors("mnb.sum(a)", "torch.sum(a)", 1, "cupy.sum(a)"), 4 * n, 0),
         "argmax": (vectors("mnb.argmax(a)", "torch.argmax(a)", 1, "cupy.argmax(a)"), 4 * n, 0),
@@ -113,6 +117,9 @@ def _calls(torch: Any, cupy: Any, given: list[Any], ours: str, theirs: str, thir
         scopes.append(
             ("cupy", third, {"cupy": cupy, **{k: cupy.asarray(v) for k, v in zip(names, given, strict=True)}})
         )
+    if "out=o" in ours:
+        for name, _, scope in scopes:
+            scope["o"] = scope["mnb" if name == "metalnb" else name].empty_like(scope["a"])
     return {name: eval(f"lambda: {text}", scope) for name, text, scope in scopes}  # noqa: S307  (texts of this file)
 
 
