@@ -148,7 +148,8 @@ class Elementwise(Op):
     def program(self, dtype: Any, engine: Engine) -> Program:
         """Return the program for a dtype to compute in; each of its kernels is compiled at its first call."""
         device = device_of(engine.caps)
-        text = self.formula.text(self.formula.group(kind_of(dtype)), several=device.waits, lines=device.lines)
+        group = self.formula.group(kind_of(dtype))
+        text = self.formula.text(group, several=device.waits, lines=device.lines, ahead=device.ahead)
         return compile(text, math=self.math, engine=engine.name, name=self.name)
 
     # --- a call ----------------------------------------------------------------------------------------------------

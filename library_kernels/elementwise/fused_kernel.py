@@ -80,7 +80,8 @@ class FusedKernel:
 
     def program(self, engine: Engine) -> Program:
         """Return the program; each of its kernels is compiled at its first call."""
-        text = self._text.text(lines=device_of(engine.caps).lines)
+        device = device_of(engine.caps)
+        text = self._text.text(lines=device.lines, ahead=device.ahead)
         return compile(text, engine=engine.name, math="precise", name=self._name)
 
     def __call__(self, given: dict[str, Any]) -> tuple[Array, ...]:
