@@ -250,6 +250,8 @@ def test_what_is_too_long_for_a_cache_is_asked_for(rest: int, rng: np.random.Gen
         assert np.array_equal((a + b).numpy(), x + y), dtype
         assert np.array_equal((a - 3).numpy(), x - dtype(3)), dtype
         assert np.array_equal(mnb.where(a < b, a, b).numpy(), np.minimum(x, y)), dtype
+        assert np.array_equal(a.copy().numpy(), x), dtype
+        assert np.array_equal(a.astype(mnb.float32).numpy(), x.astype(np.float32)), dtype
 
 
 @pytest.mark.usefixtures("shared_memory")
