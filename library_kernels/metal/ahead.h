@@ -1,5 +1,5 @@
-// Memory that is asked for before its turn, for devices that fetch by themselves too little of what is walked in order: a
-// CPU does not begin a page before it is touched, and waits for each line that is written to until it has been read.
+// Memory that is asked for before its turn, for CPUs, which fetch by themselves too little of what is walked in order: what
+// is written, too, since a line is read before it is written to.
 // Idea: once in two kilobytes, each lane of a SIMD-group asks for a line of the next two. What lies in a core's own cache
 // is not worth that: the host decides. To ask for what is beyond an array's end does nothing.
 #pragma once
