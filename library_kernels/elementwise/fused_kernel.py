@@ -115,7 +115,8 @@ class FusedKernel:
             if 0 in shape:
                 return _Plan(None, engine, shape)
             made = Strip(_steps(shape), 0)
-            planned = plan_elementwise(shape, [*strips, *[made] * len(self._dtypes)], device)
+            nbytes = sum(d.itemsize for d in (*(a.dtype for a in arrays), *self._dtypes))
+            planned = plan_elementwise(shape, [*strips, *[made] * len(self._dtypes)], device, nbytes)
             kinds = planned.kinds
             if "g" in kinds.lower():
                 kinds = "g" * (len(kinds) - 1) + "u"

@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
-FAR = 1 << 20  # elements that do not stay in a core's own cache from one kernel to the next
+FAR = 96 << 20  # bytes of a kernel's operands that hardly stay in any cache until the next
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
 _SHARED = 1024  # elements of a row that are worth a threadgroup, where loads take long

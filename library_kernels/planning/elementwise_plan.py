@@ -91,8 +91,13 @@ def stretched(strides: Shape, shape: Shape, to: Shape) -> Shape:
     return (0,) * missing + own
 
 
-def plan_elementwise(shape: Shape, strips: Sequence[Strip], device: Device = CORES) -> ElementwisePlan:
-    """Plan an elementwise kernel over a shape; the last strip is the result's."""
+def plan_elementwise(
+    shape: Shape, strips: Sequence[Strip], device: Device = CORES, nbytes: int = 0
+) -> ElementwisePlan:  # fmt: skip
+    """Plan an elementwise kernel over a shape; the last strip is the result's.
+
+    `nbytes` are those of one element of each operand and of the result together.
+    """
     sizes, strides = _merged(shape, [s.strides for s in strips])
     inner = tuple(s[-1] for s in strides)
     kinds = _kinds(inner)
@@ -102,7 +107,7 @@ def plan_elementwise(shape: Shape, strips: Sequence[Strip], device: Device = COR
         kinds = kinds.upper()
         if device.waits:
             return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
-        if device.ahead and sizes[-1] >= FAR:
+        if device.ahead and sizes[-1] * nbytes >= FAR:
             kinds = kinds.replace("U", "A")
     threadgroup = _threadgroup(sizes[-1], rows, kinds, device)
     if device.lines and kinds.islower() and "g" not in kinds:

@@ -187,7 +187,7 @@ def _steps(form: _Form, size: int, scale: float, device: Device, *, own: bool) -
         elif form.length < FEW_TERMS:
             made = _each(form, scale, own=own)
         else:
-            made = _along(form, scale, device, own=own)
+            made = _along(form, size, scale, device, own=own)
         if made is None:
             return None
         step, left = made
@@ -200,7 +200,7 @@ def _steps(form: _Form, size: int, scale: float, device: Device, *, own: bool) -
 Made = tuple[ReductionStep, _Form | None]
 
 
-def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
+def _along(form: _Form, size: int, scale: float, device: Device, *, own: bool) -> Made:
     """Rows: each is cut into stretches."""
     if takes_rows(form.length, form.outer, device):
         whole = Cut(form.length, form.length, 1)
@@ -209,7 +209,8 @@ def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
         return ReductionStep("rows_shared", packed, *shape, form.outer), None
     stretches = cut_rows(form.length, form.outer, _BLOCK, device)
     grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
-    far = device.ahead and form.outer * form.length >= FAR and stretches.stretch >= device.stretch
+    read = form.outer * form.length * size
+    far = device.ahead and 2 * read >= FAR and stretches.stretch >= device.stretch
     packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own), far=far)
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
     return step, _rest(form, stretches.parts)

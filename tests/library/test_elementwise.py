@@ -14,6 +14,7 @@ import pytest
 import metalnb as mnb
 from metalnb.library_kernels import table
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
+from metalnb.library_kernels.planning import elementwise_plan
 from metalnb.library_kernels.planning.cuts import FAR, device_of
 from metalnb.library_kernels.planning.elementwise_plan import Strip, plan_elementwise
 
@@ -238,11 +239,15 @@ def test_long_rows_are_cut_into_large_threadgroups_with_any_rest(rest: int, rng:
 
 
 @pytest.mark.parametrize("rest", [0, 1, 33, 4095])
-def test_what_is_too_long_for_a_cache_is_asked_for(rest: int, rng: np.random.Generator) -> None:
-    n = FAR + rest
+def test_what_is_too_long_for_a_cache_is_asked_for(
+    rest: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     device = device_of(mnb.use(None).caps)
-    assert ("A" in plan_elementwise((n,), [Strip((1,), 0)] * 2, device).kinds) == device.ahead
-    assert plan_elementwise((FAR - 1,), [Strip((1,), 0)] * 2, device).kinds == "UU"
+    strips = [Strip((1,), 0)] * 2
+    assert ("A" in plan_elementwise((FAR // 8,), strips, device, 8).kinds) == device.ahead
+    assert plan_elementwise((FAR // 8 - 1,), strips, device, 8).kinds == "UU"
+    monkeypatch.setattr(elementwise_plan, "FAR", 1 << 17)
+    n = (1 << 17) + rest
     host = rng.integers(-100, 100, (2, n))
     for dtype in (np.int8, np.float16, np.float32, np.int64):  # a line of memory has 64 to 8 of them
         x, y = host.astype(dtype)
