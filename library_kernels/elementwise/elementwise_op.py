@@ -148,7 +148,8 @@ class Elementwise(Op):
     def program(self, dtype: Any, engine: Engine) -> Program:
         """Return the program for a dtype to compute in; each of its kernels is compiled at its first call."""
         device = device_of(engine.caps)
-        text = self.formula.text(self.formula.group(kind_of(dtype)), several=device.waits, lines=device.lines)
+        group = self.formula.group(kind_of(dtype))
+        text = self.formula.text(group, several=device.waits, lines=device.lines, ahead=device.ahead)
         return compile(text, math=self.math, engine=engine.name, name=self.name)
 
     # --- a call ----------------------------------------------------------------------------------------------------
@@ -219,10 +220,11 @@ class Elementwise(Op):
         return _Call(launch, engine, loop, result, shape, size, pool_of(engine), form, scalars)
 
     def _launch(self, taken: Taken, out: Array | None) -> Launch:
-        ready, shape, loop, _, engine = taken
+        ready, shape, loop, result, engine = taken
         strips = [strip(a, shape) for a in ready]
         strips.append(_fresh(shape) if out is None else strip(out, shape))
-        planned = plan_elementwise(shape, strips, device_of(engine.caps))
+        nbytes = sum(a.itemsize for a in ready if type(a) is Array) + result.itemsize
+        planned = plan_elementwise(shape, strips, device_of(engine.caps), nbytes)
         kernel = self.program(loop, engine)[self.formula.kernel(loop.name, planned.kinds)]
         return Launch(kernel.binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
 

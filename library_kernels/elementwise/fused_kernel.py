@@ -80,7 +80,8 @@ class FusedKernel:
 
     def program(self, engine: Engine) -> Program:
         """Return the program; each of its kernels is compiled at its first call."""
-        text = self._text.text(lines=device_of(engine.caps).lines)
+        device = device_of(engine.caps)
+        text = self._text.text(lines=device.lines, ahead=device.ahead)
         return compile(text, engine=engine.name, math="precise", name=self._name)
 
     def __call__(self, given: dict[str, Any]) -> tuple[Array, ...]:
@@ -114,7 +115,8 @@ class FusedKernel:
             if 0 in shape:
                 return _Plan(None, engine, shape)
             made = Strip(_steps(shape), 0)
-            planned = plan_elementwise(shape, [*strips, *[made] * len(self._dtypes)], device)
+            nbytes = sum(d.itemsize for d in (*(a.dtype for a in arrays), *self._dtypes))
+            planned = plan_elementwise(shape, [*strips, *[made] * len(self._dtypes)], device, nbytes)
             kinds = planned.kinds
             if "g" in kinds.lower():
                 kinds = "g" * (len(kinds) - 1) + "u"

@@ -16,7 +16,7 @@ __all__ = ["FusedText"]
 
 DType = np.dtype[Any]
 
-_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One"}
+_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole"}
 _CUTS = """struct Cuts {
     uint count;    // elements of a row
     uint stretch;  // ... that one SIMD-group takes
@@ -49,15 +49,16 @@ class FusedText:
     numbers: tuple[tuple[str, DType], ...]
     monoid: str = ""
 
-    def text(self, *, lines: bool = False) -> str:
-        """Write the whole cell; with `lines`, threadgroups take several rows."""
+    def text(self, *, lines: bool = False, ahead: bool = False) -> str:
+        """Write the whole cell; with `lines`, threadgroups take several rows; with `ahead`, kernels ask for memory."""
         needed = self._needed()
         functions = [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in needed)]
         header = "elementwise.h>\n#include <metalnb/reduce.metal" if self.monoid else "elementwise.h"
         head = [f"// {self.trace.name}, fused.", f"#include <metalnb/{header}>", "", *functions, ""]
         kernels = self._rows(needed) if self.monoid else self._elementwise(needed)
         more = self._lines(needed) if lines and not self.monoid else []
-        return "\n".join([*head, *kernels, *more, "", *self._instances(lines=lines)]) + "\n"
+        more += self._far(needed) if ahead and not self.monoid else []
+        return "\n".join([*head, *kernels, *more, "", *self._instances(lines=lines, ahead=ahead)]) + "\n"
 
     @property
     def _names(self) -> list[str]:
@@ -101,6 +102,29 @@ class FusedText:
             *self._fetched("position.x"),
             *(f"    {line}" for line in needed),
             *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, position.x, {text});"
+              for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
+            "}",
+        ]  # fmt: skip
+
+    def _far(self, needed: list[str]) -> list[str]:
+        """Write the kernel that asks for operands before their turn."""
+        names, outs = self._names, [f"out{i}" for i in range(len(self.results))]
+        return [
+            "#include <metalnb/ahead.h>",
+            f"template <{', '.join(f'typename {n}Step' for n in (*names, *outs))}>",
+            "kernel void fused_far(",
+            *self._buffers(),
+            *(f"    device memory_of<{DTYPES[d.name]}>* {o}_," for o, (_, d) in zip(outs, self.results, strict=True)),
+            "    constant Walk& walk,",
+            *self._parameters(),
+            "    uint place_ [[thread_position_in_grid]],",
+            "    uint lane_ [[thread_index_in_simdgroup]],",
+            "    uint simd_ [[simdgroup_index_in_threadgroup]]) {",
+            *(f"    if ({n}Step::at(walk.operands[{i}], 1)) ask_of({n}_, place_, lane_, simd_);"
+              for i, n in enumerate((*names, *outs))),
+            *self._fetched("place_"),
+            *(f"    {line}" for line in needed),
+            *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, place_, {text});"
               for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
             "}",
         ]  # fmt: skip
@@ -180,7 +204,7 @@ class FusedText:
             "}",
         ]  # fmt: skip
 
-    def _instances(self, *, lines: bool) -> list[str]:
+    def _instances(self, *, lines: bool, ahead: bool) -> list[str]:
         """Name every kernel; each is compiled when a call first needs it."""
         count, outs = len(self.arrays), len(self.results)
         mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
@@ -188,6 +212,7 @@ class FusedText:
             ways = [*(m + "u" * outs for m in mixed), "g" * (count + outs - 1) + "u"]
             ways += map(str.upper, ways[:-1])
             made = [("lines" if lines and w.islower() and "g" not in w else "", w) for w in ways]
+            made += [("far", w.replace("U", "A")) for w in ways if ahead and w.isupper()]
             return [instantiation(f"fused_{w}", f"fused_{by}<{', '.join(_STEPS[s] for s in w)}>") for by, w in made]
         rows = []
         for kernel, wrapped in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):

@@ -6,6 +6,9 @@
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/storage.h>
+#ifdef AHEAD  // the host says so where memory can be asked for before its turn
+#include <metalnb/ahead.h>
+#endif
 using namespace metal;
 
 constant constexpr uint LANES = 32;
@@ -31,6 +34,7 @@ struct Reduction {
     uint tail;         // columns of the last row; fewer than `width` where narrow rows were laid end to end
     uint tiles;        // SIMD-groups across `width`
     float scale;       // what `finish` divides by
+    uint far;          // whether stretches are `far_off`
 };
 
 // ---- Monoids ---------------------------------------------------------------------------------------------------------
@@ -218,15 +222,25 @@ template <typename M, typename A = typename M::acc> inline A across_lanes(A valu
 
 // One lane's share of `count` elements in a row: lane, lane + 32, …, in four quarters side by side, or one after the other.
 // Counters and loop bounds are the same for all lanes, so that none leaves early and a SIMD-group is seen to read neighbours.
-template <typename M> inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about) {
+// A row that is `far_off`, of a long stretch that no core's cache holds, is asked for before its turn.
+template <typename M>
+inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about, bool far_off = false) {
     typename M::acc total = M::identity();
     typename M::part sum = typename M::part(M::identity());
     constexpr uint NEXT = STEP / PLACES;
     const uint steps = count / STEP, far = PLACES == 1 ? 2 * LANES : steps * NEXT;
+    const memory_in<M> row = x;
     x += lane;
     uint step = 0;
     for (; step + BLOCK <= steps; step += BLOCK) {
-        for (uint k = 0; k < BLOCK; ++k) sum = M::combine(sum, eight<M>(x, (step + k) * NEXT, LANES, far, about));
+        for (uint k = 0; k < BLOCK; ++k) {
+#ifdef AHEAD
+            constexpr uint EVERY = ASKED / (NEXT * sizeof(memory_of<typename M::element>));
+            if (far_off && k % (EVERY < BLOCK ? EVERY : BLOCK) == 0)
+                for (uint p = 0; p < PLACES; ++p) ask(row + (step + k) * NEXT + p * far, lane);
+#endif
+            sum = M::combine(sum, eight<M>(x, (step + k) * NEXT, LANES, far, about));
+        }
         total = M::combine(total, typename M::acc(sum));
         sum = typename M::part(M::identity());
     }
@@ -268,7 +282,8 @@ kernel void reduce_rows(device const memory_of<typename M::element>* x, device c
     const uint row = place / r.parts, part = place % r.parts;
     const float own = about[row * r.about_pitch];
     const uint count = part + 1 == r.parts ? r.rest : r.stretch;  // not min(…), which a CPU takes for each lane's own
-    const auto total = across_lanes<M>(along_row<M>(x + r.offset + row * r.pitch + part * ulong(r.stretch), count, lane, own));
+    x += r.offset + row * r.pitch + part * ulong(r.stretch);
+    const auto total = across_lanes<M>(along_row<M>(x, count, lane, own, r.far));
     if (lane == 0) out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
 }
 

@@ -12,12 +12,13 @@ import numpy as np
 from ...engine.base import Caps, Grid
 
 __all__ = [
-    "CORES", "FEW_TERMS", "LANES", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns", "cut_down",
+    "CORES", "FAR", "FEW_TERMS", "LANES", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns", "cut_down",
     "cut_rows", "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "sort_tile", "takes_rows",
     "threads_for_row",
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
+FAR = 96 << 20  # bytes of a kernel's operands that hardly stay in any cache until the next
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
 _SHARED = 1024  # elements of a row that are worth a threadgroup, where loads take long
@@ -53,6 +54,8 @@ class Device(NamedTuple):
         where the hardware hands them out, so that no processor waits for the slowest.
     lines : bool
         Whether a threadgroup of an elementwise kernel takes several rows, all its threads the same one at a time.
+    ahead : bool
+        Whether kernels ask for memory before its turn, where there is more than a core's cache holds: ``ahead.h``.
     """
 
     simd_groups: int
@@ -66,11 +69,12 @@ class Device(NamedTuple):
     tile_places: int = 0
     rounds: int = 1
     lines: bool = False
+    ahead: bool = False
 
     @property
     def macros(self) -> dict[str, str]:
-        """What the kernels' texts are told of it; see PLACES in reduce.metal."""
-        return {"PLACES": "1"} if self.waits else {}
+        """What the kernels' texts are told of it; see PLACES and AHEAD in reduce.metal."""
+        return {"PLACES": "1"} if self.waits else {"AHEAD": ""} if self.ahead else {}
 
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
@@ -82,7 +86,7 @@ _TILES = 24  # and those with a tile of columns each in threadgroup memory
 def device_of(caps: Caps) -> Device:
     """Return what fills an engine's device."""
     if not caps.processors:
-        return CORES._replace(alone=min(caps.threads, _LARGEST), lines=caps.serial)
+        return CORES._replace(alone=min(caps.threads, _LARGEST), lines=caps.serial, ahead=caps.serial)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
     return Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)

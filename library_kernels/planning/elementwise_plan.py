@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...engine.base import Grid
-from .cuts import CORES, FEW_TERMS, LANES, Cut, Device, cut_rows, grid_of_groups, grid_of_threads, record
+from .cuts import CORES, FAR, FEW_TERMS, LANES, Cut, Device, cut_rows, grid_of_groups, grid_of_threads, record
 
 __all__ = [
     "RANK", "ElementwisePlan", "RowReductionPlan", "Strip", "broadcast", "plan_elementwise", "plan_row_reduction",
@@ -49,7 +49,8 @@ class ElementwisePlan(NamedTuple):
     ----------
     kinds : str
         For each operand, the result last: ``u`` unit stride along the row, ``s`` the same element, ``g`` any stride;
-        ``U`` and ``S`` where there is one row, from the first element of each.
+        ``U`` and ``S`` where there is one row, from the first element of each; ``A`` for ``U`` where it is so long that
+        the kernel asks for it ahead.
     record : numpy.ndarray
         The bytes of the kernel's ``Walk``.
     grid : tuple of 3 int
@@ -90,8 +91,13 @@ def stretched(strides: Shape, shape: Shape, to: Shape) -> Shape:
     return (0,) * missing + own
 
 
-def plan_elementwise(shape: Shape, strips: Sequence[Strip], device: Device = CORES) -> ElementwisePlan:
-    """Plan an elementwise kernel over a shape; the last strip is the result's."""
+def plan_elementwise(
+    shape: Shape, strips: Sequence[Strip], device: Device = CORES, nbytes: int = 0
+) -> ElementwisePlan:  # fmt: skip
+    """Plan an elementwise kernel over a shape; the last strip is the result's.
+
+    `nbytes` are those of one element of each operand and of the result together.
+    """
     sizes, strides = _merged(shape, [s.strides for s in strips])
     inner = tuple(s[-1] for s in strides)
     kinds = _kinds(inner)
@@ -101,6 +107,8 @@ def plan_elementwise(shape: Shape, strips: Sequence[Strip], device: Device = COR
         kinds = kinds.upper()
         if device.waits:
             return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
+        if device.ahead and sizes[-1] * nbytes >= FAR:
+            kinds = kinds.replace("U", "A")
     threadgroup = _threadgroup(sizes[-1], rows, kinds, device)
     if device.lines and kinds.islower() and "g" not in kinds:
         lines = max(1, min(_LINES // sizes[-1], rows // _MANY))

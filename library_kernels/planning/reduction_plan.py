@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ...engine.base import Grid
 from .cuts import (
+    FAR,
     FEW_TERMS,
     LANES,
     TILE_BYTES,
@@ -38,7 +39,7 @@ _BLOCK = 4096  # a stretch is a multiple of what a SIMD-group adds up before it 
 _ALONE = 512  # reductions for which a thread goes through more than a few elements by itself
 _LAID_OUT = 1024  # columns that narrow rows are laid end to end for
 
-_FORMAT = struct.Struct("<4q7If")
+_FORMAT = struct.Struct("<4q7IfI4x")
 
 
 class Axis(NamedTuple):
@@ -186,7 +187,7 @@ def _steps(form: _Form, size: int, scale: float, device: Device, *, own: bool) -
         elif form.length < FEW_TERMS:
             made = _each(form, scale, own=own)
         else:
-            made = _along(form, scale, device, own=own)
+            made = _along(form, size, scale, device, own=own)
         if made is None:
             return None
         step, left = made
@@ -199,7 +200,7 @@ def _steps(form: _Form, size: int, scale: float, device: Device, *, own: bool) -
 Made = tuple[ReductionStep, _Form | None]
 
 
-def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
+def _along(form: _Form, size: int, scale: float, device: Device, *, own: bool) -> Made:
     """Rows: each is cut into stretches."""
     if takes_rows(form.length, form.outer, device):
         whole = Cut(form.length, form.length, 1)
@@ -208,7 +209,9 @@ def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
         return ReductionStep("rows_shared", packed, *shape, form.outer), None
     stretches = cut_rows(form.length, form.outer, _BLOCK, device)
     grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
-    packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own))
+    read = form.outer * form.length * size
+    far = device.ahead and 2 * read >= FAR and stretches.stretch >= device.stretch
+    packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own), far=far)
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
     return step, _rest(form, stretches.parts)
 
@@ -256,19 +259,21 @@ def _rest(form: _Form, parts: int) -> _Form | None:
     return None if parts == 1 else _Form(0, form.outer, parts * form.width, parts, form.width, form.width)
 
 
-def _packed(form: _Form, stretches: Cut, scale: float, *, about: int, tail: int = 1, tiles: int = 1) -> Record:
+def _packed(
+    form: _Form, stretches: Cut, scale: float, *, about: int, tail: int = 1, tiles: int = 1, far: bool = False
+) -> Record:  # fmt: skip
     return packed_reduction(
         form.offset, form.outer_pitch, form.pitch, form.length, stretches, form.width,
-        about=about, tail=tail, tiles=tiles, scale=scale,
+        about=about, tail=tail, tiles=tiles, scale=scale, far=far,
     )  # fmt: skip
 
 
 def packed_reduction(  # noqa: PLR0913  (the fields of ``Reduction``)
     offset: int, outer_pitch: int, pitch: int, count: int, stretches: Cut, width: int,
-    *, about: int = 0, tail: int | None = None, tiles: int = 1, scale: float = 1,
+    *, about: int = 0, tail: int | None = None, tiles: int = 1, scale: float = 1, far: bool = False,
 ) -> Record:  # fmt: skip
     """Return the bytes of ``Reduction`` in reduce.metal."""
     return record(_FORMAT.pack(
         offset, outer_pitch, pitch, about, count, stretches.stretch, stretches.rest, stretches.parts, width,
-        width if tail is None else tail, tiles, scale,
+        width if tail is None else tail, tiles, scale, far,
     ))  # fmt: skip

@@ -14,7 +14,8 @@ import pytest
 import metalnb as mnb
 from metalnb.library_kernels import table
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
-from metalnb.library_kernels.planning.cuts import device_of
+from metalnb.library_kernels.planning import elementwise_plan
+from metalnb.library_kernels.planning.cuts import FAR, device_of
 from metalnb.library_kernels.planning.elementwise_plan import Strip, plan_elementwise
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -235,6 +236,27 @@ def test_long_rows_are_cut_into_large_threadgroups_with_any_rest(rest: int, rng:
     assert large <= engine.caps.threads
     assert large == (256 if device.waits else 1024 if rest < 0 else device.alone)
     assert np.array_equal(mnb.square(mnb.asarray(x)).numpy(), x * x)
+
+
+@pytest.mark.parametrize("rest", [0, 1, 33, 4095])
+def test_what_is_too_long_for_a_cache_is_asked_for(
+    rest: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = device_of(mnb.use(None).caps)
+    strips = [Strip((1,), 0)] * 2
+    assert ("A" in plan_elementwise((FAR // 8,), strips, device, 8).kinds) == device.ahead
+    assert plan_elementwise((FAR // 8 - 1,), strips, device, 8).kinds == "UU"
+    monkeypatch.setattr(elementwise_plan, "FAR", 1 << 17)
+    n = (1 << 17) + rest
+    host = rng.integers(-100, 100, (2, n))
+    for dtype in (np.int8, np.float16, np.float32, np.int64):  # a line of memory has 64 to 8 of them
+        x, y = host.astype(dtype)
+        a, b = mnb.asarray(x), mnb.asarray(y)
+        assert np.array_equal((a + b).numpy(), x + y), dtype
+        assert np.array_equal((a - 3).numpy(), x - dtype(3)), dtype
+        assert np.array_equal(mnb.where(a < b, a, b).numpy(), np.minimum(x, y)), dtype
+        assert np.array_equal(a.copy().numpy(), x), dtype
+        assert np.array_equal(a.astype(mnb.float32).numpy(), x.astype(np.float32)), dtype
 
 
 @pytest.mark.usefixtures("shared_memory")

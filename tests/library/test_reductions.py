@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb.library_kernels.planning import reduction_plan
 from metalnb.library_kernels.planning.cuts import CORES
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
@@ -56,6 +57,18 @@ def test_long_reductions_take_several_dispatches(
     for axis in (None, *range(host.ndim)):
         got = getattr(mnb, name)(mnb.asarray(host), axis=axis).numpy()
         assert np.array_equal(got, getattr(np, name)(host, axis=axis)), axis
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "int64"])
+def test_what_is_too_long_for_a_cache_is_asked_for(
+    dtype: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reduction_plan, "FAR", 1 << 17)
+    host = rng.integers(-2, 3, (1 << 19) + 4095).astype(dtype)
+    x = mnb.asarray(host)
+    assert float(mnb.sum(x)) == host.sum(dtype=np.int64)
+    assert float(mnb.min(x)) == host.min()
+    assert int(mnb.count_nonzero(x)) == np.count_nonzero(host)
 
 
 def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:

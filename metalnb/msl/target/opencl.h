@@ -114,3 +114,7 @@ template <class T> T $simd_max(T x) { return sub_group_non_uniform_reduce_max(x)
 template <class T> T $simd_and(T x) { return sub_group_non_uniform_reduce_and(x); }
 template <class T> T $simd_or(T x) { return sub_group_non_uniform_reduce_or(x); }
 template <class T> T $simd_xor(T x) { return sub_group_non_uniform_reduce_xor(x); }
+
+// ---- Memory that is asked for before its turn: the line of an address, which need not be anybody's. For the library.
+void $prefetch(const __global float*, metal::size_t) __asm__("_Z20__spirv_ocl_prefetchPU3AS1Kfm");
+inline void $ahead(const device void* line) { $prefetch((const __global float*)line, 1); }
