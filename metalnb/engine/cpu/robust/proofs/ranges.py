@@ -19,13 +19,14 @@ from .flow import Flow
 from .intervals import Interval, whole
 from .launch_facts import LaunchFacts
 from .loop_ranges import LoopRanges
-from .operations import ARITHMETIC, CLAMPS, EXTREMA
+from .operations import ARITHMETIC, CLAMPS, EXTREMA, GROUP_EXTREMA
 from .pointers import PointerPlace, Roots, TypeSizes
 from .thread_variables import ThreadVariables
 
 __all__ = ["Ranges"]
 
 _BUILT_IN, _FUNCTION = 11, 7
+_REDUCE = 0  # of all threads, where a scan gives the first one something else
 _ALIGNED = 2  # of a load: what its address is a multiple of follows
 _PLACES = 32  # of a table of scalars
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
@@ -169,6 +170,8 @@ class Ranges(LoopRanges):
             low, high = CLAMPS[words[4]]
             x, a, b = (self._at(w, label, axis) for w in words[5:8])
             return EXTREMA[low](EXTREMA[high](x, a, bits), b, bits)
+        if op in GROUP_EXTREMA and words[4] == _REDUCE:  # one of the values that the threads give here
+            return self._at(words[5], label, axis)
         if op == Spv.FUNCTION_PARAMETER:
             return self._given(value, axis, bits)
         if op == Spv.CONSTANT_NULL:
