@@ -60,7 +60,7 @@ def turns(module: Module, flow: Flow, ranges: Ranges, head: int) -> float:
     for i in flow.blocks[head].instructions:
         if i.op == Spv.PHI and module.key(i.type)[0] == Spv.TYPE_INT:
             nexts = [(v, label) for v, label in zip(i.words[3::2], i.words[4::2], strict=True) if label in latches]
-            found = min(found, _counted(module, ranges, i, nexts))
+            found = min(found, _counted(module, ranges, i, nexts), ranges.passes(flow, head, i.result))
         elif i.op == Spv.LOAD and i.words[4:5] == [1] and module.key(i.type)[0] == Spv.TYPE_INT:
             stores = [
                 (s.words[2], label) for label in latches for s in flow.blocks[label].instructions

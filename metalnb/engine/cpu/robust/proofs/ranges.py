@@ -18,10 +18,10 @@ from ...spirv.opcodes import Spv
 from .flow import Flow
 from .intervals import Interval, whole
 from .launch_facts import LaunchFacts
-from .loop_ranges import LoopRanges
 from .operations import ARITHMETIC, CLAMPS, EXTREMA, GROUP_EXTREMA
 from .pointers import PointerPlace, Roots, TypeSizes
 from .thread_variables import ThreadVariables
+from .walked_loops import WalkedLoops
 
 __all__ = ["Ranges"]
 
@@ -36,7 +36,7 @@ class _TooMuch(Exception):
     pass
 
 
-class Ranges(LoopRanges):
+class Ranges(WalkedLoops):
     """The ranges of a module's values, for one dispatch.
 
     Attributes
@@ -72,9 +72,11 @@ class Ranges(LoopRanges):
         if owner is None:
             return whole(self._bits(value))
         flow = self._flows[owner]
+        behind = False
         if label not in flow.blocks or not flow.current(value, label):
+            behind = label in flow.blocks and flow.home[value] in flow.loops and self._is_counter(value)
             label = flow.home[value]
-        key = value, label, axis
+        key = value, 0 if behind else label, axis
         if key in self._memo:
             known, used = self._memo[key]
             self._frames[-1] |= used
@@ -89,8 +91,9 @@ class Ranges(LoopRanges):
         self._frames.append(set())
         try:
             bits = self._bits(value)
-            found = self._made(module.definitions[value], label, axis, flow).fitted(bits)
-            if module.key(module.type_of(value))[0] == Spv.TYPE_INT:
+            left = self._behind(value, flow) if behind else None
+            found = left or self._made(module.definitions[value], label, axis, flow).fitted(bits)
+            if left is None and module.key(module.type_of(value))[0] == Spv.TYPE_INT:
                 found = self._cut(value, found, bits, label, flow)
                 if value in self._strides:
                     found = self._strides[value].kept(found)
@@ -134,6 +137,8 @@ class Ranges(LoopRanges):
             return self._assumed[value, axis]
         if op in ARITHMETIC:
             a, b = (self._at(w, label, axis) for w in words[3:5])
+            if op == Spv.I_SUB and a.low < a.high and b.low < b.high and self._module.key(made.type)[0] == Spv.TYPE_INT:
+                return self.difference(words[3], words[4], label, unsigned=True)
             return ARITHMETIC[op](a.fitted(bits), b.fitted(bits), bits)
         if op in {Spv.COPY_OBJECT, Spv.ASSUME_TRUE_KHR, Spv.EXPECT_KHR}:
             return self._at(words[3], label, axis)
