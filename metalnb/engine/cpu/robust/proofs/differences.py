@@ -15,7 +15,7 @@ from .condition_ranges import ConditionRanges
 from .intervals import Interval, whole
 from .operations import COMPARED, OPPOSITE, TURNED
 
-__all__ = ["DifferenceRanges", "lowest"]
+__all__ = ["DifferenceRanges", "Sum", "congruent", "lowest"]
 
 _DEPTH = 8  # of a sum's parts
 _CONVERTED = {Spv.U_CONVERT, Spv.S_CONVERT}
@@ -57,7 +57,7 @@ class DifferenceRanges(ConditionRanges):
         else:
             apart = self._range(self._sum(one, label).plus(self._sum(other, label), -1), label)
             a, b = (self._seen(value, label, unsigned=unsigned) for value in (one, other))
-            found = _congruent(apart, a.minus(b), bits)
+            found = congruent(apart, a.minus(b), bits)
         for relation in self._relations(one, other, label):
             if relation[0] in "u=!" if unsigned else relation[0] in "s=!":
                 found = _ordered(found, relation.lstrip("us"))
@@ -99,6 +99,10 @@ class DifferenceRanges(ConditionRanges):
                 relation = COMPARED[made.op] if truth else OPPOSITE[COMPARED[made.op]]
                 yield relation if pair == [one, other] else TURNED[relation]
 
+    def sum_of(self, value: int, label: int) -> Sum:
+        """Return a value as a sum of multiples of others, which is right modulo 2 to the number of its bits."""
+        return self._sum(value, label)
+
     def _least(self, value: int, label: int) -> tuple[int, int, bool] | None:
         """Return what a value is the smaller one of, and whether as unsigned integers; None for any other."""
         made = self._module.definitions[value]
@@ -138,15 +142,19 @@ class DifferenceRanges(ConditionRanges):
                 return alone if other.terms or not 0 <= by < self._bits(value) else Sum(0, {}).plus(one, 1 << by)
             one, other = (other, one) if other.terms else (one, other)
             return alone if other.terms else Sum(0, {}).plus(one, other.constant)
+        if op == Spv.BITWISE_XOR:  # with all bits: -1 less it
+            one, other = (self._sum(v, label, depth - 1) for v in words[3:5])
+            flipped = not other.terms and other.constant % (1 << self._bits(value)) == whole(self._bits(value)).high
+            return Sum(-1, {}).plus(one, -1) if flipped else alone
         if op in _CONVERTED and self._bits(words[3]) < self._bits(value):
-            return self._widened(words[3], self._bits(words[3]), op == Spv.U_CONVERT, label, depth) or alone
+            return self._widened(words[3], label, depth, unsigned=op == Spv.U_CONVERT) or alone
         if op in {*_CONVERTED, Spv.COPY_OBJECT}:
             return self._sum(words[3], label, depth - 1)
         return alone
 
-    def _widened(self, value: int, bits: int, unsigned: bool, label: int, depth: int) -> Sum | None:
+    def _widened(self, value: int, label: int, depth: int = _DEPTH, *, unsigned: bool) -> Sum | None:
         """Return a value's sum, if it is the value itself: it does not wrap."""
-        made = self._sum(value, label, depth - 1)
+        made, bits = self._sum(value, label, depth - 1), self._bits(value)
         low = lowest(bits, unsigned=unsigned)
         return made if self._range(made, label).within(Interval(low, low + (1 << bits) - 1)) else None
 
@@ -166,7 +174,7 @@ def _ordered(found: Interval, relation: str) -> Interval:
     return Interval(low, high) if low <= high else found  # else never reached
 
 
-def _congruent(found: Interval, within: Interval, bits: int) -> Interval:
+def congruent(found: Interval, within: Interval, bits: int) -> Interval:
     """Return which integers of a range are some of another one's, but for a multiple of 2^bits."""
     if found.high - found.low >= whole(bits).high:
         return within

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ...spirv.module import Module
 from ...spirv.opcodes import Spv
@@ -18,6 +18,7 @@ from .pointers import TypeSizes
 
 __all__ = ["LoopRanges"]
 
+_Answer = TypeVar("_Answer")
 View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
 
 _TELLING = 1 << 24  # a range of fewer integers is not narrowed further
@@ -60,6 +61,10 @@ class LoopRanges(DifferenceRanges):
 
     def of(self, value: int, label: int, axis: int = 0) -> Interval | None:
         """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        raise NotImplementedError
+
+    def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
+        """Return the answer to a question of this class's; None when it takes too long to find."""
         raise NotImplementedError
 
     def _hull(self, sides: list[Interval], bits: int) -> Interval:
@@ -212,8 +217,11 @@ class LoopRanges(DifferenceRanges):
             found.append(self.difference(*pair, before, unsigned=unsigned))
         return functools.reduce(Interval.joined, found)
 
-    def passes(self, flow: Flow, head: int, counter: int) -> float:
-        """Return how often a loop turns at most, by how far a counter's end is from where it starts."""
+    def passes(self, flow: Flow, head: int, counter: int) -> float | None:
+        """Return how often a loop turns at most, by how far a counter's end is from where it starts; None for no end."""
+        return self.asked(lambda: self._passes(flow, head, counter))
+
+    def _passes(self, flow: Flow, head: int, counter: int) -> float | None:
         body, made, bits = flow.loops[head], self._module.definitions[counter], self._bits(counter)
         pairs = list(zip(made.words[3::2], made.words[4::2], strict=True))
         starts, again = [p for p in pairs if p[1] not in body], [p for p in pairs if p[1] in body]
@@ -235,7 +243,7 @@ class LoopRanges(DifferenceRanges):
                     ends = (test.relation[0] == "u") == unsigned and (step > 0) == (test.relation[1] == "<")
                 if ends:
                     most = min(most, max(way.high + test.relation.endswith("="), 0) // abs(step) + 1)
-        return most
+        return None if most == math.inf else most
 
     def turns_before(self, flow: Flow, head: int, label: int) -> int | None:
         """Return how many turns of a loop may have ended when one of its blocks is reached, by a counter of its own."""

@@ -66,6 +66,13 @@ class PointerRooms:
         offset = None if room is None else self.offset(place, label)
         return None if room is None or offset is None else room.shifted(offset)
 
+    def guarded(self, pointer: int, label: int) -> Room | None:
+        """Return the room of a pointer by the conditions on sums of its parts, which takes longer."""
+        place = self._roots.place(pointer)
+        room = self._root(place.root, label)
+        offset = None if room is None else self._ranges.asked(lambda: self._ranges.guarded(place, label))
+        return None if room is None or offset is None else room.shifted(offset)
+
     def _root(self, root: int, label: int) -> Room | None:
         key = root, label
         if key not in self._memo:

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ...spirv.module import Instruction, Module
 from ...spirv.opcodes import Spv
 from .flow import Flow
+from .guarded_sums import GuardedSums
 from .intervals import Interval, whole
 from .launch_facts import LaunchFacts
 from .operations import ARITHMETIC, CLAMPS, EXTREMA, GROUP_EXTREMA
 from .pointers import PointerPlace, Roots, TypeSizes
 from .thread_variables import ThreadVariables
-from .walked_loops import WalkedLoops
+from .walked_loops import BEHIND
 
 __all__ = ["Ranges"]
 
@@ -32,11 +34,14 @@ _PLACES = 32  # of a table of scalars
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
 
 
+_Answer = TypeVar("_Answer")
+
+
 class _TooMuch(Exception):
     pass
 
 
-class Ranges(WalkedLoops):
+class Ranges(GuardedSums):
     """The ranges of a module's values, for one dispatch.
 
     Attributes
@@ -58,8 +63,12 @@ class Ranges(WalkedLoops):
 
     def of(self, value: int, label: int, axis: int = 0) -> Interval | None:
         """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        return self.asked(lambda: self._at(value, label, axis))
+
+    def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
+        """Return the answer to a question of this class's; None when it takes too long to find."""
         try:
-            return self._at(value, label, axis)
+            return question()
         except (_TooMuch, RecursionError):
             return None
 
@@ -76,7 +85,7 @@ class Ranges(WalkedLoops):
         if label not in flow.blocks or not flow.current(value, label):
             behind = label in flow.blocks and flow.home[value] in flow.loops and self._is_counter(value)
             label = flow.home[value]
-        key = value, 0 if behind else label, axis
+        key = value, BEHIND if behind else label, axis
         if key in self._memo:
             known, used = self._memo[key]
             self._frames[-1] |= used

@@ -13,8 +13,9 @@ from .intervals import Interval
 from .loop_ranges import LoopRanges
 from .operations import COMPARED, OPPOSITE, bounded
 
-__all__ = ["WalkedLoops"]
+__all__ = ["BEHIND", "WalkedLoops"]
 
+BEHIND = 0  # no block's label: where a loop has ended
 _TURNS = 8
 
 
@@ -32,12 +33,19 @@ class WalkedLoops(LoopRanges):
         keys = {(phi.result, 0) for phi in phis}
         if head in flow.stoppable.values() or not keys.isdisjoint(self._assumed):
             return None
+        memo, added = self._memo, self._added
+        self._memo, self._added = {}, []  # what is known of a value in any turn says less than what a turn tells
         self._frames.append(set())
         try:
-            return self._walked(head, phis, flow).get((value, 0))
+            left = self._walked(head, phis, flow)
         finally:
-            used = self._frames.pop()
-            self._frames[-1] |= used - keys
+            used = self._frames.pop() - keys
+            self._frames[-1] |= used
+            self._memo, self._added = memo, added
+        for (phi, axis), found in left.items():  # for who asks for the others
+            self._memo[phi, BEHIND, axis] = found, frozenset(used)
+            self._added.append((phi, BEHIND, axis))
+        return left.get((value, 0))
 
     def _walked(self, head: int, phis: list[Instruction], flow: Flow) -> dict[tuple[int, int], Interval]:
         """Return what all phis of a loop are when it ends; nothing where that is not known turn by turn."""
