@@ -7,6 +7,7 @@ the other. Such a sum is right up to a multiple of two to the number of bits, so
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -142,6 +143,10 @@ class DifferenceRanges(ConditionRanges):
                 return alone if other.terms or not 0 <= by < self._bits(value) else Sum(0, {}).plus(one, 1 << by)
             one, other = (other, one) if other.terms else (one, other)
             return alone if other.terms else Sum(0, {}).plus(one, other.constant)
+        if op == Spv.BITWISE_OR:  # what clang makes of a sum whose parts have no bit in common
+            one, other = (self._sum(v, label, depth - 1) for v in words[3:5])
+            step = math.gcd(one.constant, *one.terms.values())
+            return one.plus(other) if not other.terms and 0 <= other.constant < step & -step else alone
         if op == Spv.BITWISE_XOR:  # with all bits: -1 less it
             one, other = (self._sum(v, label, depth - 1) for v in words[3:5])
             flipped = not other.terms and other.constant % (1 << self._bits(value)) == whole(self._bits(value)).high

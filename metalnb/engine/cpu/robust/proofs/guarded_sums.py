@@ -7,7 +7,7 @@ place of these parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ...spirv.opcodes import Spv
 from .differences import Sum, congruent
@@ -18,6 +18,8 @@ from .pointers import PointerPlace
 from .walked_loops import WalkedLoops
 
 __all__ = ["GuardedSums"]
+
+_Terms = tuple[tuple[int, int], ...]
 
 
 class GuardedSums(WalkedLoops):
@@ -33,15 +35,26 @@ class GuardedSums(WalkedLoops):
                 return None
             rest = rest.plus(part, step)
         flow = next(f for f in self._flows.values() if label in f.blocks)
-        facts: dict[tuple[tuple[int, int], ...], Interval] = {}
+        facts: dict[_Terms, Interval] = {}
         for fact, found in self._on_sums(flow, label):
             sign = 1 if fact.terms[min(fact.terms)] > 0 else -1
             terms = tuple(sorted((v, by * sign) for v, by in fact.terms.items()))
             now = Interval(found.low - fact.constant, found.high - fact.constant).times(Interval(sign, sign))
             was = facts.get(terms, now)
             facts[terms] = Interval(max(was.low, now.low), min(was.high, now.high))
+        order = sorted(facts, key=len, reverse=True)
+        best = self._put(rest, order, facts, label)
+        for terms in order:
+            times = next((rest.terms[v] // by for v, by in terms if v in rest.terms and rest.terms[v] % by == 0), 0)
+            left, known = rest.plus(Sum(0, dict(terms)), -times), facts[terms].times(Interval(times, times))
+            found = known.plus(self._put(left, order, facts, label))
+            best = Interval(max(best.low, found.low), min(best.high, found.high))
+        return best
+
+    def _put(self, rest: Sum, order: list[_Terms], facts: Mapping[_Terms, Interval], label: int) -> Interval:
+        """Return the range of a sum, with what is known of parts of it in their place."""
         known = Interval(0, 0)
-        for terms in sorted(facts, key=len, reverse=True):
+        for terms in order:
             times = rest.terms.get(terms[0][0], 0) // terms[0][1]
             if times and all(rest.terms.get(v, 0) == by * times for v, by in terms):
                 rest = rest.plus(Sum(0, dict(terms)), -times)
