@@ -2,7 +2,7 @@
 
 The range of each says nothing of that: of ``g * 4`` and ``min((g + 1) * 4, n)`` either may be anything below n, and yet
 they are never more than 4 apart. Both are written as sums of multiples of what they are made of, and one is taken from
-the other. Such a sum is right up to a multiple of two to the number of bits, so that no step has to be free of wrapping.
+the other. Such a sum is right up to a multiple of two to the number of bits: no step of it has to be free of wrapping.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = ["DifferenceRanges", "Sum", "congruent", "lowest"]
 
 _DEPTH = 8  # of a sum's parts
 _CONVERTED = {Spv.U_CONVERT, Spv.S_CONVERT}
+_SUMS = {Spv.I_ADD, Spv.I_SUB, Spv.I_MUL, Spv.SHIFT_LEFT_LOGICAL, Spv.BITWISE_OR, Spv.BITWISE_XOR}
 _LEAST = {158: False, 159: True}  # of OpenCL.std: whether they compare as unsigned integers
 
 
@@ -56,7 +57,7 @@ class DifferenceRanges(ConditionRanges):
             parts = [self.difference(part, other, label, unsigned=unsigned) for part in least[:2]]
             found = Interval(min(p.low for p in parts), min(p.high for p in parts))
         else:
-            apart = self._range(self._sum(one, label).plus(self._sum(other, label), -1), label)
+            apart = self._range(self.sum_of(one, label).plus(self.sum_of(other, label), -1), label)
             a, b = (self._seen(value, label, unsigned=unsigned) for value in (one, other))
             found = congruent(apart, a.minus(b), bits)
         for relation in self._relations(one, other, label):
@@ -100,10 +101,6 @@ class DifferenceRanges(ConditionRanges):
                 relation = COMPARED[made.op] if truth else OPPOSITE[COMPARED[made.op]]
                 yield relation if pair == [one, other] else TURNED[relation]
 
-    def sum_of(self, value: int, label: int) -> Sum:
-        """Return a value as a sum of multiples of others, which is right modulo 2 to the number of its bits."""
-        return self._sum(value, label)
-
     def _least(self, value: int, label: int) -> tuple[int, int, bool] | None:
         """Return what a value is the smaller one of, and whether as unsigned integers; None for any other."""
         made = self._module.definitions[value]
@@ -125,7 +122,8 @@ class DifferenceRanges(ConditionRanges):
         owner = self._owner.get(value)
         return owner is None or (label in self._flows[owner].blocks and self._flows[owner].current(value, label))
 
-    def _sum(self, value: int, label: int, depth: int = _DEPTH) -> Sum:
+    def sum_of(self, value: int, label: int, depth: int = _DEPTH) -> Sum:
+        """Return a value as a sum of multiples of others, which is right modulo 2 to the number of its bits."""
         known = self._at(value, label, 0)
         if known.low == known.high:
             return Sum(known.low, {})
@@ -133,41 +131,46 @@ class DifferenceRanges(ConditionRanges):
         if not depth or value not in self._owner or not all(self._known(v, label) for v in [value, *made.words[3:5]]):
             return alone
         op, words = made.op, made.words
-        if op in {Spv.I_ADD, Spv.I_SUB}:
-            one, other = (self._sum(v, label, depth - 1) for v in words[3:5])
-            return one.plus(other, 1 if op == Spv.I_ADD else -1)
-        if op in {Spv.I_MUL, Spv.SHIFT_LEFT_LOGICAL}:
-            one, other = (self._sum(v, label, depth - 1) for v in words[3:5])
-            if op == Spv.SHIFT_LEFT_LOGICAL:
-                by = other.constant
-                return alone if other.terms or not 0 <= by < self._bits(value) else Sum(0, {}).plus(one, 1 << by)
-            one, other = (other, one) if other.terms else (one, other)
-            return alone if other.terms else Sum(0, {}).plus(one, other.constant)
-        if op == Spv.BITWISE_OR:  # what clang makes of a sum whose parts have no bit in common
-            one, other = (self._sum(v, label, depth - 1) for v in words[3:5])
-            step = math.gcd(one.constant, *one.terms.values())
-            return one.plus(other) if not other.terms and 0 <= other.constant < step & -step else alone
-        if op == Spv.BITWISE_XOR:  # with all bits: -1 less it
-            one, other = (self._sum(v, label, depth - 1) for v in words[3:5])
-            flipped = not other.terms and other.constant % (1 << self._bits(value)) == whole(self._bits(value)).high
-            return Sum(-1, {}).plus(one, -1) if flipped else alone
         if op in _CONVERTED and self._bits(words[3]) < self._bits(value):
             return self._widened(words[3], label, depth, unsigned=op == Spv.U_CONVERT) or alone
         if op in {*_CONVERTED, Spv.COPY_OBJECT}:
-            return self._sum(words[3], label, depth - 1)
-        return alone
+            return self.sum_of(words[3], label, depth - 1)
+        if op not in _SUMS:
+            return alone
+        one, other = (self.sum_of(v, label, depth - 1) for v in words[3:5])
+        return _made(op, one, other, self._bits(value)) or alone
 
     def _widened(self, value: int, label: int, depth: int = _DEPTH, *, unsigned: bool) -> Sum | None:
         """Return a value's sum, if it is the value itself: it does not wrap."""
-        made, bits = self._sum(value, label, depth - 1), self._bits(value)
+        made, bits = self.sum_of(value, label, depth - 1), self._bits(value)
         low = lowest(bits, unsigned=unsigned)
-        return made if self._range(made, label).within(Interval(low, low + (1 << bits) - 1)) else None
+        found = congruent(self._seen(value, label, unsigned=unsigned), self._range(made, label), bits)
+        return made if found.within(Interval(low, low + (1 << bits) - 1)) else None
 
     def _range(self, made: Sum, label: int) -> Interval:
         total = Interval(made.constant, made.constant)
         for value, by in made.terms.items():
             total = total.plus(self._at(value, label, 0).times(Interval(by, by)))
         return total
+
+
+def _made(op: int, one: Sum, other: Sum, bits: int) -> Sum | None:
+    """Return what an instruction makes of two sums; None for what is no sum."""
+    if op in {Spv.I_ADD, Spv.I_SUB}:
+        return one.plus(other, 1 if op == Spv.I_ADD else -1)
+    if op == Spv.I_MUL and other.terms:
+        one, other = other, one
+    by = other.constant
+    if other.terms:
+        return None
+    if op == Spv.I_MUL:
+        return Sum(0, {}).plus(one, by)
+    if op == Spv.SHIFT_LEFT_LOGICAL:
+        return Sum(0, {}).plus(one, 1 << by) if 0 <= by < bits else None
+    if op == Spv.BITWISE_OR:  # what clang makes of a sum whose parts have no bit in common
+        step = math.gcd(one.constant, *one.terms.values())
+        return one.plus(other) if 0 <= by < step & -step else None
+    return Sum(-1, {}).plus(one, -1) if by % (1 << bits) == whole(bits).high else None  # all bits turned
 
 
 def _ordered(found: Interval, relation: str) -> Interval:

@@ -173,9 +173,11 @@ class LoopRanges(DifferenceRanges):
             if test.op not in COMPARED or all(stays) or not any(stays) or not flow.current(test.result, label):
                 continue
             relation = COMPARED[test.op] if stays[0] else OPPOSITE[COMPARED[test.op]]
-            for one, other, said in ((*test.words[3:5], relation), (*test.words[4:2:-1], TURNED[relation])):
-                if one == value or {one} == following:
-                    yield _Test(other, said, one != value, label)
+            one, other = test.words[3:5]
+            if other == value or {other} == following:
+                one, other, relation = other, one, TURNED[relation]
+            if one == value or {one} == following:
+                yield _Test(other, relation, one != value, label)
 
     def _equal_to(
         self, value: int, again: list[tuple[int, int]], body: set[int], flow: Flow,
@@ -218,7 +220,7 @@ class LoopRanges(DifferenceRanges):
         return functools.reduce(Interval.joined, found)
 
     def passes(self, flow: Flow, head: int, counter: int) -> float | None:
-        """Return how often a loop turns at most, by how far a counter's end is from where it starts; None for no end."""
+        """Return how often a loop turns at most, by how far a counter's end is from its start; None for no end."""
         return self.asked(lambda: self._passes(flow, head, counter))
 
     def _passes(self, flow: Flow, head: int, counter: int) -> float | None:

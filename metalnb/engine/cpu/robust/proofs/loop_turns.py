@@ -139,7 +139,7 @@ def _least_halved(module: Module, ranges: Ranges, made: Instruction, counter: in
     half = next(v for v in total.terms if v != counter)
     if total.terms[half] % modulus != modulus - 1 or not _is_half(module, ranges, half, counter, label):
         return math.inf
-    return {0: 2, modulus - 1: 1}.get(total.constant % modulus, math.inf)  # the upper half, without the middle or with it
+    return {0: 2, modulus - 1: 1}.get(total.constant % modulus, math.inf)  # the upper half, with the middle or without
 
 
 def _is_half(module: Module, ranges: Ranges, value: int, counter: int, label: int) -> bool:
