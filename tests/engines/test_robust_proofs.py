@@ -67,8 +67,8 @@ PROVEN = {
     "if (c + i.x / 3 < 8) (row + c)[i.x / 3] = x[(i.y * 8 + c + i.x / 3) & 63];",
     "the last of a SIMD-group": "y[i.y * 8 + i.x] = x[simd_max(l) * 2 + 1];",
     "two buffers in turn": "device const float* from = x; device const float* to = y; float r = 0; "
-    "for (int k = 0; k < s.n; ++k) { r += from[k] + to[63 - k]; device const float* other = from; from = to; to = other; } "
-    "y[i.y * 8 + i.x] = r;",
+    "for (int k = 0; k < s.n; ++k) { r += from[k] + to[63 - k]; "
+    "device const float* other = from; from = to; to = other; } y[i.y * 8 + i.x] = r;",
     "an int that counts for a long": "float r = 0; for (long k = 0; int(k) < s.n; ++k) r += x[k]; "
     "y[i.x * 8 + i.y] = r;",
 }  # fmt: skip
@@ -96,8 +96,8 @@ WRONG = {
     "uint k = 0; while (k < s.size.x - 5) { const int column = int(i.x + k) - 1; ++k; "
     "if (column >= 0 && column < 8) r += row[i.x + k]; } y[i.y * 8 + i.x] = r;",
     "two buffers in turn, and one of them further on": "device const float* from = x; device const float* to = x + 1; "
-    "float r = 0; for (int k = 0; k < s.n; ++k) { r += from[k]; device const float* other = from; from = to; to = other; } "
-    "y[i.y * 8 + i.x] = r;",
+    "float r = 0; for (int k = 0; k < s.n; ++k) { r += from[k]; "
+    "device const float* other = from; from = to; to = other; } y[i.y * 8 + i.x] = r;",
     "two buffers that move on": "device const float* from = x; device const float* to = y; float r = 0; "
     "for (int k = 0; k < s.n; ++k) { r += *from; device const float* other = from + 4; from = to; to = other; } "
     "y[i.y * 8 + i.x] = r;",
