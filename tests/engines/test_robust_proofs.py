@@ -53,6 +53,8 @@ PROVEN = {
     "float r = 0; for (uint k = 0; k < count; ++k) r += (x + first)[k]; y[i.y * 8 + i.x] = r;",
     "a stretch of longs": "const ulong first = i.x * 9, end = min(first + 9, ulong(s.n)); float r = 0; "
     "for (ulong k = first; k < end; ++k) r += x[k]; y[i.y * 8 + i.x] = r;",
+    "a stretch that ends on equality": "const uint first = i.x * 9, end = min(first + 9, uint(s.n)); float r = 0; "
+    "uint k = first; if (first < end) do { r += x[k]; ++k; } while (k != end); y[i.y * 8 + i.x] = r;",
     "a short stretch far away": "const uint first = i.x * 100000000, end = min(first + 9, 2000000000u); float r = 0; "
     "for (uint k = first; k < end; ++k) r += x[k & 63]; y[i.y * 8 + i.x] = r;",
     "what is left of a number": "uint left = i.y * 8 + i.x, at = 0; for (int d = 0; d < s.n / 32; ++d) "
@@ -82,8 +84,16 @@ WRONG = {
     "float r = 0; for (uint k = first; k < end; ++k) { r += x[k]; if (k > 80) break; } y[i.y * 8 + i.x] = r;",
     "a stretch that may be empty": "const uint first = i.x * 10, count = min(first + 9, 64u) - first; float r = 0; "
     "for (uint k = 0; k < min(count, 100u); ++k) r += x[first + k]; y[i.y * 8 + i.x] = r;",
-    "a step over the end": "const uint first = i.x * 9, end = min(first + 9, 64u); float r = 0; "
-    "for (uint k = first; k != end && k < 70; k += 2) r += x[k]; y[i.y * 8 + i.x] = r;",
+    "a step over the end": "const uint first = i.x * 9, end = min(first + 9, 63u); float r = 0; "
+    "uint n = 0; for (uint k = first; k != end; k += 2) { r += x[k]; if (++n > 9) break; } y[i.y * 8 + i.x] = r;",
+    "an empty stretch that ends on equality": "const uint first = i.x * 9, end = min(first + 9, 63u); float r = 0; "
+    "uint k = first; if (first <= end) do { if (k > 70) break; r += x[k]; ++k; } while (k != end); "
+    "y[i.y * 8 + i.x] = r;",
+    "a part that wraps before it is made wider":
+    "y[i.y * 8 + i.x] = x[ulong(i.y * 8 + 1) + ulong(i.x - (s.size.x - 7))];",
+    "a column guarded on one side": "device const float* row = x + i.y * 8 - 1; float r = 0; "
+    "for (uint k = 0; k < s.size.x - 5; ++k) { const int column = int(i.x + k) - 1; "
+    "if (column < 8) r += row[i.x + k]; } y[i.y * 8 + i.x] = r;",
     "a turn too few": "uint left = i.y * 8 + i.x, at = 0; for (int d = 0; d < s.n / 64; ++d) "
     "{ at = at * 8 + left % 8; left /= 8; } y[i.y * 8 + i.x] = x[at + left * 100];",
     "a column further": "device const float* row = x + i.y * 8; float r = 0; for (uint k = 0; k < s.size.x - 5; ++k) "
