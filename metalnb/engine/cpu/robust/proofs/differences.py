@@ -18,6 +18,7 @@ from .operations import COMPARED, OPPOSITE, TURNED
 
 __all__ = ["DifferenceRanges", "Sum", "congruent", "lowest"]
 
+_TURNS = 8  # multiples of 2^bits that are looked at
 _DEPTH = 8  # of a sum's parts
 _CONVERTED = {Spv.U_CONVERT, Spv.S_CONVERT}
 _SUMS = {Spv.I_ADD, Spv.I_SUB, Spv.I_MUL, Spv.SHIFT_LEFT_LOGICAL, Spv.BITWISE_OR, Spv.BITWISE_XOR}
@@ -187,6 +188,8 @@ def congruent(found: Interval, within: Interval, bits: int) -> Interval:
     if found.high - found.low >= whole(bits).high:
         return within
     first, last = (within.low - found.high) >> bits, -((found.low - within.high) >> bits)
+    if last - first > _TURNS:
+        return within
     parts = []
     for turn in range(first, last + 1):
         low, high = max(found.low + (turn << bits), within.low), min(found.high + (turn << bits), within.high)
