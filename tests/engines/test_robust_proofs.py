@@ -71,8 +71,8 @@ PROVEN = {
     "two buffers in turn": "device const float* from = x; device const float* to = y; float r = 0; "
     "for (int k = 0; k < s.n; ++k) { r += from[k] + to[63 - k]; "
     "device const float* other = from; from = to; to = other; } y[i.y * 8 + i.x] = r;",
-    "a sum that may wrap very often": "float r = 0; for (uint k = 0; k < 4; ++k) { const uint far = (i.x + k * 4294967291u)"
-    " * uint(s.n) * 67108867u; if (far * 4294967291u < 9) r += x[far & 63]; } y[i.y * 8 + i.x] = r + x[63];",
+    "a sum that may wrap very often": "const uint big = uint(s.n) * 33554431; float r = 0; "
+    "for (uint k = 0; k < 4; ++k) if ((i.x + k) * big * big != 9) r += x[63 - i.y / 8]; y[i.y * 8 + i.x] = r;",
     "an int that counts for a long": "float r = 0; for (long k = 0; int(k) < s.n; ++k) r += x[k]; "
     "y[i.x * 8 + i.y] = r;",
 }  # fmt: skip
