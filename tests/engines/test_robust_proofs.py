@@ -72,7 +72,7 @@ PROVEN = {
     "for (int k = 0; k < s.n; ++k) { r += from[k] + to[63 - k]; "
     "device const float* other = from; from = to; to = other; } y[i.y * 8 + i.x] = r;",
     "a sum that may wrap very often": "const uint big = uint(s.n) * 33554431; float r = 0; "
-    "for (uint k = 0; k < 4; ++k) if ((i.x + k) * big * big != 9) r += x[63 - i.y / 8]; y[i.y * 8 + i.x] = r;",
+    "for (uint k = 0; k < 4; ++k) if ((i.x + k) * big * big < 9) r += x[63 - i.y / 8]; y[i.y * 8 + i.x] = r;",
     "an int that counts for a long": "float r = 0; for (long k = 0; int(k) < s.n; ++k) r += x[k]; "
     "y[i.x * 8 + i.y] = r;",
 }  # fmt: skip
