@@ -96,8 +96,11 @@ class Analysis:
             return True
         if not self._flows[access.function.name].reducible:
             return False
-        room = rooms.of(access.pointer, self._homes[access.instruction])
-        return room is not None and room.before >= 0 and room.behind >= access.size
+        home = self._homes[access.instruction]
+        return any(
+            room is not None and room.before >= 0 and room.behind >= access.size
+            for room in (found(access.pointer, home) for found in (rooms.of, rooms.guarded))
+        )
 
     @functools.cached_property
     def _homes(self) -> dict[object, int]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ...spirv.module import Module
 from ...spirv.opcodes import Spv
-from .condition_ranges import ConditionRanges
+from .differences import DifferenceRanges, lowest
 from .flow import Flow
 from .intervals import Interval, whole
+from .operations import COMPARED, OPPOSITE, TURNED
 from .pointers import TypeSizes
 
 __all__ = ["LoopRanges"]
 
+_Answer = TypeVar("_Answer")
 View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
 
 _TELLING = 1 << 24  # a range of fewer integers is not narrowed further
@@ -35,7 +39,16 @@ class _Stride(NamedTuple):
         return Interval(low, high) if low <= high and found.within(self.within) else found
 
 
-class LoopRanges(ConditionRanges):
+class _Test(NamedTuple):
+    """What a counter is compared with for a loop to go on: itself, or what it will be ``following``."""
+
+    other: int
+    relation: str
+    following: bool
+    label: int
+
+
+class LoopRanges(DifferenceRanges):
     """The part of `Ranges` that follows loops."""
 
     def __init__(self, module: Module, layout: TypeSizes, flows: Mapping[int, Flow]) -> None:
@@ -48,6 +61,10 @@ class LoopRanges(ConditionRanges):
 
     def of(self, value: int, label: int, axis: int = 0) -> Interval | None:
         """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        raise NotImplementedError
+
+    def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
+        """Return the answer to a question of this class's; None when it takes too long to find."""
         raise NotImplementedError
 
     def _hull(self, sides: list[Interval], bits: int) -> Interval:
@@ -86,7 +103,8 @@ class LoopRanges(ConditionRanges):
         step = self._steps(value, again)
         limits = self._equal_to(value, again, body, flow) if step else []
         strides: list[_Stride] = []
-        smallest = self._reaching(start, bits, step, limits) or whole(bits)
+        starts = [pair for pair in incoming if pair[1] not in body]
+        smallest = self._reaching(start, starts, bits, step, limits, body, flow) or whole(bits)
         for view, guess in self._guesses(value, axis, start, again, flow, step, limits):
             begun, assumed, best = view(start, bits), guess, None
             for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
@@ -143,39 +161,91 @@ class LoopRanges(ConditionRanges):
             found.add(self._step(made).low)
         return found.pop() if len(found) == 1 else 0
 
-    def _equal_to(
-        self, value: int, again: list[tuple[int, int]], body: set[int], flow: Flow,
-    ) -> list[tuple[Interval, bool]]:  # fmt: skip
-        """Return what a counter is compared with in each turn to end its loop, and whether its next value is."""
-        following, found = {v for v, _ in again}, []
+    def _tests(self, value: int, again: list[tuple[int, int]], body: set[int], flow: Flow) -> Iterator[_Test]:
+        """Yield what a counter, or its next value, must be in each turn for its loop to go on."""
+        following = {v for v, _ in again}
         for label in body:
             last = flow.blocks[label].instructions[-1]
             if last.op != Spv.BRANCH_CONDITIONAL or not all(flow.above(latch, label) for _, latch in again):
                 continue
             test = self._module.definitions[last.words[1]]
-            ends = {Spv.I_EQUAL: last.words[2], Spv.I_NOT_EQUAL: last.words[3]}.get(test.op, label)  # type: ignore[call-overload]
-            if ends not in body:
-                for one, other in (test.words[3:5], test.words[4:2:-1]):
-                    outside = flow.home.get(other) not in body
-                    if (one == value or {one} == following) and (outside or self._is_load(other)):
-                        limit = self._at(other, label, 0)
-                        if outside or limit.low == limit.high:  # the same in each turn
-                            found.append((limit, one != value))
+            stays = [target in body for target in last.words[2:4]]
+            if test.op not in COMPARED or all(stays) or not any(stays) or not flow.current(test.result, label):
+                continue
+            relation = COMPARED[test.op] if stays[0] else OPPOSITE[COMPARED[test.op]]
+            one, other = test.words[3:5]
+            if other == value or {other} == following:
+                one, other, relation = other, one, TURNED[relation]
+            if one == value or {one} == following:
+                yield _Test(other, relation, one != value, label)
+
+    def _equal_to(
+        self, value: int, again: list[tuple[int, int]], body: set[int], flow: Flow,
+    ) -> list[tuple[Interval, _Test]]:  # fmt: skip
+        """Return what a counter is compared with in each turn to end its loop."""
+        found = []
+        for test in self._tests(value, again, body, flow):
+            outside = flow.home.get(test.other) not in body
+            if test.relation == "!=" and (outside or self._module.definitions[test.other].op == Spv.LOAD):
+                limit = self._at(test.other, test.label, 0)
+                if outside or limit.low == limit.high:  # the same in each turn
+                    found.append((limit, test))
         return found
 
-    def _is_load(self, value: int) -> bool:
-        return self._module.definitions[value].op == Spv.LOAD
-
-    def _reaching(self, start: Interval, bits: int, step: int, limits: list[tuple[Interval, bool]]) -> Interval | None:
+    def _reaching(
+        self, start: Interval, starts: list[tuple[int, int]], bits: int, step: int,
+        limits: list[tuple[Interval, _Test]], body: set[int], flow: Flow,
+    ) -> Interval | None:  # fmt: skip
         """Return the range of a counter by 1 that ends where it equals something: it cannot step over it."""
-        for limit, following in limits if abs(step) == 1 else ():
+        for limit, test in limits if abs(step) == 1 else ():
             for view in (Interval.signed, Interval.unsigned):
-                begun, last = view(start, bits), view(limit, bits)
-                if step > 0 and begun.high + following <= last.low:
+                begun, last, following = view(start, bits), view(limit, bits), test.following
+                way = Interval(last.low - begun.high, 0) if step > 0 else Interval(begun.low - last.high, 0)
+                both = begun.low < begun.high and last.low < last.high  # else no more is known of them together
+                if way.low < following and both and flow.home.get(test.other) not in body:
+                    way = self._way(starts, test.other, step, unsigned=view is Interval.unsigned)
+                if way.low < following:
+                    continue
+                if step > 0:
                     return Interval(begun.low, last.high - following)
-                if step < 0 and last.high + following <= begun.low:
-                    return Interval(last.low + following, begun.high)
+                return Interval(last.low + following, begun.high)
         return None
+
+    def _way(self, starts: list[tuple[int, int]], end: int, step: int, *, unsigned: bool) -> Interval:
+        """Return how far a counter's end is from where it starts."""
+        found = []
+        for value, before in starts:
+            pair = (end, value) if step > 0 else (value, end)
+            found.append(self.difference(*pair, before, unsigned=unsigned))
+        return functools.reduce(Interval.joined, found)
+
+    def passes(self, flow: Flow, head: int, counter: int) -> float | None:
+        """Return how often a loop turns at most, by how far a counter's end is from its start; None for no end."""
+        return self.asked(lambda: self._passes(flow, head, counter))
+
+    def _passes(self, flow: Flow, head: int, counter: int) -> float | None:
+        body, made, bits = flow.loops[head], self._module.definitions[counter], self._bits(counter)
+        pairs = list(zip(made.words[3::2], made.words[4::2], strict=True))
+        starts, again = [p for p in pairs if p[1] not in body], [p for p in pairs if p[1] in body]
+        step, most = self._steps(counter, again), math.inf
+        for test in self._tests(counter, again, body, flow) if step else ():
+            if flow.home.get(test.other) in body or test.relation == "==":
+                continue
+            for unsigned in (True, False):
+                low = lowest(bits, unsigned=unsigned)
+                every = Interval(low, low + (1 << bits) - 1)
+                turning = [self.of(counter, latch) for _, latch in again]
+                seen = [r.unsigned(bits) if unsigned else r.signed(bits) for r in turning if r is not None]
+                if len(seen) < len(turning) or not all(r.plus(Interval(step, step)).within(every) for r in seen):
+                    continue  # it might wrap
+                way = self._way(starts, test.other, step, unsigned=unsigned)
+                if test.relation == "!=":
+                    ends = abs(step) == 1 and way.low >= test.following
+                else:
+                    ends = (test.relation[0] == "u") == unsigned and (step > 0) == (test.relation[1] == "<")
+                if ends:
+                    most = min(most, max(way.high + test.relation.endswith("="), 0) // abs(step) + 1)
+        return None if most == math.inf else most
 
     def turns_before(self, flow: Flow, head: int, label: int) -> int | None:
         """Return how many turns of a loop may have ended when one of its blocks is reached, by a counter of its own."""
@@ -206,14 +276,14 @@ class LoopRanges(ConditionRanges):
 
     def _guesses(
         self, value: int, axis: int, start: Interval, again: list[tuple[int, int]], flow: Flow, step: int,
-        limits: list[tuple[Interval, bool]],
+        limits: list[tuple[Interval, _Test]],
     ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
         """Yield ranges that a loop may keep to: up or down from its start, as far as its condition or the type go."""
         bits, home = self._bits(value), flow.home[value]
-        for limit, following in limits:
+        for limit, test in limits:
             for view in (Interval.signed, Interval.unsigned):
                 begun, last = view(start, bits), view(limit, bits)
-                behind = step if following else 0
+                behind = step if test.following else 0
                 low, high = (begun.low, last.high - behind) if step > 0 else (last.low - behind, begun.high)
                 if low <= begun.low and begun.high <= high:
                     yield view, Interval(low, high)
@@ -240,17 +310,24 @@ class LoopRanges(ConditionRanges):
         self, value: int, axis: int, assumed: Interval, again: list[tuple[int, int]], home: int, flow: Flow,
     ) -> list[Interval]:  # fmt: skip
         """Return what a loop hands to its next iteration when it has something from a range in this one."""
-        before, key = len(self._added), (value, axis)
-        self._assumed[key] = assumed
-        try:
+        with self._assuming({(value, axis): assumed}):
             return [self._coming(v, label, axis, home, flow) for v, label in again]
+
+    @contextlib.contextmanager
+    def _assuming(self, ranges: Mapping[tuple[int, int], Interval]) -> Iterator[None]:
+        """Take the ranges of some values for granted; what was found by that is forgotten afterwards."""
+        before = len(self._added)
+        self._assumed.update(ranges)
+        try:
+            yield
         finally:
-            del self._assumed[key]
+            for key in ranges:
+                del self._assumed[key]
             added = self._added[before:]
             del self._added[before:]
             for known in added:
                 kept = self._memo.get(known)  # None: a question within this one has dropped it already
-                if kept is not None and key in kept[1]:
+                if kept is not None and not kept[1].isdisjoint(ranges):
                     del self._memo[known]
                 elif kept is not None:
                     self._added.append(known)

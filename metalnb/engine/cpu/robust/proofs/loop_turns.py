@@ -60,7 +60,8 @@ def turns(module: Module, flow: Flow, ranges: Ranges, head: int) -> float:
     for i in flow.blocks[head].instructions:
         if i.op == Spv.PHI and module.key(i.type)[0] == Spv.TYPE_INT:
             nexts = [(v, label) for v, label in zip(i.words[3::2], i.words[4::2], strict=True) if label in latches]
-            found = min(found, _counted(module, ranges, i, nexts))
+            found = min(found, _counted(module, ranges, i, nexts), ranges.passes(flow, head, i.result) or math.inf)
+            found = found if found < math.inf else _halved(module, ranges, i, nexts)
         elif i.op == Spv.LOAD and i.words[4:5] == [1] and module.key(i.type)[0] == Spv.TYPE_INT:
             stores = [
                 (s.words[2], label) for label in latches for s in flow.blocks[label].instructions
@@ -109,6 +110,43 @@ def _counted(module: Module, ranges: Ranges, phi: Instruction, nexts: list[tuple
             return math.inf
         most = max(most, _steps(module, _bare(module, value), phi.result, here, bits, ranges, label))
     return most
+
+
+def _halved(module: Module, ranges: Ranges, phi: Instruction, nexts: list[tuple[int, int]]) -> float:
+    """Return how often a search runs that goes on in one half of what is left, or the other."""
+    bits = module.key(phi.type)[1]
+    for value, label in nexts:
+        here = ranges.of(phi.result, label)
+        halves = [value]
+        while halves and here is not None:
+            made = module.definitions[halves.pop()]
+            if made.op == Spv.SELECT:
+                halves += made.words[4:6]
+            elif here.unsigned(bits).low < _least_halved(module, ranges, made, phi.result, label):
+                return math.inf
+        if here is None:
+            return math.inf
+    return bits + 1
+
+
+def _least_halved(module: Module, ranges: Ranges, made: Instruction, counter: int, label: int) -> float:
+    """Return from which counter on a value is less than it, and about a half at most; infinity for none."""
+    if _is_half(module, ranges, made.result, counter, label):
+        return 1
+    total, modulus = ranges.asked(lambda: ranges.sum_of(made.result, label)), 1 << module.key(made.type)[1]
+    if total is None or len(total.terms) != 2 or total.terms.get(counter, 0) % modulus != 1:
+        return math.inf
+    half = next(v for v in total.terms if v != counter)
+    if total.terms[half] % modulus != modulus - 1 or not _is_half(module, ranges, half, counter, label):
+        return math.inf
+    return {0: 2, modulus - 1: 1}.get(total.constant % modulus, math.inf)  # the upper half, with the middle or without
+
+
+def _is_half(module: Module, ranges: Ranges, value: int, counter: int, label: int) -> bool:
+    """Say whether a value is a half of a counter, rounded down."""
+    made = module.definitions[value]
+    by = {Spv.SHIFT_RIGHT_LOGICAL: 1, Spv.U_DIV: 2}.get(made.op)  # type: ignore[call-overload]
+    return by is not None and made.words[3] == counter and ranges.of(made.words[4], label) == (by, by)
 
 
 def _bare(module: Module, value: int) -> Instruction:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ...spirv.opcodes import Spv
 from .intervals import Interval, whole
 
-__all__ = ["ARITHMETIC", "CLAMPS", "COMPARED", "EXTREMA", "OPPOSITE", "TURNED", "bounded"]
+__all__ = ["ARITHMETIC", "CLAMPS", "COMPARED", "EXTREMA", "GROUP_EXTREMA", "OPPOSITE", "TURNED", "bounded"]
 
 Operation = Callable[[Interval, Interval, int], Interval]
 
@@ -123,6 +123,10 @@ EXTREMA: dict[int, Operation] = {
     158: _extreme(min, Interval.signed), 159: _extreme(min, Interval.unsigned),
 }  # fmt: skip
 CLAMPS = {149: (158, 156), 150: (159, 157)}
+
+GROUP_EXTREMA = {
+    Spv.GROUP_NON_UNIFORM_S_MIN, Spv.GROUP_NON_UNIFORM_U_MIN, Spv.GROUP_NON_UNIFORM_S_MAX, Spv.GROUP_NON_UNIFORM_U_MAX,
+}  # fmt: skip
 
 COMPARED: dict[int, str] = {
     Spv.I_EQUAL: "==", Spv.I_NOT_EQUAL: "!=",

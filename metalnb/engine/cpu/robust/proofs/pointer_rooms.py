@@ -66,6 +66,13 @@ class PointerRooms:
         offset = None if room is None else self.offset(place, label)
         return None if room is None or offset is None else room.shifted(offset)
 
+    def guarded(self, pointer: int, label: int) -> Room | None:
+        """Return the room of a pointer by the conditions on sums of its parts, which takes longer."""
+        place = self._roots.place(pointer)
+        room = self._root(place.root, label)
+        offset = None if room is None else self._ranges.asked(lambda: self._ranges.guarded(place, label))
+        return None if room is None or offset is None else room.shifted(offset)
+
     def _root(self, root: int, label: int) -> Room | None:
         key = root, label
         if key not in self._memo:
@@ -92,6 +99,9 @@ class PointerRooms:
             head = flow.home[root]
             if head not in flow.loops:
                 return self._all([p for p in incoming if self._ranges.taken(p[1], head)] or incoming)
+            swapped = self._swapped(root, flow)
+            if swapped is not None:
+                return self._all(swapped)
             return self._moved(root, label, [p for p in incoming if p[1] in flow.loops[head]],
                                [p for p in incoming if p[1] not in flow.loops[head]], flow)  # fmt: skip
         return None
@@ -102,6 +112,22 @@ class PointerRooms:
         for room in rooms[1:]:
             found = None if room is None or found is None else found.met(room)
         return found
+
+    def _swapped(self, root: int, flow: Flow) -> list[tuple[int, int]] | None:
+        """Return what a loop's pointer is one of, which the loop swaps or sets anew; None for one that it moves on."""
+        head, starts, ahead, seen = flow.home[root], [], [root], {root}
+        while ahead:
+            words = self._module.definitions[ahead.pop()].words
+            for pointer, before in zip(words[3::2], words[4::2], strict=True):
+                place = self._roots.place(pointer)
+                if self._module.definitions[place.root].op != Spv.PHI or flow.home[place.root] != head:
+                    starts.append((pointer, before))
+                elif place.fixed or place.terms:
+                    return None
+                elif place.root not in seen:
+                    seen.add(place.root)
+                    ahead.append(place.root)
+        return starts
 
     def _moved(
         self, root: int, label: int, again: list[tuple[int, int]], starts: list[tuple[int, int]], flow: Flow,

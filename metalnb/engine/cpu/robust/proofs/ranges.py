@@ -11,31 +11,37 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ...spirv.module import Instruction, Module
 from ...spirv.opcodes import Spv
 from .flow import Flow
+from .guarded_sums import GuardedSums
 from .intervals import Interval, whole
 from .launch_facts import LaunchFacts
-from .loop_ranges import LoopRanges
-from .operations import ARITHMETIC, CLAMPS, EXTREMA
+from .operations import ARITHMETIC, CLAMPS, EXTREMA, GROUP_EXTREMA
 from .pointers import PointerPlace, Roots, TypeSizes
 from .thread_variables import ThreadVariables
+from .walked_loops import BEHIND
 
 __all__ = ["Ranges"]
 
 _BUILT_IN, _FUNCTION = 11, 7
+_REDUCE = 0  # of all threads, where a scan gives the first one something else
 _ALIGNED = 2  # of a load: what its address is a multiple of follows
 _PLACES = 32  # of a table of scalars
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
+
+
+_Answer = TypeVar("_Answer")
 
 
 class _TooMuch(Exception):
     pass
 
 
-class Ranges(LoopRanges):
+class Ranges(GuardedSums):
     """The ranges of a module's values, for one dispatch.
 
     Attributes
@@ -57,8 +63,12 @@ class Ranges(LoopRanges):
 
     def of(self, value: int, label: int, axis: int = 0) -> Interval | None:
         """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        return self.asked(lambda: self._at(value, label, axis))
+
+    def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
+        """Return the answer to a question of this class's; None when it takes too long to find."""
         try:
-            return self._at(value, label, axis)
+            return question()
         except (_TooMuch, RecursionError):
             return None
 
@@ -71,9 +81,11 @@ class Ranges(LoopRanges):
         if owner is None:
             return whole(self._bits(value))
         flow = self._flows[owner]
+        behind = False
         if label not in flow.blocks or not flow.current(value, label):
+            behind = label in flow.blocks and flow.home[value] in flow.loops and self._is_counter(value)
             label = flow.home[value]
-        key = value, label, axis
+        key = value, BEHIND if behind else label, axis
         if key in self._memo:
             known, used = self._memo[key]
             self._frames[-1] |= used
@@ -88,8 +100,9 @@ class Ranges(LoopRanges):
         self._frames.append(set())
         try:
             bits = self._bits(value)
-            found = self._made(module.definitions[value], label, axis, flow).fitted(bits)
-            if module.key(module.type_of(value))[0] == Spv.TYPE_INT:
+            left = self._behind(value, flow) if behind else None
+            found = left or self._made(module.definitions[value], label, axis, flow).fitted(bits)
+            if left is None and module.key(module.type_of(value))[0] == Spv.TYPE_INT:
                 found = self._cut(value, found, bits, label, flow)
                 if value in self._strides:
                     found = self._strides[value].kept(found)
@@ -133,6 +146,8 @@ class Ranges(LoopRanges):
             return self._assumed[value, axis]
         if op in ARITHMETIC:
             a, b = (self._at(w, label, axis) for w in words[3:5])
+            if op == Spv.I_SUB and a.low < a.high and b.low < b.high and self._module.key(made.type)[0] == Spv.TYPE_INT:
+                return self.difference(words[3], words[4], label, unsigned=True)
             return ARITHMETIC[op](a.fitted(bits), b.fitted(bits), bits)
         if op in {Spv.COPY_OBJECT, Spv.ASSUME_TRUE_KHR, Spv.EXPECT_KHR}:
             return self._at(words[3], label, axis)
@@ -169,6 +184,8 @@ class Ranges(LoopRanges):
             low, high = CLAMPS[words[4]]
             x, a, b = (self._at(w, label, axis) for w in words[5:8])
             return EXTREMA[low](EXTREMA[high](x, a, bits), b, bits)
+        if op in GROUP_EXTREMA and words[4] == _REDUCE:  # one of the values that the threads give here
+            return self._at(words[5], label, axis)
         if op == Spv.FUNCTION_PARAMETER:
             return self._given(value, axis, bits)
         if op == Spv.CONSTANT_NULL:
