@@ -34,6 +34,11 @@ LOOPS = {
     "k = (k + 7) % 4; x[i] += k; }",
     "a loop in a function": "auto g = [&](float a) { while (a < 100) a *= 0.5f; return a; }; x[i] = g(x[i] + 1);",
     "a step that wraps": "uint s = 0; for (uint j = 0; j != 3; j += 2) s += j; x[i] = s;",
+    "a step past its end": "float s = 0; for (uint j = many - 16777214u; j != 7; j += 2) s += x[j & 63]; x[i] = s;",
+    "up to the largest": "float s = 0; for (uint j = many + 4278190000u; j <= many + 4278190079u; ++j) "
+    "s += x[j & 63]; x[i] = s;",
+    "beyond the largest": "float s = 0; for (uint j = many + 4278190000u; j < many + 4278190079u; j += 4) "
+    "s += x[j & 63]; x[i] = s;",
 }  # fmt: skip
 
 

@@ -19,6 +19,8 @@ from .proofs.operations import ARITHMETIC, COMPARED, OPPOSITE, TURNED
 
 __all__ = ["Strips", "cut", "strips_of"]
 
+# By steps of more than 1, and with <=, a counter may pass its end, and none in the last strip would look at the flag.
+_STEPS = {1, -1}
 _TURNS = 256
 _WIDE = 32
 _CONVERTED = {Spv.U_CONVERT, Spv.S_CONVERT, Spv.BITCAST, Spv.COPY_OBJECT}
@@ -83,7 +85,7 @@ def strips_of(
         found = _counter(module, flow, head, latches, test.words[place])
         relation = COMPARED[test.op] if last.words[2] in body else OPPOSITE[COMPARED[test.op]]
         relation = (relation if place == 3 else TURNED[relation]).lstrip("us")
-        if found is not None and (relation == "!=" or (relation[0] == "<") == (found[2] > 0)) and relation != "==":
+        if found is not None and relation in ({"<", "!="} if found[2] > 0 else {">", "!="}):
             strips = Strips(out, test, place, *found)
             if _hoisted(module, flow, head, test.words[7 - place], guarded) is not None:
                 return strips
@@ -110,7 +112,7 @@ def _counter(
             steps.add(_signed(module, added.words[4]))
     step = steps.pop() if len(steps) == 1 else 0
     wide = module.key(made.type)[1] >= _WIDE  # the end of a strip of 256 turns is no other number in 8 bits
-    return (made, behind, step) if wide and 0 < abs(step) <= _TURNS else None
+    return (made, behind, step) if wide and step in _STEPS else None
 
 
 def _constants(module: Module, made: Instruction) -> list[int]:
@@ -194,7 +196,7 @@ def cut(
     end = renamed.get(test.words[7 - place], test.words[7 - place])
     first = add(Spv.I_ADD, kind, carried[strips.first.result], _constant(module, kind, strips.behind))
     left = add(Spv.I_SUB, kind, *((end, first) if strips.step > 0 else (first, end)))
-    long = add(Spv.U_GREATER_THAN, truth, left, _constant(module, kind, _TURNS * abs(strips.step)))
+    long = add(Spv.U_GREATER_THAN, truth, left, _constant(module, kind, _TURNS))
     long = add(Spv.LOGICAL_AND, truth, compared(first), long)
     limit = add(Spv.SELECT, kind, long, add(Spv.I_ADD, kind, first, _constant(module, kind, _TURNS * strips.step)), end)
     ended, phi = flagged(enter, entries, [between])
