@@ -25,7 +25,7 @@ __all__ = ["Store", "Usage", "digest", "fingerprint", "folder", "store"]
 _DIGEST = 16
 _ROOM = 64 << 20  # bytes: many times what a compilation writes
 _STRAY = 3600  # seconds after which nobody is still writing a file
-_ENTRY = re.compile(r"[0-9a-f]{40}(\.pch)?")  # `digest`, and what is kept beside it under the compiler's own suffix
+_ENTRY = re.compile(r"[0-9a-f]{40}(\.pch|\.dll)?")  # `digest`, and what is kept beside it under the system's suffixes
 
 
 def digest(*parts: str | bytes) -> str:

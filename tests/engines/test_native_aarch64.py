@@ -14,6 +14,7 @@ from metalnb.engine.clang import driver
 from metalnb.engine.clang.driver import Target
 from metalnb.engine.native import toolchain
 from metalnb.engine.native.entry_texts import fiber_text, loop_text
+from metalnb.engine.native.linking import linked
 from metalnb.engine.native.places import meeting_places
 from metalnb.engine.native.turns import with_turns
 
@@ -92,7 +93,7 @@ def run(kernel: str, tmp_path: Path) -> np.ndarray:
         check=True,
     )
     objects = [code, toolchain.runtime_object("fibers" if fibers else "loops", flags), (tmp_path / "p.o").read_bytes()]
-    file = toolchain.linked(*objects, how=("-static", f"--image-base={BASE}"))
+    file = linked(*objects, triple=TRIPLE, how=("-static", f"--image-base={BASE}"))
     places = b""
     if fibers:
         places = meeting_places(code, file, with_turns(unit.cell.edited.text).ends)[4 * BASE :]

@@ -133,7 +133,7 @@ class CompilerProcess:
             worker.leave()
 
 
-_NOT_OURS = {0, -signal.SIGKILL}  # it ended by itself, having waited for long; or somebody ended it
+_NOT_OURS = {0, -getattr(signal, "SIGKILL", 9)}  # it ended by itself, having waited for long; or somebody ended it
 
 
 class _Died(Exception):

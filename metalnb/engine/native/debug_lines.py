@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["DebugLines", "Line", "sections"]
+from .object_files import object_file
+
+__all__ = ["DebugLines", "Line"]
 
 
 class Line(NamedTuple):
@@ -140,16 +142,17 @@ class _LineProgram:
 
 
 class DebugLines:
-    """The lines of a shared library.
+    """The lines of a shared library, or of one of Mach-O's object files.
 
     Parameters
     ----------
     code : bytes
-        An ELF file of 64 bits. Places are counted from the start of its image.
+        See `metalnb.engine.native.object_files`. Places are counted from the start of its image.
     """
 
     def __init__(self, code: bytes) -> None:
-        parts = sections(code)
+        read = object_file(code)
+        parts, self._base = read.sections, read.base
         self._rows: list[tuple[int, Line | None]] = []
         self._files: dict[int, list[str]] = {}
         lines = parts.get(".debug_line", b"")
@@ -166,6 +169,7 @@ class DebugLines:
 
     def chains(self, places: list[int]) -> list[list[Line]]:
         """Return the lines of each of some ascending places, the innermost first."""
+        places = [place + self._base for place in places]
         calls: list[list[tuple[int, Line]]] = [[] for _ in places]
         for each in self._inlined:
             for i in range(bisect_left(places, each.low), bisect_left(places, each.high)):
@@ -271,18 +275,3 @@ def _extents(values: dict[int, int], ranges: bytes, base: int) -> Iterator[tuple
             base = high
         else:
             yield base + low, base + high
-
-
-def sections(code: bytes) -> dict[str, bytes]:
-    """Return the sections of an ELF file by name."""
-    if code[:5] != b"\x7fELF\x02":
-        return {}
-    (table,) = struct.unpack_from("<Q", code, 0x28)
-    size, count, names = struct.unpack_from("<HHH", code, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", code, table + i * size) for i in range(count)]
-    texts = headers[names][4]
-    found = {}
-    for name, kind, _, _, offset, length, *_ in headers:
-        label = code[texts + name : code.index(b"\0", texts + name)].decode()
-        found[label] = b"" if kind == 8 else code[offset : offset + length]
-    return found

@@ -113,6 +113,8 @@ metal::uint $get_sub_group_id() $pure;
 // the runtime lays them out when the kernel is loaded (runtime/fibers.c).
 #if __APPLE__
 #define $SLOTS "__DATA,metalnb"
+#elif _WIN32
+#define $SLOTS ".slots$b"
 #else
 #define $SLOTS "metalnb"
 #endif

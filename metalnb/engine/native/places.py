@@ -7,14 +7,14 @@ chain are copies of one call.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from metalnb.msl.text.scanned_cell import MAIN
 
-from .debug_lines import DebugLines, Line, sections
+from .debug_lines import DebugLines, Line
+from .object_files import object_file
 from .turns import Place
 
 __all__ = ["meeting_places"]
@@ -38,11 +38,15 @@ def meeting_places(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> byt
         An uint32 for each byte from the start of the library's image on: at the address that such a call returns to,
         its rank, from 1.
     """
-    shift = _symbols(file)["metalnb_thread"] - _symbols(code)["metalnb_thread"]
-    places = sorted(offset + 4 + shift for offset in _calls(code, "metalnb_meet"))
+    before, after = object_file(code), object_file(file)
+    shift = after.symbols["metalnb_thread"] - before.symbols["metalnb_thread"]
+    places = sorted(offset + 4 + shift for offset, name in before.calls if name == "metalnb_meet")
     if not places:
         return b""
-    chains = DebugLines(file).chains([p - 1 for p in places])
+    if ".debug_line" in after.sections:
+        chains = DebugLines(file).chains([p - 1 for p in places])
+    else:  # on a Mac they stay in the object file
+        chains = DebugLines(code).chains([p - 1 - shift for p in places])
     keys = [tuple(_ordered(line, ends) for line in reversed(chain)) for chain in chains]
     rank = {key: i + 1 for i, key in enumerate(sorted(set(keys)))}
     ranks = np.zeros(places[-1] + 1, np.uint32)
@@ -53,27 +57,3 @@ def meeting_places(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> byt
 def _ordered(line: Line, ends: Mapping[Place, Place]) -> Place:
     place = line.line, line.column
     return ends.get(place, place) if line.file == MAIN else place
-
-
-_SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
-
-
-def _symbol_list(file: bytes) -> list[tuple[str, int]]:
-    found = sections(file)
-    names = found[".strtab"]
-    return [
-        (names[name : names.index(b"\0", name)].decode(), value)
-        for name, _, _, _, value, _ in _SYMBOL.iter_unpack(found[".symtab"])
-    ]
-
-
-def _symbols(file: bytes) -> dict[str, int]:
-    return {name: value for name, value in _symbol_list(file) if name}
-
-
-def _calls(code: bytes, name: str) -> Iterator[int]:
-    """Yield where in the code the address of a function stands that it calls."""
-    symbols = _symbol_list(code)
-    for offset, info, _ in _RELOCATION.iter_unpack(sections(code).get(".rela.text", b"")):
-        if symbols[info >> 32][0] == name:
-            yield offset

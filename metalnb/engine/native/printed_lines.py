@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
-import mmap
 import struct
 import sys
 import threading
@@ -15,13 +13,12 @@ import numpy as np
 
 from metalnb.msl.language.print_formats import Conversion, conversions
 
+from .toolchain import lent_region
+
 __all__ = ["MOST_LINES", "formatted", "run_printing"]
 
 MOST_LINES = 1000  # of a dispatch
 _BYTES = 1 << 20  # for what they print
-_REGION = 512 << 20  # as in runtime/fibers.c
-# MAP_NORESERVE, which has another number on macOS: nothing is taken that is not touched.
-_RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0x4000 if sys.platform == "linux" else 0x40)
 _LINE, _PRINTED = struct.Struct("<QIIII"), struct.Struct("<4QII")
 _lock = threading.Lock()
 
@@ -39,8 +36,7 @@ def run_printing(library: Any, dispatch: bytes) -> None:
     groups = struct.unpack_from("<12I", dispatch)[6:9]
     memory = np.empty(_BYTES, np.uint8)
     end = ctypes.c_void_p()
-    with _lock:
-        worker = _worker()
+    with _lock, lent_region(dispatch) as worker:
         library.metalnb_print_to(ctypes.c_void_p(memory.ctypes.data), ctypes.c_uint64(_BYTES))
         library.metalnb_groups.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
         library.metalnb_groups(dispatch, worker, 0, groups[0] * groups[1] * groups[2])
@@ -106,13 +102,3 @@ def _one(conversion: Conversion, kind: int, word: int) -> str:
     if conversion.letter in "xXo" and value < 0:
         value &= 0xFFFFFFFF
     return str(f"%{conversion.style}{conversion.letter}" % value)
-
-
-@functools.cache
-def _worker() -> int:
-    _kept.append(mmap.mmap(-1, 2 * _REGION, flags=_RESERVED))
-    start = np.frombuffer(_kept[-1], np.uint8).ctypes.data
-    return int(-(-start // _REGION) * _REGION)
-
-
-_kept: list[mmap.mmap] = []

@@ -7,30 +7,30 @@ import ctypes
 import functools
 import os
 import platform
-import shutil
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from metalnb import cache
-from metalnb.errors import EngineUnavailable
-from metalnb.msl.libclang.deep_stack import time_limit
+from metalnb.errors import EngineUnavailable, KernelFault
 
 from ..clang import driver
 from ..clang.driver import Target
+from .linking import linked, run_tool
 from .places import meeting_places
 from .turns import with_turns
 
 __all__ = [
-    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "linked", "pool", "runtime_object", "target_triple",
+    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "lent_region", "pool", "runtime_object",
+    "target_triple",
 ]  # fmt: skip
 
 _ROOM = Path(__file__).parent
 _RUNTIME = _ROOM / "runtime"
 PRELUDE = _ROOM / "prelude.h"
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
-_SYSTEMS = {"linux": "linux-gnu", "darwin": "macos11"}
+_SYSTEMS = {"linux": "linux-gnu", "darwin": "macos11", "win32": "windows-gnu"}
 
 
 def target_triple() -> str:
@@ -42,9 +42,9 @@ def target_triple() -> str:
     """
     machine = _ARCHITECTURES.get(platform.machine().lower())
     system = _SYSTEMS.get(sys.platform)
-    if machine is None or system is None:
+    if machine is None or system is None or (machine, system) == ("aarch64", "windows-gnu"):
         message = (
-            f"engine 'native' is for x86-64 and aarch64 under Linux and macOS; "
+            f"engine 'native' is for x86-64 and aarch64 under Linux and macOS, and for x86-64 under Windows; "
             f"this is {platform.machine()} under {sys.platform}"
         )
         raise EngineUnavailable(message)
@@ -123,9 +123,11 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     parts = [code, runtime_object(way)]
     if vector_mathematics():
         parts.append(runtime_object("vectors"))
-    file = linked(*parts)
+    if sys.platform == "win32":
+        parts.append(runtime_object("windows_calls"))
+    file = linked(*parts, triple=target_triple())
     loaded = library(file)
-    if way != "loops" and sys.platform == "linux":
+    if way != "loops":
         loaded.metalnb_places.restype = None
         key = cache.digest("places", file, cell)
         ends = with_turns(cell).ends
@@ -145,75 +147,35 @@ def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
     def build() -> bytes:
         with cache.store().scratch() as folder:
             out = folder / "out.o"
-            _run([*driver.clang(), *wanted, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
+            run_tool([*driver.clang(), *wanted, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
             return out.read_bytes()
 
     return cache.store().make(key, "native-runtime", build)
 
 
-def linked(*objects: bytes, how: tuple[str, ...] = ()) -> bytes:
-    """Link object files, by default to a shared library of this machine, kept on disk by content.
-
-    Raises
-    ------
-    EngineUnavailable
-        When there is no linker.
-    """
-
-    def build() -> bytes:
-        with cache.store().scratch() as folder:
-            names = []
-            for i, part in enumerate(objects):
-                names.append(str(folder / f"{i}.o"))
-                Path(names[-1]).write_bytes(part)
-            out = folder / "out.so"
-            _run([*linker(), *(how or _shared()), "-o", str(out), *names])
-            return out.read_bytes()
-
-    return cache.store().make(cache.digest("linked", driver.version(), *how, *objects), "native-library", build)
-
-
-def linker() -> list[str]:
-    """Return the command that starts the linker.
-
-    Raises
-    ------
-    EngineUnavailable
-        When there is none.
-    """
-    beside = Path(driver.clang()[0])
-    zig = [str(beside)] if beside.stem == "zig" else []
-    if sys.platform == "darwin":  # zig has no linker of LLVM's for this; Apple's own is faster where it is installed
-        own = shutil.which("cc")
-        if own or zig:
-            return [own] if own else [*zig, "cc"]
-    elif zig:
-        return [*zig, "ld.lld"]
-    found = shutil.which("ld.lld", path=f"{beside.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    if found is None:
-        message = "engine 'native' needs LLVM's linker ld.lld beside the clang of METALNB_CLANG"
-        raise EngineUnavailable(message)
-    return [found]
-
-
-def _shared() -> tuple[str, ...]:
-    if sys.platform == "darwin":
-        return ("-dynamiclib", "-undefined", "dynamic_lookup")
-    return ("-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack")
-
-
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, check=False, timeout=time_limit())
-    if done.returncode:
-        told = done.stderr.decode(errors="replace").strip()[-1000:]
-        message = f"engine 'native': {Path(command[1]).name} failed: {told}"
-        raise EngineUnavailable(message)
-
-
 def library(code: bytes) -> ctypes.CDLL:
     """Load a shared library into this process, for good."""
+    if sys.platform == "win32":
+        return ctypes.CDLL(str(_kept(code)))
     with _file(code) as path:
         return ctypes.CDLL(str(path))
+
+
+def _kept(code: bytes) -> Path:
+    """Return a file that holds code, and stays: Windows removes none that is loaded."""
+    path = cache.store().path(cache.digest("library", code), "native-loaded").with_suffix(".dll")
+    if path.exists() and path.read_bytes() == code:
+        return path
+    try:
+        cache.store().prepare(path)
+        with cache.store().scratch() as folder:
+            written = folder / path.name
+            written.write_bytes(code)
+            written.replace(path)
+    except OSError:
+        path = Path(tempfile.mkdtemp(prefix="metalnb-")) / "code.dll"
+        path.write_bytes(code)
+    return path
 
 
 @contextlib.contextmanager
@@ -228,12 +190,40 @@ def _file(code: bytes) -> Iterator[Path]:
 @functools.cache
 def pool() -> ctypes.CDLL:
     """Return the process's pool of threads, with its functions typed."""
-    loaded = library(linked(runtime_object("pool")))
+    loaded = library(linked(runtime_object("pool"), triple=target_triple()))
     loaded.metalnb_run.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
-    loaded.metalnb_run.restype = ctypes.c_int
+    loaded.metalnb_run.restype = loaded.metalnb_lend.restype = ctypes.c_int
+    loaded.metalnb_lend.argtypes = (ctypes.c_char_p, ctypes.c_void_p)
+    loaded.metalnb_return.argtypes = (ctypes.c_void_p,)
+    loaded.metalnb_return.restype = None
     loaded.metalnb_open.argtypes = (ctypes.c_uint32,)
     loaded.metalnb_open((_cores() or 1) - 1)
     return loaded
+
+
+class _Region(ctypes.Structure):
+    """`place` in runtime/pool.c."""
+
+    _fields_ = [("start", ctypes.c_void_p), ("stacks", ctypes.c_uint64), ("memory", ctypes.c_uint64)]
+
+
+@contextlib.contextmanager
+def lent_region(dispatch: bytes) -> Iterator[int]:
+    """Lend the memory in which one core runs a dispatch's fibers; give its address.
+
+    Raises
+    ------
+    KernelFault
+        When there is none.
+    """
+    region = _Region()
+    if not pool().metalnb_lend(dispatch, ctypes.byref(region)):
+        message = "no memory for the threads' stacks: 512 MiB of addresses"
+        raise KernelFault(message)
+    try:
+        yield region.start or 0
+    finally:
+        pool().metalnb_return(ctypes.byref(region))
 
 
 def _cores() -> int:

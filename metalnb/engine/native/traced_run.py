@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import mmap
 import struct
 import sys
 import threading
@@ -23,6 +22,7 @@ from ..unit import Unit
 from . import toolchain
 from .entry_texts import fiber_text
 from .native_engine import dispatch
+from .reserved_memory import reserved, worker_region
 from .two_steps import compiled
 
 __all__ = ["MemoryAccess", "Move", "Region", "Step", "TracedRun", "Value", "run_traced"]
@@ -106,8 +106,6 @@ class _Watched(ctypes.Structure):
 
 _lock = threading.Lock()
 _BEFORE, _AFTER = 9 << 30, 17 << 30  # an index of int below 0, and of uint below 0, of 4 bytes each
-_RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000 if sys.platform == "linux" else 0  # and MAP_NORESERVE
-_REGION = 512 << 20
 _LOG = 32 << 20
 _KEPT = 64 << 10
 
@@ -138,12 +136,12 @@ def run_traced(
     CompileError
     """
     if sys.platform != "linux":
-        message = "the traced build runs under Linux"
+        message = f"mnb.trace runs under Linux only, for now; this is {sys.platform}"
         raise EngineUnavailable(message)
     library = _library(unit, text)
     static = library.metalnb_prepare()
     with _lock:
-        worker = _worker()
+        worker = worker_region()
         arena = library.metalnb_arena_of(worker)
         copies = [a if a is None or isinstance(a, int) else _Zoned(a) for a in arguments]
         given = [c.array if isinstance(c, _Zoned) else c for c in copies]
@@ -152,7 +150,7 @@ def run_traced(
         watched = (_Watched * max(1, len(regions)))(
             *(_Watched(r.start, r.size, *zone) for r, zone in zip(regions, zones, strict=True)),
         )
-        memory = mmap.mmap(-1, log, flags=_RESERVED)
+        memory = reserved(log)
         written = np.frombuffer(memory, np.uint8)
         library.metalnb_record(
             ctypes.c_void_p(written.ctypes.data), ctypes.c_uint64(log), watched, len(regions),
@@ -188,22 +186,12 @@ class _Zoned:
     def __init__(self, given: Any) -> None:
         data = given if isinstance(given, np.ndarray) else np.frombuffer(given, np.uint8)
         try:
-            self.memory = mmap.mmap(-1, _BEFORE + data.nbytes + _AFTER, flags=_RESERVED)
+            self.memory = reserved(_BEFORE + data.nbytes + _AFTER)
         except (OSError, ValueError) as error:
             message = f"no addresses for a traced run: {_BEFORE + _AFTER >> 30} GiB for each array ({error})"
             raise KernelFault(message) from error
         self.array = np.frombuffer(self.memory, np.uint8)[_BEFORE : _BEFORE + data.nbytes]
         self.array[:] = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
-
-
-@functools.cache
-def _worker() -> int:
-    _kept.append(mmap.mmap(-1, 2 * _REGION, flags=_RESERVED))
-    start = np.frombuffer(_kept[-1], np.uint8).ctypes.data
-    return int(-(-start // _REGION) * _REGION)
-
-
-_kept: list[mmap.mmap] = []
 
 
 def _regions(copies: Sequence[Any], library: Any, arena: int, static: int) -> list[Region]:

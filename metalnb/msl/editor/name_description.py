@@ -10,7 +10,7 @@ from typing import Any
 from ..analysis.reflect import comment
 from ..language.reference import Entry, lookup
 from ..libclang.deep_stack import on_a_deep_stack
-from ..libclang.flags import FOLDER, flags
+from ..libclang.flags import FOLDER, flags, spelt
 from ..text.bracket_tree import Tree, outline
 from ..text.scanned_cell import MAIN, Cell
 from ..text.tokens import Token, tokenize
@@ -191,7 +191,7 @@ def _every(cursor: Any, draft: Draft) -> Iterator[Any]:
 
 
 def _owner(cursor: Any, draft: Draft) -> Cell | None:
-    file = cursor.location.file.name if cursor.location.file else ""
+    file = spelt(cursor.location.file.name) if cursor.location.file else ""
     return draft.cell if file == draft.path else draft.headers.get(file.removeprefix(f"{FOLDER}/"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -13,7 +14,7 @@ __all__ = ["on_a_deep_stack", "time_limit"]
 T = TypeVar("T")
 
 _LOCK = threading.Lock()
-_STACK = 1 << 28  # bytes, of address space
+_STACK = 1 << (27 if sys.platform == "win32" else 28)  # bytes, of address space; under Windows of memory
 
 
 def time_limit(characters: int | None = None) -> float:

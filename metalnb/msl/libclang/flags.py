@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
 
-__all__ = ["FOLDER", "TARGET", "flags"]
+__all__ = ["FOLDER", "TARGET", "flags", "spelt"]
 
 TARGET = Path(__file__).parent.parent / "target"
 FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only in memory
 # Of the warnings passed on to the author the one that is off in clang; and what clang rejects by itself:
 # `static constant float` with a value in a struct.
 _ASKED = ("-Wuninitialized", "-Wno-static-float-init")
+
+
+def spelt(file: str) -> str:
+    """Return a file's name as it was given to the parser, which under Windows joins some parts by backslashes."""
+    return file.replace("\\", "/") if os.sep == "\\" else file
 
 
 def flags(version: Version = DEFAULT) -> list[str]:

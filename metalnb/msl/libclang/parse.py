@@ -17,7 +17,7 @@ from ..text.includes import INCLUDE
 from ..text.needed import uninstantiated
 from ..text.scanned_cell import MAIN, Cell
 from .deep_stack import on_a_deep_stack, time_limit
-from .flags import FOLDER, TARGET, flags
+from .flags import FOLDER, TARGET, flags, spelt
 from .hints import hint_for, reword
 from .precompiled import begins_with_library, precompiled
 
@@ -52,7 +52,7 @@ class Parsed:
 
     def owner(self, location: cindex.SourceLocation) -> Cell | None:
         """Return the author's cell that contains a location; None for metalnb's own headers."""
-        return self._cells.get(location.file.name) if location.file else None
+        return self._cells.get(spelt(location.file.name)) if location.file else None
 
     def line(self, location: cindex.SourceLocation) -> int:
         """Return the line of a location in the author's text; 1 for one that is not there."""
@@ -140,10 +140,9 @@ class Parsed:
 
     def strangers(self) -> bool:
         """Return whether the parser read a file that is neither a cell nor one of metalnb's headers."""
-        ours = (f"{INCLUDE}/", f"{TARGET}/")
-        return any(
-            i.include.name not in self._cells and not i.include.name.startswith(ours) for i in self.unit.get_includes()
-        )
+        ours = (f"{INCLUDE.as_posix()}/", f"{TARGET.as_posix()}/")
+        read = (spelt(i.include.name) for i in self.unit.get_includes())
+        return any(name not in self._cells and not name.startswith(ours) for name in read)
 
 
 _LONGEST = 4096  # characters of a message: the name of a type made of itself again and again has millions

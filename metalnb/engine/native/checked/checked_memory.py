@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import mmap
-import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,11 +14,11 @@ from metalnb.dtypes import SCALARS, Layout, layout_of
 from metalnb.errors import KernelFault
 
 from ...unit import Unit
+from ..reserved_memory import reserved
 from .checked_build import CheckedBuild
 
 __all__ = [
     "Marks", "WatchedRegion", "ZonedArray", "given_regions", "keep_marks", "marks_for", "variable_regions",
-    "worker_region",
 ]  # fmt: skip
 
 _UNIT = np.dtype([("writer", "u8"), ("reader", "u8"), ("later", "u8")])
@@ -63,18 +61,13 @@ def _zones(element: int) -> tuple[int, int]:
     return min(element, 64) + 1 << 31, min(element, 64) + 1 << 32
 
 
-_NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # MAP_NORESERVE; macOS reserves nothing anyway
-_RESERVED = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0) | _NO_RESERVE
-_WORKER = 512 << 20
-
-
 class ZonedArray:
     """A copy of an array. Around it lie addresses that nothing else has: an access that goes astray does no harm."""
 
     def __init__(self, given: np.ndarray[Any, Any], element: int) -> None:
         self.zones = before, after = _zones(element)
         try:
-            self.memory = mmap.mmap(-1, before + given.nbytes + after, flags=_RESERVED)
+            self.memory = reserved(before + given.nbytes + after)
         except (OSError, ValueError) as error:
             message = f"no addresses for a checked run: {before + after >> 30} GiB for an array ({error})"
             raise KernelFault(message) from error
@@ -83,17 +76,6 @@ class ZonedArray:
         if given.nbytes >= 1 << 21 and hasattr(mmap, "MADV_HUGEPAGE"):  # Linux alone has it
             self.memory.madvise(mmap.MADV_HUGEPAGE, before, given.nbytes)
         self.array[:] = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
-
-
-@functools.cache
-def worker_region() -> int:
-    """Return the address of the memory of the one worker: its record, the stacks, threadgroup memory."""
-    _kept.append(mmap.mmap(-1, 2 * _WORKER, flags=_RESERVED))
-    start = np.frombuffer(_kept[-1], np.uint8).ctypes.data
-    return int(-(-start // _WORKER) * _WORKER)
-
-
-_kept: list[mmap.mmap] = []
 
 
 @dataclass(slots=True)

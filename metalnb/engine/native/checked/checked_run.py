@@ -19,6 +19,7 @@ from ...base import Grid
 from ...unit import Unit
 from ..debug_lines import DebugLines, Line
 from ..native_engine import dispatch
+from ..reserved_memory import worker_region
 from .checked_build import CheckedBuild, checked_build
 from .checked_facts import KINDS, Fact, Facts, Origin, Seen
 from .checked_memory import (
@@ -28,7 +29,6 @@ from .checked_memory import (
     keep_marks,
     marks_for,
     variable_regions,
-    worker_region,
 )
 
 __all__ = ["run_checked"]
@@ -90,7 +90,10 @@ def run_checked(
         Where the checked build does not run: it reads Linux's kind of object file.
     """
     if sys.platform != "linux":
-        message = "the checked build runs under Linux"
+        message = (
+            f"mnb.validate and %%metal --check run under Linux only, for now; this is {sys.platform}: "
+            "run the cell without them"
+        )
         raise EngineUnavailable(message)
     build = checked_build(unit)
     with _lock:

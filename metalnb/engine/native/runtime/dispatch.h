@@ -23,6 +23,12 @@ typedef struct { triple first, size, nominal, grid, groups; } region;
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
+// Of a core that runs fibers: its record, the stacks, threadgroup memory; aligned to its size.
+#define REGION (512ull << 20)
+#define STACKS (1ull << 20)
+#define STACK (256 * 1024 + 9 * 64)  // not a multiple of a page, so that the tops of the stacks share no cache set
+#define ARENA (STACKS + 1024 * (u64)STACK)
+
 static inline u32 least(u32 a, u32 b) { return a < b ? a : b; }
 
 static inline region threadgroup(const dispatch* d, u64 i) {

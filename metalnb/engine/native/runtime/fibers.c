@@ -10,9 +10,6 @@
 
 #define LANES 32
 #define SIMDGROUPS 32
-#define STACK (256 * 1024 + 9 * 64)  // not a multiple of a page, so that the tops of the stacks share no cache set
-#define REGION (512ull << 20)        // of a worker: its record, the stacks, threadgroup memory; aligned to its size
-#define ARENA (LANES * SIMDGROUPS * (u64)STACK + (1 << 20))
 
 typedef void resolve(const u64* given, const u64* more, u64* results, u32 active);
 
@@ -46,46 +43,15 @@ typedef struct {
 
 HIDDEN void metalnb_thread(const u64* arguments, const region* r, u32 index);
 
-// ---- Switching.
-
-#if __x86_64__
-__attribute__((naked, noinline, sysv_abi)) static void swap(void** from, void* to) {
-    __asm__("pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
-            "movq %rsp, (%rdi)\n movq %rsi, %rsp\n"
-            "popq %r15\n popq %r14\n popq %r13\n popq %r12\n popq %rbx\n popq %rbp\n"
-            "popq %rcx\n jmpq *%rcx");  // not `ret`, whose target the processor would expect to be its caller
-}
-static void* prepared(address top, void (*start)(void)) {
-    void** stack = (void**)((top & ~(address)15) - 16);
-    stack[0] = (void*)start;  // at its start the stack is as after a call
-    for (int i = 1; i <= 6; ++i) stack[-i] = 0;
-    return stack - 6;
-}
-#elif __aarch64__
-__attribute__((naked, noinline)) static void swap(void** from, void* to) {
-    __asm__("sub sp, sp, #160\n stp x19, x20, [sp]\n stp x21, x22, [sp, #16]\n stp x23, x24, [sp, #32]\n"
-            "stp x25, x26, [sp, #48]\n stp x27, x28, [sp, #64]\n stp x29, x30, [sp, #80]\n stp d8, d9, [sp, #96]\n"
-            "stp d10, d11, [sp, #112]\n stp d12, d13, [sp, #128]\n stp d14, d15, [sp, #144]\n"
-            "mov x2, sp\n str x2, [x0]\n mov sp, x1\n"
-            "ldp x19, x20, [sp]\n ldp x21, x22, [sp, #16]\n ldp x23, x24, [sp, #32]\n ldp x25, x26, [sp, #48]\n"
-            "ldp x27, x28, [sp, #64]\n ldp x29, x30, [sp, #80]\n ldp d8, d9, [sp, #96]\n ldp d10, d11, [sp, #112]\n"
-            "ldp d12, d13, [sp, #128]\n ldp d14, d15, [sp, #144]\n add sp, sp, #160\n br x30");
-}
-static void* prepared(address top, void (*start)(void)) {
-    void** stack = (void**)((top & ~(address)15) - 160);
-    for (int i = 0; i < 20; ++i) stack[i] = 0;
-    stack[11] = (void*)start;  // x30
-    return stack;
-}
-#else
-#error "fibers are written for x86-64 and aarch64"
-#endif
+#include "switching.h"
 
 /// The ranks of the calls of `metalnb_meet`, by the address that they return to, from the image's start on (places.py).
 /// Without them the addresses themselves have to do, which are nearly in that order.
 static const u32* ranks;
 #if __APPLE__
 extern const char image[] __asm("__mh_dylib_header") HIDDEN;
+#elif _WIN32
+extern const char image[] __asm("__ImageBase") HIDDEN;
 #else
 extern const char image[] __asm("__ehdr_start") HIDDEN;
 #endif
@@ -164,7 +130,7 @@ static void* standing(worker* w) {
     const u32 lane = w->lane;
     if (!(g->fresh >> lane & 1)) return g->stack[lane];
     g->fresh &= ~(1u << lane);
-    return prepared((address)w + (1 << 20) + (g->first + lane + 1) * (address)STACK, started);
+    return prepared((address)w + STACKS + (g->first + lane + 1) * (address)STACK, started);
 }
 
 /// Let another lane run, until this one is chosen again.
@@ -228,6 +194,10 @@ HIDDEN __attribute__((noinline)) void metalnb_barrier(void) {
 typedef struct { u32 size, alignment, id; } slot;
 #if __APPLE__
 extern const slot slots[] __asm("section$start$__DATA$metalnb"), slots_end[] __asm("section$end$__DATA$metalnb");
+#elif _WIN32  // sections of one name are sorted by what follows the dollar sign
+__asm__(".section .slots$a,\"dr\"\n.p2align 2\n.long 0\nmetalnb_first_slot:\n"
+        ".section .slots$c,\"dr\"\n.p2align 2\nmetalnb_end_of_slots:\n.long 0\n.text");  // empty ones would be left out
+extern const slot slots[] __asm("metalnb_first_slot") HIDDEN, slots_end[] __asm("metalnb_end_of_slots") HIDDEN;
 #else
 extern const slot slots[] __asm("__start_metalnb") __attribute__((weak)) HIDDEN;
 extern const slot slots_end[] __asm("__stop_metalnb") __attribute__((weak)) HIDDEN;
@@ -266,6 +236,7 @@ static void begun(worker* w) {
 /// Run `count` threadgroups from the `first` one on, in a worker's region.
 __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, void* scratch, u64 first, u64 count) {
     worker* w = scratch;
+    BEGIN_STACKS((address)w);
     w->arena = (address)w + ARENA;
     const address given = w->arena + ((d->static_memory + 15) & ~15u);
     for (u32 i = 0; i < d->count; ++i) {
@@ -278,6 +249,7 @@ __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, vo
         AT_START(w, i);
         swap(&w->home, standing(w));
     }
+    END_STACKS();
 }
 
 // ---- Printing: what a kernel prints goes, unformatted, to memory that the dispatch's caller gives (printed_lines.py).

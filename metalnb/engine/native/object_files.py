@@ -1,0 +1,146 @@
+"""What an object file or a library holds: sections, symbols, and which function is called where, for three systems."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+__all__ = ["ObjectFile", "object_file"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFile:
+    """An ELF, COFF or Mach-O file of 64 bits.
+
+    Attributes
+    ----------
+    sections : dict of str to bytes
+        By the names that they have in ELF.
+    symbols : dict of str to int
+        Addresses, by the names that C has for them.
+    calls : list of (int, str)
+        Of an object file's code: where the address of a function stands that is called, and its name.
+    base : int
+        The address that the image begins with.
+    """
+
+    sections: dict[str, bytes]
+    symbols: dict[str, int]
+    calls: list[tuple[int, str]]
+    base: int = 0
+
+
+def object_file(data: bytes) -> ObjectFile:
+    """Read a file; of one of another kind nothing is known."""
+    if data[:5] == b"\x7fELF\x02":
+        return _elf(data)
+    if data[:4] == b"\xcf\xfa\xed\xfe":
+        return _macho(data)
+    if data[:2] == b"MZ" or data[:2] == b"\x64\x86":
+        return _coff(data)
+    return ObjectFile({}, {}, [])
+
+
+def _text(names: bytes, at: int) -> str:
+    return names[at : names.index(b"\0", at)].decode()
+
+
+_ELF_SYMBOL, _ELF_RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
+
+
+def _elf(data: bytes) -> ObjectFile:
+    (table,) = struct.unpack_from("<Q", data, 0x28)
+    size, count, labels = struct.unpack_from("<HHH", data, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * size) for i in range(count)]
+    texts = headers[labels][4]
+    sections = {
+        _text(data, texts + name): b"" if kind == 8 else data[offset : offset + length]
+        for name, kind, _, _, offset, length, *_ in headers
+    }
+    names = sections.get(".strtab", b"")
+    found = [(_text(names, s[0]), s[4]) for s in _ELF_SYMBOL.iter_unpack(sections.get(".symtab", b""))]
+    calls = [
+        (offset, found[info >> 32][0])
+        for offset, info, _ in _ELF_RELOCATION.iter_unpack(sections.get(".rela.text", b""))
+    ]
+    return ObjectFile(sections, {name: value for name, value in found if name}, calls)
+
+
+_COFF_SYMBOL, _COFF_RELOCATION = struct.Struct("<8sIhHBB"), struct.Struct("<IIH")
+_MANY = 1 << 24  # IMAGE_SCN_LNK_NRELOC_OVFL: the first relocation has the number of them
+
+
+def _coff(data: bytes) -> ObjectFile:
+    image = data[:2] == b"MZ"
+    at = struct.unpack_from("<I", data, 0x3C)[0] + 4 if image else 0
+    _, count, _, table, symbol_count, optional, _ = struct.unpack_from("<HHIIIHH", data, at)
+    (base,) = struct.unpack_from("<Q", data, at + 20 + 24) if image else (0,)
+    texts = table + symbol_count * _COFF_SYMBOL.size
+
+    def named(raw: bytes) -> str:
+        if raw[:4] == b"\0\0\0\0":
+            return _text(data, texts + struct.unpack_from("<I", raw, 4)[0])
+        if raw[:1] == b"/":
+            return _text(data, texts + int(raw.rstrip(b"\0")[1:]))
+        return raw.rstrip(b"\0").decode()
+
+    headers = [struct.unpack_from("<8sIIIIIIHHI", data, at + 20 + optional + i * 40) for i in range(count)]
+    sections: dict[str, bytes] = {}
+    for raw, virtual, _, length, offset, *_ in headers:
+        held = min(virtual, length) if image else length  # in an image a section is filled up with zeros
+        sections.setdefault(named(raw), data[offset : offset + held] if offset else b"")
+    found: dict[int, tuple[str, int]] = {}
+    i = 0
+    while i < symbol_count:  # by their index: some are followed by records of another kind
+        raw, value, section, _, _, more = _COFF_SYMBOL.unpack_from(data, table + i * _COFF_SYMBOL.size)
+        found[i] = named(raw), value + (headers[section - 1][2] if section > 0 else 0)
+        i += 1 + more
+    calls = []
+    for raw, _, _, _, _, at_relocations, _, number, _, flags in headers:
+        if image or named(raw) != ".text":
+            continue
+        overflown = number == 0xFFFF and bool(flags & _MANY)
+        end = _COFF_RELOCATION.unpack_from(data, at_relocations)[0] if overflown else number
+        for k in range(int(overflown), end):
+            place, symbol, _ = _COFF_RELOCATION.unpack_from(data, at_relocations + k * _COFF_RELOCATION.size)
+            calls.append((place, found[symbol][0]))
+    return ObjectFile(sections, dict(found.values()), calls, base)
+
+
+_MACHO_SYMBOL, _MACHO_SECTION = struct.Struct("<IBBHQ"), struct.Struct("<16s16sQQIIIIIIII")
+_SEGMENT, _SYMBOLS, _STABS = 0x19, 0x2, 0xE0
+
+
+def _macho(data: bytes) -> ObjectFile:
+    sections: dict[str, bytes] = {}
+    found: list[tuple[str, int]] = []
+    relocations: list[tuple[int, int, int]] = []  # of code: the section's address, where they are, how many
+    symbols: dict[str, int] = {}
+    (count,) = struct.unpack_from("<I", data, 16)
+    at = 32
+    for _ in range(count):
+        command, size = struct.unpack_from("<II", data, at)
+        if command == _SEGMENT:
+            (number,) = struct.unpack_from("<I", data, at + 64)
+            for i in range(number):
+                raw, _, start, length, offset, _, first, many, *_ = _MACHO_SECTION.unpack_from(data, at + 72 + i * 80)
+                name = raw.rstrip(b"\0").decode()
+                sections.setdefault(name.replace("__", ".", 1), data[offset : offset + length] if offset else b"")
+                if name == "__text":
+                    relocations.append((start, first, many))
+        elif command == _SYMBOLS:
+            table, number, texts, _ = struct.unpack_from("<IIII", data, at + 8)
+            for i in range(number):
+                name_at, kind, _, _, value = _MACHO_SYMBOL.unpack_from(data, table + i * _MACHO_SYMBOL.size)
+                name = _text(data, texts + name_at).removeprefix("_")
+                found.append((name, value))
+                if not kind & _STABS:  # those are for debuggers
+                    symbols[name] = value
+        at += size
+    calls = []
+    for start, first, many in relocations:
+        for i in range(many):
+            place, what = struct.unpack_from("<iI", data, first + i * 8)
+            if what >> 27 & 1:  # it is a symbol's
+                calls.append((start + place, found[what & 0xFFFFFF][0]))
+    return ObjectFile(sections, symbols, calls)

@@ -1,0 +1,35 @@
+"""Addresses for the checked and the traced build: reserved, and backed by memory where they are touched. Linux only."""
+
+from __future__ import annotations
+
+import functools
+import mmap
+
+import numpy as np
+
+__all__ = ["reserved", "worker_region"]
+
+_REGION = 512 << 20  # as in runtime/dispatch.h
+
+
+def reserved(nbytes: int) -> mmap.mmap:
+    """Reserve addresses.
+
+    Raises
+    ------
+    OSError, ValueError
+        When there are not so many.
+    """
+    no_reserve = 0x4000  # MAP_NORESERVE, which Python has no name for before 3.13
+    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
+
+
+@functools.cache
+def worker_region() -> int:
+    """Return the address of the memory of the one worker: its record, the stacks, threadgroup memory."""
+    _kept.append(reserved(2 * _REGION))
+    start = np.frombuffer(_kept[-1], np.uint8).ctypes.data
+    return int(-(-start // _REGION) * _REGION)
+
+
+_kept: list[mmap.mmap] = []

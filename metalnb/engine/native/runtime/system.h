@@ -1,0 +1,71 @@
+// What the pool needs of the system: locks, threads, a clock, memory. It is declared here, since no headers of the C
+// library come with the compiler.
+#pragma once
+#include "dispatch.h"
+
+#if _WIN32
+#include "windows.h"
+#else
+
+#if __APPLE__
+typedef struct { long signature; char rest[56]; } mutex;
+typedef struct { long signature; char rest[40]; } condition;
+#define ANONYMOUS (0x2 | 0x1000 | 0x40)  // MAP_PRIVATE, MAP_ANON, MAP_NORESERVE
+#define CLOCK 6                          // CLOCK_MONOTONIC
+#else
+typedef struct { long words[16]; } mutex;  // at least as large as the C library's own
+typedef struct { long words[16]; } condition;
+#define ANONYMOUS (0x2 | 0x20 | 0x4000)
+#define CLOCK 1
+#endif
+typedef struct { long seconds, nanoseconds; } timespec;
+int pthread_mutex_init(mutex*, const void*);
+int pthread_mutex_lock(mutex*);
+int pthread_mutex_trylock(mutex*);
+int pthread_mutex_unlock(mutex*);
+int pthread_cond_init(condition*, const void*);
+int pthread_cond_wait(condition*, mutex*);
+int pthread_cond_signal(condition*);
+int pthread_cond_broadcast(condition*);
+int pthread_create(void** thread, const void* attributes, void* (*start)(void*), void* argument);
+int pthread_detach(void* thread);
+int clock_gettime(int clock, timespec*);
+void* mmap(void*, u64 bytes, int protection, int flags, int file, long offset);
+int munmap(void*, u64 bytes);
+
+static inline void begin_lock(mutex* m) { pthread_mutex_init(m, 0); }
+static inline void lock(mutex* m) { pthread_mutex_lock(m); }
+static inline int lock_if_free(mutex* m) { return !pthread_mutex_trylock(m); }
+static inline void unlock(mutex* m) { pthread_mutex_unlock(m); }
+static inline void begin_condition(condition* c) { pthread_cond_init(c, 0); }
+static inline void wait_for(condition* c, mutex* m) { pthread_cond_wait(c, m); }
+static inline void wake_one(condition* c) { pthread_cond_signal(c); }
+static inline void wake_all(condition* c) { pthread_cond_broadcast(c); }
+
+#define THREAD(name) static void* name(void* unused)
+static inline int thread_begun(void* (*start)(void*)) {
+    void* thread;
+    if (pthread_create(&thread, 0, start, 0)) return 0;
+    pthread_detach(thread);
+    return 1;
+}
+
+/// Nanoseconds.
+static inline u64 now(void) {
+    timespec t;
+    clock_gettime(CLOCK, &t);
+    return (u64)t.seconds * 1000000000 + (u64)t.nanoseconds;
+}
+
+/// Addresses of a region, aligned to its size and backed by memory where they are touched; 0 when there are none.
+static inline char* reserved(void) {
+    char* whole = mmap(0, 2 * REGION, 3, ANONYMOUS, -1, 0);
+    if (whole == (char*)-1) return 0;
+    char* aligned = (char*)(((address)whole + REGION - 1) & ~(address)(REGION - 1));
+    if (aligned != whole) munmap(whole, (u64)(aligned - whole));
+    munmap(aligned + REGION, (u64)(whole + REGION - aligned));
+    return aligned;
+}
+static inline void released(char* region) { munmap(region, REGION); }
+static inline int backed(char* start, u64 bytes) { return 1; }
+#endif

@@ -1,0 +1,60 @@
+// system.h for Windows, on the locks and condition variables that take no more than a pointer.
+#pragma once
+
+typedef struct { void* word; } mutex;  // SRWLOCK, CONDITION_VARIABLE: 0 is ready for use
+typedef struct { void* word; } condition;
+void AcquireSRWLockExclusive(mutex*);
+u8 TryAcquireSRWLockExclusive(mutex*);
+void ReleaseSRWLockExclusive(mutex*);
+int SleepConditionVariableSRW(condition*, mutex*, u32 milliseconds, u32 flags);
+void WakeConditionVariable(condition*);
+void WakeAllConditionVariable(condition*);
+void* CreateThread(void* security, u64 stack, u32 (*start)(void*), void* argument, u32 flags, u32* id);
+int CloseHandle(void*);
+int QueryPerformanceCounter(u64*);
+int QueryPerformanceFrequency(u64*);
+void* VirtualAlloc(void* start, u64 bytes, u32 how, u32 protection);
+int VirtualFree(void* start, u64 bytes, u32 how);
+
+static inline void begin_lock(mutex* m) { m->word = 0; }
+static inline void lock(mutex* m) { AcquireSRWLockExclusive(m); }
+static inline int lock_if_free(mutex* m) { return TryAcquireSRWLockExclusive(m); }
+static inline void unlock(mutex* m) { ReleaseSRWLockExclusive(m); }
+static inline void begin_condition(condition* c) { c->word = 0; }
+static inline void wait_for(condition* c, mutex* m) { SleepConditionVariableSRW(c, m, ~0u, 0); }
+static inline void wake_one(condition* c) { WakeConditionVariable(c); }
+static inline void wake_all(condition* c) { WakeAllConditionVariable(c); }
+
+#define THREAD(name) static u32 name(void* unused)
+#define AS_A_RESERVATION 0x10000  // STACK_SIZE_PARAM_IS_A_RESERVATION
+static inline int thread_begun(u32 (*start)(void*)) {
+    void* thread = CreateThread(0, 8 << 20, start, 0, AS_A_RESERVATION, 0);  // as much stack as Linux gives
+    if (!thread) return 0;
+    CloseHandle(thread);
+    return 1;
+}
+
+/// Nanoseconds.
+static inline u64 now(void) {
+    u64 ticks, in_a_second;
+    QueryPerformanceCounter(&ticks);
+    QueryPerformanceFrequency(&in_a_second);
+    return ticks / in_a_second * 1000000000 + ticks % in_a_second * 1000000000 / in_a_second;
+}
+
+enum { COMMIT = 0x1000, RESERVE = 0x2000, RELEASE = 0x8000, NO_ACCESS = 1, READ_WRITE = 4 };
+/// Addresses of a region, aligned to its size; 0 when there are none.
+static inline char* reserved(void) {
+    for (int tried = 0; tried < 16; ++tried) {
+        char* whole = VirtualAlloc(0, 2 * REGION, RESERVE, NO_ACCESS);
+        if (!whole) return 0;
+        VirtualFree(whole, 0, RELEASE);  // no part alone can be released; another thread may be quicker now
+        char* aligned = (char*)(((address)whole + REGION - 1) & ~(address)(REGION - 1));
+        char* region = VirtualAlloc(aligned, REGION, RESERVE, NO_ACCESS);
+        if (region) return region;
+    }
+    return 0;
+}
+static inline void released(char* region) { VirtualFree(region, 0, RELEASE); }
+/// Windows promises no more memory than it has, so that it is asked for what a dispatch needs.
+static inline int backed(char* start, u64 bytes) { return VirtualAlloc(start, bytes, COMMIT, READ_WRITE) != 0; }
