@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from metalnb.errors import CompileError
 
-from ..libclang.flags import FOLDER
+from ..libclang.flags import FOLDER, header_file
 from ..rewrite.scan import plain, scan
 from ..text.edits import Edit, EditedText
 from ..text.scanned_cell import MAIN, Cell
@@ -81,7 +81,7 @@ class Draft:
     def files(self) -> list[tuple[str, str]]:
         """The files for libclang; the last is the one to parse, which includes the others."""
         named = [*self.headers.items(), (self.cell.name, self.cell)]
-        files = [(f"{FOLDER}/{name}", each.edited.text) for name, each in named]
+        files = [(header_file(name), each.edited.text) for name, each in named]
         return files if self.cell.name == MAIN else [*files, (f"{FOLDER}/{MAIN}", _AROUND.format(self.cell.name))]
 
     def position(self, offset: int) -> tuple[int, int]:

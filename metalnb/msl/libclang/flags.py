@@ -8,13 +8,18 @@ from pathlib import Path
 from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
 
-__all__ = ["FOLDER", "TARGET", "flags", "spelt"]
+__all__ = ["FOLDER", "TARGET", "flags", "header_file", "spelt"]
 
 TARGET = Path(__file__).parent.parent / "target"
 FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only in memory
 # Of the warnings passed on to the author the one that is off in clang; and what clang rejects by itself:
 # `static constant float` with a value in a struct.
 _ASKED = ("-Wuninitialized", "-Wno-static-float-init")
+
+
+def header_file(name: str) -> str:
+    """Return the file that a header cell is to the parser, spelt as the parser looks for it."""
+    return f"{FOLDER}{os.sep}{name}"
 
 
 def spelt(file: str) -> str:

@@ -17,7 +17,7 @@ from ..text.includes import INCLUDE
 from ..text.needed import uninstantiated
 from ..text.scanned_cell import MAIN, Cell
 from .deep_stack import on_a_deep_stack, time_limit
-from .flags import FOLDER, TARGET, flags, spelt
+from .flags import FOLDER, TARGET, flags, header_file, spelt
 from .hints import hint_for, reword
 from .precompiled import begins_with_library, precompiled
 
@@ -187,7 +187,7 @@ def parse(
     """
     main = f"{FOLDER}/{MAIN}"
     text, *others = (c.edited.text if made else uninstantiated(c) for c in (cell, *headers.values()))
-    files = [(f"{FOLDER}/{name}", other) for name, other in zip(headers, others, strict=True)]
+    files = [(header_file(name), other) for name, other in zip(headers, others, strict=True)]
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:
         files[-1] = (main, files[-1][1] + tail)
