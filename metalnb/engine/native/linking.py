@@ -110,7 +110,7 @@ def _apples() -> str | None:
 
 def _zigs_name(triple: str) -> str:
     machine, _, system = triple.partition("-")
-    return f"{machine}-macos.{system.removeprefix('macos')}"
+    return f"{machine}-macos.{system.removeprefix('macos')}.0"
 
 
 def _shared(triple: str) -> tuple[str, ...]:

@@ -1,0 +1,85 @@
+"""The engine `native` for other systems: its kernels, its runtime and its pool become libraries of theirs, here."""
+
+import platform
+import struct
+
+import pytest
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.engine.clang import driver
+from metalnb.engine.clang.driver import Target
+from metalnb.engine.native import toolchain
+from metalnb.engine.native.entry_texts import fiber_text, loop_text
+from metalnb.engine.native.linking import linked
+
+pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with what ziglang brings for Linux")
+CELL = """
+#include <metal_stdlib>
+using namespace metal;
+kernel void meeting(device float* o, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]]) {
+    threadgroup float part[64];
+    part[t] = sin(float(i)) + pow(o[i], 1.5f);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    o[i] = part[63 - t] + simd_sum(fmod(o[i], 3.0f));
+}
+kernel void apart(device half* o, uint i [[thread_position_in_grid]]) { o[i] = half(exp(float(o[i])) + tan(float(i))); }
+"""
+WINDOWS, MACS = "x86_64-windows-gnu", ("aarch64-macos11", "x86_64-macos11")
+_MACHO, _SIGNATURE = 0xFEEDFACF, 0x1D
+
+
+def made(triple: str, kernel: str) -> bytes:
+    """Compile and link one of the kernels, as the engine does there."""
+    try:
+        engines.named("native")
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+    unit = mnb.compile(CELL)[kernel].unit
+    flags = toolchain.flags_for(triple)
+    if triple == WINDOWS:  # its processors convert halves by themselves, as -march=native says there
+        flags = (*flags, "-mf16c")
+    way = "fibers" if kernel == "meeting" else "loops"
+    text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
+    parts = [driver.compiled(unit, text, Target("native", toolchain.PRELUDE, flags), *toolchain.ORDERED)]
+    parts.append(toolchain.runtime_object(way, flags))
+    if triple == WINDOWS:
+        parts.append(toolchain.runtime_object("windows_calls", flags))
+    return linked(*parts, triple=triple)
+
+
+def commands(file: bytes) -> set[int]:
+    """Return the kinds of a Mach-O file's load commands."""
+    magic, _, _, _, count, _ = struct.unpack_from("<6I", file)
+    assert magic == _MACHO
+    found, at = set(), 32
+    for _ in range(count):
+        kind, size = struct.unpack_from("<2I", file, at)
+        found.add(kind)
+        at += size
+    return found
+
+
+@pytest.mark.parametrize("kernel", ["meeting", "apart"])
+def test_for_windows(kernel: str) -> None:
+    """Nothing is missing: the linker leaves no symbol open there."""
+    file = made(WINDOWS, kernel)
+    assert file[:2] == b"MZ"
+    assert b"metalnb_groups\0" in file
+    assert b"ucrtbase.dll" in file
+
+
+@pytest.mark.parametrize("kernel", ["meeting", "apart"])
+@pytest.mark.parametrize("triple", MACS)
+def test_for_a_mac(triple: str, kernel: str) -> None:
+    """On Apple silicon a library is not loaded without a signature."""
+    file = made(triple, kernel)
+    assert b"_metalnb_groups\0" in file
+    assert (_SIGNATURE in commands(file)) == triple.startswith("aarch64")
+
+
+@pytest.mark.parametrize("triple", [WINDOWS, *MACS])
+def test_the_pool_of_threads(triple: str) -> None:
+    file = linked(toolchain.runtime_object("pool", toolchain.flags_for(triple)), triple=triple)
+    assert b"metalnb_run" in file
+    assert (file[:2] == b"MZ") == (triple == WINDOWS)
