@@ -3,6 +3,7 @@
 import platform
 import struct
 
+import numpy as np
 import pytest
 
 import metalnb as mnb
@@ -12,6 +13,9 @@ from metalnb.engine.clang.driver import Target
 from metalnb.engine.native import toolchain
 from metalnb.engine.native.entry_texts import fiber_text, loop_text
 from metalnb.engine.native.linking import linked
+from metalnb.engine.native.places import meeting_places
+from metalnb.engine.native.turns import with_turns
+from metalnb.engine.unit import Unit
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with what ziglang brings for Linux")
 CELL = """
@@ -21,16 +25,18 @@ kernel void meeting(device float* o, uint i [[thread_position_in_grid]], uint t 
     threadgroup float part[64];
     part[t] = sin(float(i)) + pow(o[i], 1.5f);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    o[i] = part[63 - t] + simd_sum(fmod(o[i], 3.0f));
+    float s = 0;
+    for (uint k = 0; k < 3; ++k) { if (i >> k & 1) continue; s += simd_sum(fmod(o[i], 3.0f)); }
+    o[i] = part[63 - t] + s;
 }
 kernel void apart(device half* o, uint i [[thread_position_in_grid]]) { o[i] = half(exp(float(o[i])) + tan(float(i))); }
 """
-WINDOWS, MACS = "x86_64-windows-gnu", ("aarch64-macos11", "x86_64-macos11")
+LINUX, WINDOWS, MACS = "x86_64-linux-gnu", "x86_64-windows-gnu", ("aarch64-macos11", "x86_64-macos11")
 _MACHO, _SIGNATURE = 0xFEEDFACF, 0x1D
 
 
-def made(triple: str, kernel: str) -> bytes:
-    """Compile and link one of the kernels, as the engine does there."""
+def made(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
+    """Compile and link one of the kernels, as the engine does there; return its object file and the library, too."""
     try:
         engines.named("native")
     except mnb.EngineUnavailable as error:
@@ -45,7 +51,7 @@ def made(triple: str, kernel: str) -> bytes:
     parts.append(toolchain.runtime_object(way, flags))
     if triple == WINDOWS:
         parts.append(toolchain.runtime_object("windows_calls", flags))
-    return linked(*parts, triple=triple)
+    return parts[0], linked(*parts, triple=triple), unit
 
 
 def commands(file: bytes) -> set[int]:
@@ -63,7 +69,7 @@ def commands(file: bytes) -> set[int]:
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
 def test_for_windows(kernel: str) -> None:
     """Nothing is missing: the linker leaves no symbol open there."""
-    file = made(WINDOWS, kernel)
+    _, file, _ = made(WINDOWS, kernel)
     assert file[:2] == b"MZ"
     assert b"metalnb_groups\0" in file
     assert b"ucrtbase.dll" in file
@@ -73,9 +79,17 @@ def test_for_windows(kernel: str) -> None:
 @pytest.mark.parametrize("triple", MACS)
 def test_for_a_mac(triple: str, kernel: str) -> None:
     """On Apple silicon a library is not loaded without a signature."""
-    file = made(triple, kernel)
+    _, file, _ = made(triple, kernel)
     assert b"_metalnb_groups\0" in file
     assert (_SIGNATURE in commands(file)) == triple.startswith("aarch64")
+
+
+@pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
+def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> None:
+    """The SIMD function, and the end of a turn without it; all copies of a call have one rank."""
+    code, file, unit = made(triple, "meeting")
+    ranks = np.frombuffer(meeting_places(code, file, with_turns(unit.cell.edited.text).ends), np.uint32)
+    assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]
 
 
 @pytest.mark.parametrize("triple", [WINDOWS, *MACS])

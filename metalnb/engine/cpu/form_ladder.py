@@ -100,7 +100,8 @@ def _rungs(unit: Unit, text: str) -> Iterator[_Rung]:
     yield _Rung(forms[0], fast=False)
     if unit.signature.simd:
         yield from (_Rung(form, held=True) for form in forms)
-    yield from (_Rung(form, vectorised=False) for form in (OPTIMISED, FORMS[0]))  # if it has none after all
+    # At last without lanes side by side: for a kernel that calls no SIMD function, though its cell may name some.
+    yield from (_Rung(form, vectorised=False) for form in (OPTIMISED, FORMS[0]))
 
 
 def _forms(unit: Unit, text: str) -> tuple[Form, ...]:

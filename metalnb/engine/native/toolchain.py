@@ -127,7 +127,7 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
         parts.append(runtime_object("windows_calls"))
     file = linked(*parts, triple=target_triple())
     loaded = library(file)
-    if way != "loops" and sys.platform != "darwin":  # whose linker is not known to keep the symbol that is looked for
+    if way != "loops":
         loaded.metalnb_places.restype = None
         key = cache.digest("places", file, cell)
         ends = with_turns(cell).ends

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from ..spirv.module import BasicBlock, Body, Instruction, Module
-from ..spirv.opcodes import Spv
+from ..spirv.opcodes import GROUP_OPERATIONS, Spv
 from .proofs.flow import Flow
 from .proofs.operations import ARITHMETIC, COMPARED, OPPOSITE, TURNED
 
@@ -29,9 +29,9 @@ _FIXED = {*_CONVERTED, *_PLACES, *ARITHMETIC, *COMPARED, Spv.SELECT, Spv.COMPOSI
 _QUIET = {*_FIXED, Spv.LOAD, Spv.PHI, Spv.LABEL, Spv.BRANCH, Spv.BRANCH_CONDITIONAL}
 _WRITES = {
     Spv.STORE, Spv.COPY_MEMORY, Spv.COPY_MEMORY_SIZED, Spv.FUNCTION_CALL, Spv.CONTROL_BARRIER, Spv.MEMORY_BARRIER,
-    *(op for op in Spv if op.name.startswith(("ATOMIC_", "GROUP_"))),
+    *GROUP_OPERATIONS, *(op for op in Spv if op.name.startswith("ATOMIC_")),
 }  # fmt: skip
-_WAITS = {Spv.CONTROL_BARRIER, *(op for op in Spv if op.name.startswith("GROUP_"))}
+_WAITS = {Spv.CONTROL_BARRIER, *GROUP_OPERATIONS}
 
 
 class Strips(NamedTuple):

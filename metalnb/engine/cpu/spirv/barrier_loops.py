@@ -18,16 +18,12 @@ from __future__ import annotations
 
 from .loops import natural_loops
 from .module import BasicBlock, Body, Instruction, Module, parsed
-from .opcodes import Spv
+from .opcodes import GROUP_OPERATIONS, Spv
 
 __all__ = ["counters_in_memory", "has_barrier", "has_lanes", "held_conditions"]
 
 _FUNCTION, _VOLATILE = 7, 1
 _BUILT_IN, _OF_SUBGROUPS = 11, {*range(36, 42), *range(4416, 4421)}  # a decoration, and what it may name
-_GROUPS = {
-    *range(Spv.GROUP_BROADCAST, Spv.GROUP_S_MAX + 1), Spv.GROUP_NON_UNIFORM_ROTATE_KHR,
-    *range(Spv.GROUP_NON_UNIFORM_ELECT, Spv.GROUP_NON_UNIFORM_QUAD_SWAP + 1),
-}  # fmt: skip
 
 
 def has_barrier(code: bytes) -> bool:
@@ -39,7 +35,7 @@ def has_barrier(code: bytes) -> bool:
 def has_lanes(code: bytes) -> bool:
     """Return whether a module has to do with SIMD-groups; one that is not understood counts as one that has."""
     module = parsed(code)
-    if module is None or any(i.op in _GROUPS for function in module.functions for i in function):
+    if module is None or any(i.op in GROUP_OPERATIONS for function in module.functions for i in function):
         return True
     named = {i.words[3] for i in module.preamble if i.op == Spv.DECORATE and i.words[2] == _BUILT_IN}
     return not named.isdisjoint(_OF_SUBGROUPS)

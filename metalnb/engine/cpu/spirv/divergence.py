@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from .loops import dominators, natural_loops
 from .module import Body, Instruction, Module
-from .opcodes import Spv
+from .opcodes import GROUP_OPERATIONS, Spv
 
 __all__ = ["Divergence", "calls_simd"]
 
@@ -31,14 +31,13 @@ _ATOMICS = {
 }  # fmt: skip
 _GROUPS = {*range(Spv.GROUP_I_ADD, Spv.GROUP_S_MAX + 1), Spv.GROUP_NON_UNIFORM_BALLOT_BIT_COUNT,
            *range(Spv.GROUP_NON_UNIFORM_I_ADD, Spv.GROUP_NON_UNIFORM_LOGICAL_XOR + 1)}  # fmt: skip
-_CALLS = {*range(Spv.GROUP_BROADCAST, Spv.GROUP_NON_UNIFORM_QUAD_SWAP + 1), Spv.GROUP_NON_UNIFORM_ROTATE_KHR}
 _BRANCHES = {Spv.BRANCH_CONDITIONAL, Spv.SWITCH}
 _STORES = {Spv.STORE, Spv.COPY_MEMORY, Spv.COPY_MEMORY_SIZED}
 
 
 def calls_simd(module: Module, function: Body) -> bool:
     """Return whether a function calls SIMD functions. A kernel's first ballot, which nobody reads, is none."""
-    called = {i.result for i in function if i.op in _CALLS}
+    called = {i.result for i in function if i.op in GROUP_OPERATIONS}
     return bool(called) and any(not called.isdisjoint(module.used(i)) for i in function)
 
 

@@ -16,7 +16,7 @@ import re
 from enum import IntEnum
 from typing import Self
 
-__all__ = ["SHORTEST", "Spv", "id_places", "result_place"]
+__all__ = ["GROUP_OPERATIONS", "SHORTEST", "Spv", "id_places", "result_place"]
 
 
 class Spv(IntEnum):
@@ -279,6 +279,7 @@ class Spv(IntEnum):
     EXPECT_KHR = 5631, "trii"
 
 
+GROUP_OPERATIONS = frozenset(op for op in Spv if op.name.startswith("GROUP_"))  # what SIMD functions are
 _LAYOUTS = {int(op): op.layout for op in Spv}
 SHORTEST = {op: 1 + len(re.sub(r".\*", "", layout)) for op, layout in _LAYOUTS.items()}  # words of each at least
 
