@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from metalnb.engine.cpu import form_ladder, spirv_forms
-from metalnb.engine.cpu.spirv import pass_table
+from metalnb.engine.cpu.spirv import opaque, pass_table
 from metalnb.engine.cpu.spirv.divergence import Divergence
 from metalnb.engine.cpu.spirv_forms import Form
 
 __all__ = ["CURES", "leave_out"]
 
 _MEETING = "  $simd_barrier(0);\n"
-CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined")
+CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined", "zeros")
 
 
 def leave_out(cure: str) -> None:
     """Compile in this process from now on without one of `CURES`.
 
     These are the passes; the meeting of the SIMD-groups; today's form; and of the pass divergent_updates the doubt that
-    what a loop starts from differs by its data, and what is brought to where ways meet.
+    what a loop starts from differs by its data, what is brought to where ways meet, and that each has a zero of its own.
     """
     if cure == "meet":
         written = form_ladder.opencl
@@ -39,5 +39,7 @@ def leave_out(cure: str) -> None:
         Divergence._changed = lambda _: set()
     elif cure == "joined":
         Divergence.joined = lambda *_: []
+    elif cure == "zeros":
+        opaque._ZEROS = 1
     else:
         pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != cure)

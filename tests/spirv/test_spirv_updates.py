@@ -9,6 +9,7 @@ import pytest
 from spirv_modules import HEAD, applied, module, without
 
 import metalnb as mnb
+from metalnb.engine.cpu.spirv import opaque
 from metalnb.engine.cpu.spirv.divergence import Divergence
 
 # Statements that leave `v`, and what it is then in a thread.
@@ -158,6 +159,43 @@ def test_without_sums_there_all_have_one(monkeypatch: pytest.MonkeyPatch) -> Non
     """A canary, as above."""
     monkeypatch.setattr(Divergence, "joined", lambda *_: [])
     assert _brought("// without"), "the runtime no longer needs sums where ways meet"
+
+
+MET = f"""{HEAD}
+inline uint bits(float x) {{ return x != x ? 0x7fc00000u : x == 0.0f ? 0u : as_type<uint>(x); }}
+inline uint bits(float4 x) {{ return bits(x.x) * 7u + bits(x.y) * 5u + bits(x.z) * 5u + bits(x.w); }}
+kernel void k(device uint* out, device const float* f, uint i [[thread_position_in_grid]],
+              uint t [[thread_position_in_threadgroup]]) {{
+    float4 w = float4(1, f[1], f[t & 63], 1);
+    uint most = simd_max(7u);
+    if (t >= 1) {{
+        out[i * 2] = bits(w);
+        out[i * 2 + 1] = most;
+        return;
+    }}
+    uint least = simd_min(t + 3u);
+    out[i * 2] = bits(w) * 31u;
+    out[i * 2 + 1] = least;
+}}"""
+
+
+def _met(mark: str = "", math: str = "fast") -> list[list[int]]:
+    """What the first threads of a SIMD-group store where clang has made one store of two: 3 first, then 7s."""
+    out = np.zeros((64, 2), np.uint32)
+    mnb.compile(MET + mark, math=math, engine="cpu").k(out, np.ones(64, np.float32), grid=64, threadgroup=32)
+    return out[:, 1].reshape(2, 32).tolist()
+
+
+@pytest.mark.parametrize("math", ["fast", "precise"])
+def test_what_each_way_brings_has_a_zero_of_its_own(math: str) -> None:
+    """An early return before SIMD functions: seeds 700897 and 102408."""
+    assert _met(math=math) == [[3] + [7] * 31] * 2
+
+
+def test_with_one_zero_its_sum_moves_behind_the_place_where_ways_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary, as above."""
+    monkeypatch.setattr(opaque, "_ZEROS", 1)
+    assert _met("// one zero") != [[3] + [7] * 31] * 2, "the runtime no longer needs a zero for each way"
 
 
 @pytest.mark.parametrize("name", ["written over", "on a way that no thread takes", "left by one of two ways"])

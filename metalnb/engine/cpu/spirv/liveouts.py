@@ -111,21 +111,21 @@ class _Sums:
     def __init__(self, module: Module, function: Body) -> None:
         self._module = module
         self._function = function
-        self._made: dict[int, int] = {}
+        self._made: dict[tuple[int, int], int] = {}
         self._places: dict[int, Instruction] = {}
 
     def start(self, phi: Instruction, body: set[int]) -> None:
-        """Let a phi start from sums: all that comes to it from outside its loop."""
-        for place in range(3, len(phi.words), 2):
-            if phi.words[place + 1] not in body:
-                value = phi.words[place]
-                if value not in self._made:
-                    self._made[value] = self._sum(value, phi.type)
-                    self._made[self._made[value]] = self._made[value]
-                phi.words[place] = self._made[value]
+        """Let a phi start from sums: all that comes to it from outside its loop, each with a zero of its own."""
+        outside = [place for place in range(3, len(phi.words), 2) if phi.words[place + 1] not in body]
+        for nth, place in enumerate(outside):
+            value = phi.words[place]
+            if (value, nth) not in self._made:
+                made = self._made[value, nth] = self._sum(value, phi.type, nth)
+                self._made[made, nth] = made
+            phi.words[place] = self._made[value, nth]
 
-    def _sum(self, value: int, kind: int) -> int:
-        """Add the zero to a value, where it is made; return the value itself when its type cannot be added to."""
+    def _sum(self, value: int, kind: int, nth: int) -> int:
+        """Add a zero to a value, where it is made; return the value itself when its type cannot be added to."""
         module, op = self._module, self._module.key(kind)[0]
         if op == Spv.TYPE_POINTER:
             whole = module.integer(32)
@@ -133,7 +133,7 @@ class _Sums:
             whole = kind if op == Spv.TYPE_BOOL else integers_like(module, kind)
         if not whole:
             return value
-        zero = opaque_zero(module, self._function, whole, each=True)
+        zero = opaque_zero(module, self._function, whole, each=True, nth=nth)
         behind = self._behind(value)
         if op == Spv.TYPE_BOOL:
             return module.behind(behind, Spv.LOGICAL_OR, kind, value, zero).result

@@ -89,7 +89,7 @@ class Body:
         self.head, self.blocks, self.end = head, blocks, end
         entry = blocks[0].instructions if blocks else head
         self.start = next((i for i in reversed(entry) if i.op == Spv.VARIABLE), entry[0])
-        self.zeros: dict[tuple[int, bool], int] = {}
+        self.zeros: dict[tuple[int, bool, int], int] = {}
 
     @property
     def name(self) -> int:

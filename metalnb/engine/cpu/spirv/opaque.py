@@ -5,6 +5,10 @@ the grid's dimensions, shifted right by 5, stays unknown to the end, and is the 
 in its SIMD-group, shifted likewise, is a value of each thread's own to the vectoriser, and known to be 0 behind it:
 there the places are the constants 0 to 31.
 
+One zero is not enough where ways meet: of ``x + zero`` from one and ``y + zero`` from another the device's compiler makes
+one sum behind the place where they meet, and what meets there is ``x`` and ``y`` again. Zeros of different shifts are
+not known to be equal.
+
 Source: SPIR-V specification 1.4, 3.21 (built-in variables), 3.37.11 (conversions), 3.37.12 (composites).
 """
 
@@ -20,34 +24,39 @@ __all__ = ["built_in_variable", "integers_like", "opaque_constant", "opaque_zero
 _PLACE, _DIMENSIONS = (41, b"__spirv_BuiltInSubgroupLocalInvocationId"), (30, b"__spirv_BuiltInWorkDim")
 _BUILT_IN, _CONSTANT, _LINKAGE = 11, 22, 41  # decorations
 _IMPORT, _INPUT = 1, 1
+_ZEROS = 27  # shifts by 5 to 31 places
 
 
-def opaque_zero(module: Module, function: Body, kind: int, *, each: bool = False) -> int:
+def opaque_zero(module: Module, function: Body, kind: int, *, each: bool = False, nth: int = 0) -> int:
     """Return a zero of a type: integers, vectors of them, or bool. It is made once, at the function's start.
 
     Parameters
     ----------
     each : bool
         Each thread's own, rather than the same for all.
+    nth : int
+        Which one: zeros of different numbers are not known to be equal.
     """
-    if (kind, each) not in function.zeros:
+    nth %= _ZEROS
+    if (kind, each, nth) not in function.zeros:
         short = module.integer(32)
         op, *rest = module.key(kind)
         if kind == short:
-            five = module.declare(Spv.CONSTANT, short, 5)
+            places = module.declare(Spv.CONSTANT, short, 5 + nth)
             variable = built_in_variable(module, short, *(_PLACE if each else _DIMENSIONS))
             read = _make(module, function, Spv.LOAD, short, variable)
-            made = _make(module, function, Spv.SHIFT_RIGHT_LOGICAL, short, read, five)
+            made = _make(module, function, Spv.SHIFT_RIGHT_LOGICAL, short, read, places)
         elif op == Spv.TYPE_VECTOR:
-            part = opaque_zero(module, function, rest[0], each=each)
+            part = opaque_zero(module, function, rest[0], each=each, nth=nth)
             made = _make(module, function, Spv.COMPOSITE_CONSTRUCT, kind, *[part] * rest[1])
-        elif op == Spv.TYPE_INT:
-            made = _make(module, function, Spv.U_CONVERT, kind, opaque_zero(module, function, short, each=each))
         else:
-            zero = opaque_zero(module, function, short, each=each)
-            made = _make(module, function, Spv.I_NOT_EQUAL, kind, zero, module.declare(Spv.CONSTANT, short, 0))
-        function.zeros[kind, each] = made
-    return function.zeros[kind, each]
+            zero = opaque_zero(module, function, short, each=each, nth=nth)
+            if op == Spv.TYPE_INT:
+                made = _make(module, function, Spv.U_CONVERT, kind, zero)
+            else:
+                made = _make(module, function, Spv.I_NOT_EQUAL, kind, zero, module.declare(Spv.CONSTANT, short, 0))
+        function.zeros[kind, each, nth] = made
+    return function.zeros[kind, each, nth]
 
 
 def _make(module: Module, function: Body, op: Spv, kind: int, *operands: int) -> int:
@@ -61,12 +70,12 @@ def opaque_constant(module: Module, function: Body, value: int) -> int:
     Its bits are shifted by a zero. A sum would not do for a sign: to add the highest bit is to flip it, and of a half's
     the device's compiler found that out.
     """
-    if (value, False) not in function.zeros:
+    if (value, False, 0) not in function.zeros:
         kind = module.type_of(value)
         zero = opaque_zero(module, function, integers_like(module, kind))
         made, function.start = _with_zero(module, function.start, Spv.SHIFT_LEFT_LOGICAL, value, zero)
-        function.zeros[value, False] = made
-    return function.zeros[value, False]
+        function.zeros[value, False, 0] = made
+    return function.zeros[value, False, 0]
 
 
 def summed(module: Module, behind: Instruction, value: int, zero: int) -> tuple[int, Instruction]:
