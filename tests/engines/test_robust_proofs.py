@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb.engine.cpu.robust.proofs.differences import _ordered, congruent
 from metalnb.engine.cpu.robust.proofs.intervals import Interval
 from metalnb.engine.cpu.robust.proofs.operations import COMPARED, bounded
 from metalnb.engine.cpu.tickets import WatchedTicket
@@ -168,3 +169,24 @@ def test_what_a_comparison_tells_is_true(relation: str) -> None:
         left = {v % 8 for v in range(found.low, found.high + 1)}
         kept = {a for a in numbers if a in mine and any(holds(a, b) for b in theirs)}
         assert kept <= left, (relation, other, now, found)
+
+
+def test_what_two_ranges_have_in_common_loses_nothing() -> None:
+    """All ranges around those of three bits: what is in one, and up to a multiple of eight in the other, is kept."""
+    ranges = [Interval(low, high) for low in range(-9, 12) for high in range(low, low + 9)]
+    for found, within in itertools.product(ranges, ranges):
+        left = congruent(found, within, 3)
+        residues = {v % 8 for v in range(found.low, found.high + 1)}
+        kept = [v for v in range(within.low, within.high + 1) if v % 8 in residues]
+        assert all(left.low <= v <= left.high for v in kept), (found, within)
+        assert not kept or left.within(within), (found, within)
+
+
+@pytest.mark.parametrize("relation", ["<", "<=", ">", ">=", "==", "!="])
+def test_a_difference_of_what_is_compared_loses_nothing(relation: str) -> None:
+    holds = {"<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__, "==": int.__eq__, "!=": int.__ne__}
+    for low, high in itertools.combinations_with_replacement(range(-5, 6), 2):
+        left = _ordered(Interval(low, high), relation)
+        kept = [v for v in range(low, high + 1) if holds[relation](v, 0)]
+        assert all(left.low <= v <= left.high for v in kept), (low, high)
+        assert left.within(Interval(low, high))

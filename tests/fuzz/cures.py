@@ -19,7 +19,8 @@ def leave_out(cure: str) -> None:
     """Compile in this process from now on without one of `CURES`.
 
     These are the passes; the meeting of the SIMD-groups; today's form; and of the pass divergent_updates the doubt that
-    what a loop starts from differs by its data, what is brought to where ways meet, and that each has a zero of its own.
+    what a loop starts from differs by its data, what is brought to where ways meet, and that each way has a zero of its
+    own there.
     """
     if cure == "meet":
         written = form_ladder.opencl

@@ -5,9 +5,9 @@ the grid's dimensions, shifted right by 5, stays unknown to the end, and is the 
 in its SIMD-group, shifted likewise, is a value of each thread's own to the vectoriser, and known to be 0 behind it:
 there the places are the constants 0 to 31.
 
-One zero is not enough where ways meet: of ``x + zero`` from one and ``y + zero`` from another the device's compiler makes
-one sum behind the place where they meet, and what meets there is ``x`` and ``y`` again. Zeros of different shifts are
-not known to be equal.
+One zero is not enough where ways meet: of ``x + zero`` from one and ``y + zero`` from another the device's compiler
+makes one sum behind the place where they meet, and what meets there is ``x`` and ``y`` again. Zeros of different shifts
+are not known to be equal.
 
 Source: SPIR-V specification 1.4, 3.21 (built-in variables), 3.37.11 (conversions), 3.37.12 (composites).
 """
