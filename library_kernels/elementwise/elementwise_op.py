@@ -240,11 +240,17 @@ class Elementwise(Op):
     def _into(self, key: Any, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
         if type(out) is not Array:
             raise TypeError(f"{self.name}: out must be a metalnb array; got {type(out).__name__}.")
-        clash = any(type(a) is Array and _clash(a, out) for a in operands)
-        key = (*key, out.formed())
+        block, clash = out.block, False
+        for a in operands:  # looked at here first: as a rule no call is needed
+            if type(a) is Array and a is not out and (a.block is block or block.viewers) and _clash(a, out):
+                clash = True
+        key = (*key, out.form or out.formed())
         plan = None if clash else self._plans.get(key)
-        if plan is not None and plan.engine is out.block.engine:
-            return self._start(plan, operands, out, values)
+        if plan is not None and plan.engine is block.engine:
+            if plan.scalars or plan.launch is None:
+                return self._start(plan, operands, out, values)
+            plan.launch.start_on((*operands, out), values)
+            return out
         taken = self._take(operands, out)
         self._fits(out, taken.shape, taken.result)
         if clash or taken.result != out.dtype:  # elements still to be read must not be overwritten

@@ -18,7 +18,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cuda import cuda_engine
 from metalnb.engine.cuda.nvidia_driver import Gpu
-from metalnb.engine.cuda.stream_events import Events
+from metalnb.engine.cuda.stream_events import CudaTicket, Events
 from metalnb.engine.observation import observe
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -269,7 +269,7 @@ def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> No
 def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -> None:
     events = Events(driver)
     with driver:
-        numbers = [events.launched() for _ in range(40)]
+        numbers = [CudaTicket(events, "k").number for _ in range(40)]
     assert numbers == list(range(1, 41))
     assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 2}  # behind 16 and 32
     events.wait(20)
@@ -287,7 +287,7 @@ def test_who_never_waits_is_held_back_by_few_events(driver: Any) -> None:
     events = Events(driver)
     with driver:
         for _ in range(1000):
-            events.launched()
+            CudaTicket(events, "k")
     assert driver.calls["cuEventCreate"] < 20
     assert driver.calls["cuEventSynchronize"] > 50
     before = driver.calls["cuEventSynchronize"]
