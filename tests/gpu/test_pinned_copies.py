@@ -169,7 +169,7 @@ def test_a_small_copy_is_the_drivers(monkeypatch: Any) -> None:
     assert driver.pinned is None
 
 
-@pytest.mark.parametrize("why", ["no memory to pin", "one core", "Python is ending"])
+@pytest.mark.parametrize("why", ["no memory to pin", "one core", "Python is ending", "forked"])
 def test_without_pinned_memory_the_driver_copies(driver: Any, monkeypatch: Any, why: str) -> None:
     monkeypatch.setattr(GpuMemory, "_make_pool", lambda _self: None)
     monkeypatch.setattr(pinned_copies, "_cores", lambda: 1 if why == "one core" else 4)
@@ -182,6 +182,9 @@ def test_without_pinned_memory_the_driver_copies(driver: Any, monkeypatch: Any, 
             raise RuntimeError(message)
 
         monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", refuse)
+    if why == "forked":
+        memory._pinned._opened()
+        monkeypatch.setattr("os.getpid", lambda: -1)
     data = numbers(3_000_001)
     there, back = np.zeros_like(data), np.zeros_like(data)
     device = DeviceMemory(data.nbytes, type("Handle", (), {"address": there.ctypes.data}))

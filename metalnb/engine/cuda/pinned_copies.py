@@ -46,6 +46,7 @@ class PinnedCopies:
         self._piece = piece
         self._lanes: list[_Lane] | None = None
         self._pool: ThreadPoolExecutor | None = None
+        self._process = 0
         self._lock = threading.Lock()
 
     def copy_in(self, target: int, data: Bytes) -> bool:
@@ -66,7 +67,7 @@ class PinnedCopies:
             return False
         lanes = self._opened()
         pieces = self._pieces(host.nbytes)
-        if not lanes or self._pool is None:
+        if self._pool is None or self._process != os.getpid():  # a forked process has no threads, nor a GPU
             return False
         started: list[Future[None]] = []
         try:
@@ -99,6 +100,7 @@ class PinnedCopies:
                     buffers = [_Buffer(self._gpu, start) for start in starts]
                     self._lanes = [_Lane(self._gpu, pair) for pair in zip(buffers[::2], buffers[1::2], strict=True)]
                     self._pool = ThreadPoolExecutor(self._threads, "metalnb-copies")
+                    self._process = os.getpid()
             return self._lanes
 
 
