@@ -161,11 +161,11 @@ class Elementwise(Op):
         values = self._values(args[count:], options) if options or len(args) != count else self._defaults
         if self._check is not None:
             self._check(self.name, operands)
+        if out is not None:
+            return self._into(operands, out, values)
         key: tuple[Any, ...] = ()
         for a in operands:  # a comprehension would cost a call
             key += ((a.form or a.formed()) if type(a) is Array else type(a),)
-        if out is not None:
-            return self._into(key, operands, out, values)
         plan = self._plans.get(key)
         if plan is None:
             return self._planned(key, operands, values)
@@ -237,14 +237,19 @@ class Elementwise(Op):
 
     # --- into an array that is there already -----------------------------------------------------------------------
 
-    def _into(self, key: Any, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
+    def _into(self, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
         if type(out) is not Array:
             raise TypeError(f"{self.name}: out must be a metalnb array; got {type(out).__name__}.")
         block, clash = out.block, False
-        for a in operands:  # looked at here first: as a rule no call is needed
-            if type(a) is Array and a is not out and (a.block is block or block.viewers) and _clash(a, out):
+        key: tuple[Any, ...] = ()
+        for a in operands:
+            if type(a) is not Array:
+                key += (type(a),)
+                continue
+            key += (a.form or a.formed(),)
+            if a is not out and (a.block is block or block.viewers) and _clash(a, out):  # as a rule no call is needed
                 clash = True
-        key = (*key, out.form or out.formed())
+        key += (out.form or out.formed(),)
         plan = None if clash else self._plans.get(key)
         if plan is not None and plan.engine is block.engine:
             if plan.scalars or plan.launch is None:
