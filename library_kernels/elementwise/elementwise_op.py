@@ -161,11 +161,11 @@ class Elementwise(Op):
         values = self._values(args[count:], options) if options or len(args) != count else self._defaults
         if self._check is not None:
             self._check(self.name, operands)
+        if out is not None:
+            return self._into(operands, out, values)
         key: tuple[Any, ...] = ()
         for a in operands:  # a comprehension would cost a call
             key += ((a.form or a.formed()) if type(a) is Array else type(a),)
-        if out is not None:
-            return self._into(key, operands, out, values)
         plan = self._plans.get(key)
         if plan is None:
             return self._planned(key, operands, values)
@@ -237,14 +237,25 @@ class Elementwise(Op):
 
     # --- into an array that is there already -----------------------------------------------------------------------
 
-    def _into(self, key: Any, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
+    def _into(self, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
         if type(out) is not Array:
             raise TypeError(f"{self.name}: out must be a metalnb array; got {type(out).__name__}.")
-        clash = any(type(a) is Array and _clash(a, out) for a in operands)
-        key = (*key, out.formed())
+        block, clash = out.block, False
+        key: tuple[Any, ...] = ()
+        for a in operands:
+            if type(a) is not Array:
+                key += (type(a),)
+                continue
+            key += (a.form or a.formed(),)
+            if a is not out and (a.block is block or block.viewers) and _clash(a, out):  # as a rule no call is needed
+                clash = True
+        key += (out.form or out.formed(),)
         plan = None if clash else self._plans.get(key)
-        if plan is not None and plan.engine is out.block.engine:
-            return self._start(plan, operands, out, values)
+        if plan is not None and plan.engine is block.engine:
+            if plan.scalars or plan.launch is None:
+                return self._start(plan, operands, out, values)
+            plan.launch.start_on((*operands, out), values)
+            return out
         taken = self._take(operands, out)
         self._fits(out, taken.shape, taken.result)
         if clash or taken.result != out.dtype:  # elements still to be read must not be overwritten

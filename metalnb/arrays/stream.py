@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ __all__ = ["clear_cache", "start", "synchronize"]
 
 _MOST = 64  # dispatches under way at once: the memory they use cannot be freed before they are done
 
-_under_way: dict[str, deque[Ticket]] = {}
+_under_way: defaultdict[str, deque[Ticket]] = defaultdict(deque)
 _lock = threading.Lock()  # so that a block's ticket is that of the last dispatch started
 
 
@@ -54,24 +54,19 @@ def start(
                 seen = True
         if getattr(ticket, "done", False):
             return ticket  # and with it all that was started before
-        oldest = None if seen else _queued(engine.name, ticket)
+        oldest = None
+        if not seen:
+            queue = _under_way[engine.name]
+            if queue and getattr(queue[-1], "counted", False):
+                queue[-1] = ticket  # whoever waits for it waits for that one, too
+            else:
+                queue.append(ticket)
+                oldest = queue.popleft() if len(queue) > _MOST else None
     if seen:
         ticket.wait()
     elif oldest is not None and not getattr(oldest, "fault_told", False):
         oldest.wait()
     return ticket
-
-
-def _queued(name: str, ticket: Ticket) -> Ticket | None:
-    """Queue a dispatch; return the one to wait for when too many are under way."""
-    queue = _under_way.get(name)
-    if queue is None:
-        queue = _under_way[name] = deque()
-    if queue and getattr(queue[-1], "counted", False):
-        queue[-1] = ticket  # whoever waits for it waits for that one, too
-        return None
-    queue.append(ticket)
-    return queue.popleft() if len(queue) > _MOST else None
 
 
 def synchronize(engine: str | None = None) -> None:

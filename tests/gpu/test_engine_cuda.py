@@ -5,6 +5,7 @@ The conformance suite has the rest. Here and there, tests that need a GPU are sk
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from collections import Counter
@@ -18,7 +19,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cuda import cuda_engine
 from metalnb.engine.cuda.nvidia_driver import Gpu
-from metalnb.engine.cuda.stream_events import Events
+from metalnb.engine.cuda.stream_events import CudaTicket, Events
 from metalnb.engine.observation import observe
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -197,6 +198,63 @@ def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any,
     assert driver.calls - before == {"cuLaunchKernel": 1}
 
 
+def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any, monkeypatch: Any) -> None:
+    """What is kept of the last launch is used for one that is like it, and for no other."""
+    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    seen: list[Any] = []
+
+    def launch(*given: int) -> tuple[int]:
+        blocks, threads, dynamic, (*_, record, _none) = given[1:4], given[4:7], given[7], given[8:]
+        at = (ctypes.c_void_p * 3).from_address(record)
+        memory, offset = ctypes.c_uint64.from_address(at[0] or 0), ctypes.c_uint32.from_address(at[1] or 0)
+        place = (ctypes.c_uint32 * 16).from_address(at[2] or 0)
+        seen.append((memory.value, offset.value, blocks, threads, dynamic, *place[6:9]))
+        return (0,)
+
+    monkeypatch.setattr(driver, "cuLaunchKernel", launch, raising=False)
+    engine = cuda_engine.CudaEngine(driver)
+    text = f"{HEAD}kernel void k(device uint* x, threadgroup uint* t [[threadgroup(0)]]) {{ t[0] = 1; x[0] = t[0]; }}"
+    program = engine.compile(mnb.compile(text).k.unit)
+    one, other = engine.alloc(64), engine.alloc(64)
+    small, large, group = (32, 1, 1), (128, 2, 1), (32, 1, 1)
+    for memory, dynamic, grid in [(one, 16, small), (other, 16, small), (one, 16, large), (one, 48, large),
+                                  (other, 16, small), (one, 16, (32, 1, 1)), (one, 16, (64, 1, 1))]:  # fmt: skip
+        before = len(seen)
+        engine.launch(program, (memory, dynamic), grid, group)
+        blocks = (grid[0] // 32, grid[1], 1)
+        assert seen[before:] == [(memory.handle.address, 0, blocks, group, dynamic, *grid)]
+
+
+@pytest.mark.parametrize("where", ["cuLaunchKernel", "cuEventSynchronize"])
+def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
+    driver: Any, monkeypatch: Any, where: str
+) -> None:
+    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+
+    def take(answer: tuple[Any, ...], kernel: str = "") -> Any:
+        if answer[0]:
+            message = f"{kernel}: {answer[0]}"
+            raise mnb.KernelFault(message)
+        return answer[1]
+
+    monkeypatch.setattr(driver, "take", take)
+    engine = cuda_engine.CudaEngine(driver)
+    program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit)
+    memory = engine.alloc(64)
+    engine.launch(program, (memory,), (1, 1, 1), (1, 1, 1)).wait()
+    monkeypatch.setattr(driver, where, lambda *_: (719, 0), raising=False)
+    if where == "cuLaunchKernel":
+        program.planned.clear()
+        with pytest.raises(mnb.KernelFault, match="k: 719"):
+            engine.launch(program, (memory,), (2, 1, 1), (1, 1, 1))
+        return
+    tickets = [engine.launch(program, (memory,), (1, 1, 1), (1, 1, 1)) for _ in range(40)]
+    for ticket in (tickets[20], tickets[39], tickets[0]):  # a fault is final: each that was not known to be done
+        with pytest.raises(mnb.KernelFault, match="k: 719"):
+            ticket.wait()
+        assert np.isnan(ticket.elapsed())
+
+
 def test_a_ticket_waits_copies_back_and_tells_its_time(driver: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
@@ -269,7 +327,7 @@ def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> No
 def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -> None:
     events = Events(driver)
     with driver:
-        numbers = [events.launched() for _ in range(40)]
+        numbers = [CudaTicket(events, "k").number for _ in range(40)]
     assert numbers == list(range(1, 41))
     assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 2}  # behind 16 and 32
     events.wait(20)
@@ -287,7 +345,7 @@ def test_who_never_waits_is_held_back_by_few_events(driver: Any) -> None:
     events = Events(driver)
     with driver:
         for _ in range(1000):
-            events.launched()
+            CudaTicket(events, "k")
     assert driver.calls["cuEventCreate"] < 20
     assert driver.calls["cuEventSynchronize"] > 50
     before = driver.calls["cuEventSynchronize"]

@@ -379,7 +379,8 @@ def test_a_launchs_record_is_what_the_entry_point_takes() -> None:
     assert re.findall(r"\.(u64|u32|b8)", listed) == ["u64", "u64", "u32", "b8"]
     record = LaunchRecord(unit.signature)
     (one,) = launches((1, 1, 1), (1, 1, 1), cut=False)
-    record.fill([1, 2, 3], one.place)
+    record.write(1, 2, 3)
+    record.stand(one.place)
     assert bytes(record._bytes) == np.array([1, 2], np.uint64).tobytes() + np.uint32(3).tobytes() + one.place
 
 

@@ -3,8 +3,8 @@
 Units and launches come in, as ``engine/base.py`` has them; the driver's modules, streams and events stay inside.
 ``ptx`` has clang write a unit as PTX, behind ``prelude.h``: ``nvptx.h`` is what the MSL headers stand on, and
 ``grid_place.h`` says where a thread stands. ``nvidia_driver`` reaches the driver, ``gpu_memory`` is memory there,
-``launch_record`` packs a launch, ``stream_events`` marks its start and end, ``cuda_engine`` does the rest. Nothing of
-NVIDIA's is imported before the engine is asked for.
+``pinned_copies`` takes large arrays to and fro, ``launch_record`` packs a launch, ``stream_events`` marks its start and
+end, ``cuda_engine`` does the rest. Nothing of NVIDIA's is imported before the engine is asked for.
 """
 
 from __future__ import annotations

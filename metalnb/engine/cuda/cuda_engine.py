@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from metalnb.errors import CompileError
 
-from ..base import Caps, Grid
+from ..base import Caps, Grid, Ticket
 from ..clang.driver import at_kernel, clang
 from ..clang.entry_point import ENTRY
 from ..observation import Observable
@@ -39,7 +40,7 @@ def open_engine(device: int = 0) -> CudaEngine:
     return CudaEngine(open_gpu(device))
 
 
-Planned = tuple[Any, tuple[int, ...], bytes]  # a function, its blocks and threads, and its place in the grid
+Planned = tuple[Callable[[], tuple[Any, ...]], bytes]  # a call of the driver's, whole, and its place in the grid
 
 
 @dataclass(slots=True)
@@ -64,16 +65,20 @@ class CudaBinary:
     functions : dict
         By the most threads it was assembled for, and whether a threadgroup is launched as a row.
     planned : dict
-        The launches of dispatches, by grid and threadgroup.
+        The launches of dispatches, by grid, threadgroup and bytes of threadgroup memory.
+    recent : tuple
+        The last of these, with its key: found without looking when a dispatch has the same tuples.
     """
 
     unit: Unit
+    name: str
     text: str
     cut: bool
     threadgroup_bytes: int
     record: LaunchRecord
     functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
-    planned: dict[tuple[Grid, Grid], tuple[Planned, ...]] = field(default_factory=dict)
+    planned: dict[tuple[Grid, Grid, int], tuple[Planned, ...]] = field(default_factory=dict)
+    recent: tuple[Grid | None, Grid | None, int, tuple[Planned, ...]] = (None, None, 0, ())
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -111,7 +116,8 @@ class CudaEngine(GpuMemory, Observable):
         """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
         text = ptx(unit, self._gpu.capability)
         with self._gpu:
-            binary = CudaBinary(unit, text, cannot_tell(unit, text), 0, LaunchRecord(unit.signature))
+            record = LaunchRecord(unit.signature)
+            binary = CudaBinary(unit, unit.signature.name, text, cannot_tell(unit, text), 0, record)
             function = binary.functions[0, False] = self._load(unit, text)
             about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
             binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
@@ -148,20 +154,34 @@ class CudaEngine(GpuMemory, Observable):
 
     # ---- Launching
 
+    def launch(self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
+        """Start a dispatch and tell the observers; most have none and only what lies on the GPU: the short way."""
+        if not self.observers:
+            values = []
+            for given in arguments:
+                if type(given) is not DeviceMemory:
+                    break
+                values.append(given.handle.address)
+            else:
+                with self._gpu:
+                    self._enqueue(binary, values, 0, grid, threadgroup)
+                    return CudaTicket(self._events, binary.name)
+        return super().launch(binary, arguments, grid, threadgroup)
+
     def start(
         self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> CudaTicket | StagedTicket:
         """Start a dispatch."""
+        events, name = self._events, binary.name
         with self._gpu:
             values, dynamic, results, _held = self._bind(binary, arguments)
-            events, name = self._events, binary.unit.signature.name
             if self.observers:
                 begun = events.record(timed=True)
                 self._enqueue(binary, values, dynamic, grid, threadgroup)
                 span: Span | CudaTicket = Span(events, begun, events.record(timed=True))
             else:
                 self._enqueue(binary, values, dynamic, grid, threadgroup)
-                span = CudaTicket(events, name, events.launched())
+                span = CudaTicket(events, name)
                 if not results:
                     return span
             ticket = StagedTicket(name, span, results, self._staging)
@@ -175,7 +195,6 @@ class CudaEngine(GpuMemory, Observable):
         with self._gpu:
             values, dynamic, results, _held = self._bind(binary, arguments)
             seconds: list[float] = []
-            name = binary.unit.signature.name
             for first in range(0, count, _BATCH):
                 spans = []
                 with self._events.gate():
@@ -184,32 +203,39 @@ class CudaEngine(GpuMemory, Observable):
                         self._enqueue(binary, values, dynamic, grid, threadgroup)
                         spans.append(Span(self._events, begun, self._events.record(timed=True)))
                 for span in spans:
-                    span.wait(name)
+                    span.wait(binary.name)
                     taken = span()
                     seconds.append(math.nan if taken is None else taken)
             self._staging.fetch(results)
             return seconds
 
     def _enqueue(self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid) -> None:
-        launch, stream, record = self._gpu.api.cuLaunchKernel, self._gpu.stream, binary.record
+        record = binary.record
         with binary.lock:
-            planned = binary.planned.get((grid, threadgroup)) or self._plan(binary, grid, threadgroup)
-            for handle, shape, place in planned:
-                record.fill(values, place)
-                answer = launch(handle, *shape, dynamic, stream, record.address, 0)
+            last_grid, last_threadgroup, last_dynamic, planned = binary.recent
+            if grid is not last_grid or threadgroup is not last_threadgroup or dynamic != last_dynamic:
+                key = grid, threadgroup, dynamic
+                planned = binary.planned.get(key) or self._plan(binary, *key)
+                binary.recent = *key, planned
+            record.write(*values)
+            for launch, place in planned:
+                if place is not record.place:
+                    record.stand(place)
+                answer = launch()
                 if answer[0]:
-                    self._gpu.take(answer, binary.unit.signature.name)
+                    self._gpu.take(answer, binary.name)
 
-    def _plan(self, binary: CudaBinary, grid: Grid, threadgroup: Grid) -> tuple[Planned, ...]:
+    def _plan(self, binary: CudaBinary, grid: Grid, threadgroup: Grid, dynamic: int) -> tuple[Planned, ...]:
         """Return a dispatch's launches, which are kept for the next one over such a grid."""
-        made = tuple(
-            (self._function(binary, math.prod(one.shape[3:]), row=one.row).handle, one.shape, one.place)
-            for one in launches(grid, threadgroup, cut=binary.cut)
-        )
+        made: list[Planned] = []
+        for one in launches(grid, threadgroup, cut=binary.cut):
+            handle = self._function(binary, math.prod(one.shape[3:]), row=one.row).handle
+            rest = dynamic, self._gpu.stream, binary.record.address, 0
+            made.append((functools.partial(self._gpu.api.cuLaunchKernel, handle, *one.shape, *rest), one.place))
         if len(binary.planned) >= _PLANS:
             binary.planned.clear()
-        binary.planned[grid, threadgroup] = made
-        return made
+        planned = binary.planned[grid, threadgroup, dynamic] = tuple(made)
+        return planned
 
     def _bind(
         self, binary: CudaBinary, arguments: Sequence[Any]

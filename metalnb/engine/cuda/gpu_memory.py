@@ -9,6 +9,7 @@ import numpy as np
 from ..base import Bytes
 from ..staging import DeviceMemory
 from .nvidia_driver import Gpu
+from .pinned_copies import PinnedCopies
 
 __all__ = ["GpuMemory", "own_address"]
 
@@ -49,6 +50,7 @@ class GpuMemory:
         self._gpu = gpu
         with gpu:
             self._pool = self._make_pool()
+        self._pinned = PinnedCopies(gpu)
 
     def _make_pool(self) -> Any:
         """Make a pool that keeps what is freed, apart from other libraries'."""
@@ -83,14 +85,15 @@ class GpuMemory:
         with self._gpu:
             held = np.ascontiguousarray(data)
             target = memory.handle.address + offset
-            if held.size:
+            if held.size and not self._pinned.copy_in(target, held):
                 self._gpu.take(self._gpu.api.cuMemcpyHtoD(target, held.ctypes.data, held.size))
 
     def copy_out(self, memory: DeviceMemory, offset: int, into: Bytes) -> None:
         """Copy memory of the GPU to the host."""
         with self._gpu:
-            if into.size:
-                self._gpu.take(self._gpu.api.cuMemcpyDtoH(into.ctypes.data, memory.handle.address + offset, into.size))
+            source = memory.handle.address + offset
+            if into.size and not self._pinned.copy_out(source, into):
+                self._gpu.take(self._gpu.api.cuMemcpyDtoH(into.ctypes.data, source, into.size))
 
     def copy_within(self, target: DeviceMemory, offset: int, source: DeviceMemory, start: int, nbytes: int) -> None:
         """Copy memory of the GPU to another place there."""

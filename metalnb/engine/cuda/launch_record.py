@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import struct
 from typing import NamedTuple
@@ -44,6 +45,10 @@ class LaunchRecord:
     ----------
     address : int
         Of the array of pointers to each.
+    place : bytes
+        The place that stands there.
+    write : callable
+        Writes the parameters: an address or an offset each.
     """
 
     def __init__(self, signature: Signature) -> None:
@@ -55,19 +60,18 @@ class LaunchRecord:
             places.append(size)
             size += width
         places.append(size + -size % 4)
-        self._values = struct.Struct(text + "x" * (-size % 4))
-        self._bytes = bytearray(self._values.size + _PLACE.size)
-        self._last = b""  # the place that is written there
-        self._place = memoryview(self._bytes)[self._values.size :]
+        values = struct.Struct(text + "x" * (-size % 4))
+        self._bytes = bytearray(values.size + _PLACE.size)
+        self.write = functools.partial(values.pack_into, self._bytes, 0)
+        self.place = b""
+        self._behind = memoryview(self._bytes)[values.size :]
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
         self._pointers = (ctypes.c_void_p * len(places))(*(start + place for place in places))
         self.address = ctypes.addressof(self._pointers)
 
-    def fill(self, values: list[int], place: bytes) -> None:
-        """Write the parameters: an address or an offset each, and where the launch stands."""
-        self._values.pack_into(self._bytes, 0, *values)
-        if place is not self._last:
-            self._place[:] = self._last = place
+    def stand(self, place: bytes) -> None:
+        """Write where a launch stands in the grid."""
+        self._behind[:] = self.place = place
 
 
 def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[DriverLaunch, ...]:

@@ -28,28 +28,32 @@ class Events:
     Parameters
     ----------
     gpu : Gpu
+
+    Attributes
+    ----------
+    count : iterator
+        The numbers of dispatches that have no events of their own.
+    last : int
+        The last number that was given; as many are in the stream at the least.
     """
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self._free: tuple[list[Any], list[Any]] = ([], [])  # those that only mark, those that tell the time
         self._gate: Any = None
-        self._count = itertools.count(1)
-        self._last = 0  # dispatches that are in the stream at the least,
-        self._done = 0  # and that are known to be done
+        self.count = itertools.count(1)
+        self.last = 0
+        self._done = 0  # dispatches that are known to be done
         self._marks: deque[tuple[int, Any]] = deque()  # events, each behind all dispatches up to a number
         self._lock = threading.Lock()
 
-    def launched(self) -> int:
-        """Return the number of a dispatch that was put into the stream; it is done when all up to it are."""
-        number = self._last = next(self._count)
-        if number % _EVERY == 0:
-            with self._lock:
-                self._mark(number)
-                first = self._marks[0][0]
-            if number - first >= _MOST:
-                self.wait(first)  # what it says is said by the next wait, too
-        return number
+    def mark(self, number: int) -> None:
+        """Put a shared event behind a dispatch; wait when too many are under way."""
+        with self._lock:
+            self._mark(number)
+            first = self._marks[0][0]
+        if number - first >= _MOST:
+            self.wait(first)  # what it says is said by the next wait, too
 
     def _mark(self, number: int) -> Any:
         event = self.record(timed=False)
@@ -63,7 +67,7 @@ class Events:
         with self.gpu:
             with self._lock:
                 found = next(((n, e) for n, e in self._marks if n >= number), None)
-                until = max(number, self._last)
+                until = max(number, self.last)
                 until, event = found or (until, self._mark(until))
             answer: tuple[Any, ...] = self.gpu.api.cuEventSynchronize(event)
             if not answer[0]:
@@ -162,31 +166,32 @@ class Span:
 
 
 class CudaTicket:
-    """A dispatch under way that has no events of its own and nothing to copy back, as most.
+    """A dispatch that was put into the stream, has no events of its own and nothing to copy back, as most.
 
-    It is what tells its time, too, until the end of the wait: it keeps no memory alive.
+    It counts itself, and is done when all up to its number are. It is what tells its time, too, until the end of the
+    wait: it keeps no memory alive.
 
     Parameters
     ----------
     events : Events
     name : str
         The kernel's.
-    number : int
-        As `Events.launched` counts.
     """
 
-    __slots__ = ("__weakref__", "_events", "_name", "_number", "_seconds", "_started")
+    __slots__ = ("__weakref__", "_events", "_name", "_seconds", "_started", "number")
 
     done = False
     counted = True
     results: Sequence[Result] = ()
 
-    def __init__(self, events: Events, name: str, number: int) -> None:
+    def __init__(self, events: Events, name: str) -> None:
         self._events = events
         self._name = name
-        self._number = number
         self._started = time.perf_counter()
         self._seconds: float | None = None
+        self.number = events.last = number = next(events.count)
+        if number % _EVERY == 0:
+            events.mark(number)
 
     @property
     def elapsed(self) -> CudaTicket:
@@ -204,7 +209,7 @@ class CudaTicket:
         ------
         KernelFault
         """
-        answer = self._events.wait(self._number)
+        answer = self._events.wait(self.number)
         if answer[0]:
             self._seconds = math.nan
             self._events.gpu.take(answer, self._name)

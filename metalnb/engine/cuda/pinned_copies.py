@@ -1,0 +1,180 @@
+"""Large copies between NumPy's memory and the GPU's, by way of pinned memory.
+
+The GPU's copy engine reads and writes pinned memory by itself, several times as fast as the driver copies from where
+NumPy's arrays lie. Somebody must copy them there: several threads do, a lane each, while the engine is busy with what
+the lanes have filled before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from ..base import Bytes
+from .nvidia_driver import Gpu
+
+__all__ = ["PinnedCopies"]
+
+_LEAST = 1 << 21  # bytes from which on threads pay
+_MOST_THREADS = 8
+_PIECE = 1 << 21  # bytes that a buffer holds: two of each lane stay in the processor's caches
+_LEAST_PIECE = 1 << 18
+
+
+class PinnedCopies:
+    """The pinned buffers of a GPU, and the threads that fill and empty them.
+
+    Copies stand in the default stream, in order with all dispatches. Memory and threads are taken at the first copy
+    that is large enough, and kept; the driver frees the memory when the process ends, since freeing it before would
+    wait for a kernel that hangs.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    threads : int, optional
+        By default as many as there are cores, up to eight. With one there is nothing to gain, and no copy is taken.
+    piece : int, optional
+        Bytes that a buffer holds.
+    """
+
+    def __init__(self, gpu: Gpu, threads: int | None = None, piece: int = _PIECE) -> None:
+        self._gpu = gpu
+        self._threads = min(_MOST_THREADS, _cores()) if threads is None else threads
+        self._piece = piece
+        self._lanes: list[_Lane] | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._process = 0
+        self._lock = threading.Lock()
+
+    def copy_in(self, target: int, data: Bytes) -> bool:
+        """Copy a contiguous array to the GPU; return False, with nothing done, when the driver's own copy is to do it.
+
+        The array may be changed on return; the last pieces may still be on their way, ahead of all that is enqueued
+        from then on.
+        """
+        return self._spread(target, data, into_gpu=True)
+
+    def copy_out(self, source: int, into: Bytes) -> bool:
+        """Copy the GPU's memory to a contiguous array; return False, with nothing done, as `copy_in` does."""
+        return self._spread(source, into, into_gpu=False)
+
+    def _spread(self, address: int, host: Bytes, *, into_gpu: bool) -> bool:
+        """Give each lane its pieces, and wait for all."""
+        if host.nbytes < _LEAST or self._threads < 2:
+            return False
+        lanes = self._opened()
+        pieces = self._pieces(host.nbytes)
+        if self._pool is None or self._process != os.getpid():  # a forked process has no threads, nor a GPU
+            return False
+        started: list[Future[None]] = []
+        try:
+            for i, lane in enumerate(lanes[: len(pieces)]):
+                copy = lane.copy_in if into_gpu else lane.copy_out
+                started.append(self._pool.submit(copy, address, host, pieces[i :: len(lanes)]))
+        except RuntimeError:  # Python is ending, and starts no more threads
+            return False
+        finally:
+            _wait_for_all(started)
+        for one in started:
+            one.result()
+        return True
+
+    def _pieces(self, nbytes: int) -> list[tuple[int, int]]:
+        """Cut a copy: two pieces to a lane, where they are neither too large for a buffer nor too small to pay."""
+        even = -(-nbytes // (2 * self._threads))
+        piece = min(self._piece, max(_LEAST_PIECE, even + -even % 4096))
+        return [(start, min(piece, nbytes - start)) for start in range(0, nbytes, piece)]
+
+    def _opened(self) -> list[_Lane]:
+        """Return the lanes; none where the system has no memory to pin."""
+        with self._lock:
+            if self._lanes is None:
+                self._lanes = []
+                api = self._gpu.api
+                status, memory = api.cuMemHostAlloc(2 * self._threads * self._piece, 0)
+                if not status:
+                    starts = range(int(memory), int(memory) + 2 * self._threads * self._piece, self._piece)
+                    buffers = [_Buffer(self._gpu, start) for start in starts]
+                    self._lanes = [_Lane(self._gpu, pair) for pair in zip(buffers[::2], buffers[1::2], strict=True)]
+                    self._pool = ThreadPoolExecutor(self._threads, "metalnb-copies")
+                    self._process = os.getpid()
+            return self._lanes
+
+
+class _Buffer:
+    """A piece of pinned memory, and the event behind the last copy of the GPU's that touches it."""
+
+    __slots__ = ("_event", "_gpu", "address")
+
+    def __init__(self, gpu: Gpu, address: int) -> None:
+        self._gpu = gpu
+        self.address = address
+        self._event = gpu.take(gpu.api.cuEventCreate(int(gpu.api.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
+
+    def touched(self) -> None:
+        """Note that a copy was put into the stream."""
+        self._gpu.take(self._gpu.api.cuEventRecord(self._event, self._gpu.stream))
+
+    def settle(self) -> None:
+        """Wait until the GPU is done with it; an event that was never recorded has passed."""
+        self._gpu.take(self._gpu.api.cuEventSynchronize(self._event))
+
+
+class _Lane:
+    """Two buffers: the host works on one while the GPU works on the other. One thread at a time has it."""
+
+    def __init__(self, gpu: Gpu, buffers: tuple[_Buffer, _Buffer]) -> None:
+        self._gpu = gpu
+        self._buffers = buffers
+        self._lock = threading.Lock()
+
+    def copy_in(self, target: int, host: Bytes, pieces: list[tuple[int, int]]) -> None:
+        """Copy pieces of a host array to the GPU."""
+        api, take, stream = self._gpu.api, self._gpu.take, self._gpu.stream
+        memory = host.ctypes.data
+        with self._gpu, self._lock:
+            for turn, (start, size) in enumerate(pieces):
+                buffer = self._buffers[turn % 2]
+                buffer.settle()
+                ctypes.memmove(buffer.address, memory + start, size)
+                take(api.cuMemcpyHtoDAsync(target + start, buffer.address, size, stream))
+                buffer.touched()
+
+    def copy_out(self, source: int, host: Bytes, pieces: list[tuple[int, int]]) -> None:
+        """Copy pieces of the GPU's memory to a host array."""
+        api, take, stream = self._gpu.api, self._gpu.take, self._gpu.stream
+        memory = host.ctypes.data
+        with self._gpu, self._lock:
+            under_way: list[tuple[_Buffer, int, int]] = []
+            for turn, (start, size) in enumerate(pieces):
+                if turn > 1:
+                    _empty(memory, *under_way.pop(0))
+                buffer = self._buffers[turn % 2]
+                take(api.cuMemcpyDtoHAsync(buffer.address, source + start, size, stream))
+                buffer.touched()
+                under_way.append((buffer, start, size))
+            for one in under_way:
+                _empty(memory, *one)
+
+
+def _empty(memory: int, buffer: _Buffer, start: int, size: int) -> None:
+    buffer.settle()
+    ctypes.memmove(memory + start, buffer.address, size)
+
+
+def _wait_for_all(started: list[Future[None]]) -> None:
+    """Wait for lanes, whatever comes: they use the caller's memory."""
+    try:
+        wait(started)
+    except BaseException:  # Ctrl-C
+        wait(started)
+        raise
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    affinity: Any = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -1,0 +1,232 @@
+"""Copies through pinned memory, with a driver that does each as late as it may: when what is behind it is waited for.
+
+So a buffer that is filled again before the GPU has read it, or emptied before the GPU has filled it, shows in what
+arrives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from metalnb.engine.cuda import pinned_copies
+from metalnb.engine.cuda.gpu_memory import GpuMemory
+from metalnb.engine.cuda.pinned_copies import PinnedCopies
+from metalnb.engine.staging import DeviceMemory
+from metalnb.errors import KernelFault
+
+PIECE = 8192
+SIZES = [1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 6 * PIECE, 6 * PIECE + 1, 50 * PIECE, 50 * PIECE + 4321]
+
+
+class LateDriver:
+    """One stream: copies and events in their order, none done before it must be."""
+
+    CUevent_flags = type("CUevent_flags", (), {"CU_EVENT_DISABLE_TIMING": 2})
+
+    def __init__(self) -> None:
+        self.index, self.stream, self.api = 0, 1, self
+        self.queue: list[Any] = []
+        self.recorded: dict[int, int] = {}  # how far the stream must be for an event to have passed
+        self.done = 0
+        self.events = 0
+        self.pageable = 0
+        self.lock = threading.Lock()
+        self.entered = threading.local()
+        self.pinned: Any = None
+
+    def __enter__(self) -> None:
+        self.entered.depth = getattr(self.entered, "depth", 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        self.entered.depth -= 1
+
+    def take(self, answer: Any) -> Any:
+        if answer[0]:
+            message = "the GPU is lost"
+            raise KernelFault(message)
+        return answer[1] if len(answer) > 1 else None
+
+    def cuMemHostAlloc(self, nbytes: int, _flags: int) -> tuple[int, int]:  # noqa: N802  (the driver's name)
+        self.pinned = np.full(nbytes, 0xEE, np.uint8)
+        return 0, self.pinned.ctypes.data
+
+    def cuEventCreate(self, _flags: int) -> tuple[int, int]:  # noqa: N802
+        self.events += 1
+        return 0, self.events
+
+    def cuEventRecord(self, event: int, _stream: int) -> tuple[int]:  # noqa: N802
+        with self.lock:
+            self.recorded[event] = len(self.queue)
+        return (0,)
+
+    def cuEventSynchronize(self, event: int) -> tuple[int]:  # noqa: N802
+        self.run(self.recorded.get(event, 0))
+        return (0,)
+
+    def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, _stream: int) -> tuple[int]:  # noqa: N802
+        return self.enqueue(target, source, nbytes)
+
+    def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, _stream: int) -> tuple[int]:  # noqa: N802
+        return self.enqueue(target, source, nbytes)
+
+    def cuMemcpyHtoD(self, target: int, source: int, nbytes: int) -> tuple[int]:  # noqa: N802
+        self.pageable += 1
+        self.enqueue(target, source, nbytes)
+        self.run()
+        return (0,)
+
+    cuMemcpyDtoH = cuMemcpyHtoD  # noqa: N815
+
+    def enqueue(self, *copy: int) -> tuple[int]:
+        assert self.entered.depth > 0, "not in the GPU's context"
+        with self.lock:
+            self.queue.append(copy)
+        return (0,)
+
+    def run(self, until: int | None = None) -> None:
+        """Do what stands in the stream, up to a place."""
+        with self.lock:
+            for copy in self.queue[self.done : until]:
+                ctypes.memmove(*copy)
+            self.done = max(self.done, len(self.queue) if until is None else until)
+
+
+@pytest.fixture
+def driver(monkeypatch: Any) -> LateDriver:
+    monkeypatch.setattr(pinned_copies, "_LEAST", 1)
+    monkeypatch.setattr(pinned_copies, "_LEAST_PIECE", 4096)
+    return LateDriver()
+
+
+def numbers(nbytes: int) -> Any:
+    return np.random.default_rng(nbytes).integers(0, 256, nbytes, np.uint8)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_every_byte_arrives_both_ways(driver: Any, nbytes: int, threads: int) -> None:
+    copies = PinnedCopies(driver, threads, PIECE)
+    there, data = np.zeros(nbytes + 2, np.uint8), numbers(nbytes)
+    assert copies.copy_in(there.ctypes.data + 1, data)
+    queued = driver.queue.copy()
+    given = data.copy()
+    data[:] = 0  # the caller may do with it what they like
+    driver.run()
+    assert driver.queue == queued  # so all of it was in the stream, ahead of a dispatch that would have come next
+    assert np.array_equal(there[1:-1], given)
+    assert there[0] == there[-1] == 0
+    back = np.zeros(nbytes + 2, np.uint8)
+    assert copies.copy_out(there.ctypes.data + 1, back[1:-1])
+    assert np.array_equal(back[1:-1], given)
+    assert back[0] == back[-1] == 0
+    assert driver.pageable == 0
+
+
+def test_a_copy_out_sees_what_stands_in_the_stream_before_it(driver: Any) -> None:
+    copies = PinnedCopies(driver, 2, PIECE)
+    there, data, back = np.zeros(9 * PIECE, np.uint8), numbers(9 * PIECE), np.zeros(9 * PIECE, np.uint8)
+    copies.copy_in(there.ctypes.data, data)
+    copies.copy_out(there.ctypes.data, back)
+    assert np.array_equal(back, data)
+
+
+def test_copies_of_several_threads_at_once_share_the_buffers(driver: Any) -> None:
+    copies = PinnedCopies(driver, 2, PIECE)
+    sources = [numbers(40 * PIECE + i) for i in range(6)]
+    targets, backs = [np.zeros_like(s) for s in sources], [np.zeros_like(s) for s in sources]
+
+    def both(i: int) -> None:
+        copies.copy_in(targets[i].ctypes.data, sources[i])
+        copies.copy_out(targets[i].ctypes.data, backs[i])
+
+    users = [threading.Thread(target=both, args=(i,)) for i in range(6)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert all(np.array_equal(b, s) for b, s in zip(backs, sources, strict=True))
+    assert driver.pinned.nbytes == 4 * PIECE
+
+
+def test_a_small_copy_is_the_drivers(monkeypatch: Any) -> None:
+    driver: Any = LateDriver()
+    monkeypatch.setattr(GpuMemory, "_make_pool", lambda _self: None)
+    memory, there = GpuMemory(driver), np.zeros(64, np.uint8)
+    device = DeviceMemory(64, type("Handle", (), {"address": there.ctypes.data}))
+    memory.copy_in(device, 4, numbers(8))
+    into = np.zeros(8, np.uint8)
+    memory.copy_out(device, 4, into)
+    assert np.array_equal(into, numbers(8))
+    memory.copy_in(device, 0, into[:0])
+    memory.copy_out(device, 0, into[:0])
+    assert driver.pageable == 2
+    assert driver.pinned is None
+
+
+@pytest.mark.parametrize("why", ["no memory to pin", "one core", "Python is ending", "forked"])
+def test_without_pinned_memory_the_driver_copies(driver: Any, monkeypatch: Any, why: str) -> None:
+    monkeypatch.setattr(GpuMemory, "_make_pool", lambda _self: None)
+    monkeypatch.setattr(pinned_copies, "_cores", lambda: 1 if why == "one core" else 4)
+    memory = GpuMemory(driver)
+    if why == "no memory to pin":
+        monkeypatch.setattr(driver, "cuMemHostAlloc", lambda *_: (2, 0))
+    if why == "Python is ending":
+        def refuse(*_: Any) -> None:
+            message = "cannot schedule new futures after interpreter shutdown"
+            raise RuntimeError(message)
+
+        monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", refuse)
+    if why == "forked":
+        memory._pinned._opened()
+        monkeypatch.setattr("os.getpid", lambda: -1)
+    data = numbers(3_000_001)
+    there, back = np.zeros_like(data), np.zeros_like(data)
+    device = DeviceMemory(data.nbytes, type("Handle", (), {"address": there.ctypes.data}))
+    memory.copy_in(device, 0, data)
+    memory.copy_out(device, 0, back)
+    assert np.array_equal(back, data)
+    assert driver.pageable == 2
+
+
+def test_large_arrays_of_numpy_go_through_pinned_memory(monkeypatch: Any) -> None:
+    driver: Any = LateDriver()
+    monkeypatch.setattr(GpuMemory, "_make_pool", lambda _self: None)
+    monkeypatch.setattr(pinned_copies, "_cores", lambda: 64)
+    memory, data = GpuMemory(driver), numbers(40_000_007)
+    there, back = np.zeros(data.nbytes + 100, np.uint8), np.zeros_like(data)
+    device = DeviceMemory(there.nbytes, type("Handle", (), {"address": there.ctypes.data}))
+    memory.copy_in(device, 100, data)
+    memory.copy_out(device, 100, back)
+    assert np.array_equal(back, data)
+    assert driver.pageable == 0
+    assert len(driver.queue) == 2 * -(-data.nbytes // pinned_copies._PIECE)
+    assert driver.pinned.nbytes == 16 * pinned_copies._PIECE  # and no more, however much is copied
+
+
+@pytest.mark.parametrize("way", ["copy_in", "copy_out"])
+def test_a_lane_that_fails_is_told_when_all_have_ended(driver: Any, monkeypatch: Any, way: str) -> None:
+    """The others use the caller's memory until then."""
+    copies, data = PinnedCopies(driver, 2, PIECE), numbers(9 * PIECE)
+    there = np.zeros_like(data)
+    failed, ended = threading.Event(), []
+
+    def enqueue(one: int, other: int, _nbytes: int, _stream: int) -> tuple[int]:
+        if there.ctypes.data in {one, other}:  # the first lane's first piece
+            failed.set()
+            return (1,)
+        assert failed.wait(10)
+        time.sleep(0.02)
+        ended.append(one)
+        return (0,)
+
+    for name in ("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"):
+        monkeypatch.setattr(driver, name, enqueue)
+    with pytest.raises(KernelFault, match="the GPU is lost"):
+        getattr(copies, way)(there.ctypes.data, data)
+    assert len(ended) == 4  # of nine pieces, the second lane's
