@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from metalnb.engine.cpu import form_ladder, spirv_forms
-from metalnb.engine.cpu.spirv import opaque, pass_table
+from metalnb.engine.cpu.spirv import pass_table
 from metalnb.engine.cpu.spirv.divergence import Divergence
+from metalnb.engine.cpu.spirv.hiding import opaque
 from metalnb.engine.cpu.spirv_forms import Form
 
 __all__ = ["CURES", "leave_out"]

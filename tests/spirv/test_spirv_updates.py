@@ -9,8 +9,8 @@ import pytest
 from spirv_modules import HEAD, applied, module, without
 
 import metalnb as mnb
-from metalnb.engine.cpu.spirv import opaque
 from metalnb.engine.cpu.spirv.divergence import Divergence
+from metalnb.engine.cpu.spirv.hiding import opaque
 
 # Statements that leave `v`, and what it is then in a thread.
 Case = tuple[str, Callable[[int, int], int]]

@@ -15,8 +15,8 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from ..spirv.hiding.opaque import built_in_variable
 from ..spirv.module import BasicBlock, Body, Instruction, Module
-from ..spirv.opaque import built_in_variable
 from ..spirv.opcodes import Spv
 from .proofs.pointers import Access, PointerPlace, Roots, TypeSizes
 from .watch_table import ELEMENTS, GRID, LANES, SIZES, THREADS, WRONG

@@ -10,8 +10,8 @@ same: so it did with ``if (v < 4) v = d == 0 || d == -1 ? v : v / d`` of shorts,
 
 from __future__ import annotations
 
+from ..spirv.hiding.opaque import opaque_zero
 from ..spirv.module import Body, Instruction, Module, parsed
-from ..spirv.opaque import opaque_zero
 from ..spirv.opcodes import Spv
 
 __all__ = ["with_divisors"]

@@ -24,9 +24,9 @@ Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 from __future__ import annotations
 
 from .divergence import Divergence, calls_simd
+from .hiding.opaque import integers_like, opaque_zero, summed
 from .loops import natural_loops
 from .module import BasicBlock, Body, Instruction, Module
-from .opaque import integers_like, opaque_zero, summed
 from .opcodes import Spv
 
 __all__ = ["divergent_liveouts", "divergent_updates"]

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .barrier_loops import counters_in_memory, held_conditions
-from .complements import opaque_complements, opaque_signs
+from .hiding.complements import opaque_complements, opaque_signs
+from .hiding.extensions import opaque_extensions
+from .hiding.negations import plain_negations
+from .hiding.selected_indices import guarded_indices, opaque_known_indices, opaque_selected_indices
 from .indices import plain_extrema, signed_indices
 from .liveouts import divergent_liveouts, divergent_updates
 from .module import Module, parsed
-from .negations import plain_negations
 from .operand_types import equal_spaces, equal_widths, own_spaces
-from .selected_indices import guarded_indices, opaque_known_indices, opaque_selected_indices
 from .storage import byte_offsets, declared_storage, flat_chains, pointer_arrays
 from .stubs import without_stubs
 
@@ -91,6 +92,10 @@ PASSES = (
     ModulePass(
         "opaque_signs", opaque_signs,
         "the runtime takes the sign of a negation for another where it is shifted out",
+    ),
+    ModulePass(
+        "opaque_extensions", opaque_extensions,
+        "the runtime lets what wraps between two threads count on where it is made wider",
     ),
     ModulePass(
         "opaque_selected_indices", opaque_selected_indices,

@@ -22,9 +22,9 @@ Source: SPIR-V specification 1.4, 3.37.8 (OpAccessChain …), 3.37.15 (OpSelect)
 
 from __future__ import annotations
 
-from .module import Body, Instruction, Module
+from ..module import Body, Instruction, Module
+from ..opcodes import Spv
 from .opaque import opaque_zero
-from .opcodes import Spv
 
 __all__ = ["guarded_indices", "opaque_known_indices", "opaque_selected_indices"]
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import array
 
-from .module import Body, Instruction, Module
-from .opcodes import Spv
+from ..module import Body, Instruction, Module
+from ..opcodes import Spv
 
 __all__ = ["built_in_variable", "integers_like", "opaque_constant", "opaque_zero", "summed"]
 

@@ -10,9 +10,9 @@ Source: SPIR-V specification 1.4, 3.37.13 (OpFNegate …), 3.37.14 (OpBitwiseXor
 
 from __future__ import annotations
 
-from .module import Body, Instruction, Module
+from ..module import Body, Instruction, Module
+from ..opcodes import Spv
 from .opaque import integers_like, opaque_constant
-from .opcodes import Spv
 
 __all__ = ["plain_negations"]
 

@@ -16,9 +16,9 @@ Source: SPIR-V specification 1.4, 3.37.14 (OpNot, OpBitwiseXor, OpShiftRightArit
 
 from __future__ import annotations
 
-from .module import Instruction, Module
+from ..module import Instruction, Module
+from ..opcodes import Spv
 from .opaque import opaque_constant, opaque_zero
-from .opcodes import Spv
 
 __all__ = ["opaque_complements", "opaque_signs"]
 
