@@ -84,7 +84,7 @@ class PinnedCopies:
         return True
 
     def _pieces(self, nbytes: int) -> tuple[int, list[tuple[int, int]]]:
-        """Cut a copy: return how many lanes share it, and its pieces, at least two to a lane so that both sides work."""
+        """Cut a copy: return how many lanes share it, and its pieces, at least two to a lane: both sides work."""
         lanes = min(self._threads, max(1, nbytes // _SHARE))
         even = -(-nbytes // (2 * lanes))
         piece = min(self._piece, even + -even % 4096)
