@@ -241,15 +241,16 @@ class Elementwise(Op):
         if type(out) is not Array:
             raise TypeError(f"{self.name}: out must be a metalnb array; got {type(out).__name__}.")
         block, clash = out.block, False
-        key: tuple[Any, ...] = ()
+        forms: list[Any] = []
         for a in operands:
             if type(a) is not Array:
-                key += (type(a),)
+                forms.append(type(a))
                 continue
-            key += (a.form or a.formed(),)
+            forms.append(a.form or a.formed())
             if a is not out and (a.block is block or block.viewers) and _clash(a, out):  # as a rule no call is needed
                 clash = True
-        key += (out.form or out.formed(),)
+        forms.append(out.form or out.formed())
+        key = tuple(forms)
         plan = None if clash else self._plans.get(key)
         if plan is not None and plan.engine is block.engine:
             if plan.scalars or plan.launch is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+import threading
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cuda import cuda_engine
+from metalnb.engine.cuda.launch_record import LaunchRecord
 from metalnb.engine.cuda.nvidia_driver import Gpu
 from metalnb.engine.cuda.stream_events import CudaTicket, Events
 from metalnb.engine.observation import observe
@@ -133,8 +135,8 @@ class Names:
     def __getattr__(self, name: str) -> int:
         return len(name)
 
-    def __call__(self, *_given: Any) -> Any:
-        return SimpleNamespace(location=SimpleNamespace())
+    def __call__(self, *given: Any) -> Any:
+        return given[0] if given else SimpleNamespace(location=SimpleNamespace())
 
 
 CONTEXTS: list[Any] = []  # of this thread, the current one last
@@ -148,6 +150,8 @@ class Driver:
         self.stream = 1
         self.index, self.name, self.capability, self.version, self.processors = index, "none", 90, "13.0", 132
         self.nominal, self.last_cache = None, 0
+        self.current = SimpleNamespace(here=False)
+        self.entered = 0
 
     @property
     def api(self) -> Driver:
@@ -168,10 +172,16 @@ class Driver:
         self._host = np.zeros(nbytes, np.uint8)
         return 0, self._host.ctypes.data
 
+    def launch(self, *_given: Any) -> int:
+        assert CONTEXTS[-1:] == [self]
+        self.calls["launch"] += 1
+        return 0
+
     def take(self, answer: tuple[Any, ...], _kernel: str = "") -> Any:
         return answer[1]
 
     def __enter__(self) -> None:
+        self.entered += 1
         CONTEXTS.append(self)
 
     def __exit__(self, *_: object) -> None:
@@ -195,7 +205,15 @@ def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any,
     engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
     before = driver.calls.copy()
     engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
-    assert driver.calls - before == {"cuLaunchKernel": 1}
+    assert driver.calls - before == {"launch": 1}
+    assert driver.entered > 0
+    driver.current.here = True  # in this thread, for good: nobody makes it so again
+    CONTEXTS.append(driver)
+    driver.entered = 0
+    engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
+    assert driver.entered == 0
+    assert CONTEXTS.pop() is driver
+    assert driver.calls - before == {"launch": 2}
 
 
 def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any, monkeypatch: Any) -> None:
@@ -203,15 +221,17 @@ def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any,
     monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
     seen: list[Any] = []
 
-    def launch(*given: int) -> tuple[int]:
-        blocks, threads, dynamic, (*_, record, _none) = given[1:4], given[4:7], given[7], given[8:]
-        at = (ctypes.c_void_p * 3).from_address(record)
-        memory, offset = ctypes.c_uint64.from_address(at[0] or 0), ctypes.c_uint32.from_address(at[1] or 0)
-        place = (ctypes.c_uint32 * 16).from_address(at[2] or 0)
-        seen.append((memory.value, offset.value, blocks, threads, dynamic, *place[6:9]))
-        return (0,)
+    def launch(given: Any, _function: Any, parameters: Any, _none: None) -> int:
+        c = given._obj
+        at = parameters._obj
+        memory, offset = ctypes.c_uint64.from_address(at[0]), ctypes.c_uint32.from_address(at[1])
+        place = (ctypes.c_uint32 * 16).from_address(at[2])
+        shape = (c.x, c.y, c.z), (c.width, c.height, c.depth)
+        assert (c.stream, c.attributes, c.count) == (1, None, 0)
+        seen.append((memory.value, offset.value, *shape, c.dynamic, *place[6:9]))
+        return 0
 
-    monkeypatch.setattr(driver, "cuLaunchKernel", launch, raising=False)
+    monkeypatch.setattr(driver, "launch", launch)
     engine = cuda_engine.CudaEngine(driver)
     text = f"{HEAD}kernel void k(device uint* x, threadgroup uint* t [[threadgroup(0)]]) {{ t[0] = 1; x[0] = t[0]; }}"
     program = engine.compile(mnb.compile(text).k.unit)
@@ -225,7 +245,7 @@ def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any,
         assert seen[before:] == [(memory.handle.address, 0, blocks, group, dynamic, *grid)]
 
 
-@pytest.mark.parametrize("where", ["cuLaunchKernel", "cuEventSynchronize"])
+@pytest.mark.parametrize("where", ["launch", "cuEventSynchronize"])
 def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
     driver: Any, monkeypatch: Any, where: str
 ) -> None:
@@ -242,9 +262,8 @@ def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
     program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit)
     memory = engine.alloc(64)
     engine.launch(program, (memory,), (1, 1, 1), (1, 1, 1)).wait()
-    monkeypatch.setattr(driver, where, lambda *_: (719, 0), raising=False)
-    if where == "cuLaunchKernel":
-        program.planned.clear()
+    monkeypatch.setattr(driver, where, lambda *_: 719 if where == "launch" else (719, 0), raising=False)
+    if where == "launch":
         with pytest.raises(mnb.KernelFault, match="k: 719"):
             engine.launch(program, (memory,), (2, 1, 1), (1, 1, 1))
         return
@@ -279,6 +298,68 @@ def test_a_ticket_waits_copies_back_and_tells_its_time(driver: Any, monkeypatch:
     assert len(engine.timed(program, (engine.alloc(64),), *form, count=3)) == 3
 
 
+def test_a_launch_goes_to_the_function_that_the_driver_names(driver: Any, monkeypatch: Any) -> None:
+    """With what a launch is made of as the driver's C interface has it."""
+    seen: list[Any] = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+    def function(given: int, handle: int, parameters: int, none: Any) -> int:
+        numbers = (ctypes.c_uint32 * 14).from_address(given)
+        seen.append((*numbers[:7], *numbers[8:], handle, none))
+        first = ctypes.c_void_p.from_address(parameters).value or 0
+        return ctypes.c_uint64.from_address(first).value & 0xFFFF
+
+    named: list[Any] = []
+    address = ctypes.cast(function, ctypes.c_void_p).value
+
+    def find(*given: Any) -> tuple[Any, ...]:
+        named.append(given)
+        return 0, address, 0
+
+    monkeypatch.setattr(driver, "cuGetProcAddress", find, raising=False)
+    monkeypatch.setattr(driver, "cuDeviceGetName", lambda *_: (0, b"none"), raising=False)
+    with driver:
+        gpu = Gpu(driver, 0)
+    assert named == [(b"cuLaunchKernelEx", 11080, 0)]
+    record = LaunchRecord(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit.signature)
+    record.write(0x7F00_0000_1234)
+    call = record.call(gpu.launch, 0x7F12_3456_7000, (1, 2, 3, 4, 5, 6), 7, 0x7F00_1234_5678)
+    assert call() == 0x1234
+    assert seen == [(1, 2, 3, 4, 5, 6, 7, 0x1234_5678, 0x7F00, 0, 0, 0, 0, 0x7F12_3456_7000, None)]
+    monkeypatch.setattr(driver, "cuGetProcAddress", lambda *_: (0, 0, 1), raising=False)
+    with driver, pytest.raises(mnb.EngineUnavailable, match="needs a driver of CUDA 11"):
+        Gpu(driver, 0)
+
+
+def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypatch: Any) -> None:
+    """The second begins while the driver still reads what the first has written."""
+    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    engine = cuda_engine.CudaEngine(driver)
+    program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit)
+    memories = [engine.alloc(64) for _ in range(2)]
+    began, seen = threading.Event(), []
+
+    def launch(_config: Any, _function: Any, parameters: Any, _none: None) -> int:
+        if seen and not began.is_set():
+            began.set()
+            other.join()
+        seen.append(ctypes.c_uint64.from_address(parameters._obj[0]).value)
+        return 0
+
+    monkeypatch.setattr(driver, "launch", launch)
+
+    def second() -> None:
+        assert began.wait(10)
+        engine.launch(program, (memories[1],), (1, 1, 1), (1, 1, 1))
+
+    other = threading.Thread(target=second)
+    other.start()
+    for _ in range(2):  # the first leaves its record to the second
+        engine.launch(program, (memories[0],), (1, 1, 1), (1, 1, 1))
+    assert seen == [memories[i].handle.address for i in (0, 1, 0)]
+    assert len(program.records) == 2
+
+
 def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monkeypatch: Any) -> None:
     """An H100 SXM: 3.35 TB/s and 67 TFLOP/s in NVIDIA's data sheet."""
     about = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in (
@@ -290,7 +371,8 @@ def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monke
     for name, value in {"CUdevice_attribute": about, "cuDeviceGetAttribute": lambda what, _: (0, said[what]),
                         "cuDeviceGetName": lambda *_: (0, b"H100\0"), "cuDeviceGet": lambda *_: (0, 0),
                         "cuDriverGetVersion": lambda: (0, 13000), "cuDevicePrimaryCtxRetain": lambda *_: (0, 1),
-                        "cuDeviceGetCount": lambda: (0, 1)}.items():  # fmt: skip
+                        "cuGetProcAddress": lambda *_: (0, 4096, 0), "cuDeviceGetCount": lambda: (0, 1),
+                        }.items():  # fmt: skip
         monkeypatch.setattr(driver, name, value, raising=False)
     gpu = Gpu(driver, 0)
     assert gpu.nominal == pytest.approx((3.35e12, 67e12), rel=2e-3)
@@ -327,17 +409,17 @@ def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> No
 def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -> None:
     events = Events(driver)
     with driver:
-        numbers = [CudaTicket(events, "k").number for _ in range(40)]
-    assert numbers == list(range(1, 41))
-    assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 2}  # behind 16 and 32
-    events.wait(20)
+        numbers = [CudaTicket(events, "k").number for _ in range(80)]
+    assert numbers == list(range(1, 81))
+    assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 2}  # behind 32 and 64
+    events.wait(40)
     assert driver.calls["cuEventSynchronize"] == 1
-    for number in (1, 16, 32):  # all done, as 32 is
+    for number in (1, 32, 64):  # all done, as 64 is
         events.wait(number)
     assert driver.calls["cuEventSynchronize"] == 1
-    events.wait(33)  # behind no event yet: one is put there, for all until now
+    events.wait(65)  # behind no event yet: one is put there, for all until now
     assert driver.calls["cuEventRecord"] == 3
-    events.wait(40)
+    events.wait(80)
     assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 3, "cuEventSynchronize": 2}  # one of the two, again
 
 
@@ -347,7 +429,7 @@ def test_who_never_waits_is_held_back_by_few_events(driver: Any) -> None:
         for _ in range(1000):
             CudaTicket(events, "k")
     assert driver.calls["cuEventCreate"] < 20
-    assert driver.calls["cuEventSynchronize"] > 50
+    assert driver.calls["cuEventSynchronize"] > 25
     before = driver.calls["cuEventSynchronize"]
     events.wait(1000 - 200)
     assert driver.calls["cuEventSynchronize"] == before

@@ -100,7 +100,7 @@ class LateDriver:
 @pytest.fixture
 def driver(monkeypatch: Any) -> LateDriver:
     monkeypatch.setattr(pinned_copies, "_LEAST", 1)
-    monkeypatch.setattr(pinned_copies, "_LEAST_PIECE", 4096)
+    monkeypatch.setattr(pinned_copies, "_SHARE", 4096)
     return LateDriver()
 
 
@@ -198,7 +198,7 @@ def test_large_arrays_of_numpy_go_through_pinned_memory(monkeypatch: Any) -> Non
     driver: Any = LateDriver()
     monkeypatch.setattr(GpuMemory, "_make_pool", lambda _self: None)
     monkeypatch.setattr(pinned_copies, "_cores", lambda: 64)
-    memory, data = GpuMemory(driver), numbers(40_000_007)
+    memory, data = GpuMemory(driver), numbers(80_000_007)
     there, back = np.zeros(data.nbytes + 100, np.uint8), np.zeros_like(data)
     device = DeviceMemory(there.nbytes, type("Handle", (), {"address": there.ctypes.data}))
     memory.copy_in(device, 100, data)
@@ -207,6 +207,18 @@ def test_large_arrays_of_numpy_go_through_pinned_memory(monkeypatch: Any) -> Non
     assert driver.pageable == 0
     assert len(driver.queue) == 2 * -(-data.nbytes // pinned_copies._PIECE)
     assert driver.pinned.nbytes == 16 * pinned_copies._PIECE  # and no more, however much is copied
+
+
+@pytest.mark.parametrize(("mebibytes", "lanes"), [(0.5, 1), (8, 2), (16, 4), (64, 8)])
+def test_a_copy_takes_as_many_lanes_as_it_has_work_for(mebibytes: float, lanes: int, monkeypatch: Any) -> None:
+    """Starting a thread for less than 4 MiB would take longer than it saves."""
+    driver: Any = LateDriver()
+    monkeypatch.setattr(pinned_copies, "_LEAST", 1)
+    data = np.zeros(int(mebibytes * 2**20), np.uint8)
+    there = np.zeros_like(data)
+    assert PinnedCopies(driver, 8).copy_in(there.ctypes.data, data)
+    begin, size = driver.pinned.ctypes.data, 2 * pinned_copies._PIECE
+    assert {(source - begin) // size for _, source, _ in driver.queue} == set(range(lanes))
 
 
 @pytest.mark.parametrize("way", ["copy_in", "copy_out"])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,7 @@ from ..staging import DeviceMemory, Result, Staging
 from ..unit import Unit
 from .constants import Constants
 from .gpu_memory import GpuMemory, own_address
-from .launch_record import LaunchRecord, launches
+from .launch_record import LaunchRecord, Planned, launches
 from .nvidia_driver import Gpu, open_gpu
 from .ptx import bounded, cannot_tell, ptx, source
 from .stream_events import CudaTicket, Events, Span, StagedTicket
@@ -38,9 +37,6 @@ def open_engine(device: int = 0) -> CudaEngine:
     """
     clang()
     return CudaEngine(open_gpu(device))
-
-
-Planned = tuple[Callable[[], tuple[Any, ...]], bytes]  # a call of the driver's, whole, and its place in the grid
 
 
 @dataclass(slots=True)
@@ -64,10 +60,8 @@ class CudaBinary:
         See `ptx.cannot_tell`.
     functions : dict
         By the most threads it was assembled for, and whether a threadgroup is launched as a row.
-    planned : dict
-        The launches of dispatches, by grid, threadgroup and bytes of threadgroup memory.
-    recent : tuple
-        The last of these, with its key: found without looking when a dispatch has the same tuples.
+    records : list of LaunchRecord
+        Those that no launch fills at the moment: taken and put back without a lock, and made anew when there is none.
     """
 
     unit: Unit
@@ -75,10 +69,8 @@ class CudaBinary:
     text: str
     cut: bool
     threadgroup_bytes: int
-    record: LaunchRecord
     functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
-    planned: dict[tuple[Grid, Grid, int], tuple[Planned, ...]] = field(default_factory=dict)
-    recent: tuple[Grid | None, Grid | None, int, tuple[Planned, ...]] = (None, None, 0, ())
+    records: list[LaunchRecord] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -116,8 +108,7 @@ class CudaEngine(GpuMemory, Observable):
         """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
         text = ptx(unit, self._gpu.capability)
         with self._gpu:
-            record = LaunchRecord(unit.signature)
-            binary = CudaBinary(unit, unit.signature.name, text, cannot_tell(unit, text), 0, record)
+            binary = CudaBinary(unit, unit.signature.name, text, cannot_tell(unit, text), 0)
             function = binary.functions[0, False] = self._load(unit, text)
             about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
             binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
@@ -163,6 +154,9 @@ class CudaEngine(GpuMemory, Observable):
                     break
                 values.append(given.handle.address)
             else:
+                if self._gpu.current.here:  # as on a machine of one GPU from the second call on
+                    self._enqueue(binary, values, 0, grid, threadgroup)
+                    return CudaTicket(self._events, binary.name)
                 with self._gpu:
                     self._enqueue(binary, values, 0, grid, threadgroup)
                     return CudaTicket(self._events, binary.name)
@@ -210,31 +204,37 @@ class CudaEngine(GpuMemory, Observable):
             return seconds
 
     def _enqueue(self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid) -> None:
-        record = binary.record
-        with binary.lock:
-            last_grid, last_threadgroup, last_dynamic, planned = binary.recent
-            if grid is not last_grid or threadgroup is not last_threadgroup or dynamic != last_dynamic:
-                key = grid, threadgroup, dynamic
-                planned = binary.planned.get(key) or self._plan(binary, *key)
-                binary.recent = *key, planned
-            record.write(*values)
-            for launch, place in planned:
-                if place is not record.place:
-                    record.stand(place)
-                answer = launch()
-                if answer[0]:
-                    self._gpu.take(answer, binary.name)
+        try:
+            record = binary.records.pop()
+        except IndexError:  # the first launch, or other threads have them; one that failed is not put back
+            record = LaunchRecord(binary.unit.signature)
+        last_grid, last_threadgroup, last_dynamic, planned = record.recent
+        if grid is not last_grid or threadgroup is not last_threadgroup or dynamic != last_dynamic:
+            key = grid, threadgroup, dynamic
+            planned = record.planned.get(key) or self._plan(binary, record, *key)
+            record.recent = *key, planned
+        record.write(*values)
+        for launch, place in planned:
+            if place is not record.place:
+                record.stand(place)
+            status = launch()
+            if status:
+                self._gpu.take((self._gpu.api.CUresult(status),), binary.name)
+        binary.records.append(record)
 
-    def _plan(self, binary: CudaBinary, grid: Grid, threadgroup: Grid, dynamic: int) -> tuple[Planned, ...]:
+    def _plan(
+        self, binary: CudaBinary, record: LaunchRecord, grid: Grid, threadgroup: Grid, dynamic: int
+    ) -> tuple[Planned, ...]:
         """Return a dispatch's launches, which are kept for the next one over such a grid."""
         made: list[Planned] = []
         for one in launches(grid, threadgroup, cut=binary.cut):
-            handle = self._function(binary, math.prod(one.shape[3:]), row=one.row).handle
-            rest = dynamic, self._gpu.stream, binary.record.address, 0
-            made.append((functools.partial(self._gpu.api.cuLaunchKernel, handle, *one.shape, *rest), one.place))
-        if len(binary.planned) >= _PLANS:
-            binary.planned.clear()
-        planned = binary.planned[grid, threadgroup, dynamic] = tuple(made)
+            with binary.lock:
+                handle = self._function(binary, math.prod(one.shape[3:]), row=one.row).handle
+            call = record.call(self._gpu.launch, int(handle), one.shape, dynamic, int(self._gpu.stream))
+            made.append((call, one.place))
+        if len(record.planned) >= _PLANS:
+            record.planned.clear()
+        planned = record.planned[grid, threadgroup, dynamic] = tuple(made)
         return planned
 
     def _bind(
@@ -280,6 +280,6 @@ class CudaEngine(GpuMemory, Observable):
         return address is not None
 
 
-_PLANS = 256  # kept of a kernel
+_PLANS = 256  # kept of a kernel, for each thread that launches it at the same time
 _LARGE = 100_000  # characters of PTX from which on it is assembled quickly rather than well
 _BATCH = 200  # launches at once behind a closed gate: the driver's queue takes some more

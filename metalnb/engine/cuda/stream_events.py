@@ -114,7 +114,7 @@ class Events:
 
 
 _MOST = 128  # dispatches under way at once, or little more
-_EVERY = 16  # dispatches to a shared event: fewer than are under way at once, so that whoever waits finds one
+_EVERY = 32  # dispatches to a shared event: fewer than are under way at once, so that whoever waits finds one
 
 
 class Span:
