@@ -33,8 +33,13 @@ def find_browser() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-# The files that take longest go first, so that no worker is left with one of them when the others have nothing to do.
-LONGEST = ("test_fuzz.py", "test_gpu_plans.py", "test_kernels.py", "test_robust.py", "test_fuse.py")
+# The files that take longest go first, so that no worker is left with one of them when the others have nothing to do:
+# by their seconds of a core, from some ten minutes down to half a minute.
+LONGEST = (
+    "test_library.py", "test_fuzz.py", "test_gpu_plans.py", "test_ptx.py", "test_kernels.py", "test_fuse.py",
+    "test_right_answers.py", "test_vectors.py", "test_native.py", "test_functions.py", "test_robust.py",
+    "test_notebooks.py", "test_elementwise.py",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

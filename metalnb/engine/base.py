@@ -301,9 +301,10 @@ def compiled(engine: Engine, unit: Unit) -> Binary:
         return engine.compile(unit)
     except CompileError as error:
         about = f"'{unit.signature.name}': "  # of the kernel itself: all of the cell would be refused as well
-        if error.message.startswith(about) or unit.text == unit.cell.edited.text:
+        whole = replace(unit, whole=True)
+        if error.message.startswith(about) or unit.texts == whole.texts:
             raise
-        return engine.compile(replace(unit, whole=True))
+        return engine.compile(whole)
 
 
 def refuse_device(engine: str, device: int, count: int) -> NoReturn:

@@ -13,7 +13,7 @@ from metalnb.msl.language.versions import DEFAULT, Version
 from metalnb.msl.signature import Constant, Param, Signature
 from metalnb.msl.text.conditions import evaluated
 from metalnb.msl.text.needed import needed
-from metalnb.msl.text.scanned_cell import Cell
+from metalnb.msl.text.scanned_cell import MAIN, Cell
 
 __all__ = ["CHECKED", "LIBRARY_CHECKED", "Unit", "literal"]
 
@@ -43,7 +43,7 @@ class Unit:
     checked : bool
         Whether no access may leave the memory that the kernel is given; an engine that cannot promise it ignores it.
     whole : bool
-        Whether the compiler is given all of the cell, though the kernel seems to need only a part.
+        Whether the compiler is given all of the cell and its headers, though the kernel seems to need only a part.
     """
 
     signature: Signature
@@ -57,11 +57,17 @@ class Unit:
     whole: bool = False
 
     @property
-    def text(self) -> str:
-        """The cell's edited text, with what the kernel does not need blanked, unless all of it is wanted."""
+    def texts(self) -> dict[str, str]:
+        """The edited texts of the cell and its headers, what the kernel does not need blanked unless all is wanted."""
+        cells = {MAIN: self.cell, **self.headers}
         if self.whole:
-            return self.cell.edited.text
-        return needed(self.cell, self.headers.values(), self.signature.function)
+            return {name: cell.edited.text for name, cell in cells.items()}
+        return dict(zip(cells, needed(cells.values(), self.signature.function), strict=True))
+
+    @property
+    def text(self) -> str:
+        """The text of the cell."""
+        return self.texts[MAIN]
 
     def absent(self, param: Param) -> bool:
         """Return whether a function constant removes a parameter (MSL 5.8.1)."""

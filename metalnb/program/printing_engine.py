@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from metalnb import engine as engines
 from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, Diagnostic
 from metalnb.msl.text.bracket_tree import outline
-from metalnb.msl.text.scanned_cell import Cell
 
 __all__ = ["engine_of"]
 
@@ -27,7 +27,7 @@ def engine_of(units: Mapping[str, Unit], chosen: engines.Engine) -> engines.Engi
     if chosen.name == "native" or not units:
         return chosen
     unit = next(iter(units.values()))
-    found = next(((c, at) for c in (unit.cell, *unit.headers.values()) for at in _printing(c)), None)
+    found = next(((c, at) for c in (unit.cell, *unit.headers.values()) for at in _printing(c.edited.text)), None)
     if found is None:
         return chosen
     names, (cell, at) = ", ".join(units), found
@@ -41,7 +41,7 @@ def engine_of(units: Mapping[str, Unit], chosen: engines.Engine) -> engines.Engi
     )])  # fmt: skip
 
 
-def _printing(cell: Cell) -> Iterator[int]:
-    """Yield where a cell prints."""
-    for tree in outline(cell.edited.text).trees:
-        yield from (token.start for token in tree.tokens if token.text in _PRINTS)
+@functools.lru_cache(64)
+def _printing(text: str) -> tuple[int, ...]:
+    """Return where a cell prints."""
+    return tuple(token.start for tree in outline(text).trees for token in tree.tokens if token.text in _PRINTS)

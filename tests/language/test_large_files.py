@@ -191,7 +191,7 @@ NEEDED = {
 def test_what_a_kernel_needs(case: str) -> None:
     text, kept, lost = NEEDED[case]
     cell = scan(STD + text + "\nkernel void last(device int* x) { *x = 9; }")
-    found, whole = needed(cell, (), "::k"), cell.edited.text
+    [found], whole = needed([cell], "::k"), cell.edited.text
     assert [part for part in kept if part not in found] == []
     assert [part for part in lost if part in found] == []
     for one, other in zip(found.encode().split(b"\n"), whole.encode().split(b"\n"), strict=True):
@@ -214,11 +214,43 @@ def test_a_header_keeps_what_it_names() -> None:
     assert "never(int x)" not in program.k.unit.text
 
 
+HEADERS = {
+    "a.h": (
+        "#define CALL(f) near_##f\n#define HEAD int more(int x) { return x; } int\n"
+        "inline int idle_a(int x) { return x; } /* ü */\n"
+    ),
+    "b.h": (
+        '#include "a.h"\nHEAD headed(int x) { return x; }\ninline int near_one(int x) { return far_one(x) + 1; }\n'
+        "inline int idle_b(int x) { return idle_a(x); }\n"
+    ),
+}
+
+
+def test_a_header_loses_what_no_kernel_names_through_the_cell_and_other_headers() -> None:
+    cell = STD + (
+        'int far_one(int x);\n#include "b.h"\nint far_one(int x) { return 5 * x; }\n'
+        "kernel void k(device int* x) { *x = CALL(one)(*x); }\nkernel void l(device int* x) { *x = idle_b(*x); }\n"
+    )
+    program = mnb.compile(cell, headers=HEADERS, engine="cpu")
+    k, whole = program.k.unit.texts, {name: header.edited.text for name, header in program.k.unit.headers.items()}
+    assert "near_one" in k["b.h"]
+    assert "headed" in k["b.h"]  # another file's macro is its head, and a function of its own
+    assert not [word for word in ("idle_a", "idle_b") if word in k["a.h"] + k["b.h"]]
+    assert [len(k[name].encode()) for name in HEADERS] == [len(whole[name].encode()) for name in HEADERS]
+    assert [k[name].count("\n") for name in HEADERS] == [whole[name].count("\n") for name in HEADERS]
+    assert "idle_a" in program.l.unit.texts["a.h"]
+    for kernel, right in ((program.k, 36), (program.l, 7)):
+        x = np.array([7], np.int32)
+        kernel(x, grid=1)
+        assert x[0] == right
+        assert not kernel.binary.unit.whole  # all that it needs was there
+
+
 def test_a_kernel_that_misses_something_is_compiled_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = STD + "int a(int x) { return x; } // of all\nkernel void k(device int* x) { *x = a(4); }"
     program = mnb.compile(cell, engine="cpu")
     text = program.k.unit.cell.edited.text
-    monkeypatch.setattr("metalnb.engine.unit.needed", lambda *_: text.replace("int a(int x) { return x; }", ""))
+    monkeypatch.setattr("metalnb.engine.unit.needed", lambda *_: [text.replace("int a(int x) { return x; }", "")])
     binary = compiled(program.engine, program.k.unit)
     assert binary.unit.whole
     x = np.zeros(1, np.int32)

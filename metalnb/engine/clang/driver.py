@@ -126,12 +126,13 @@ def compiled(
         When the text is right, and clang's backend cannot write it with these flags, or would write it wrongly.
     """
     flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
-    authored = [part for name, h in sorted(unit.headers.items()) for part in (name, h.edited.text)]
+    headers = {name: part for name, part in unit.texts.items() if name != MAIN}
+    authored = [part for each in sorted(headers.items()) for part in each]
     key = cache.digest(text, *authored, _headers(target.prelude.parent), version(), *flags)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
-            _write(folder, MAIN, text, unit.headers)
+            _write(folder, {**headers, MAIN: text})
             command = [*clang(), *flags, *_paths(target), f"-I{folder}", "-c", MAIN, "-o", "out"]
             plain = ("-include", str(target.prelude))
             prelude = _precompiled(target, flags)
@@ -156,7 +157,7 @@ def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
     """Compile a lowered text and return what clang prints with these flags; nothing is kept."""
     flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
     with cache.store().scratch() as folder:
-        _write(folder, MAIN, text, unit.headers)
+        _write(folder, {**unit.texts, MAIN: text})
         named = ("-include", str(target.prelude), "-c", MAIN, "-o", "out")
         return _run([*clang(), *flags, *_paths(target), f"-I{folder}", *named], folder, unit)
 
@@ -186,12 +187,12 @@ def _paths(target: Target) -> list[str]:
     return [f"-I{folder}" for folder in (INCLUDE, TARGET.parent, _ENTRY_POINT, target.prelude.parent)]
 
 
-def _write(folder: Path, name: str, text: str, headers: Mapping[str, Cell]) -> None:
-    (folder / name).write_text(text, encoding="utf-8")
-    for header, cell in headers.items():
-        path = folder / header
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(cell.edited.text, encoding="utf-8")
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        path = folder / name
+        if path.parent != folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:

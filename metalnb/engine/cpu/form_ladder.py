@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from metalnb.errors import CompileError
-from metalnb.msl.language.versions import words
+from metalnb.msl.text.bracket_tree import outline
 
 from ..clang.driver import Refused, at_kernel
 from ..clang.entry_point import ENTRY, opencl
@@ -109,12 +110,17 @@ def _forms(unit: Unit, text: str) -> tuple[Form, ...]:
     if unit.math == "scalar":
         return (OPTIMISED,)
     cells = (unit.cell, *unit.headers.values())
-    if not any("barrier" in word for cell in cells for word in words(cell)):
+    if not any(_names_barrier(cell.edited.original) for cell in cells):
         return FORMS
     try:  # the cell has a barrier: has this kernel one?
         return MEETING if has_barrier(spirv(unit, text, FORMS[0])) else FORMS
     except Refused:
         return MEETING
+
+
+@functools.lru_cache(64)
+def _names_barrier(source: str) -> bool:
+    return any("barrier" in word for word in outline(source).words)
 
 
 # What clang writes for variables that are given their values when a program starts: a device has no such time.

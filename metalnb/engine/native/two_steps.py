@@ -20,9 +20,8 @@ _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*"
 
 
 def texts(unit: Unit) -> Iterator[str]:
-    """Yield what a unit's author wrote: the part of the cell that is needed, and the header cells."""
-    yield unit.text
-    yield from (header.edited.text for header in unit.headers.values())
+    """Yield what a unit's author wrote: the part of the cell and of its header cells that is needed."""
+    yield from unit.texts.values()
 
 
 def divides(unit: Unit) -> bool:

@@ -257,7 +257,7 @@ class Outline:
         return (t.text for tree in self.trees for t in tree.tokens if t.kind == "word")
 
 
-@functools.lru_cache(16)
+@functools.lru_cache(64)  # a cell of the library's includes ten files, each of which is read as written and as edited
 def outline(source: str) -> Outline:
     """Read a text's tokens into trees."""
     stream = tokenize(source)

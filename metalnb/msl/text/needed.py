@@ -1,4 +1,4 @@
-"""What of a cell one kernel needs: the rest is blanked, so that a compiler does not read it for every kernel again.
+"""What of a cell and its headers one kernel needs: the rest is blanked, for a compiler not to read it for each kernel.
 
 A function at file level is left out when nothing that is needed names it, as tokens tell: all of a name stay, or none.
 Explicit instantiations go too: a kernel's entry point instantiates what it calls. Every place stays where it was.
@@ -23,7 +23,7 @@ _UNNAMED = frozenset({"begin", "end", "get"})  # a `for` over a range, or a stru
 _WITH_ARGUMENTS = frozenset({"decltype", "__attribute__", "alignas"})
 _NO_TYPES = frozenset({"template", "inline", "static", "constexpr", "kernel", "extern"})
 _WORD = re.compile(r"[\w$]+")
-_SEEN = re.compile(r"\\[ \t\f\v]*\n|\n|([^\n])")
+_SEEN = re.compile(r"\\[ \t\f\v]*\n|\n|([^\n\\]+|\\)")
 
 
 class _Function(NamedTuple):
@@ -73,29 +73,18 @@ class _Parts:
     pasted: Mapping[str, tuple[_Pasted, ...]]
 
 
-def needed(cell: Cell, headers: Iterable[Cell], function: str) -> str:
-    """Return a cell's edited text with what a kernel does not need blanked.
+def needed(cells: Iterable[Cell], function: str) -> list[str]:
+    """Return the edited texts of a cell and of the header cells that it includes, without what a kernel does not need.
 
     Parameters
     ----------
-    cell : Cell
-    headers : iterable of Cell
-        The header cells that it includes; they need all that they name.
+    cells : iterable of Cell
     function : str
         The kernel, as the cell names it: ``::a::f<float>``.
     """
-    parts = _parts(cell.edited.original)
-    seeds = {*_UNNAMED, *_WORD.findall(function), *parts.words}
-    pasted: list[_Pasted] = []
-    for other in (_parts(h.edited.original) for h in headers):
-        seeds |= other.words.union(*(f.words for f in other.functions), *other.macros.values(), other.macros)
-        pasted += (p for some in other.pasted.values() for p in some)
-        for f in parts.functions:
-            if not f.head.isdisjoint(other.bold):
-                seeds.add(f.name)
-    reached = _reached(parts, seeds, pasted)
-    left_out = [(f.start, f.end) for f in parts.functions if f.name not in reached]
-    return _blanked(cell, [*left_out, *parts.instantiations])
+    cells = list(cells)
+    left_out = _left_out(tuple(c.edited.original for c in cells), function)
+    return [_blanked(c, ranges) for c, ranges in zip(cells, left_out, strict=True)]
 
 
 def uninstantiated(cell: Cell) -> str:
@@ -103,12 +92,36 @@ def uninstantiated(cell: Cell) -> str:
     return _blanked(cell, _parts(cell.edited.original).instantiations)
 
 
-def _reached(parts: _Parts, seeds: set[str], pasted: list[_Pasted]) -> set[str]:
+@functools.lru_cache(64)
+def _left_out(sources: tuple[str, ...], function: str) -> list[list[tuple[int, int]]]:
+    """Return where in each text the functions stand that a kernel does not need, and the explicit instantiations."""
+    every = [_parts(source) for source in sources]
+    seeds = {*_UNNAMED, *_WORD.findall(function)}.union(*(parts.words for parts in every))
+    for parts in every:
+        for other in every:
+            if other is not parts:  # what stands in a text may be the other's macro
+                seeds.update(
+                    f.name for f in parts.functions if f.name in other.macros or not f.head.isdisjoint(other.bold)
+                )
+    reached = _reached(every, seeds)
+    return [
+        [*((f.start, f.end) for f in parts.functions if f.name not in reached), *parts.instantiations]
+        for parts in every
+    ]
+
+
+def _reached(every: list[_Parts], seeds: set[str]) -> set[str]:
     """Return every word that is needed, from those that surely are."""
     functions: dict[str, list[_Function]] = {}
-    for f in parts.functions:
-        functions.setdefault(f.name, []).append(f)
-    names = functions.keys() | parts.macros.keys()
+    macros: dict[str, frozenset[str]] = {}
+    pasted: dict[str, tuple[_Pasted, ...]] = {}
+    for parts in every:
+        for f in parts.functions:
+            functions.setdefault(f.name, []).append(f)
+        for name, words in parts.macros.items():
+            macros[name] = macros.get(name, frozenset()) | words
+            pasted[name] = (*pasted.get(name, ()), *parts.pasted[name])
+    names = functions.keys() | macros.keys()
     reached, ahead = set(seeds), list(seeds)
 
     def reach(words: Iterable[str]) -> None:
@@ -120,11 +133,10 @@ def _reached(parts: _Parts, seeds: set[str], pasted: list[_Pasted]) -> set[str]:
         for each in found:
             reach(filter(each.may_be, names))
 
-    paste(pasted)
     while ahead:
         word = ahead.pop()
-        reach(parts.macros.get(word, ()))
-        paste(parts.pasted.get(word, ()))
+        reach(macros.get(word, ()))
+        paste(pasted.get(word, ()))
         for f in functions.get(word, ()):
             reach(f.words)
     return reached
@@ -144,7 +156,7 @@ def _space(found: re.Match[str]) -> str:
     return " " * len(found[1].encode("utf-8", "surrogatepass")) if found[1] else found[0]
 
 
-@functools.lru_cache(16)
+@functools.lru_cache(64)
 def _parts(source: str) -> _Parts:
     text = outline(source)
     tree = text.program

@@ -25,17 +25,12 @@ class ConditionRanges:
 
     def __init__(self, module: Module, layout: TypeSizes, flows: Mapping[int, Flow]) -> None:
         self._module, self._layout, self._flows = module, layout, flows
+        self._bits = layout.bits
         self._names: dict[int, set[int]] = {}
         self._owner = {v: name for name, flow in flows.items() for v in flow.home}
 
     def _at(self, value: int, label: int, axis: int) -> Interval:
         raise NotImplementedError
-
-    def _bits(self, value: int) -> int:
-        op, *rest = self._module.key(self._module.type_of(value))
-        if op == Spv.TYPE_VECTOR:
-            op, *rest = self._module.key(rest[0])
-        return rest[0] if op == Spv.TYPE_INT else 64
 
     def _cut(self, value: int, found: Interval, bits: int, label: int, flow: Flow) -> Interval:
         part = self._module.definitions[value].op == Spv.COMPOSITE_EXTRACT  # a condition may be on the vector

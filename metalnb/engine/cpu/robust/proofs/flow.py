@@ -6,7 +6,6 @@ Source: SPIR-V specification 1.4, 2.11 (control flow); Cooper, Harvey and Kenned
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 
 from ...spirv.loops import dominators, natural_loops
 from ...spirv.module import BasicBlock, Body, Instruction, Module
@@ -46,8 +45,9 @@ class Flow:
             self.home.update((i.result, block.label) for i in block.instructions if i.result)
             for target in set(module.targets(block)):
                 self.before[target].append(block.label)
-        self._conditions: dict[int, list[tuple[int, bool, int]]] = {}
+        self._kept: dict[frozenset[tuple[int, int]], dict[int, list[tuple[int, bool, int]]]] = {}
         self.stoppable = {}
+        self._sole = functools.cache(self._is_sole)
         self.innermost = functools.cache(self._innermost)
 
     @property
@@ -58,15 +58,34 @@ class Flow:
     @stoppable.setter
     def stoppable(self, blocks: dict[int, int]) -> None:
         self._stoppable = blocks
-        self._conditions.clear()
+        self._conditions = self._kept.setdefault(frozenset(blocks.items()), {})
 
     def above(self, label: int, other: int) -> bool:
         """Return whether every way to a block passes another one."""
-        while label != other:
-            if self._above.get(label, label) == label:
-                return False
-            label = self._above[label]
-        return True
+        if label == other:
+            return True
+        first, last = self._below.get(other, (0, 0))
+        return first < self._below.get(label, (0, 0))[0] <= last
+
+    @functools.cached_property
+    def _below(self) -> dict[int, tuple[int, int]]:
+        """The number of each block that is reached, and the last one among those below it."""
+        below: dict[int, list[int]] = {label: [] for label in self._above}
+        for label, above in self._above.items():
+            if label != above:
+                below[above].append(label)
+        found: dict[int, tuple[int, int]] = {}
+        ahead, number = [(label, False) for label, above in self._above.items() if label == above], 0
+        while ahead:
+            label, done = ahead.pop()
+            if done:
+                found[label] = found[label][0], number
+            else:
+                number += 1
+                found[label] = number, number
+                ahead.append((label, True))
+                ahead += ((each, False) for each in below[label])
+        return found
 
     def _innermost(self, label: int) -> int:
         """Return the head of the smallest loop around a block; 0 for none."""
@@ -84,19 +103,28 @@ class Flow:
 
     def conditions(self, label: int) -> list[tuple[int, bool, int]]:
         """Return the conditions on which a block is reached: value, whether it is true, and where it was tested."""
-        if label not in self._conditions:
-            self._conditions[label] = [*self._tested(label)]
-        return self._conditions[label]
+        known, way = self._conditions, []
+        while label not in known and label != self.entry and label in self._above:
+            way.append(label)
+            label = self._above[label]
+        found = known.setdefault(label, [])
+        for each in reversed(way):
+            own = self._tested(each)
+            found = known[each] = [*own, *found] if own else found
+        return found
 
-    def _tested(self, label: int) -> Iterator[tuple[int, bool, int]]:
-        while label != self.entry and label in self._above:
-            above = self._above[label]
-            if [b for b in self.before[label] if not self.above(b, label)] == [above]:  # a loop is entered there once
-                last = self.blocks[above].instructions[-1]
-                told = above not in self.stoppable or label in self.loops[self.stoppable[above]]
-                if told and last.op == Spv.BRANCH_CONDITIONAL and last.words[2] != last.words[3]:
-                    yield last.words[1], last.words[2] == label, above
-            label = above
+    def _tested(self, label: int) -> list[tuple[int, bool, int]]:
+        """Return the condition on which a block is reached from the one above it, if there is one."""
+        above = self._above[label]
+        last = self.blocks[above].instructions[-1]
+        if last.op != Spv.BRANCH_CONDITIONAL or last.words[2] == last.words[3] or not self._sole(label):
+            return []
+        told = above not in self.stoppable or label in self.loops[self.stoppable[above]]
+        return [(last.words[1], last.words[2] == label, above)] if told else []
+
+    def _is_sole(self, label: int) -> bool:
+        """Return whether the block above is the only way to one, but for ways back in a loop."""
+        return [b for b in self.before[label] if not self.above(b, label)] == [self._above[label]]
 
     def inside(self, head: int) -> list[Instruction]:
         """Return all instructions of a loop."""

@@ -88,7 +88,7 @@ class LoopRanges(DifferenceRanges):
         made = self._module.definitions[value]
         if made.op in {Spv.I_ADD, Spv.I_SUB} and self._layout.is_constant(made.words[4]):  # the operand is told of
             found = self._coming(made.words[3], label, axis, home, flow).plus(self._step(made)).fitted(bits)
-        if last.words[2] != last.words[3] and self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
+        if last.words[2] != last.words[3] and self._layout.is_integer(value):
             for known in self._told(value, last.words[1], last.words[2] == home, label, found):
                 found = found.met(known, bits)
         return found

@@ -22,7 +22,7 @@ _PACKED = 10  # the decoration CPacked
 
 
 class TypeSizes:
-    """Sizes of types in memory."""
+    """Sizes of types in memory, and of integers; each is found once, for the proofs ask some hundred thousand times."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -31,6 +31,10 @@ class TypeSizes:
         }
         self.measure = functools.cache(self._measure)
         self.members = functools.cache(self._members)
+        self.constant = functools.cache(self._constant)
+        self.is_constant = functools.cache(self._is_constant)
+        self.is_integer = functools.cache(self._is_integer)
+        self.bits = functools.cache(self._bits)
 
     def size(self, kind: int) -> int:
         """Return the bytes of a type, what pads it included."""
@@ -69,7 +73,7 @@ class TypeSizes:
             widest = max(widest, align)
         return (*found, -(-at // widest) * widest)
 
-    def constant(self, value: int) -> int:
+    def _constant(self, value: int) -> int:
         """Return the value of a constant integer, as signed."""
         made = self._module.definitions[value]
         if made.op == Spv.CONSTANT_NULL:
@@ -78,10 +82,20 @@ class TypeSizes:
         number = sum(w << 32 * n for n, w in enumerate(made.words[3:])) & (1 << bits) - 1
         return number - (1 << bits) if number >> bits - 1 else number
 
-    def is_constant(self, value: int) -> bool:
+    def _is_constant(self, value: int) -> bool:
         """Return whether a value is a constant integer."""
-        made = self._module.definitions[value]
-        return made.op in {Spv.CONSTANT, Spv.CONSTANT_NULL} and self._module.key(made.type)[0] == Spv.TYPE_INT
+        return self._module.definitions[value].op in {Spv.CONSTANT, Spv.CONSTANT_NULL} and self.is_integer(value)
+
+    def _is_integer(self, value: int) -> bool:
+        """Return whether a value is one integer, not a vector."""
+        return self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT
+
+    def _bits(self, value: int) -> int:
+        """Return the bits of an integer, or of each in a vector; 64 for anything else."""
+        op, *rest = self._module.key(self._module.type_of(value))
+        if op == Spv.TYPE_VECTOR:
+            op, *rest = self._module.key(rest[0])
+        return rest[0] if op == Spv.TYPE_INT else 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class Ranges(GuardedSums):
             bits = self._bits(value)
             left = self._behind(value, flow) if behind else None
             found = left or self._made(module.definitions[value], label, axis, flow).fitted(bits)
-            if left is None and module.key(module.type_of(value))[0] == Spv.TYPE_INT:
+            if left is None and self._layout.is_integer(value):
                 found = self._cut(value, found, bits, label, flow)
                 if value in self._strides:
                     found = self._strides[value].kept(found)
@@ -146,7 +146,7 @@ class Ranges(GuardedSums):
             return self._assumed[value, axis]
         if op in ARITHMETIC:
             a, b = (self._at(w, label, axis) for w in words[3:5])
-            if op == Spv.I_SUB and a.low < a.high and b.low < b.high and self._module.key(made.type)[0] == Spv.TYPE_INT:
+            if op == Spv.I_SUB and a.low < a.high and b.low < b.high and self._layout.is_integer(value):
                 return self.difference(words[3], words[4], label, unsigned=True)
             return ARITHMETIC[op](a.fitted(bits), b.fitted(bits), bits)
         if op in {Spv.COPY_OBJECT, Spv.ASSUME_TRUE_KHR, Spv.EXPECT_KHR}:
@@ -155,7 +155,7 @@ class Ranges(GuardedSums):
             source = self._bits(words[3])
             inner = self._at(words[3], label, axis)
             return inner.unsigned(source) if op == Spv.U_CONVERT else inner.signed(source)
-        if op == Spv.BITCAST and self._module.key(self._module.type_of(words[3]))[0] == Spv.TYPE_INT:
+        if op == Spv.BITCAST and self._layout.is_integer(words[3]):
             return self._at(words[3], label, axis) if self._bits(words[3]) == bits else whole(bits)
         if op == Spv.S_NEGATE:
             return Interval(0, 0).minus(self._at(words[3], label, axis))
@@ -206,7 +206,7 @@ class Ranges(GuardedSums):
         sides = []
         for value, truth in ((yes, True), (no, False)):
             found = self._at(value, label, axis)
-            if self._module.key(self._module.type_of(value))[0] == Spv.TYPE_INT:
+            if self._layout.is_integer(value):
                 for known in self._told(value, flag, truth, label, found):
                     found = found.met(known, bits)
             sides.append(found)
