@@ -198,11 +198,11 @@ def test_without_vectors_where_with_them_the_compiler_crashes(
     right = Device._compiled
     crashed = []
 
-    def crashing(self: Device, code: bytes, vectorised: bool) -> bytes:
+    def crashing(self: Device, code: bytes, vectorised: bool, seconds: float) -> bytes:
         if vectorised:
             crashed.append(code)
             raise BuildFailed("the compiler crashed (SIGSEGV)", "crashed")
-        return right(self, code, vectorised)
+        return right(self, code, vectorised, seconds)
 
     monkeypatch.setattr(Device, "_compiled", crashing)
     x = np.arange(300, dtype=np.int32)
@@ -210,6 +210,46 @@ def test_without_vectors_where_with_them_the_compiler_crashes(
     groups = [x[at : at + size] for at in range(0, 300, size)]
     assert got.tolist() == np.concatenate([g[::-1] + 3 + 3 * size for g in groups]).tolist()
     assert len(set(crashed)) >= 3  # all forms
+
+
+@pytest.mark.parametrize("hangs", [1, 2])
+def test_another_form_is_tried_where_one_takes_for_ever(
+    hangs: int, own_cache: None, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Seed 740117 hangs two forms of four; the others take two seconds. What hung is remembered."""
+    right, waited = Device._compiled, list[float]()
+
+    def hanging(self: Device, code: bytes, vectorised: bool, seconds: float) -> bytes:
+        waited.append(seconds)
+        if len(waited) <= hangs:
+            raise BuildFailed(f"the device's compiler gave no answer in {seconds:g} s", "hung")
+        return right(self, code, vectorised, seconds)
+
+    monkeypatch.setattr(Device, "_compiled", hanging)
+    source = numbered(TURN)  # its forms differ
+    for first in (True, False):
+        waited.clear()
+        turned = mnb.compile(source).turn(np.arange(64, dtype=np.int32), threadgroup=64)
+        assert np.diff(turned).tolist() == [-1] * 63
+        assert bool(waited) == first
+        assert all(seconds < 40 for seconds in waited)
+
+
+def test_a_kernel_that_hangs_all_forms_has_all_the_time_at_last(
+    own_cache: None, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    waited = list[float]()
+
+    def hanging(_: Device, code: bytes, vectorised: bool, seconds: float) -> bytes:
+        waited.append(seconds)
+        raise BuildFailed(f"the device's compiler gave no answer in {seconds:g} s", "hung")
+
+    monkeypatch.setattr(Device, "_compiled", hanging)
+    with pytest.raises(mnb.CompileError, match="gave no answer in 120 s"):
+        mnb.compile(numbered(TURN)).turn(np.arange(32, dtype=np.int32), threadgroup=32)
+    assert max(waited[:-1]) < 40
+    assert waited[-1] == 120
+    assert 3 <= len(waited) <= 5  # forms that are alike are tried once
 
 
 def test_a_kernel_with_simd_functions_is_refused_then_with_the_whole_reason(
@@ -303,7 +343,7 @@ def test_a_hang_is_ended(in_place: Callable[[CompilerProcess], None], monkeypatc
     program = mnb.compile(numbered())
     hanging.start()
     pid = pid_of(hanging)
-    monkeypatch.setattr("metalnb.engine.cpu.compiler_process.time_limit", lambda: 0.5)
+    monkeypatch.setenv("METALNB_COMPILE_TIMEOUT", "0.5")
     with pytest.raises(mnb.CompileError, match=r"gave no answer in 0\.5 s") as failed:
         program.add(np.zeros(3, np.int32))
     assert "METALNB_COMPILE_TIMEOUT" in failed.value.hint

@@ -50,6 +50,7 @@ _INTERNAL = (
 
 def opencl(
     unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False, lanes: bool = True, meet: bool = True,
+    cell: str = "",
 ) -> str:  # fmt: skip
     """Write the text for a target that speaks C++ for OpenCL.
 
@@ -67,6 +68,8 @@ def opencl(
         False when each thread is run by itself, and not 32 side by side.
     meet : bool
         False when the SIMD-groups shall not meet first.
+    cell : str
+        The cell's text, of a target that changes it.
     """
     # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
     # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
@@ -75,17 +78,17 @@ def opencl(
     size = "__attribute__((intel_reqd_sub_group_size(32))) " if lanes else ""
     here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
     region = "const __global $region* region" if flat else ""
-    return written(unit, Head(f"{size}__kernel", (*meeting, f"$place here = {here};"), region))
+    return written(unit, Head(f"{size}__kernel", (*meeting, f"$place here = {here};"), region), cell)
 
 
-def written(unit: Unit, head: Head) -> str:
+def written(unit: Unit, head: Head, cell: str = "") -> str:
     """Write the text for a target that speaks C++ for OpenCL, with its own head of the entry point."""
     params = unit.signature.params
     ways = [head.threadgroup if param.space == "threadgroup" else ("__global void* b{i}", "b{i}") for param in params]
     formals = [formal.format(i=i) for i, (formal, _) in enumerate(ways)] + ([head.last] if head.last else [])
     lines = (*head.lines, f"{call(unit.signature, pointers=[way.format(i=i) for i, (_, way) in enumerate(ways)])};")
     body = "".join(f"  {line}\n" for line in lines)
-    return around(unit, f"{head.kernel} void {ENTRY}({', '.join(formals)}) {{\n{body}}}")
+    return around(unit, f"{head.kernel} void {ENTRY}({', '.join(formals)}) {{\n{body}}}", cell)
 
 
 def around(unit: Unit, entry: str, cell: str = "") -> str:

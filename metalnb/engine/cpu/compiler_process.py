@@ -79,8 +79,14 @@ class CompilerProcess:
             finally:
                 self._lock.release()
 
-    def build(self, code: bytes) -> bytes:
+    def build(self, code: bytes, seconds: float | None = None) -> bytes:
         """Build a SPIR-V module; return the device's binary. Threads take turns.
+
+        Parameters
+        ----------
+        code : bytes
+        seconds : float, optional
+            That it may take; by default as long as any compiler (`time_limit`).
 
         Raises
         ------
@@ -91,7 +97,7 @@ class CompilerProcess:
             for again in (True, False):
                 worker = self._started()
                 try:
-                    return worker.build(code, time_limit())
+                    return worker.build(code, time_limit() if seconds is None else seconds)
                 except _Died as died:
                     self._stop()
                     # What kills a process that had built others before, or comes from outside, need not be the module.

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from metalnb.errors import CompileError
+from metalnb.msl.libclang.deep_stack import time_limit
 from metalnb.msl.text.bracket_tree import outline
 
 from ..clang.driver import Refused, at_kernel
 from ..clang.entry_point import ENTRY, opencl
 from ..unit import Unit
 from .compiler_process import BuildFailed
+from .loop_exits import with_ways_back
 from .opencl import Device
 from .robust.divisions import with_divisors
 from .spirv.barrier_loops import has_barrier, has_lanes
@@ -25,6 +27,11 @@ __all__ = ["Built", "Guarded", "built"]
 # Bytes of a module from which on the SIMD-groups do not meet first. With a sub-group operation in it the device takes
 # time that grows with the square of the length: 9 s for 2,000 lines; without, 10 s for 13,000.
 _LONG = 1 << 17
+
+# Seconds that a form's build may take as long as there are others: what takes minutes in one may take two seconds in
+# the next. A module of 128 KiB took ten.
+_PATIENCE, _PER_BYTE = 20.0, 1 / 2000
+_HUNG = 4  # forms, before the first is given all the time that there is
 
 # Is given the module, text and form of an attempt; returns the module with checks.
 Guarded = Callable[[bytes, str, Form], bytes]
@@ -65,21 +72,16 @@ def built(
         At the kernel, when no form is taken, with all that was said about the first.
     """
     failures: list[CompileError] = []
-    for rung in _rungs(unit, opencl(unit, flat=flat, even=even, wide=wide)):
-        text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised)
+    hung: list[_Rung] = []
+    limit = time_limit()
+    for rung in _attempts(_rungs(unit, opencl(unit, flat=flat, even=even, wide=wide)), hung):
         try:
-            module = spirv(unit, text, rung.form)
-            if not rung.vectorised and has_lanes(module):
+            code = _module(unit, rung, flat=flat, even=even, wide=wide, guarded=guarded)
+            if code is None:
                 continue
-            if len(module) > _LONG and rung.vectorised and not unit.signature.simd:
-                text = opencl(unit, flat=flat, even=even, wide=wide, meet=False)
-                module = spirv(unit, text, rung.form)
-            lanes = rung.vectorised and unit.math != "scalar"
-            code = rewritten(module, wide=wide, fast=rung.fast, held=rung.held, lanes=lanes)
-            if guarded is not None:
-                code = guarded(code, text, rung.form)
-            code = with_divisors(code)  # at last: what is proven of a quotient is proven of what the author wrote
-            kernel = device.cl.Kernel(device.build(code, vectorised=rung.vectorised), ENTRY)
+            seconds = limit if rung in hung else min(limit, _PATIENCE + len(code) * _PER_BYTE)
+            program = device.build(code, vectorised=rung.vectorised, seconds=seconds)
+            kernel = device.cl.Kernel(program, ENTRY)
             return Built(kernel, stack_of(kernel, device.device, waits=has_barrier(code)))
         except Refused as error:
             failures.append(error)
@@ -87,11 +89,47 @@ def built(
             if _STARTED in failed.reason:
                 raise CompileError([at_kernel(unit, *_NOT_CONSTANT)]) from None
             failures.append(_error(unit, failed))
-            if failed.kind in {"hung", "killed"}:  # the next form would take as long, or as much
-                break
+            if failed.kind == "killed" or (failed.kind == "hung" and seconds == limit):
+                break  # the next form would take as much
+            if failed.kind == "hung":
+                hung.append(rung)
         except device.cl.Error as error:  # a binary that the device does not load
             failures.append(_error(unit, BuildFailed(str(error), "refused")))
-    raise failures[0]
+    raise failures[-1] if hung else failures[0]
+
+
+def _module(
+    unit: Unit, rung: _Rung, *, flat: bool, even: bool, wide: bool, guarded: Guarded | None,
+) -> bytes | None:  # fmt: skip
+    """Return a kernel's module in a form; None for scalar code of a kernel whose threads meet."""
+    ways_back = with_ways_back(unit.text) if unit.signature.simd else ""
+    text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised, cell=ways_back)
+    try:
+        module = spirv(unit, text, rung.form)
+    except CompileError:
+        if ways_back in {"", unit.text}:
+            raise
+        text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised)  # as the author wrote it
+        module = spirv(unit, text, rung.form)
+    if not rung.vectorised and has_lanes(module):
+        return None
+    if len(module) > _LONG and rung.vectorised and not unit.signature.simd:
+        text = opencl(unit, flat=flat, even=even, wide=wide, meet=False)
+        module = spirv(unit, text, rung.form)
+    lanes = rung.vectorised and unit.math != "scalar"
+    code = rewritten(module, wide=wide, fast=rung.fast, held=rung.held, lanes=lanes)
+    if guarded is not None:
+        code = guarded(code, text, rung.form)
+    return with_divisors(code)  # at last: what is proven of a quotient is proven of what the author wrote
+
+
+def _attempts(rungs: Iterator[_Rung], hung: list[_Rung]) -> Iterator[_Rung]:
+    """Yield rungs, up to some that hung; then once more the first of these."""
+    for rung in rungs:
+        if len(hung) == _HUNG:
+            break
+        yield rung
+    yield from hung[:1]
 
 
 def _rungs(unit: Unit, text: str) -> Iterator[_Rung]:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from metalnb import cache
 from metalnb.errors import EngineUnavailable, MetalnbWarning
+from metalnb.msl.libclang.deep_stack import time_limit
 
 from ..base import Caps
 from .at_once import STATUS, bound_type, local_queue
@@ -122,7 +123,7 @@ class Device:
         with contextlib.suppress(self.cl.Error):  # told to whoever waits for the dispatch that failed
             self.queue.finish()
 
-    def build(self, code: bytes, *, vectorised: bool = True) -> Any:
+    def build(self, code: bytes, *, vectorised: bool = True, seconds: float | None = None) -> Any:
         """Build a module, from the cache if its device code is there. Nothing is compiled in this process.
 
         Parameters
@@ -131,11 +132,14 @@ class Device:
             SPIR-V.
         vectorised : bool
             False: each thread by itself, many times slower. The module must not have SIMD functions.
+        seconds : float, optional
+            That it may take; by default as long as any compiler (`time_limit`).
 
         Raises
         ------
         BuildFailed
-            A module that crashed the compiler is remembered, and not tried again.
+            A module that crashed the compiler is remembered, and not tried again. So is one that took longer than the
+            time given, where that was less than any compiler has.
         """
         kept = cache.store()
         key = cache.digest(code, self.identity, *(() if vectorised else ("not vectorised",)))
@@ -146,21 +150,27 @@ class Device:
         crash = kept.get(key, "crashes")
         if crash is not None:
             raise BuildFailed(crash.decode(errors="replace"), "crashed")
+        seconds = time_limit() if seconds is None else seconds
+        waited = kept.get(key, "hangs")
+        if waited is not None and float(waited) >= seconds:
+            raise BuildFailed(f"the device's compiler gave no answer in {waited.decode()} s", "hung")
         try:
-            binary = self._compiled(code, vectorised)
+            binary = self._compiled(code, vectorised, seconds)
         except BuildFailed as failed:
             if failed.kind == "crashed":
                 kept.put(key, "crashes", failed.reason.encode())
+            if failed.kind == "hung" and seconds < time_limit():
+                kept.put(key, "hangs", f"{seconds:g}".encode())
             raise
         kept.put(key, "device", binary)
         return self._load(binary)
 
-    def _compiled(self, code: bytes, vectorised: bool) -> bytes:
+    def _compiled(self, code: bytes, vectorised: bool, seconds: float) -> bytes:
         try:
             if vectorised:
-                return self.compiler.build(code)
+                return self.compiler.build(code, seconds)
             with contextlib.closing(CompilerProcess(_ONE_LANE)) as slow:
-                return slow.build(code)
+                return slow.build(code, seconds)
         except NoCompilerProcess as error:
             message = (
                 f"the device's compiler cannot run in a process of its own ({error}): it runs in this one, which a "

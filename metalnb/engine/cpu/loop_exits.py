@@ -1,0 +1,183 @@
+"""Keep what stands in a loop in the loop: the SIMD functions on a way out of it.
+
+``for (;;) { if (x == simd_broadcast_first(x)) { s = simd_sum(v); break; } }`` takes the lanes of one value in each
+turn. To a compiler the block that ends in ``break`` lies behind the loop: no way leads from it into another turn. The
+device runs what lies behind a loop once, when all lanes have left, and ``simd_sum`` is one of all of them. So each such
+way out has a way back, ``if ($never()) continue;``, and the condition of a loop that a flag ends is opaque: else clang
+would go straight out from where the flag is set.
+
+A loop is changed only where a SIMD function, or a function of the cell that calls one, stands on the way out alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from metalnb.msl.text.bracket_tree import Tree, outline
+
+__all__ = ["with_ways_back"]
+
+_COLLECTIVE = ("simd", "quad")
+_HEADED = frozenset({"if", "switch", "for", "while"})
+_BACK, _NEVER = "{ if ($never()) continue; ", "$never() || ("
+_ENDS = frozenset({";"})
+_FLAGS = frozenset({"&&", "||", "!", "and", "or", "not"})  # in a loop's condition
+
+
+class _Edit(NamedTuple):
+    place: int
+    before: str
+    behind: str
+
+
+class _Around(NamedTuple):
+    """What stands around a statement in a loop.
+
+    Attributes
+    ----------
+    start : int
+        Where the loop's body begins, or the outermost branch in it.
+    branch : bool
+        Whether it is a branch.
+    switch : bool
+        Whether a ``break`` would leave a switch.
+    asked : bool
+        Whether that branch's condition calls a function of the cell in which lanes meet.
+    outer : _Around, optional
+        What stands around the loop in another one.
+    """
+
+    start: int
+    branch: bool = False
+    switch: bool = False
+    asked: bool = False
+    outer: _Around | None = None
+
+
+def with_ways_back(text: str) -> str:
+    """Return a text of a cell with a way back before each such way out of a loop; lines stay where they are."""
+    if not any(word in text for word in _COLLECTIVE):
+        return text
+    parts, at = [], 0
+    edits = [(tree.tokens[e.place], e) for tree in outline(text).trees for e in _Loops(tree).edits()]
+    for token, edit in sorted(edits, key=lambda pair: pair[0].start):
+        parts += [text[at : token.start], edit.before, text[token.start : token.end], edit.behind]
+        at = token.end
+    return "".join([*parts, text[at:]])
+
+
+class _Loops:
+    """The loops of a text."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._meeting = _meeting(tree)
+        self._edits: set[_Edit] = set()
+
+    def edits(self) -> set[_Edit]:
+        """Return what is put before and behind tokens. What looks like a function's head in a body is read twice."""
+        for head in self._tree.functions:
+            brace = self._tree.find(head.end, frozenset({"{", ";"}))
+            if self._tree.text(brace) == "{":
+                self._block(brace, None)
+        return self._edits
+
+    def _block(self, brace: int, around: _Around | None) -> int:
+        """Read the statements of a block; return the place after it."""
+        end = self._tree.close(brace)
+        at = brace + 1
+        while brace < at < end:
+            at = self._statement(at, around)
+        return end + 1
+
+    def _statement(self, i: int, around: _Around | None) -> int:
+        """Read a statement, in a loop or in none; return the place after it."""
+        tree, word = self._tree, self._tree.text(i)
+        if word == "{":
+            return self._block(i, around)
+        if word in _HEADED:
+            opening = i + 2 if tree.text(i + 1) == "constexpr" else i + 1
+            closing = tree.close(opening) if tree.text(opening) == "(" else -1
+            return self._headed(i, opening, closing, around) if closing > 0 else i + 1
+        if word == "do":
+            end = self._statement(i + 1, _Around(i + 1, outer=around))
+            if tree.text(end) == "while" and tree.text(end + 1) == "(":
+                self._condition(end + 1, tree.close(end + 1), i + 1, end)
+            return tree.find(end, _ENDS) + 1
+        if word in {"case", "default"}:
+            return tree.find(i, frozenset({":"})) + 1
+        end = tree.find(i, _ENDS)
+        if around and self._leaves_with_lanes(i, around):
+            self._edits |= {_Edit(i, _BACK, ""), _Edit(end, "", " }")}
+        return end + 1
+
+    def _leaves_with_lanes(self, i: int, around: _Around | None) -> bool:
+        """Say whether a statement leaves a loop, and lanes may meet on the way there alone."""
+        word = self._tree.text(i)
+        if word == "break" and around and not around.switch:
+            return around.asked or self._meets(around.start, i)
+        while word == "return" and around:  # it leaves all of them
+            if around.asked or self._meets(around.start, i):
+                return True
+            around = around.outer
+        return False
+
+    def _headed(self, i: int, opening: int, closing: int, around: _Around | None) -> int:
+        tree, word = self._tree, self._tree.text(i)
+        if word in {"for", "while"}:
+            end = self._statement(closing + 1, _Around(closing + 1, outer=around))
+            if word == "while":
+                self._condition(opening, closing, closing + 1, end)
+            else:
+                first = tree.find(opening + 1, _ENDS, closing)
+                second = tree.find(min(first + 1, closing), _ENDS, closing)
+                if second < closing and (second + 1 == closing or self._flagged(first, second)):
+                    self._condition(first, second, closing + 1, end)
+            return end
+        inner = around
+        if around and not around.branch:
+            asked = not self._meeting.isdisjoint(tree.texts[opening:closing])
+            inner = _Around(closing + 1, True, word == "switch", asked, around.outer)
+        elif around and word == "switch":
+            inner = around._replace(switch=True)
+        end = self._statement(closing + 1, inner)
+        if word == "if" and tree.text(end) == "else":
+            end = self._statement(end + 1, inner)
+        return end
+
+    def _condition(self, opening: int, closing: int, start: int, end: int) -> None:
+        """Make the condition between two tokens opaque, if lanes may meet in a branch of the loop's body."""
+        tree = self._tree
+        if opening + 1 >= closing or any(tree.text(k) == "=" for k in range(opening + 1, closing)):
+            return  # always true, or a declaration
+        branches = (k for k in range(start, end) if tree.text(k) in {"if", "switch", "else", "?"})
+        if self._meets(next(branches, end), end):
+            self._edits |= {_Edit(opening, "", _NEVER), _Edit(closing, ")", "")}
+
+    def _flagged(self, start: int, end: int) -> bool:
+        return any(self._tree.text(k) in _FLAGS for k in range(start, end))
+
+    def _meets(self, start: int, end: int) -> bool:
+        """Say whether lanes may meet between two places."""
+        words = self._tree.texts[start:end]
+        return any(word in self._meeting or _collective(word) for word in words)
+
+
+def _meeting(tree: Tree) -> set[str]:
+    """Find the text's own functions in which lanes may meet, by name."""
+    bodies = []
+    for head in tree.functions:
+        brace = tree.find(head.end, frozenset({"{", ";"}))
+        if tree.text(brace) == "{":
+            bodies.append((tree.texts[head.name], frozenset(tree.texts[brace : tree.close(brace)])))
+    found: set[str] = set()
+    grown = True
+    while grown:
+        more = {name for name, words in bodies if name not in found and (words & found or any(map(_collective, words)))}
+        grown = bool(more)
+        found |= more
+    return found
+
+
+def _collective(word: str) -> bool:
+    return any(part in word for part in _COLLECTIVE)

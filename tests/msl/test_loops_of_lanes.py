@@ -1,0 +1,81 @@
+"""SIMD functions on the way out of a loop are those of the lanes that leave in that turn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+HEAD = """#include <metal_stdlib>
+using namespace metal;
+uint total(uint x) { return simd_sum(x); }
+bool served(uint id, uint x, thread uint& s) {
+    if (id != simd_broadcast_first(id)) return false;
+    s = simd_sum(x);
+    return true;
+}
+kernel void k(device uint* out, device const uint* id, device const uint* v, uint i [[thread_position_in_grid]]) {
+"""
+# Each lane is to have the sum over the lanes of its SIMD-group with the same id, of which there are four.
+LOOPS = {
+    "break": "for (;;) { uint f = simd_broadcast_first(id[i]); if (id[i] == f) { out[i] = simd_sum(v[i]); break; } }",
+    "a value": "uint s; while (true) { if (id[i] == simd_broadcast_first(id[i])) { s = simd_sum(v[i]); break; } } "
+               "out[i] = s;",
+    "return": "while (true) if (id[i] == simd_broadcast_first(id[i])) { out[i] = simd_sum(v[i]); return; }",
+    "a flag": "bool done = false; uint s = 0; while (!done) { uint f = simd_broadcast_first(id[i]); "
+              "if (id[i] == f) { s = simd_sum(v[i]); done = true; } } out[i] = s;",
+    "do": "bool more = true; uint s = 0; do { uint f = simd_broadcast_first(id[i]); "
+          "if (id[i] == f) { s = simd_sum(v[i]); more = false; } } while (more); out[i] = s;",
+    "a flag of a counted loop": "bool done = false; uint s = 0; for (uint k = 0; k < 9 && !done; ++k) "
+                                "if (id[i] == k) { s = simd_sum(v[i]); done = true; } out[i] = s;",
+    "counted": "uint s = 0; for (uint k = 0; k < 4; ++k) { if (id[i] == k) { s = simd_sum(v[i]); break; } } "
+               "out[i] = s;",
+    "counted, return": "for (uint k = 0; k < 4; ++k) { if (id[i] == k) { out[i] = simd_sum(v[i]); return; } }",
+    "continue before it": "for (uint k = 0;; ++k) { if (id[i] != k) continue; out[i] = simd_sum(v[i]); break; }",
+    "switch": "for (uint k = 0; k < 4; ++k) { switch (id[i] ^ k) { case 0: out[i] = simd_sum(v[i]); return; "
+              "default: break; } }",
+    "else": "for (uint k = 0; k < 4; ++k) if (id[i] != k) { } else { out[i] = simd_sum(v[i]); break; }",
+    "a loop in a loop": "for (uint q = 0; q < 2; ++q) for (uint k = q; k < 4; k += 2) "
+                        "if (id[i] == k) { out[i] = simd_sum(v[i]); return; }",
+    "out of two loops": "for (uint k = 0; k < 4; ++k) if (id[i] == k) { uint s = simd_sum(v[i]); "
+                        "for (uint q = 0; q < 9; ++q) if (s < 100000) { out[i] = s; return; } }",
+    "in a branch": "if (i < 1000) { for (uint k = 0; k < 4; ++k) { if (id[i] == k) { out[i] = simd_sum(v[i]); "
+                   "return; } } }",
+    "a branch in a branch": "for (uint k = 0; k < 4; ++k) { if (id[i] == k) { uint s = simd_sum(v[i]); "
+                            "if (s < 100000) { out[i] = s; return; } } }",
+    "a function": "for (uint k = 0; k < 4; ++k) { if (id[i] == k) { out[i] = total(v[i]); break; } }",
+    "a function that says so": "uint s = 0; while (true) { if (served(id[i], v[i], s)) break; } out[i] = s;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, 7, 32, 33, 64, 100])
+@pytest.mark.parametrize("math", ["fast", "precise"])
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS.keys())
+def test_lanes_are_served_by_turns(loop: str, math: str, size: int) -> None:
+    dice = np.random.default_rng(size)
+    ids, v = dice.integers(0, 4, 100).astype(np.uint32), dice.integers(0, 1000, 100).astype(np.uint32)
+    out = np.zeros(100, np.uint32)
+    mnb.compile(f"{HEAD}{loop} }}", math=math).k(out, ids, v, grid=100, threadgroup=size)
+    for start in range(0, 100, size):
+        for first in range(start, min(start + size, 100), 32):
+            lanes = slice(first, min(first + 32, start + size, 100))
+            mine = ids[lanes]
+            assert out[lanes].tolist() == [int(v[lanes][mine == one].sum()) for one in mine]
+
+
+def test_a_flag_keeps_what_stands_beside_it() -> None:
+    """The condition of a loop is put in brackets: a comma, or an or, in it stays one expression."""
+    out = np.zeros(32, np.uint32)
+    loop = "uint k = 0; bool a = true; while (++k, a || k < i) { if (k > 2) { out[i] = simd_sum(k); a = false; } }"
+    mnb.compile(f"{HEAD}{loop} }}").k(out, out, out, grid=32)
+    assert out[:4].tolist() == [96, 96, 96, 96]
+    assert out[31] == 30
+
+
+def test_a_lambda_in_a_loop_is_left_alone() -> None:
+    out = np.zeros(32, np.uint32)
+    body = "auto f = [&](uint x) { if (x) return simd_sum(x); return 0u; }; out[i] = f(k);"
+    loop = f"for (uint k = 0; k < 4; ++k) {{ {body} }}"
+    mnb.compile(f"{HEAD}{loop} }}").k(out, out, out, grid=32)
+    assert out.tolist() == [96] * 32
