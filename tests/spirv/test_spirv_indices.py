@@ -1,4 +1,4 @@
-"""Unsigned indices on a CPU: the rewriting changes the speed of a kernel and never its answer."""
+"""Unsigned indices, and min and max, on a CPU: the rewriting changes the speed of a kernel and never its answer."""
 
 from __future__ import annotations
 
@@ -189,3 +189,44 @@ def test_a_number_of_an_instruction_is_not_taken_for_a_value() -> None:
         for mode in modes:
             words[mode] = value
         assert opcodes(signed(words.tobytes())) == rewritten, value
+
+
+# min and max of integers, which clang makes of comparisons too.
+TYPES = {"int": np.int32, "uint": np.uint32, "short": np.int16, "uchar": np.uint8, "long": np.int64, "ulong": np.uint64}
+
+EXTREMA = HEAD + "".join(
+    f"""kernel void of_{name}(device const {name}* a, device const {name}* b, device {name}* least, device {name}* most,
+    uint i [[thread_position_in_grid]]) {{
+    least[i] = min(a[i], b[i]);
+    most[i] = max(a[i], b[i]);
+}}
+"""
+    for name in TYPES
+)
+
+
+@pytest.fixture(scope="module")
+def extrema() -> mnb.Program:
+    return mnb.compile(EXTREMA, engine="cpu")
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_answers_of_extrema_stay(extrema: mnb.Program, name: str, rng: np.random.Generator) -> None:
+    limits = np.iinfo(TYPES[name])
+    a = rng.integers(limits.min, limits.max, 1000, TYPES[name], endpoint=True)
+    b = rng.integers(limits.min, limits.max, 1000, TYPES[name], endpoint=True)
+    a[:4], b[:4] = [limits.min, limits.max, limits.min, 7], [limits.max, limits.min, limits.min, 7]
+    least, most = extrema[f"of_{name}"](a, b)
+    np.testing.assert_array_equal(least, np.minimum(a, b))
+    np.testing.assert_array_equal(most, np.maximum(a, b))
+
+
+@pytest.mark.parametrize("name", ["int", "uint", "long"])
+def test_no_extremum_is_left(extrema: mnb.Program, name: str) -> None:
+    def functions(code: bytes) -> int:
+        """The calls of OpenCL's s_max, u_max, s_min and u_min."""
+        return sum(words[0] & 0xFFFF == 12 and words[4] in range(156, 160) for words in instructions(code))
+
+    code = module_of(extrema[f"of_{name}"].unit)
+    assert functions(code) >= 2
+    assert functions(applied("plain_extrema", code)) == 0
