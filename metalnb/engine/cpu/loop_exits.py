@@ -6,7 +6,8 @@ device runs what lies behind a loop once, when all lanes have left, and ``simd_s
 way out has a way back, ``if ($never()) continue;``, and the condition of a loop that a flag ends is opaque: else clang
 would go straight out from where the flag is set.
 
-A loop is changed only where a SIMD function, or a function of the cell that calls one, stands on the way out alone.
+A loop is changed only where a SIMD function, or a function of the cell that calls one, stands on the way out alone: in
+the block that ends in leaving, or in the branch that sets the flag.
 """
 
 from __future__ import annotations
@@ -36,22 +37,19 @@ class _Around(NamedTuple):
     Attributes
     ----------
     start : int
-        Where the loop's body begins, or the outermost branch in it.
+        Where the innermost block begins, or the branch that is none.
     branch : bool
-        Whether it is a branch.
+        Whether it is in a branch of the loop's body.
     switch : bool
         Whether a ``break`` would leave a switch.
     asked : bool
-        Whether that branch's condition calls a function of the cell in which lanes meet.
-    outer : _Around, optional
-        What stands around the loop in another one.
+        Whether the branch's condition calls a function of the cell in which lanes meet.
     """
 
     start: int
     branch: bool = False
     switch: bool = False
     asked: bool = False
-    outer: _Around | None = None
 
 
 def with_ways_back(text: str) -> str:
@@ -73,6 +71,7 @@ class _Loops:
         self._tree = tree
         self._meeting = _meeting(tree)
         self._edits: set[_Edit] = set()
+        self._branches: list[tuple[int, int]] = []  # where branches begin and end
 
     def edits(self) -> set[_Edit]:
         """Return what is put before and behind tokens. What looks like a function's head in a body is read twice."""
@@ -86,6 +85,7 @@ class _Loops:
         """Read the statements of a block; return the place after it."""
         end = self._tree.close(brace)
         at = brace + 1
+        around = around and around._replace(start=brace)
         while brace < at < end:
             at = self._statement(at, around)
         return end + 1
@@ -100,32 +100,28 @@ class _Loops:
             closing = tree.close(opening) if tree.text(opening) == "(" else -1
             return self._headed(i, opening, closing, around) if closing > 0 else i + 1
         if word == "do":
-            end = self._statement(i + 1, _Around(i + 1, outer=around))
+            end = self._statement(i + 1, _Around(i + 1))
             if tree.text(end) == "while" and tree.text(end + 1) == "(":
                 self._condition(end + 1, tree.close(end + 1), i + 1, end)
             return tree.find(end, _ENDS) + 1
         if word in {"case", "default"}:
             return tree.find(i, frozenset({":"})) + 1
         end = tree.find(i, _ENDS)
-        if around and self._leaves_with_lanes(i, around):
+        if around and self._leaves_with_lanes(i, end, around):
             self._edits |= {_Edit(i, _BACK, ""), _Edit(end, "", " }")}
         return end + 1
 
-    def _leaves_with_lanes(self, i: int, around: _Around | None) -> bool:
-        """Say whether a statement leaves a loop, and lanes may meet on the way there alone."""
+    def _leaves_with_lanes(self, i: int, end: int, around: _Around) -> bool:
+        """Say whether a statement leaves a loop, and lanes may meet on the way there alone: in its own block."""
         word = self._tree.text(i)
-        if word == "break" and around and not around.switch:
-            return around.asked or self._meets(around.start, i)
-        while word == "return" and around:  # it leaves all of them
-            if around.asked or self._meets(around.start, i):
-                return True
-            around = around.outer
+        if word == "return" or (word == "break" and not around.switch):
+            return around.asked or self._meets(around.start, end)
         return False
 
     def _headed(self, i: int, opening: int, closing: int, around: _Around | None) -> int:
         tree, word = self._tree, self._tree.text(i)
         if word in {"for", "while"}:
-            end = self._statement(closing + 1, _Around(closing + 1, outer=around))
+            end = self._statement(closing + 1, _Around(closing + 1))
             if word == "while":
                 self._condition(opening, closing, closing + 1, end)
             else:
@@ -135,24 +131,26 @@ class _Loops:
                     self._condition(first, second, closing + 1, end)
             return end
         inner = around
-        if around and not around.branch:
+        if around:
             asked = not self._meeting.isdisjoint(tree.texts[opening:closing])
-            inner = _Around(closing + 1, True, word == "switch", asked, around.outer)
-        elif around and word == "switch":
-            inner = around._replace(switch=True)
+            inner = _Around(closing + 1, True, around.switch or word == "switch", asked)
         end = self._statement(closing + 1, inner)
+        self._branches.append((closing + 1, end))
         if word == "if" and tree.text(end) == "else":
-            end = self._statement(end + 1, inner)
+            start, end = end + 1, self._statement(end + 1, inner)
+            self._branches.append((start, end))
         return end
 
     def _condition(self, opening: int, closing: int, start: int, end: int) -> None:
-        """Make the condition between two tokens opaque, if lanes may meet in a branch of the loop's body."""
+        """Make the condition between two tokens opaque, if a branch in which lanes meet sets what it asks for."""
         tree = self._tree
-        if opening + 1 >= closing or any(tree.text(k) == "=" for k in range(opening + 1, closing)):
+        asked = {*tree.texts[opening + 1 : closing]}
+        if not asked or "=" in asked:
             return  # always true, or a declaration
-        branches = (k for k in range(start, end) if tree.text(k) in {"if", "switch", "else", "?"})
-        if self._meets(next(branches, end), end):
-            self._edits |= {_Edit(opening, "", _NEVER), _Edit(closing, ")", "")}
+        for first, last in self._branches:
+            sets = any(tree.text(k) in asked and tree.text(k + 1) == "=" for k in range(first, last))
+            if start <= first and last <= end and sets and self._meets(first, last):
+                self._edits |= {_Edit(opening, "", _NEVER), _Edit(closing, ")", "")}
 
     def _flagged(self, start: int, end: int) -> bool:
         return any(self._tree.text(k) in _FLAGS for k in range(start, end))
@@ -168,7 +166,7 @@ def _meeting(tree: Tree) -> set[str]:
     bodies = []
     for head in tree.functions:
         brace = tree.find(head.end, frozenset({"{", ";"}))
-        if tree.text(brace) == "{":
+        if tree.text(brace) == "{" and tree.texts[head.name] not in _HEADED:
             bodies.append((tree.texts[head.name], frozenset(tree.texts[brace : tree.close(brace)])))
     found: set[str] = set()
     grown = True
