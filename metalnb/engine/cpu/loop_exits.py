@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from metalnb.msl.text.bracket_tree import Tree, outline
+from metalnb.msl.text.meeting import is_collective, meeting
 
 __all__ = ["with_ways_back"]
 
-_COLLECTIVE = ("simd", "quad")
 _HEADED = frozenset({"if", "switch", "for", "while"})
 _BACK, _NEVER = "{ if ($never()) continue; ", "$never() || ("
 _ENDS = frozenset({";"})
@@ -54,10 +54,12 @@ class _Around(NamedTuple):
 
 def with_ways_back(text: str) -> str:
     """Return a text of a cell with a way back before each such way out of a loop; lines stay where they are."""
-    if not any(word in text for word in _COLLECTIVE):
+    if not is_collective(text):
         return text
+    read = outline(text)
+    own = meeting(read)
     parts, at = [], 0
-    edits = [(tree.tokens[e.place], e) for tree in outline(text).trees for e in _Loops(tree).edits()]
+    edits = [(tree.tokens[e.place], e) for tree in read.trees for e in _Loops(tree, own).edits()]
     for token, edit in sorted(edits, key=lambda pair: pair[0].start):
         parts += [text[at : token.start], edit.before, text[token.start : token.end], edit.behind]
         at = token.end
@@ -67,9 +69,9 @@ def with_ways_back(text: str) -> str:
 class _Loops:
     """The loops of a text."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, own: set[str]) -> None:
         self._tree = tree
-        self._meeting = _meeting(tree)
+        self._own = own
         self._edits: set[_Edit] = set()
         self._branches: list[tuple[int, int]] = []  # where branches begin and end
 
@@ -132,7 +134,7 @@ class _Loops:
             return end
         inner = around
         if around:
-            asked = not self._meeting.isdisjoint(tree.texts[opening:closing])
+            asked = not self._own.isdisjoint(tree.texts[opening:closing])
             inner = _Around(closing + 1, True, around.switch or word == "switch", asked)
         end = self._statement(closing + 1, inner)
         self._branches.append((closing + 1, end))
@@ -158,24 +160,4 @@ class _Loops:
     def _meets(self, start: int, end: int) -> bool:
         """Say whether lanes may meet between two places."""
         words = self._tree.texts[start:end]
-        return any(word in self._meeting or _collective(word) for word in words)
-
-
-def _meeting(tree: Tree) -> set[str]:
-    """Find the text's own functions in which lanes may meet, by name."""
-    bodies = []
-    for head in tree.functions:
-        brace = tree.find(head.end, frozenset({"{", ";"}))
-        if tree.text(brace) == "{" and tree.texts[head.name] not in _HEADED:
-            bodies.append((tree.texts[head.name], frozenset(tree.texts[brace : tree.close(brace)])))
-    found: set[str] = set()
-    grown = True
-    while grown:
-        more = {name for name, words in bodies if name not in found and (words & found or any(map(_collective, words)))}
-        grown = bool(more)
-        found |= more
-    return found
-
-
-def _collective(word: str) -> bool:
-    return any(part in word for part in _COLLECTIVE)
+        return any(word in self._own or is_collective(word) for word in words)

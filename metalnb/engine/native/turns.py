@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from metalnb.msl.text.bracket_tree import Outline, Tree, outline
+from metalnb.msl.text.bracket_tree import Tree, outline
+from metalnb.msl.text.meeting import is_collective, meeting
 
 __all__ = ["Place", "Turns", "with_turns"]
 
 Place = tuple[int, int]
 
-_COLLECTIVE = ("simd", "quad")
 _BRANCHES = frozenset({
     "if", "continue", "switch", "for", "while", "do", "?", "&&", "||", "and", "or", "goto", "return",
 })  # fmt: skip
@@ -37,11 +37,11 @@ class Turns(NamedTuple):
 
 def with_turns(text: str) -> Turns:
     """Return a text of a cell with the end of each turn marked, in loops in which lanes may meet."""
-    if not any(word in text for word in _COLLECTIVE):
+    if not is_collective(text):
         return Turns(text, {})
     read = outline(text)
-    meeting = _meeting(read)
-    edits = sorted((edit for tree in read.trees for edit in _edits(tree, meeting)), key=lambda e: e.start)
+    own = meeting(read)
+    edits = sorted((edit for tree in read.trees for edit in _edits(tree, own)), key=lambda e: e.start)
     parts: list[str] = []
     at = shift = 0
     marks = []
@@ -64,27 +64,6 @@ def _place(text: str, offset: int) -> Place:
     return text.count("\n", 0, offset) + 1, len(text[start:offset].encode()) + 1
 
 
-def _meeting(read: Outline) -> set[str]:
-    """Find the cell's own functions and macros in which lanes may meet, by name."""
-    bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in read.macros]
-    for tree in read.trees:
-        for head in tree.functions:
-            brace = tree.find(head.end, frozenset({"{", ";"}))
-            if tree.text(brace) == "{":
-                bodies.append((tree.texts[head.name], frozenset(tree.texts[brace : tree.close(brace)])))
-    found: set[str] = set()
-    grown = True
-    while grown:
-        more = {name for name, words in bodies if name not in found and (words & found or any(map(_collective, words)))}
-        grown = bool(more)
-        found |= more
-    return found
-
-
-def _collective(word: str) -> bool:
-    return any(part in word for part in _COLLECTIVE)
-
-
 class _Edit(NamedTuple):
     start: int
     end: int
@@ -92,7 +71,7 @@ class _Edit(NamedTuple):
     loop_end: int = -1  # of a mark that stands before its loop's body
 
 
-def _edits(tree: Tree, meeting: set[str]) -> Iterator[_Edit]:
+def _edits(tree: Tree, own: set[str]) -> Iterator[_Edit]:
     tails = set()  # `while` of a do statement
     for i in range(tree.first, len(tree.texts)):
         word = tree.texts[i]
@@ -100,13 +79,13 @@ def _edits(tree: Tree, meeting: set[str]) -> Iterator[_Edit]:
             end = _statement_end(tree, i + 1)
             if tree.text(end) == "while" and tree.close(end + 1) > 0:
                 tails.add(end)
-                if _lanes_may_part(tree, i + 1, tree.close(end + 1), meeting):
+                if _lanes_may_part(tree, i + 1, tree.close(end + 1), own):
                     yield _at(tree, end + 1, "($turned(), (")
                     yield _at(tree, tree.close(end + 1), "))")
         elif word in _LOOPS and i not in tails and tree.text(i + 1) == "(":
             closing = tree.close(i + 1)
             end = _statement_end(tree, closing + 1) if closing > 0 else -1
-            if end < 0 or not _lanes_may_part(tree, i + 1, end, meeting):
+            if end < 0 or not _lanes_may_part(tree, i + 1, end, own):
                 continue
             last = tree.tokens[end - 1].start
             if word == "while":
@@ -124,9 +103,9 @@ def _at(tree: Tree, place: int, new: str) -> _Edit:
     return _Edit(token.start, token.end, new)
 
 
-def _lanes_may_part(tree: Tree, start: int, stop: int, meeting: set[str]) -> bool:
+def _lanes_may_part(tree: Tree, start: int, stop: int, own: set[str]) -> bool:
     words = set(tree.texts[start:stop])
-    return bool(words & meeting) or (bool(words & _BRANCHES) and any(map(_collective, words)))
+    return bool(words & own) or (bool(words & _BRANCHES) and any(map(is_collective, words)))
 
 
 _HEADED = frozenset({"if", "for", "while", "switch"})

@@ -1,0 +1,35 @@
+"""Where the lanes of a SIMD-group may meet: SIMD-group functions, and what of a text's own calls them, by name."""
+
+from __future__ import annotations
+
+from .bracket_tree import Outline
+
+__all__ = ["is_collective", "meeting"]
+
+_COLLECTIVE = ("simd", "quad")
+_STATEMENTS = frozenset({"if", "for", "while", "switch"})  # which are written like a function's head, too
+
+
+def is_collective(text: str) -> bool:
+    """Return whether a word, or any word of a text, may name a SIMD-group function."""
+    return any(part in text for part in _COLLECTIVE)
+
+
+def meeting(read: Outline) -> set[str]:
+    """Return the names of a text's own functions and macros in which lanes may meet."""
+    bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in read.macros]
+    for tree in read.trees:
+        for head in tree.functions:
+            brace = tree.find(head.end, frozenset({"{", ";"}))
+            if tree.text(brace) == "{" and tree.texts[head.name] not in _STATEMENTS:
+                bodies.append((tree.texts[head.name], frozenset(tree.texts[brace : tree.close(brace)])))
+    found: set[str] = set()
+    grown = True
+    while grown:
+        more = {
+            name for name, words in bodies
+            if name not in found and (words & found or any(map(is_collective, words)))
+        }  # fmt: skip
+        grown = bool(more)
+        found |= more
+    return found
