@@ -77,6 +77,7 @@ def test_without_the_pass_threads_count_on(monkeypatch: pytest.MonkeyPatch, name
 ALONE = {
     "an index": "x[int(t) - 1 + 8]",
     "an index in 64 bits": "x[long(int(t * 2u - 1)) + 8]",
+    "an index that is computed on": "x[(long(int(t + n)) + 4) * 2 + long(n)]",
     "a position": "long(int(t))",
     "data": "long(x[t] + int(n)) * 3",
     "unsigned": "long(ulong(t + 9u) * n)",
