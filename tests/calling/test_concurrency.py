@@ -2,10 +2,12 @@
 
 # ruff: noqa: E501  (MSL)
 
+import contextlib
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -148,6 +150,17 @@ def test_python_goes_on_while_a_kernel_runs() -> None:
         time.sleep(0.001)
     worker.join()
     assert sum(t < kernel_ends[0] for t in ticks) >= 10, "no Python ran while the kernel did"
+
+
+def test_a_thread_that_compiles_leaves_the_warnings_of_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The filters are those of all threads: whoever puts his own in place and takes them back spoils another's."""
+    filters, touched = warnings.filters, []
+    monkeypatch.setattr(warnings, "catch_warnings", lambda **_: touched.append(1) or contextlib.nullcontext())
+    source = CELL.format(salt=time.time_ns(), a=5)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: mnb.compile(source).affine(np.arange(3, dtype=np.int32), b=1)).result()[2] == 11
+    assert not touched
+    assert warnings.filters is filters
 
 
 def test_a_ticket_is_given_before_the_kernel_ends() -> None:

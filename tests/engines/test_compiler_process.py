@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -467,6 +468,13 @@ def test_without_a_process_it_compiles_here_and_says_so(in_place: Callable[[Comp
     with pytest.warns(mnb.MetalnbWarning, match="process of its own .*nothing/here"):
         got = mnb.compile(numbered(ADD, 77)).add(np.zeros(3, np.int32))
     assert got.tolist() == [77] * 3
+
+
+def test_what_the_compiler_says_here_is_told_too(in_place: Callable[[CompilerProcess], None], own_cache: None) -> None:
+    in_place(CompilerProcess(command=("/nothing/here",)))
+    with pytest.warns(mnb.MetalnbWarning), pytest.raises(BuildFailed, match="module has no instructions") as failed:
+        device().build(struct.pack("<5I", 0x07230203, 0x00010000, 0, 100, 0))  # a head alone
+    assert failed.value.kind == "refused"
 
 
 def test_a_process_without_a_device_is_told() -> None:

@@ -177,10 +177,12 @@ class Device:
                 "kernel that crashes the compiler would end"
             )
             warnings.warn(message, MetalnbWarning, stacklevel=2)
+        program = self.cl.Program(self.context, code)
         try:
-            return bytes(_build(self.cl.Program(self.context, code)).get_info(self.cl.program_info.BINARIES)[0])
+            return bytes(_build(program).get_info(self.cl.program_info.BINARIES)[0])
         except self.cl.Error as error:
-            raise BuildFailed(str(error), "refused") from None
+            log = program.get_build_info(self.device, self.cl.program_build_info.LOG).strip()
+            raise BuildFailed(log or str(error), "refused") from None
 
     def _load(self, binary: bytes) -> Any:
         if _UNREACHABLE in binary:
@@ -208,13 +210,15 @@ class LeftBehind:
 # What a kernel prints before it ends the process, when the compiler gave up vectorising it: only such a binary has it.
 _UNREACHABLE = b" execution breaks subgroup semantics"
 _ONE_LANE = {"CL_CONFIG_CPU_VECTORIZER_MODE": "1"}
-_quiet = threading.Lock()
 
 
 def _build(program: Any) -> Any:
-    """Build without pyopencl's warning that the compiler said something: it always says how well it vectorised."""
+    """Build without pyopencl's warning that the compiler said something: it always says how well it vectorised.
+
+    The warning is not caught, for ``warnings.catch_warnings`` changes the filters of all threads, also while one of
+    theirs is in force. It is what ``Program.build`` adds to the call below.
+    """
     if leaving:
         stay()
-    with _quiet, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return program.build(cache_dir=False)
+    program._get_prg()._build(options=b"", devices=None)  # noqa: SLF001
+    return program
