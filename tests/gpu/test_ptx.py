@@ -348,6 +348,65 @@ def test_other_tables_are_right(table: str) -> None:
     assert " = {" in text.split(".b8", 1)[1]
 
 
+KERNEL = """#include <metal_stdlib>
+using namespace metal;
+kernel void k(device uint* out, device const uint* id, device const uint* v, uint i [[thread_position_in_grid]]) {
+"""
+# By turns, each lane is given the sum over those that leave with it: a sum, and a way from it into another turn.
+TURNS = {
+    "break": "for (;;) { uint f = simd_broadcast_first(id[i]); if (id[i] == f) { out[i] = simd_sum(v[i]); break; } }",
+    "return": "while (true) if (id[i] == simd_broadcast_first(id[i])) { out[i] = simd_sum(v[i]); return; }",
+    "a value": "uint s; while (true) { if (id[i] == simd_broadcast_first(id[i])) { s = simd_sum(v[i]); break; } } "
+               "out[i] = simd_max(s) + s;",
+    "continue": "for (uint k = 0;; ++k) { if (id[i] != k) continue; out[i] = simd_sum(v[i]); break; }",
+    "counted": "uint s = 0; for (uint k = 0; k < 4; ++k) { if (id[i] == k) { s = simd_sum(v[i]); break; } } "
+               "out[i] = s;",
+    "a flag": "bool done = false; uint s = 0; while (!done) { uint f = simd_broadcast_first(id[i]); "
+              "if (id[i] == f) { s = simd_sum(v[i]); done = true; } } out[i] = s;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", TURNS.values(), ids=TURNS.keys())
+def test_what_stands_on_the_way_out_of_a_loop_stays_in_it(loop: str) -> None:
+    """Behind a loop threads meet again: the sum would be one of all lanes, and it was (seen in the machine's code)."""
+    unit = mnb.compile(f"{KERNEL}{loop} }}", engine="ptx").k.unit
+    sums, again = ways_on(ptx(unit, 90), "redux.sync.add")
+    assert again >= max(1, sums - 1), "a sum from which no other turn is reached"  # but the last of a counted loop
+    assembled(unit, 90)
+
+
+def ways_on(text: str, word: str) -> tuple[int, int]:
+    """Return how many blocks of a kernel have an instruction, and from how many of them one that has it is reached."""
+    blocks: dict[str, list[str]] = {"start": []}
+    name = "start"
+    for line in map(str.strip, text[text.index(f".entry {ENTRY}") :].splitlines()):
+        label = re.match(r"(\$L\w+):", line)
+        if label or (blocks[name] and re.search(r"\bbra|^ret", blocks[name][-1])):
+            name = label[1] if label else f"behind {name}"
+            blocks[name] = []
+        blocks[name].append(line)
+    names = [*blocks]
+    having = {n for n in names if any(word in line for line in blocks[n])}
+
+    def nexts(at: str) -> set[str]:
+        last = blocks[at][-1] if blocks[at] else ""
+        to = {m[1] for line in blocks[at] if (m := re.search(r"\bbra(?:\.uni)?\s+(\$L\w+)", line))}
+        ends = last.startswith(("bra", "ret"))
+        return to if ends or at == names[-1] else {*to, names[names.index(at) + 1]}
+
+    def reached(start: str) -> set[str]:
+        found: set[str] = set()
+        ahead = [*nexts(start)]
+        while ahead:
+            at = ahead.pop()
+            if at not in found:
+                found.add(at)
+                ahead += nexts(at)
+        return found
+
+    return len(having), sum(not having.isdisjoint(reached(n)) for n in having)
+
+
 def test_overloads_on_the_address_space_stay_apart() -> None:
     unit = unit_of("""
         inline float f(device const float* x) { return x[0] * 3; }

@@ -12,9 +12,9 @@ from metalnb.msl.text.bracket_tree import outline
 
 from ..clang.driver import Refused, at_kernel
 from ..clang.entry_point import ENTRY, opencl
+from ..clang.loop_exits import made_with_ways_back
 from ..unit import Unit
 from .compiler_process import BuildFailed
-from .loop_exits import with_ways_back
 from .opencl import Device
 from .robust.divisions import with_divisors
 from .spirv.barrier_loops import has_barrier, has_lanes
@@ -102,15 +102,11 @@ def _module(
     unit: Unit, rung: _Rung, *, flat: bool, even: bool, wide: bool, guarded: Guarded | None,
 ) -> bytes | None:  # fmt: skip
     """Return a kernel's module in a form; None for scalar code of a kernel whose threads meet."""
-    ways_back = with_ways_back(unit.text) if unit.signature.simd else ""
-    text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised, cell=ways_back)
-    try:
-        module = spirv(unit, text, rung.form)
-    except CompileError:
-        if ways_back in {"", unit.text}:
-            raise
-        text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised)  # as the author wrote it
-        module = spirv(unit, text, rung.form)
+    def made(cell: str) -> tuple[str, bytes]:
+        text = opencl(unit, flat=flat, even=even, wide=wide, lanes=rung.vectorised, cell=cell)
+        return text, spirv(unit, text, rung.form)
+
+    text, module = made_with_ways_back(unit, made)
     if not rung.vectorised and has_lanes(module):
         return None
     if len(module) > _LONG and rung.vectorised and not unit.signature.simd:

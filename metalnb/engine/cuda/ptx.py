@@ -13,6 +13,7 @@ from metalnb.errors import CompileError, EngineUnavailable
 from ..clang import driver
 from ..clang.driver import Target, at_kernel
 from ..clang.entry_point import ENTRY, Head, written
+from ..clang.loop_exits import made_with_ways_back
 from ..unit import Unit
 from .padded_tables import padded
 
@@ -66,9 +67,18 @@ def _toolkits() -> list[str]:
     return [*inside, *named, "/usr/local/cuda"]
 
 
-def source(unit: Unit, *, row: bool = False) -> str:
-    """Write the text that clang is given; ``row`` for threadgroups that are launched as one row of threads."""
-    return written(unit, _head(row=row))
+def source(unit: Unit, *, row: bool = False, cell: str = "") -> str:
+    """Write the text that clang is given.
+
+    Parameters
+    ----------
+    unit : Unit
+    row : bool
+        For threadgroups that are launched as one row of threads.
+    cell : str
+        The cell's text, where it was changed.
+    """
+    return written(unit, _head(row=row), cell)
 
 
 def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
@@ -86,11 +96,15 @@ def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     ------
     CompileError
     """
-    def made(*more: str) -> str:
-        return driver.compiled(unit, source(unit, row=row), _target(capability), *_ROUNDED, *more).decode()
+    def made(cell: str) -> str:
+        def printed(*more: str) -> str:
+            text = source(unit, row=row, cell=cell)
+            return driver.compiled(unit, text, _target(capability), *_ROUNDED, *more).decode()
+
+        return padded(unit, printed(), lambda: printed("-emit-llvm"))
 
     try:
-        text = padded(unit, made(), lambda: made("-emit-llvm"))
+        text = made_with_ways_back(unit, made)
     except ValueError as error:
         message = f"a table at program scope holds vectors of three, which clang writes wrongly as PTX: {error}"
         raise CompileError([at_kernel(unit, message, "declare it of packed_float3, or of float4")]) from None

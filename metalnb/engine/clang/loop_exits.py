@@ -1,10 +1,10 @@
 """Keep what stands in a loop in the loop: the SIMD functions on a way out of it.
 
 ``for (;;) { if (x == simd_broadcast_first(x)) { s = simd_sum(v); break; } }`` takes the lanes of one value in each
-turn. To a compiler the block that ends in ``break`` lies behind the loop: no way leads from it into another turn. The
-device runs what lies behind a loop once, when all lanes have left, and ``simd_sum`` is one of all of them. So each such
-way out has a way back, ``if ($never()) continue;``, and the condition of a loop that a flag ends is opaque: else clang
-would go straight out from where the flag is set.
+turn. To a compiler the block that ends in ``break`` lies behind the loop: no way leads from it into another turn. A
+CPU's compiler and a GPU's both run what lies behind a loop once, when all lanes have left, and ``simd_sum`` is one of
+all of them. So each such way out has a way back, ``if ($never()) continue;``, and the condition of a loop that a flag
+ends is opaque: else clang would go straight out from where the flag is set. What ``$never`` asks is each target's own.
 
 A loop is changed only where a SIMD function, or a function of the cell that calls one, stands on the way out alone: in
 the block that ends in leaving, or in the branch that sets the flag.
@@ -12,12 +12,18 @@ the block that ends in leaving, or in the branch that sets the flag.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
+from metalnb.errors import CompileError
 from metalnb.msl.text.bracket_tree import Tree, outline
 from metalnb.msl.text.meeting import is_collective, meeting
 
-__all__ = ["with_ways_back"]
+from ..unit import Unit
+
+__all__ = ["made_with_ways_back"]
+
+T = TypeVar("T")
 
 _HEADED = frozenset({"if", "switch", "for", "while"})
 _BACK, _NEVER = "{ if ($never()) continue; ", "$never() || ("
@@ -52,7 +58,25 @@ class _Around(NamedTuple):
     asked: bool = False
 
 
-def with_ways_back(text: str) -> str:
+def made_with_ways_back(unit: Unit, make: Callable[[str], T]) -> T:
+    """Return what is made of a cell's text with ways back; of the author's own where the compiler refuses these.
+
+    Parameters
+    ----------
+    unit : Unit
+    make : callable
+        Is given the text, as `metalnb.engine.clang.entry_point` takes it: an empty one is the author's.
+    """
+    text = _with_ways_back(unit.text) if unit.signature.simd else unit.text
+    if text != unit.text:
+        try:
+            return make(text)
+        except CompileError:
+            pass
+    return make("")
+
+
+def _with_ways_back(text: str) -> str:
     """Return a text of a cell with a way back before each such way out of a loop; lines stay where they are."""
     if not is_collective(text):
         return text
