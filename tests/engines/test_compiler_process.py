@@ -470,6 +470,13 @@ def test_without_a_process_it_compiles_here_and_says_so(in_place: Callable[[Comp
     assert got.tolist() == [77] * 3
 
 
+def test_a_compiler_without_such_options_is_asked_without_them(compiler: CompilerProcess) -> None:
+    compiler.options = "-no-such-option"
+    assert compiler.build(module())
+    assert compiler.options == ""
+    assert compiler.build(module())
+
+
 def test_what_the_compiler_says_here_is_told_too(in_place: Callable[[CompilerProcess], None], own_cache: None) -> None:
     in_place(CompilerProcess(command=("/nothing/here",)))
     with pytest.warns(mnb.MetalnbWarning), pytest.raises(BuildFailed, match="module has no instructions") as failed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from metalnb.engine.cpu import form_ladder, spirv_forms
+from metalnb.engine.cpu import compiler_process, form_ladder, opencl, spirv_forms
 from metalnb.engine.cpu.spirv import pass_table
 from metalnb.engine.cpu.spirv.divergence import Divergence
 from metalnb.engine.cpu.spirv.hiding import opaque
@@ -13,15 +13,15 @@ from metalnb.engine.cpu.spirv_forms import Form
 __all__ = ["CURES", "leave_out"]
 
 _MEETING = "  $simd_barrier(0);\n"
-CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined", "zeros")
+CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined", "zeros", "options")
 
 
 def leave_out(cure: str) -> None:
     """Compile in this process from now on without one of `CURES`.
 
-    These are the passes; the meeting of the SIMD-groups; today's form; and of the pass divergent_updates the doubt that
+    These are the passes; the meeting of the SIMD-groups; today's form; of the pass divergent_updates the doubt that
     what a loop starts from differs by its data, what is brought to where ways meet, and that each way has a zero of its
-    own there.
+    own there; and the options that the device's compiler is given.
     """
     if cure == "meet":
         written = form_ladder.opencl
@@ -43,5 +43,7 @@ def leave_out(cure: str) -> None:
         Divergence.joined = lambda *_: []
     elif cure == "zeros":
         opaque._ZEROS = 1
+    elif cure == "options":
+        compiler_process.OPTIONS = opencl.OPTIONS = ""
     else:
         pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != cure)

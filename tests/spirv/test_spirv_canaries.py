@@ -79,6 +79,33 @@ def test_a_kernel_is_written_twice(tmp_path: Path) -> None:
     validate(applied("without_stubs", code), tmp_path)
 
 
+ARMS = HEAD + """
+__attribute__((noinline)) uint total(uint x) { return simd_sum(x); }
+kernel void arms(device uint* out, device const uint* a, uint i [[thread_position_in_grid]]) {
+    uint x = a[i], y = 0;
+    if (x & 1) y = total(x);
+    else y = total(x + 1);
+    out[i] = y;
+}"""
+
+
+def test_a_function_called_in_two_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.arange(32, dtype=np.uint32)
+
+    def sums(text: str) -> list[int]:
+        out = np.zeros(32, np.uint32)
+        mnb.compile(text, engine="cpu").arms(out, a, grid=32, threadgroup=32)
+        return out.tolist()
+
+    assert sums(ARMS) == [256] * 32  # of the odd ones; of the even ones with one more each
+    a *= 2
+    a[::2] += 1
+    right = [sum(range(1, 64, 4)) if n % 2 == 0 else sum(range(3, 64, 4)) for n in range(32)]
+    assert sums(ARMS) == right
+    without(monkeypatch, "meeting_inline")
+    assert sums(ARMS + "// without") != right, "the runtime no longer needs the pass meeting_inline"
+
+
 GUARDED = HEAD + """
 kernel void k(device uint* y, device const uint* a, constant uint& n, uint i [[thread_position_in_grid]],
               uint lid [[thread_position_in_threadgroup]]) {

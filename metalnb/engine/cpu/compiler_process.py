@@ -27,6 +27,13 @@ from .loader import bindings
 __all__ = ["BuildFailed", "CompilerProcess", "NoCompilerProcess"]
 
 _WORKER = Path(__file__).with_name("build_worker.py")
+# Options of LLVM's for the device's compiler, each for a fault that was seen (docs/handing-over.md):
+# - Of a sum that goes along with a maximum it makes vector code, in which a register that should hold ones holds zeros.
+# - A call in which lanes meet it writes once for each value that an argument has on some way to it.
+OPTIONS = "-disable-x86-scalar-to-vector -opt-disable=callsite-splitting"
+_TAKES_OPTIONS = "CL_CONFIG_LLVM_OPTIONS"
+_UNKNOWN = "Unknown command line argument"  # it ends the process of a compiler that does not have one of them
+
 _SHOWN = 4000  # characters of what the compiler printed before it died
 
 
@@ -65,6 +72,7 @@ class CompilerProcess:
     def __init__(self, environment: Mapping[str, str] | None = None, command: tuple[str, ...] = ()) -> None:
         self.environment = dict(environment or {})
         self.command = command
+        self.options = OPTIONS
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
         atexit.register(self._stop)  # not waiting for the lock of a thread that builds
@@ -94,14 +102,19 @@ class CompilerProcess:
         NoCompilerProcess
         """
         with self._lock:
-            for again in (True, False):
+            again = True
+            while True:
                 worker = self._started()
                 try:
                     return worker.build(code, time_limit() if seconds is None else seconds)
                 except _Died as died:
                     self._stop()
+                    if self.options and _UNKNOWN in died.told:
+                        self.options = ""
+                        continue
                     # What kills a process that had built others before, or comes from outside, need not be the module.
                     if again and (worker.builds or not worker.ready or died.status in _NOT_OURS):
+                        again = False
                         continue
                     if not worker.ready:
                         raise NoCompilerProcess(died.told) from None
@@ -113,7 +126,6 @@ class CompilerProcess:
                 except BaseException:  # Ctrl-C: whatever it is doing is of no use any more
                     self._stop()
                     raise
-        raise AssertionError
 
     def close(self) -> None:
         """End the process; the next build starts another."""
@@ -123,7 +135,9 @@ class CompilerProcess:
     def _started(self) -> _Worker:
         if self._worker is None:
             command, environment = _command()
-            self._worker = _Worker(self.command or command, {**os.environ, **environment, **self.environment})
+            options = " ".join(filter(None, (os.environ.get(_TAKES_OPTIONS), self.options)))
+            given = {**environment, **self.environment, **({_TAKES_OPTIONS: options} if options else {})}
+            self._worker = _Worker(self.command or command, {**os.environ, **given})
         return self._worker
 
     def _stop(self) -> None:

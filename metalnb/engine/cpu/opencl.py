@@ -19,7 +19,7 @@ from metalnb.msl.libclang.deep_stack import time_limit
 
 from ..base import Caps
 from .at_once import STATUS, bound_type, local_queue
-from .compiler_process import BuildFailed, CompilerProcess, NoCompilerProcess
+from .compiler_process import OPTIONS, BuildFailed, CompilerProcess, NoCompilerProcess
 from .leaving import at_end, leaving, stay
 from .loader import vendors
 
@@ -142,7 +142,7 @@ class Device:
             time given, where that was less than any compiler has.
         """
         kept = cache.store()
-        key = cache.digest(code, self.identity, *(() if vectorised else ("not vectorised",)))
+        key = cache.digest(code, self.identity, OPTIONS, *(() if vectorised else ("not vectorised",)))
         binary = kept.get(key, "device")
         if binary is not None:
             with contextlib.suppress(self.cl.Error):  # from another build of the runtime: made again

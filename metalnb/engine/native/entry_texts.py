@@ -16,7 +16,6 @@ _INPUTS = {
     "simdgroup_index_in_threadgroup": "here.index_in_threadgroup / 32",
 }
 _HIDDEN = 'extern "C" __attribute__((visibility("hidden")))'
-# Every function becomes part of the entry point, so that places in the program have the order of the addresses.
 _INLINE = "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
 
 
@@ -48,7 +47,7 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
 
 def fiber_text(unit: Unit) -> str:
     """Write a unit for threads that meet: the entry point is one thread."""
-    return _INLINE + around(
+    return _inline(unit) + around(
         unit,
         cell=with_turns(unit.text).text,
         entry="#pragma clang attribute pop\n"
@@ -58,6 +57,16 @@ def fiber_text(unit: Unit) -> str:
         f"  {call(unit.signature, _INPUTS)};\n"
         "}",
     )
+
+
+def _inline(unit: Unit) -> str:
+    """Make every function part of the entry point: in one that is called from two places all lanes would meet.
+
+    So it is, too, with what the author asks not to be inlined, but for ``[[gnu::noinline]]``, of which no macro can
+    make nothing.
+    """
+    qualified = any("::noinline" in cell.edited.original for cell in (unit.cell, *unit.headers.values()))
+    return _INLINE if qualified else f"#define noinline\n{_INLINE}"
 
 
 def _buffers(signature: Signature) -> str:

@@ -93,8 +93,9 @@ _PLAIN = (
 )  # fmt: skip
 
 
-# For fibers: what says where in the program each call stands, and no call that is a jump.
-ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls")
+# For fibers: what says where in the program each call stands, no call that is a jump, and no two calls made one: of
+# `if (c) y = simd_sum(a); else y = simd_sum(b);` the machine code had one call, at which all lanes met.
+ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-mllvm", "-enable-tail-merge=false")
 
 
 @functools.cache

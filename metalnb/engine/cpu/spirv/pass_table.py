@@ -11,6 +11,7 @@ from .hiding.extensions import opaque_extensions
 from .hiding.negations import plain_negations
 from .hiding.selected_indices import guarded_indices, opaque_known_indices, opaque_selected_indices
 from .indices import plain_extrema, signed_indices
+from .inlining import meeting_inline
 from .liveouts import divergent_liveouts, divergent_updates
 from .module import Module, parsed
 from .operand_types import equal_spaces, equal_widths, own_spaces
@@ -32,6 +33,10 @@ PASSES = (
     ModulePass(
         "without_stubs", without_stubs,
         "clang emits every kernel twice, and the device would compile both",
+    ),
+    ModulePass(
+        "meeting_inline", meeting_inline,
+        "the runtime makes one call of two in which lanes meet, one in each arm of a branch",
     ),
     ModulePass(
         "byte_offsets", byte_offsets,
