@@ -23,6 +23,7 @@ from ..planning.product_plan import (
     plan_dots,
     plan_each_dot,
     plan_product,
+    plan_widened,
 )
 from .copying import contiguous, converted, copied
 from .launcher import Launch, aligned
@@ -58,11 +59,13 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
         Of their dtype: integers wrap, half and bfloat16 are added up as float and rounded once.
     """
     m, k, n = *a.shape[-2:], b.shape[-1]
-    if _worth_widening(a, b, m * k * n, min(m, n)):
-        return converted(product(converted(a, _FLOAT), converted(b, _FLOAT), batch), a.dtype)
     out = empty((*batch, m, n), a.dtype, a.engine)
     if not out.size or not k:
         return _zeros(out)
+    if _worth_widening(a, b, m * k * n, min(m, n)):
+        a = converted(a, _FLOAT)
+        _run(_planned(plan_widened, a, b, batch), a, b, out)
+        return out
     if m * k * a.itemsize > SMALL and n >= _OFTEN and a.strides[-1] != a.itemsize and 0 not in a.strides:
         a = copied(a)
     if m == n == 1:
@@ -127,16 +130,19 @@ def _planned(make: Make, a: Array, b: Array, batch: Shape) -> ProductPlan:
     kept = _kept_plan if math.prod(batch) <= _LARGE else _kept_plan.__wrapped__
     laid = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
     device = device_of(a.engine.caps) if make is plan_product else CORES
-    return kept(make, *laid, batch, a.dtype, device, (aligned(a), aligned(b)) if device.tile_places else ())
+    return kept(make, *laid, batch, (a.dtype, b.dtype), device, (aligned(a), aligned(b)) if device.tile_places else ())
 
 
 @functools.lru_cache(maxsize=_PLANS)
 def _kept_plan(
-    make: Make, a: Strided, b: Strided, batch: Shape, dtype: np.dtype[Any], device: Device, aligned: tuple[bool, ...]
-) -> ProductPlan:
-    size = dtype.itemsize
-    one, other = (Strided(x.shape, tuple(s // size for s in x.strides), x.offset // size) for x in (a, b))
-    return make(one, other, batch, dtype.name, *((device, aligned) if aligned else ()))
+    make: Make, a: Strided, b: Strided, batch: Shape, dtypes: tuple[np.dtype[Any], ...], device: Device,
+    aligned: tuple[bool, ...],
+) -> ProductPlan:  # fmt: skip
+    one, other = (
+        Strided(x.shape, tuple(s // dtype.itemsize for s in x.strides), x.offset // dtype.itemsize)
+        for x, dtype in zip((a, b), dtypes, strict=True)
+    )
+    return make(one, other, batch, dtypes[1].name, *((device, aligned) if aligned else ()))
 
 
 def _run(plan: ProductPlan, a: Array, b: Array, out: Array) -> None:
