@@ -17,7 +17,8 @@ from .cuts import CORES, LANES, Device, record
 from .elementwise_plan import stretched
 
 __all__ = [
-    "DOT", "SMALL", "ProductPlan", "ProductStep", "Strided", "plan_dots", "plan_each_dot", "plan_product", "plan_widened",
+    "DOT", "SMALL", "ProductPlan", "ProductStep", "Strided", "plan_dots", "plan_each_dot", "plan_product",
+    "plan_widened",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -275,7 +276,7 @@ class _Planner:
         return self.run(name, a, self._packed(b, f"pack_{self.size}"))
 
     def widened(self, a: Matrices, b: Matrices) -> ProductPlan:
-        """Multiply by a that has been made float; b is made float as it is packed, and the result rounded at the end."""
+        """Multiply by a that has been made float; b is made float as it is packed, and the result is rounded."""
         self.size, self.wide = _WIDENED[self.kind], True
         return self.run("matmul_panels", a, self._packed(b, f"pack_{self.kind}"))
 
