@@ -63,44 +63,51 @@ kernel void matmul(device const memory_of<T>* a      [[buffer(0)]],
     if (rows & 1) tile<T, Acc, C, 1, 1, true>(a + (rows & 14) * a_row, b, c + (rows & 14) * c_row, p, part.K, columns, lane);
 }
 
-/// R rows of a panel: A's rows lie along K, and B is packed. With `some` the first rows are not stored.
+/// R rows of W panels: A's rows lie along K, and B is packed. With `some` only the rows from `first` on are stored.
 ///
 /// Each address is a pointer and what a CPU adds by itself: a register, or twice it, and a constant. Were it told one step
 /// alone, it would go from row to row by additions that wait for each other, and these would take longer than the products.
-template <typename T, typename Acc, typename C, ushort R, bool some>
+template <typename T, typename Acc, typename C, ushort R, ushort W, bool some>
 inline void tile_along(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c,
-                       constant Product& p, uint K, uint first, uint columns, uint lane) {
+                       constant Product& p, long b_panel, uint K, uint first, uint columns, uint lane) {
     const long a_row = p.a_row, a_3 = p.a_3;
     device const memory_of<T>* a4 = a + p.a_4;
-    device const memory_of<T>* a8 = a + p.a_8;
-    Acc sum[R];
-    UNROLL for (ushort r = 0; r < R; ++r) sum[r] = 0;
+    Acc sum[R][W];
+    UNROLL for (ushort r = 0; r < R; ++r)
+        UNROLL for (ushort w = 0; w < W; ++w) sum[r][w] = 0;
     uint k = 0;
-    for (; k + 4 <= K; k += 4, a += 4, a4 += 4, a8 += 4, b += 4 * panel)
+    for (; k + 4 <= K; k += 4, a += 4, a4 += 4, b += 4 * panel)
         UNROLL for (ushort i = 0; i < 4; ++i) {
-            const Acc y = Acc(storage<T>::load((b + i * panel)[lane]));
+            Acc y[W];
+            UNROLL for (ushort w = 0; w < W; ++w) y[w] = Acc(storage<T>::load((b + w * b_panel + i * panel)[lane]));
             UNROLL for (ushort r = 0; r < R; ++r) {
-                device const memory_of<T>* x = r < 4 ? a : r < 8 ? a4 : a8;
-                sum[r] = multiply_add(Acc(storage<T>::load(x[i + ((r & 3) == 3 ? a_3 : (r & 3) * a_row)])), y, sum[r]);
+                device const memory_of<T>* x = r < 4 ? a : a4;
+                const Acc element = Acc(storage<T>::load(x[i + ((r & 3) == 3 ? a_3 : (r & 3) * a_row)]));
+                UNROLL for (ushort w = 0; w < W; ++w) sum[r][w] = multiply_add(element, y[w], sum[r][w]);
             }
         }
-    for (; k < K; ++k, ++a, ++a4, ++a8, b += panel) {
-        const Acc y = Acc(storage<T>::load(b[lane]));
-        UNROLL for (ushort r = 0; r < R; ++r) {
-            device const memory_of<T>* x = r < 4 ? a : r < 8 ? a4 : a8;
-            sum[r] = multiply_add(Acc(storage<T>::load(x[(r & 3) == 3 ? a_3 : (r & 3) * a_row])), y, sum[r]);
+    for (; k < K; ++k, ++a, ++a4, b += panel)
+        UNROLL for (ushort w = 0; w < W; ++w) {
+            const Acc y = Acc(storage<T>::load((b + w * b_panel)[lane]));
+            UNROLL for (ushort r = 0; r < R; ++r) {
+                device const memory_of<T>* x = r < 4 ? a : a4;
+                const Acc element = Acc(storage<T>::load(x[(r & 3) == 3 ? a_3 : (r & 3) * a_row]));
+                sum[r][w] = multiply_add(element, y, sum[r][w]);
+            }
         }
+    UNROLL for (ushort w = 0; w < W; ++w) {
+        const bool inside = w * panel + lane < columns;
+        UNROLL for (ushort r = 0; r < R; ++r)
+            if ((!some || r >= first) && inside) (c + r * long(p.N) + w * panel)[lane] = storage<C>::store(sum[r][w]);
     }
-    const bool inside = lane < columns;
-    UNROLL for (ushort r = 0; r < R; ++r)
-        if ((!some || r >= first) && inside) (c + r * long(p.N))[lane] = storage<C>::store(sum[r]);
 }
 
 /// C = A B for a packed B and rows of A along K, at least R of them. Each SIMD-group, a threadgroup by itself, makes a
-/// block of rows of one panel, R at a time; the last R begin earlier where they are not all there.
+/// block of rows of W panels, R at a time; the last R begin earlier where they are not all there. Twelve rows of one panel
+/// were as many sums, but more loads, and of rows that are all in the same places of a cache where K is a power of two.
 ///
-/// Threadgroups: x is the panel, z the block, the part of K and the product of the batch.
-template <typename T, typename Acc, typename C, ushort R>
+/// Threadgroups: x is the W panels, z the block, the part of K and the product of the batch.
+template <typename T, typename Acc, typename C, ushort R, ushort W>
 kernel void matmul_panels(device const memory_of<T>* a      [[buffer(0)]],
                           device const memory_of<T>* b      [[buffer(1)]],  // panels
                           device memory_of<C>*       c      [[buffer(2)]],
@@ -109,19 +116,21 @@ kernel void matmul_panels(device const memory_of<T>* a      [[buffer(0)]],
                           uint3 group [[threadgroup_position_in_grid]],
                           uint  lane  [[thread_index_in_simdgroup]]) {
     const Part part = part_of(group.z, p);
-    const uint tiles = (p.M + R - 1) / R, tall = (tiles + p.blocks - 1) / p.blocks * R, columns = p.N - group.x * panel;
-    const long a_row = p.a_row, c_row = p.N;
+    const uint tiles = (p.M + R - 1) / R, tall = (tiles + p.blocks - 1) / p.blocks * R, column = group.x * (W * panel);
+    const uint columns = p.N - column;
+    // Where the last panel is not there, the one before is read again, and not stored.
+    const long a_row = p.a_row, c_row = p.N, b_panel = columns > (W - 1) * panel ? p.b_panel : 0;
     a += starts[2 * part.batch] + part.first;
-    b += starts[2 * part.batch + 1] + group.x * p.b_panel + part.first * panel;
-    c += long(part.c) * p.M * c_row + group.x * panel;
+    b += starts[2 * part.batch + 1] + group.x * W * p.b_panel + part.first * panel;
+    c += long(part.c) * p.M * c_row + column;
     uint row = part.block * tall, end = row + tall;
     if (end > p.M) end = p.M;
     for (; row + R <= end; row += R)
-        tile_along<T, Acc, C, R, false>(a + row * a_row, b, c + row * c_row, p, part.K, 0, columns, lane);
-    if (row < end) {  // the last rows: with those before them, R again
-        const uint first = p.M - R;
-        tile_along<T, Acc, C, R, true>(a + first * a_row, b, c + first * c_row, p, part.K, row - first, columns, lane);
-    }
+        tile_along<T, Acc, C, R, W, false>(a + row * a_row, b, c + row * c_row, p, b_panel, part.K, 0, columns, lane);
+    if (row >= end) return;
+    const uint first = end - R;
+    tile_along<T, Acc, C, R, W, true>(a + first * a_row, b, c + first * c_row, p, b_panel, part.K, row - first, columns,
+                                      lane);
 }
 
 /// R rows of up to W panels.
@@ -216,7 +225,7 @@ kernel void add_parts(device const Acc*    parts  [[buffer(0)]],
 #define MAKE(name, suffix, ...) \
     template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<__VA_ARGS__>) name<__VA_ARGS__>;
 #define PRODUCT(suffix, T, Acc, C, R, S) MAKE(matmul, suffix, T, Acc, C, R) MAKE(matmul_few, suffix, T, Acc, C, S) \
-    MAKE(matmul_panels, suffix, T, Acc, C, R)
+    MAKE(matmul_panels, suffix, T, Acc, C, 6, S / 4)
 #define PACK(suffix, S, T) MAKE(pack, suffix, S, T, false) MAKE(pack, suffix##_rows, S, T, true)
 
 PRODUCT(float, float, float, float, 12, 8)
@@ -231,8 +240,8 @@ PRODUCT(uint, uint, uint, uint, 12, 8)
 PRODUCT(ulong, ulong, ulong, ulong, 6, 4)
 
 // Of a large product of 16-bit floats both factors are made float before: what is left is to round the result.
-MAKE(matmul_panels, float_half, float, float, half, 12)
-MAKE(matmul_panels, float_bfloat16, float, float, bfloat16, 12)
+MAKE(matmul_panels, float_half, float, float, half, 6, 2)
+MAKE(matmul_panels, float_bfloat16, float, float, bfloat16, 6, 2)
 
 PACK(1, uchar, uchar)
 PACK(2, ushort, ushort)

@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 Host = np.ndarray[Any, Any]
 Starts = np.ndarray[Any, np.dtype[np.int64]]
 
-ROWS = 12  # that a SIMD-group holds in registers; half as many of 64 bits
+ROWS = 6  # that matmul_panels takes at once
 FEW = 4  # rows that matmul_few and dots take
 EACH = 8  # dot products that a SIMD-group of pair_dots makes
 A, B, C = 0, 1, 2  # places of a plan's memory; scratch follows
@@ -37,7 +37,7 @@ SKINNY = 48  # rows that do not repay packing
 DOT = 64  # terms of a dot product that repay the sum over lanes
 MANY = 256  # dot products that keep every SIMD-group busy
 BLOCK = 16  # panels of rows that stay in cache while all of B goes by
-TALL, ENOUGH = 16, 256  # tiles of rows that a SIMD-group makes of a panel, fewer where there are not enough such groups
+TALL, ENOUGH = 32, 256  # times ROWS that a SIMD-group makes of its panels; fewer where there are fewer groups than enough
 GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
 
@@ -67,7 +67,7 @@ _KINDS = {
 _SIZES = {"bool": 1, "uchar": 1, "ushort": 2, "half": 2, "bfloat16": 2, "uint": 4, "float": 4, "ulong": 8}
 _WIDENED = {"half": 4, "bfloat16": 4}
 
-_PRODUCT = struct.Struct("6I7q")
+_PRODUCT = struct.Struct("6I6q")
 _PACKING = struct.Struct("2I2q")
 _DOTS = struct.Struct("I4x2q")
 
@@ -177,7 +177,7 @@ def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
     if len(one.order) < MANY:
         return _Planner(dtype).run("dots", one, other)
     count = len(one.order)
-    packed = record(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0, 0, 0, 0))
+    packed = record(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0, 0, 0))
     starts = _pairs(one, other)
     grid = (-(-count // EACH) * LANES, 1, 1)
     step = ProductStep(f"pair_dots_{_KINDS[dtype]}", (A, B, C), (starts, packed), grid, (LANES, 1, 1))
@@ -312,8 +312,7 @@ class _Planner:
         """Add a kernel and what adds up its parts of K; `cut` is splits, depth, blocks, the step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         splits = cut[0]
-        rows = (3 * a.row, 4 * a.row, 8 * a.row)
-        packed = record(_PRODUCT.pack(m, n, k, *cut[:3], a.row, a.column, b.row, cut[3], *rows))
+        packed = record(_PRODUCT.pack(m, n, k, *cut[:3], a.row, a.column, b.row, cut[3], 3 * a.row, 4 * a.row))
         parts, suffix = C, self.kind
         if splits > 1:
             parts = self._scratch(batch * splits * m * n * _WIDENED.get(self.kind, self.size))
@@ -329,16 +328,15 @@ class _Planner:
 
     def _threadgroups(self, name: str, m: int, n: int, batch: int) -> Grid:
         """Return the threadgroups along x and y, and blocks of rows; 64-bit sums fill the registers twice as fast."""
-        rows, panels = (ROWS // 2, 4) if self.kind == "ulong" else (ROWS, 8)
+        rows, panels = (6, 4) if self.kind == "ulong" else (12, 8)
         if name == "dots":
             return -(-m // FEW), -(-n // 2), 1
         if name == "matmul_few":
             return -(-m // FEW), -(-n // (LANES * panels)), 1
+        if name == "matmul_panels":
+            across, down = -(-n // (LANES * panels // 4)), -(-m // ROWS)
+            return across, 1, -(-down // max(1, min(TALL, across * down * batch // ENOUGH)))
         along = -(-m // rows)
-        if name.startswith("matmul_panels"):
-            across = -(-n // LANES)
-            tall = max(1, min(TALL, along * across * batch // ENOUGH))
-            return across, 1, -(-along // tall)
         blocks = -(-along // BLOCK)
         return -(-along // blocks), -(-n // LANES), blocks
 
