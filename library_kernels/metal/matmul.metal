@@ -224,24 +224,26 @@ kernel void add_parts(device const Acc*    parts  [[buffer(0)]],
 
 #define MAKE(name, suffix, ...) \
     template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<__VA_ARGS__>) name<__VA_ARGS__>;
-#define PRODUCT(suffix, T, Acc, C, R, S) MAKE(matmul, suffix, T, Acc, C, R) MAKE(matmul_few, suffix, T, Acc, C, S) \
-    MAKE(matmul_panels, suffix, T, Acc, C, 6, S / 4)
+#define PANELS(suffix, T, Acc, C) MAKE(matmul_panels, suffix, T, Acc, C, 6, 2)
+#define PRODUCT(suffix, T, Acc, C) \
+    MAKE(matmul, suffix, T, Acc, C, 12) MAKE(matmul_few, suffix, T, Acc, C, 8) PANELS(suffix, T, Acc, C)
 #define PACK(suffix, S, T) MAKE(pack, suffix, S, T, false) MAKE(pack, suffix##_rows, S, T, true)
 
-PRODUCT(float, float, float, float, 12, 8)
-PRODUCT(half, half, float, half, 12, 8)
-PRODUCT(half_parts, half, float, float, 12, 8)  // rounded to half once, by add_parts
-PRODUCT(bfloat16, bfloat16, float, bfloat16, 12, 8)
-PRODUCT(bfloat16_parts, bfloat16, float, float, 12, 8)
-PRODUCT(bool, bool, uint, bool, 12, 8)  // whether any pair is true
-PRODUCT(uchar, uchar, ushort, uchar, 12, 8)
-PRODUCT(ushort, ushort, ushort, ushort, 12, 8)
-PRODUCT(uint, uint, uint, uint, 12, 8)
-PRODUCT(ulong, ulong, ulong, ulong, 6, 4)
+PRODUCT(float, float, float, float)
+PRODUCT(half, half, float, half)
+PRODUCT(half_parts, half, float, float)  // rounded to half once, by add_parts
+PRODUCT(bfloat16, bfloat16, float, bfloat16)
+PRODUCT(bfloat16_parts, bfloat16, float, float)
+PRODUCT(bool, bool, uint, bool)  // whether any pair is true
+PRODUCT(uchar, uchar, ushort, uchar)
+PRODUCT(ushort, ushort, ushort, ushort)
+PRODUCT(uint, uint, uint, uint)
+MAKE(matmul, ulong, ulong, ulong, ulong, 6)
+MAKE(matmul_few, ulong, ulong, ulong, ulong, 4)
 
 // Of a large product of 16-bit floats both factors are made float before: what is left is to round the result.
-MAKE(matmul_panels, float_half, float, float, half, 6, 2)
-MAKE(matmul_panels, float_bfloat16, float, float, bfloat16, 6, 2)
+PANELS(float_half, float, float, half)
+PANELS(float_bfloat16, float, float, bfloat16)
 
 PACK(1, uchar, uchar)
 PACK(2, ushort, ushort)

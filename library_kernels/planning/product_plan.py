@@ -37,7 +37,7 @@ SKINNY = 48  # rows that do not repay packing
 DOT = 64  # terms of a dot product that repay the sum over lanes
 MANY = 256  # dot products that keep every SIMD-group busy
 BLOCK = 16  # panels of rows that stay in cache while all of B goes by
-TALL, ENOUGH = 32, 256  # times ROWS that a SIMD-group makes of its panels; fewer where there are fewer groups than enough
+TALL, ENOUGH = 32, 256  # times ROWS that a SIMD-group makes of two panels, fewer where such groups are not enough
 GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
 
@@ -272,8 +272,8 @@ class _Planner:
             return self.run("matmul_few", a, b)
         if neighbours and close:
             return self.run("matmul", a, b)
-        name = "matmul_panels" if a.column == 1 and a.rows >= ROWS and not self.device.tile_places else "matmul"
-        return self.run(name, a, self._packed(b, f"pack_{self.size}"))
+        along = a.column == 1 and a.rows >= ROWS and self.kind != "ulong" and not self.device.tile_places
+        return self.run("matmul_panels" if along else "matmul", a, self._packed(b, f"pack_{self.size}"))
 
     def widened(self, a: Matrices, b: Matrices) -> ProductPlan:
         """Multiply by a that has been made float; b is made float as it is packed, and the result is rounded."""
@@ -334,7 +334,7 @@ class _Planner:
         if name == "matmul_few":
             return -(-m // FEW), -(-n // (LANES * panels)), 1
         if name == "matmul_panels":
-            across, down = -(-n // (LANES * panels // 4)), -(-m // ROWS)
+            across, down = -(-n // (2 * LANES)), -(-m // ROWS)
             return across, 1, -(-down // max(1, min(TALL, across * down * batch // ENOUGH)))
         along = -(-m // rows)
         blocks = -(-along // BLOCK)
