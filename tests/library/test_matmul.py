@@ -217,7 +217,7 @@ def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng
         pytest.importorskip("ml_dtypes")
     one, other = (mnb.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((2, 250, 270), (260, 270)))
     x, y = one.astype(dtype), other.astype(dtype).T
-    long, deep = (mnb.asarray(rng.standard_normal(s).astype(np.float32)).astype(dtype) for s in ((40, 9003), (9003, 49)))
+    long, deep = (mnb.asarray(rng.standard_normal(s, np.float32)).astype(dtype) for s in ((40, 9003), (9003, 49)))
     for a, b in ((x, y), (x[1, ::2], y), (mnb.broadcast_to(x[0], (2, 250, 270)), y), (long, deep)):
         made = mnb.matmul(a, b)
         want = mnb.matmul(a.astype("float32"), b.astype("float32"))
