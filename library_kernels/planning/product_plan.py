@@ -37,7 +37,7 @@ SKINNY = 48  # rows that do not repay packing
 DOT = 64  # terms of a dot product that repay the sum over lanes
 MANY = 256  # dot products that keep every SIMD-group busy
 BLOCK = 16  # panels of rows that stay in cache while all of B goes by
-TALL, ENOUGH = 32, 256  # times ROWS that a SIMD-group makes of two panels, fewer where such groups are not enough
+TALL, ENOUGH = 32, 64  # times ROWS that a SIMD-group makes of two panels, fewer where such groups are not enough
 GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
 
@@ -345,8 +345,9 @@ class _Planner:
         splits = min(GROUPS // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)
-        elif name in ("matmul", "matmul_panels") and k >= 2 * DEEP and 4 * m * n * (k // DEEP) <= k * (m + n):
-            splits = max(splits, k // DEEP)
+        deep = DEEP // 2 if name == "matmul_panels" else DEEP  # of twice the columns
+        if name in ("matmul", "matmul_panels") and k >= 2 * deep and 4 * m * n * (k // deep) <= k * (m + n):
+            splits = max(splits, k // deep)
         depth = -(-k // (max(splits, 1) * LANES)) * LANES
         return -(-k // depth), depth
 
