@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
+from ...engine import named
 from ...engine.base import Engine
 from ...program import Program
 from ..planning.cuts import CORES, LANES, Device, device_of
@@ -23,6 +24,7 @@ from ..planning.product_plan import (
     plan_dots,
     plan_each_dot,
     plan_product,
+    plan_widened,
 )
 from .copying import contiguous, converted, copied
 from .launcher import Launch, aligned
@@ -39,6 +41,13 @@ _WIDENED = 1 << 24  # multiplications that pay for the conversion
 _OFTEN = 512  # columns of B from which on a large A is worth making contiguous first
 _PLANS = 1024
 _LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time beside its products
+
+
+class _Product(NamedTuple):
+    """Launches with the places of their memory, as in a `ProductStep`, and the bytes of each scratch memory."""
+
+    steps: tuple[tuple[Launch, tuple[int, ...]], ...]
+    scratch: tuple[int, ...]
 
 
 def product(a: Array, b: Array, batch: Shape) -> Array:
@@ -58,17 +67,19 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
         Of their dtype: integers wrap, half and bfloat16 are added up as float and rounded once.
     """
     m, k, n = *a.shape[-2:], b.shape[-1]
-    if _worth_widening(a, b, m * k * n, min(m, n)):
-        return converted(product(converted(a, _FLOAT), converted(b, _FLOAT), batch), a.dtype)
     out = empty((*batch, m, n), a.dtype, a.engine)
     if not out.size or not k:
         return _zeros(out)
+    if _worth_widening(a, b, m * k * n, min(m, n)):
+        a = converted(a, _FLOAT)
+        _run(_prepared(plan_widened, a, b, batch), a, b, out)
+        return out
     if m * k * a.itemsize > SMALL and n >= _OFTEN and a.strides[-1] != a.itemsize and 0 not in a.strides:
         a = copied(a)
     if m == n == 1:
         _dots(_without(a, -2), _without(b, -1), batch, out)
     else:
-        _run(_planned(plan_product, a, b, batch), a, b, out)
+        _run(_prepared(plan_product, a, b, batch), a, b, out)
     return out
 
 
@@ -104,9 +115,9 @@ def _dots(a: Array, b: Array, batch: Shape, out: Array) -> None:
     along = a.strides[-1] == b.strides[-1] == a.itemsize
     if a.shape[-1] >= DOT and (along or out.size < LANES):
         a, b = (x if x.strides[-1] == x.itemsize else contiguous(x) for x in (a, b))
-        _run(_planned(plan_dots, a, b, batch), a, b, out)
+        _run(_prepared(plan_dots, a, b, batch), a, b, out)
     else:
-        _run(_planned(plan_each_dot, a, b, batch), a, b, out)
+        _run(_prepared(plan_each_dot, a, b, batch), a, b, out)
 
 
 def _zeros(out: Array) -> Array:
@@ -123,27 +134,37 @@ def _without(x: Array, axis: int) -> Array:
     return Array(x.block, x.dtype, laid.shape, laid.strides, x.offset)
 
 
-def _planned(make: Make, a: Array, b: Array, batch: Shape) -> ProductPlan:
-    kept = _kept_plan if math.prod(batch) <= _LARGE else _kept_plan.__wrapped__
+def _prepared(make: Make, a: Array, b: Array, batch: Shape) -> _Product:
+    kept = _kept if math.prod(batch) <= _LARGE else _kept.__wrapped__
     laid = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
-    device = device_of(a.engine.caps) if make is plan_product else CORES
-    return kept(make, *laid, batch, a.dtype, device, (aligned(a), aligned(b)) if device.tile_places else ())
+    engine = a.engine
+    device = device_of(engine.caps) if make is plan_product else CORES
+    vectors = (aligned(a), aligned(b)) if device.tile_places else ()
+    return kept(make, *laid, batch, (a.dtype, b.dtype), device, vectors, engine.name)
 
 
 @functools.lru_cache(maxsize=_PLANS)
-def _kept_plan(
-    make: Make, a: Strided, b: Strided, batch: Shape, dtype: np.dtype[Any], device: Device, aligned: tuple[bool, ...]
-) -> ProductPlan:
-    size = dtype.itemsize
-    one, other = (Strided(x.shape, tuple(s // size for s in x.strides), x.offset // size) for x in (a, b))
-    return make(one, other, batch, dtype.name, *((device, aligned) if aligned else ()))
-
-
-def _run(plan: ProductPlan, a: Array, b: Array, out: Array) -> None:
-    memory = [a, b, out, *(empty((nbytes,), _BYTE, out.engine) for nbytes in plan.scratch)]
+def _kept(
+    make: Make, a: Strided, b: Strided, batch: Shape, dtypes: tuple[np.dtype[Any], ...], device: Device,
+    aligned: tuple[bool, ...], engine_name: str,
+) -> _Product:  # fmt: skip
+    engine = named(engine_name)
+    one, other = (
+        Strided(x.shape, tuple(s // dtype.itemsize for s in x.strides), x.offset // dtype.itemsize)
+        for x, dtype in zip((a, b), dtypes, strict=True)
+    )
+    plan = make(one, other, batch, dtypes[1].name, *((device, aligned) if aligned else ()))
+    steps = []
     for step in plan.steps:
-        binary = _program(step, out.engine)[step.kernel].binary
-        Launch(binary, step.grid, step.threadgroup, step.records).start(*(memory[place] for place in step.places))
+        binary = _program(step, engine)[step.kernel].binary
+        steps.append((Launch(binary, step.grid, step.threadgroup, step.records).kept(engine), step.places))
+    return _Product(tuple(steps), plan.scratch)
+
+
+def _run(made: _Product, a: Array, b: Array, out: Array) -> None:
+    memory = [a, b, out, *(empty((nbytes,), _BYTE, out.engine) for nbytes in made.scratch)]
+    for launch, places in made.steps:
+        launch.start_on(tuple([memory[place] for place in places]))
 
 
 def _program(step: ProductStep, engine: Engine) -> Program:

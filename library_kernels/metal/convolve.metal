@@ -63,6 +63,7 @@ struct Convolution {
     long x, image;                // where the first image begins, and from one group of its channels to the next
     long weight, bias, out;       // where these begin
     long size;                    // of an output: height * width
+    long w_3, w_4, w_8;           // the weights of so many outputs: told, so that a compiler makes none of another
     uint terms;                   // products of each sum
     uint rows, groups;            // outputs of a group; groups
     uint height, width, columns;  // places down and across; from a row of places to the next
@@ -88,16 +89,27 @@ inline void sums(device const float* x, device const float* weight, device const
     float sum[R][W];
     UNROLL for (ushort r = 0; r < R; ++r)
         UNROLL for (ushort w = 0; w < W; ++w) sum[r][w] = bias[r];
-    // Three pointers, for that many rows a CPU's addresses reach: one for each row would not fit its registers.
+    // Three pointers and the steps between rows, all told: a CPU's addresses reach the rest by themselves. Made of each
+    // other, they would be additions that wait for each other, and take longer than the products.
     device const float* w0 = weight;
-    device const float* w4 = weight + 4 * K;
-    device const float* w8 = weight + 8 * K;
-    for (uint k = 0; k < c.terms; ++k, ++w0, ++w4, ++w8) {
-        device const float* from = x + terms[k];
+    device const float* w4 = weight + c.w_4;
+    device const float* w8 = weight + c.w_8;
+    uint k = 0;
+    for (; k + 4 <= c.terms; k += 4, terms += 4, w0 += 4, w4 += 4, w8 += 4)
+        UNROLL for (ushort i = 0; i < 4; ++i) {
+            device const float* from = x + terms[i];
+            UNROLL for (ushort w = 0; w < W; ++w) {
+                const float y = (from + w * panel)[lane];
+                UNROLL for (ushort r = 0; r < R; ++r)
+                    sum[r][w] = fma((r < 4 ? w0 : r < 8 ? w4 : w8)[i + ((r & 3) == 3 ? c.w_3 : (r & 3) * K)], y, sum[r][w]);
+            }
+        }
+    for (; k < c.terms; ++k, ++terms, ++w0, ++w4, ++w8) {
+        device const float* from = x + *terms;
         UNROLL for (ushort w = 0; w < W; ++w) {
             const float y = (from + w * panel)[lane];
             UNROLL for (ushort r = 0; r < R; ++r)
-                sum[r][w] = fma((r < 4 ? w0 : r < 8 ? w4 : w8)[(r & 3) * K], y, sum[r][w]);
+                sum[r][w] = fma((r < 4 ? w0 : r < 8 ? w4 : w8)[(r & 3) == 3 ? c.w_3 : (r & 3) * K], y, sum[r][w]);
         }
     }
 

@@ -63,6 +63,76 @@ kernel void matmul(device const memory_of<T>* a      [[buffer(0)]],
     if (rows & 1) tile<T, Acc, C, 1, 1, true>(a + (rows & 14) * a_row, b, c + (rows & 14) * c_row, p, part.K, columns, lane);
 }
 
+/// R rows of W panels: A's rows lie along K, and B is packed. With `some` only the rows from `first` on are stored.
+///
+/// Each address is a pointer and what a CPU adds by itself: a register, or twice it, and a constant. Were it told one step
+/// alone, it would go from row to row by additions that wait for each other, and these would take longer than the products.
+template <typename T, typename Acc, typename C, ushort R, ushort W, bool some>
+inline void tile_along(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c,
+                       constant Product& p, long b_panel, uint K, uint first, uint columns, uint lane) {
+    const long a_row = p.a_row, a_3 = p.a_3;
+    device const memory_of<T>* a4 = a + p.a_4;
+    Acc sum[R][W];
+    UNROLL for (ushort r = 0; r < R; ++r)
+        UNROLL for (ushort w = 0; w < W; ++w) sum[r][w] = 0;
+    uint k = 0;
+    for (; k + 4 <= K; k += 4, a += 4, a4 += 4, b += 4 * panel)
+        UNROLL for (ushort i = 0; i < 4; ++i) {
+            Acc y[W];
+            UNROLL for (ushort w = 0; w < W; ++w) y[w] = Acc(storage<T>::load((b + w * b_panel + i * panel)[lane]));
+            UNROLL for (ushort r = 0; r < R; ++r) {
+                device const memory_of<T>* x = r < 4 ? a : a4;
+                const Acc element = Acc(storage<T>::load(x[i + ((r & 3) == 3 ? a_3 : (r & 3) * a_row)]));
+                UNROLL for (ushort w = 0; w < W; ++w) sum[r][w] = multiply_add(element, y[w], sum[r][w]);
+            }
+        }
+    for (; k < K; ++k, ++a, ++a4, b += panel)
+        UNROLL for (ushort w = 0; w < W; ++w) {
+            const Acc y = Acc(storage<T>::load((b + w * b_panel)[lane]));
+            UNROLL for (ushort r = 0; r < R; ++r) {
+                device const memory_of<T>* x = r < 4 ? a : a4;
+                const Acc element = Acc(storage<T>::load(x[(r & 3) == 3 ? a_3 : (r & 3) * a_row]));
+                sum[r][w] = multiply_add(element, y, sum[r][w]);
+            }
+        }
+    UNROLL for (ushort w = 0; w < W; ++w) {
+        const bool inside = w * panel + lane < columns;
+        UNROLL for (ushort r = 0; r < R; ++r)
+            if ((!some || r >= first) && inside) (c + r * long(p.N) + w * panel)[lane] = storage<C>::store(sum[r][w]);
+    }
+}
+
+/// C = A B for a packed B and rows of A along K, at least R of them. Each SIMD-group, a threadgroup by itself, makes a
+/// block of rows of W panels, R at a time; the last R begin earlier where they are not all there. Twelve rows of one panel
+/// were as many sums, but more loads, and of rows that are all in the same places of a cache where K is a power of two.
+///
+/// Threadgroups: x is the W panels, z the block, the part of K and the product of the batch.
+template <typename T, typename Acc, typename C, ushort R, ushort W>
+kernel void matmul_panels(device const memory_of<T>* a      [[buffer(0)]],
+                          device const memory_of<T>* b      [[buffer(1)]],  // panels
+                          device memory_of<C>*       c      [[buffer(2)]],
+                          device const long*         starts [[buffer(3)]],
+                          constant Product&          p      [[buffer(4)]],
+                          uint3 group [[threadgroup_position_in_grid]],
+                          uint  lane  [[thread_index_in_simdgroup]]) {
+    const Part part = part_of(group.z, p);
+    const uint tiles = (p.M + R - 1) / R, tall = (tiles + p.blocks - 1) / p.blocks * R, column = group.x * (W * panel);
+    const uint columns = p.N - column;
+    // Where the last panel is not there, the one before is read again, and not stored.
+    const long a_row = p.a_row, c_row = p.N, b_panel = columns > (W - 1) * panel ? p.b_panel : 0;
+    a += starts[2 * part.batch] + part.first;
+    b += starts[2 * part.batch + 1] + group.x * W * p.b_panel + part.first * panel;
+    c += long(part.c) * p.M * c_row + column;
+    uint row = part.block * tall, end = row + tall;
+    if (end > p.M) end = p.M;
+    for (; row + R <= end; row += R)
+        tile_along<T, Acc, C, R, W, false>(a + row * a_row, b, c + row * c_row, p, b_panel, part.K, 0, columns, lane);
+    if (row >= end) return;
+    const uint first = end - R;
+    tile_along<T, Acc, C, R, W, true>(a + first * a_row, b, c + first * c_row, p, b_panel, part.K, row - first, columns,
+                                      lane);
+}
+
 /// R rows of up to W panels.
 template <typename T, typename Acc, typename C, ushort R, ushort W>
 inline void strip(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c, constant Product& p,
@@ -108,29 +178,33 @@ kernel void matmul_few(device const memory_of<T>* a      [[buffer(0)]],
 }
 
 /// Copies B, of any strides, into panels: panel x K x 32, the last one filled up with zeros.
-///
-/// Threadgroups: x is the panel, y 64 rows of it, z the matrix.
 struct Packing {
     uint K, N;
     long k, column;  // from one row of B, and from one column, to the next
 };
 
-template <typename T, bool neighbours>  // whether a row's columns are neighbours
-kernel void pack(device const T*    b      [[buffer(0)]],
-                 device T*          packed [[buffer(1)]],
-                 device const long* starts [[buffer(2)]],
-                 constant Packing&  p      [[buffer(3)]],
-                 uint3 group  [[threadgroup_position_in_grid]],
-                 uint3 groups [[threadgroups_per_grid]],
-                 uint  lane   [[thread_index_in_simdgroup]]) {
-    const uint first = group.y * 64;
-    const long b_k = p.k, b_column = neighbours ? 1 : p.column;
-    const bool inside = lane < p.N - group.x * panel;
-    b += starts[group.z] + first * b_k + group.x * panel * b_column;
-    packed += ((long(group.z) * groups.x + group.x) * p.K + first) * panel;
-    uint count = 64;
+/// Threadgroups: x is some panels, y some rows of them, z the matrix. Where a row's columns are neighbours, a long stretch
+/// of it is read at once, which is what a CPU fetches ahead.
+template <typename S, typename T, bool neighbours>
+kernel void pack(device const memory_of<S>* b      [[buffer(0)]],
+                 device T*                  packed [[buffer(1)]],
+                 device const long*         starts [[buffer(2)]],
+                 constant Packing&          p      [[buffer(3)]],
+                 uint3 group [[threadgroup_position_in_grid]],
+                 uint  lane  [[thread_index_in_simdgroup]]) {
+    constexpr uint rows = neighbours ? 32 : 64, abreast = neighbours ? 8 : 1;
+    const uint first = group.y * rows, column = group.x * (abreast * panel);
+    const long b_k = p.k, b_column = neighbours ? 1 : p.column, whole = long(p.K) * panel;
+    b += starts[group.z] + first * b_k + column * b_column;
+    packed += (group.z * long((p.N + panel - 1) / panel) + group.x * abreast) * whole + first * panel;
+    uint count = rows, columns = abreast * panel;
     if (first + count > p.K) count = p.K - first;
-    for (uint k = 0; k < count; ++k, b += b_k, packed += panel) packed[lane] = inside ? b[lane * b_column] : T(0);
+    if (column + columns > p.N) columns = p.N - column;
+    for (uint k = 0; k < count; ++k, b += b_k, packed += panel) {
+        device T* to = packed;
+        for (uint j = 0; j < columns; j += panel, to += whole)
+            to[lane] = j + lane < columns ? T(storage<S>::load((b + j * b_column)[lane * b_column])) : T(0);
+    }
 }
 
 /// Adds up the matrices that the parts of K gave. Threads: x is the element, y the product of the batch.
@@ -150,24 +224,33 @@ kernel void add_parts(device const Acc*    parts  [[buffer(0)]],
 
 #define MAKE(name, suffix, ...) \
     template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<__VA_ARGS__>) name<__VA_ARGS__>;
-#define PRODUCT(suffix, T, Acc, C, R, S) MAKE(matmul, suffix, T, Acc, C, R) MAKE(matmul_few, suffix, T, Acc, C, S)
-#define PACK(bytes, T) MAKE(pack, bytes, T, false) MAKE(pack, bytes##_rows, T, true)
+#define PANELS(suffix, T, Acc, C) MAKE(matmul_panels, suffix, T, Acc, C, 6, 2)
+#define PRODUCT(suffix, T, Acc, C) \
+    MAKE(matmul, suffix, T, Acc, C, 12) MAKE(matmul_few, suffix, T, Acc, C, 8) PANELS(suffix, T, Acc, C)
+#define PACK(suffix, S, T) MAKE(pack, suffix, S, T, false) MAKE(pack, suffix##_rows, S, T, true)
 
-PRODUCT(float, float, float, float, 12, 8)
-PRODUCT(half, half, float, half, 12, 8)
-PRODUCT(half_parts, half, float, float, 12, 8)  // rounded to half once, by add_parts
-PRODUCT(bfloat16, bfloat16, float, bfloat16, 12, 8)
-PRODUCT(bfloat16_parts, bfloat16, float, float, 12, 8)
-PRODUCT(bool, bool, uint, bool, 12, 8)  // whether any pair is true
-PRODUCT(uchar, uchar, ushort, uchar, 12, 8)
-PRODUCT(ushort, ushort, ushort, ushort, 12, 8)
-PRODUCT(uint, uint, uint, uint, 12, 8)
-PRODUCT(ulong, ulong, ulong, ulong, 6, 4)
+PRODUCT(float, float, float, float)
+PRODUCT(half, half, float, half)
+PRODUCT(half_parts, half, float, float)  // rounded to half once, by add_parts
+PRODUCT(bfloat16, bfloat16, float, bfloat16)
+PRODUCT(bfloat16_parts, bfloat16, float, float)
+PRODUCT(bool, bool, uint, bool)  // whether any pair is true
+PRODUCT(uchar, uchar, ushort, uchar)
+PRODUCT(ushort, ushort, ushort, ushort)
+PRODUCT(uint, uint, uint, uint)
+MAKE(matmul, ulong, ulong, ulong, ulong, 6)
+MAKE(matmul_few, ulong, ulong, ulong, ulong, 4)
 
-PACK(1, uchar)
-PACK(2, ushort)
-PACK(4, uint)
-PACK(8, ulong)
+// Of a large product of 16-bit floats both factors are made float before: what is left is to round the result.
+PANELS(float_half, float, float, half)
+PANELS(float_bfloat16, float, float, bfloat16)
+
+PACK(1, uchar, uchar)
+PACK(2, ushort, ushort)
+PACK(4, uint, uint)
+PACK(8, ulong, ulong)
+PACK(half, half, float)
+PACK(bfloat16, bfloat16, float)
 
 MAKE(add_parts, float, float, float)
 MAKE(add_parts, half, float, half)

@@ -16,12 +16,16 @@ from ...engine.base import Grid
 from .cuts import CORES, LANES, Device, record
 from .elementwise_plan import stretched
 
-__all__ = ["DOT", "SMALL", "ProductPlan", "ProductStep", "Strided", "plan_dots", "plan_each_dot", "plan_product"]
+__all__ = [
+    "DOT", "SMALL", "ProductPlan", "ProductStep", "Strided", "plan_dots", "plan_each_dot", "plan_product",
+    "plan_widened",
+]  # fmt: skip
 
 Shape = tuple[int, ...]
 Host = np.ndarray[Any, Any]
 Starts = np.ndarray[Any, np.dtype[np.int64]]
 
+ROWS = 6  # that matmul_panels takes at once
 FEW = 4  # rows that matmul_few and dots take
 EACH = 8  # dot products that a SIMD-group of pair_dots makes
 A, B, C = 0, 1, 2  # places of a plan's memory; scratch follows
@@ -33,6 +37,7 @@ SKINNY = 48  # rows that do not repay packing
 DOT = 64  # terms of a dot product that repay the sum over lanes
 MANY = 256  # dot products that keep every SIMD-group busy
 BLOCK = 16  # panels of rows that stay in cache while all of B goes by
+TALL, ENOUGH = 32, 64  # times ROWS that a SIMD-group makes of two panels, fewer where such groups are not enough
 GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
 
@@ -62,7 +67,7 @@ _KINDS = {
 _SIZES = {"bool": 1, "uchar": 1, "ushort": 2, "half": 2, "bfloat16": 2, "uint": 4, "float": 4, "ulong": 8}
 _WIDENED = {"half": 4, "bfloat16": 4}
 
-_PRODUCT = struct.Struct("6I4q")
+_PRODUCT = struct.Struct("6I6q")
 _PACKING = struct.Struct("2I2q")
 _DOTS = struct.Struct("I4x2q")
 
@@ -154,10 +159,13 @@ def plan_product(
 
     `aligned` says whether each factor's memory starts at a multiple of 16 bytes.
     """
-    if all(n == 1 for n in b.shape[:-2]) and (rows := _as_rows(a)) is not None:
-        a, b, batch = rows, b.without(*range(len(b.shape) - 2)), ()  # one B for all: the batch only adds rows
-    one, other = (_matrices(i, x, batch)._replace(aligned=aligned[i]) for i, x in ((A, a), (B, b)))
-    return _Planner(dtype, device).product(one, other)
+    one, other = _factors(a, b, batch)
+    return _Planner(dtype, device).product(one._replace(aligned=aligned[A]), other._replace(aligned=aligned[B]))
+
+
+def plan_widened(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
+    """Plan such a product of 16-bit floats where a has been made float: contiguous, and of `ROWS` rows or more."""
+    return _Planner(dtype).widened(*_factors(a, b, batch))
 
 
 def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
@@ -169,7 +177,7 @@ def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
     if len(one.order) < MANY:
         return _Planner(dtype).run("dots", one, other)
     count = len(one.order)
-    packed = record(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0))
+    packed = record(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0, 0, 0))
     starts = _pairs(one, other)
     grid = (-(-count // EACH) * LANES, 1, 1)
     step = ProductStep(f"pair_dots_{_KINDS[dtype]}", (A, B, C), (starts, packed), grid, (LANES, 1, 1))
@@ -193,6 +201,12 @@ def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPl
     records = (np.stack(starts, 1), steps, packed)
     each = ProductStep(f"each_dot_{_KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))
     return ProductPlan((each,), ())
+
+
+def _factors(a: Strided, b: Strided, batch: Shape) -> tuple[Matrices, Matrices]:
+    if all(n == 1 for n in b.shape[:-2]) and (rows := _as_rows(a)) is not None:
+        a, b, batch = rows, b.without(*range(len(b.shape) - 2)), ()  # one B for all: the batch only adds rows
+    return _matrices(A, a, batch), _matrices(B, b, batch)
 
 
 def _as_rows(a: Strided) -> Strided | None:
@@ -239,6 +253,7 @@ class _Planner:
         self.device = device
         self.kind = _KINDS[dtype]
         self.size = _SIZES[self.kind]
+        self.wide = False
         self.steps: list[ProductStep] = []
         self.scratch: list[int] = []
 
@@ -255,12 +270,20 @@ class _Planner:
         close = b.rows * b.columns * self.size <= SMALL or b.row * self.size <= CLOSE
         if neighbours and b.columns > LANES and a.rows <= (FEW if close else SKINNY):
             return self.run("matmul_few", a, b)
-        return self.run("matmul", a, b if neighbours and close else self._packed(b, neighbours=neighbours))
+        if neighbours and close:
+            return self.run("matmul", a, b)
+        along = a.column == 1 and a.rows >= ROWS and self.kind != "ulong" and not self.device.tile_places
+        return self.run("matmul_panels" if along else "matmul", a, self._packed(b, f"pack_{self.size}"))
+
+    def widened(self, a: Matrices, b: Matrices) -> ProductPlan:
+        """Multiply by a that has been made float; b is made float as it is packed, and the result is rounded."""
+        self.size, self.wide = _WIDENED[self.kind], True
+        return self.run("matmul_panels", a, self._packed(b, f"pack_{self.kind}"))
 
     def run(self, name: str, a: Matrices, b: Matrices) -> ProductPlan:
         """Add the kernel that multiplies, and the one that adds up the parts of K."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
-        x, y, blocks = self._threadgroups(name, m, n)
+        x, y, blocks = self._threadgroups(name, m, n, batch)
         splits, depth = self._split(name, m, n, k, x * y * blocks * batch)
         step = b.column if name == "dots" else b.panel
         grid = (x * LANES, y, blocks * splits * batch)
@@ -289,25 +312,30 @@ class _Planner:
         """Add a kernel and what adds up its parts of K; `cut` is splits, depth, blocks, the step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         splits = cut[0]
-        packed = record(_PRODUCT.pack(m, n, k, *cut[:3], a.row, a.column, b.row, cut[3]))
-        parts, suffix = C, ""
+        packed = record(_PRODUCT.pack(m, n, k, *cut[:3], a.row, a.column, b.row, cut[3], 3 * a.row, 4 * a.row))
+        parts, suffix = C, self.kind
         if splits > 1:
             parts = self._scratch(batch * splits * m * n * _WIDENED.get(self.kind, self.size))
-            suffix = "_parts" if self.kind in _WIDENED else ""
+            suffix = f"{self.kind}_parts" if self.kind in _WIDENED else self.kind
+        if self.wide:
+            suffix = "float" if splits > 1 else f"float_{self.kind}"
         places = (a.place, b.place, parts)
-        self._add(f"{name}_{self.kind}{suffix}", places, (_pairs(a, b), packed), grid, threads, ways)
+        self._add(f"{name}_{suffix}", places, (_pairs(a, b), packed), grid, threads, ways)
         if splits > 1:
             count = np.array([splits], np.uint32)
             self._add(f"add_parts_{self.kind}", (parts, C), (count,), (m * n, batch, 1), min(m * n, 64))
         return ProductPlan(tuple(self.steps), tuple(self.scratch))
 
-    def _threadgroups(self, name: str, m: int, n: int) -> Grid:
+    def _threadgroups(self, name: str, m: int, n: int, batch: int) -> Grid:
         """Return the threadgroups along x and y, and blocks of rows; 64-bit sums fill the registers twice as fast."""
         rows, panels = (6, 4) if self.kind == "ulong" else (12, 8)
         if name == "dots":
             return -(-m // FEW), -(-n // 2), 1
         if name == "matmul_few":
             return -(-m // FEW), -(-n // (LANES * panels)), 1
+        if name == "matmul_panels":
+            across, down = -(-n // (2 * LANES)), -(-m // ROWS)
+            return across, 1, -(-down // max(1, min(TALL, across * down * batch // ENOUGH)))
         along = -(-m // rows)
         blocks = -(-along // BLOCK)
         return -(-along // blocks), -(-n // LANES), blocks
@@ -317,18 +345,22 @@ class _Planner:
         splits = min(GROUPS // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)
-        elif name == "matmul" and k >= 2 * DEEP and 4 * m * n * (k // DEEP) <= k * (m + n):
-            splits = max(splits, k // DEEP)
+        deep = DEEP // 2 if name == "matmul_panels" else DEEP  # of twice the columns
+        if name in ("matmul", "matmul_panels") and k >= 2 * deep and 4 * m * n * (k // deep) <= k * (m + n):
+            splits = max(splits, k // deep)
         depth = -(-k // (max(splits, 1) * LANES)) * LANES
         return -(-k // depth), depth
 
-    def _packed(self, b: Matrices, *, neighbours: bool) -> Matrices:
+    def _packed(self, b: Matrices, name: str) -> Matrices:
         """Copy matrices into panels of 32 columns."""
         count, panels, panel = len(b.starts), -(-b.columns // LANES), b.rows * LANES
         place = self._scratch(count * panels * panel * self.size)
         packed = record(_PACKING.pack(b.rows, b.columns, b.row, b.column))
-        name = f"pack_{self.size}_rows" if neighbours else f"pack_{self.size}"
-        self._add(name, (b.place, place), (b.starts, packed), (panels * LANES, -(-b.rows // 64), count), LANES)
+        rows, abreast = 64, 1
+        if b.column == 1 or b.columns == 1:
+            name, rows, abreast = f"{name}_rows", 32, 8
+        grid = (-(-panels // abreast) * LANES, -(-b.rows // rows), count)
+        self._add(name, (b.place, place), (b.starts, packed), grid, LANES)
         starts = np.arange(count, dtype=np.int64) * (panels * panel)
         return b._replace(place=place, row=LANES, column=1, starts=starts, panel=panel)
 

@@ -17,7 +17,7 @@ from metalnb.arrays.array import Array
 from metalnb.arrays.promotion import as_dtype
 from metalnb.library_kernels.launching import product_launch
 from metalnb.library_kernels.op import ALL
-from metalnb.library_kernels.planning.product_plan import Strided, plan_product
+from metalnb.library_kernels.planning.product_plan import Strided, plan_product, plan_widened
 
 Host = np.ndarray[Any, Any]
 
@@ -68,8 +68,12 @@ def kernels_of(a: Array, b: Array) -> list[str]:
 WAYS = [
     ("rows where they lie", (37, 50), "plain", (50, 70), "plain", ["matmul"]),
     ("a column of one panel", (37, 50), "plain", (50, 5), "plain", ["matmul"]),
-    ("packed columns", (37, 30), "plain", (30, 70), "transposed", ["pack_4", "matmul"]),
-    ("packed rows", (50, 700), "plain", (700, 300), "plain", ["pack_4_rows", "matmul"]),
+    ("packed columns", (37, 30), "plain", (30, 70), "transposed", ["pack_4", "matmul_panels"]),
+    ("packed columns, rows apart", (37, 30), "transposed", (30, 70), "transposed", ["pack_4", "matmul"]),
+    ("packed rows", (50, 700), "plain", (700, 300), "plain", ["pack_4_rows", "matmul_panels"]),
+    ("packed rows, many blocks", (401, 97), "plain", (97, 3000), "plain", ["pack_4_rows", "matmul_panels"]),
+    ("packed, in parts", (49, 8203), "plain", (8203, 45), "transposed", ["pack_4", "matmul_panels", "add_parts"]),
+    ("packed columns of few rows", (5, 30), "plain", (30, 70), "transposed", ["pack_4", "matmul"]),
     ("packed, any strides", (37, 50), "reversed", (50, 70), "stepped", ["pack_4", "matmul"]),
     ("long and thin, in parts", (5, 20000), "plain", (20000, 10), "plain", ["matmul", "add_parts"]),
     ("few rows", (3, 90), "plain", (90, 700), "plain", ["matmul_few"]),
@@ -213,13 +217,24 @@ def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng
         pytest.importorskip("ml_dtypes")
     one, other = (mnb.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((2, 250, 270), (260, 270)))
     x, y = one.astype(dtype), other.astype(dtype).T
-    for a, b in ((x, y), (x[1, ::2], y), (mnb.broadcast_to(x[0], (2, 250, 270)), y)):
+    long, deep = (mnb.asarray(rng.standard_normal(s, np.float32)).astype(dtype) for s in ((40, 9003), (9003, 49)))
+    for a, b in ((x, y), (x[1, ::2], y), (mnb.broadcast_to(x[0], (2, 250, 270)), y), (long, deep)):
         made = mnb.matmul(a, b)
         want = mnb.matmul(a.astype("float32"), b.astype("float32"))
         assert made.dtype == getattr(mnb, dtype)
         wide = np.asarray(want.read(), np.float64)
         ulp = 2.0 ** (-11 if dtype == "float16" else -8) * np.maximum(np.abs(wide), 16)
         assert (np.abs(made.astype("float32").read() - wide) <= 1.01 * ulp).all()
+
+
+def test_16_bit_floats_are_made_float_as_they_are_packed() -> None:
+    """And rounded as they are stored, or, where K is in parts, as these are added up."""
+    for shape, made in (((300, 300, 300), ["matmul_panels_float_half"]),
+                        ((40, 9003, 49), ["matmul_panels_float", "add_parts_half"])):  # fmt: skip
+        m, k, n = shape
+        for strides, pack in (((n, 1), "pack_half_rows"), ((1, k), "pack_half")):
+            plan = plan_widened(Strided((m, k), (k, 1), 0), Strided((k, n), strides, 0), (), "float16")
+            assert [step.kernel for step in plan.steps] == [pack, *made]
 
 
 def test_of_bool_it_is_any() -> None:
@@ -339,10 +354,10 @@ def test_memory_is_given_back(rng: np.random.Generator) -> None:
 
 
 def test_plans_of_large_batches_are_not_kept() -> None:
-    product_launch._kept_plan.cache_clear()
+    product_launch._kept.cache_clear()
     a = mnb.ones((2000, 2, 3))
     assert (mnb.matmul(a, mnb.ones((2000, 3, 2))).read() == 3).all()
-    assert product_launch._kept_plan.cache_info().currsize == 0
+    assert product_launch._kept.cache_info().currsize == 0
 
 
 def test_dot_products(rng: np.random.Generator) -> None:
