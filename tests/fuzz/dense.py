@@ -1,11 +1,17 @@
-"""Make short programs that are mostly SIMD functions, early returns and loops: short kernels show much."""
+"""Make short programs that are mostly SIMD functions, early returns and loops: short kernels show much.
+
+Of some both arms of a branch do the same SIMD function: no compiler may make one call of the two.
+"""
 
 from __future__ import annotations
 
-from .generate import Choice, Scope
-from .wider import WiderGenerator
+from .generate import REDUCE, Choice, Scope
+from .tree import Expr, Stmt, var
+from .wider import ACTIVE, WiderGenerator
 
-__all__ = ["DenseGenerator"]
+__all__ = ["ArmsGenerator", "DenseGenerator"]
+
+_OPS = (*REDUCE, *ACTIVE, "simd_broadcast_first")
 
 
 class DenseGenerator(WiderGenerator):
@@ -25,3 +31,24 @@ class DenseGenerator(WiderGenerator):
         if self.stops and not scope.uniform:
             found.append((self._leave, 3))
         return found
+
+
+class ArmsGenerator(DenseGenerator):
+    """Throws the dice of one whose branches do the same in both arms."""
+
+    def _more(self, scope: Scope) -> list[Choice]:
+        return [*super()._more(scope), *([] if scope.result else [(self._arms, 8)])]
+
+    def _arms(self, scope: Scope) -> Stmt:
+        """Give a variable what a SIMD function makes of one value, or of another."""
+        kind = self.dice.choice(("int", "uint", "uint", "ushort"))
+        names = [name for k, name in scope.variables if k == kind]
+        if not names:
+            return self._simd(scope)
+        op, name = self.dice.choice(_OPS), self.dice.choice(names)
+        arms = (self._arm(op, kind, name, scope), self._arm(op, kind, name, scope))
+        return Stmt("if", (self._condition(scope),), arms)
+
+    def _arm(self, op: str, kind: str, name: str, scope: Scope) -> tuple[Stmt, ...]:
+        made = Stmt("declare", (Expr(op, kind, (self._expr(kind, scope, 1),)),), text=self._name("v"), type=kind)
+        return made, Stmt("assign", (var(kind, made.text),), text=name, type="=")

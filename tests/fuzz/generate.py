@@ -25,14 +25,14 @@ from .tree import (
     var,
 )
 
-__all__ = ["Choice", "Generator", "Scope"]
+__all__ = ["REDUCE", "Choice", "Generator", "Scope"]
 
 _BINARY = ("add", "sub", "mul", "and", "or", "xor", "shl", "shr", "min", "max", "div", "rem", "absdiff", "mulhi")
 _UNARY = ("not", "neg", "abs", "popcount", "clz", "ctz")
 _VECTOR = ("vadd", "vsub", "vand", "vor", "vxor", "vmin", "vmax")
 _COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
 _FLOAT = ("fadd", "fsub", "fmul", "fmin", "fmax")
-_REDUCE = ("simd_sum", "simd_min", "simd_max", "simd_and", "simd_or", "simd_xor", "simd_prefix_exclusive_sum")
+REDUCE = ("simd_sum", "simd_min", "simd_max", "simd_and", "simd_or", "simd_xor", "simd_prefix_exclusive_sum")
 _FLOAT_EDGES = (
     "0.0f", "1.0f", "-1.5f", "0.5f", "3.0f", "INFINITY", "-INFINITY", "1.0e-40f", "-1.0e-45f", "16777216.0f",
     "3.4028234e38f", "NAN",
@@ -311,7 +311,7 @@ class Generator:
         elif scope.uniform and not self.stops and dice.random() < 0.4:
             made = Expr("simd_shuffle", kind, (self._expr(kind, scope, 1), self._expr("uint", scope, 1)))
         else:
-            made = Expr(dice.choice(_REDUCE), kind, (self._expr(kind, scope, 2),))
+            made = Expr(dice.choice(REDUCE), kind, (self._expr(kind, scope, 2),))
         name = self._name("v")
         scope.variables.append((made.type, name))
         return Stmt("declare", (made,), text=name, type=made.type)

@@ -11,7 +11,7 @@ import pytest
 from fuzz import trial
 from fuzz.host_text import host
 from fuzz.metal_text import metal
-from fuzz.programs import WIDER, generate
+from fuzz.programs import ARMS, WIDER, generate
 from fuzz.run import BATCH, judged
 from fuzz.shrink import shrink, size, variants, well_formed
 from fuzz.tree import Program, Stmt, const, statements
@@ -29,6 +29,13 @@ def test_random_kernels(first: int) -> None:
     """Each is reduced by ``python tests/fuzz/run.py --shrink SEED``."""
     outcomes = judged(range(first, first + BATCH), "cpu")
     assert [o for o in outcomes if o[1] != "same"] == []
+
+
+@on_x86
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("engine", ["cpu", "native"])
+def test_branches_that_do_the_same(engine: str) -> None:
+    assert [o for o in judged(range(ARMS, ARMS + BATCH), engine) if o[1] != "same"] == []
 
 
 CURED = [("opaque_complements", 304), ("byte_offsets", 10_042), ("divergent_updates", 202_668), ("changed", 505_427),
@@ -93,7 +100,7 @@ def test_a_difference_is_found() -> None:
         assert next(trial.batch([program])).kind == "different"
 
 
-@pytest.mark.parametrize("seed", [*range(20), *range(WIDER, WIDER + 20)])
+@pytest.mark.parametrize("seed", [*range(20), *range(WIDER, WIDER + 20), *range(ARMS, ARMS + 20)])
 def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
     program = generate(seed)
     assert program == generate(seed)

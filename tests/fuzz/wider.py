@@ -7,10 +7,10 @@ from typing import ClassVar
 from .generate import Choice, Generator, Scope
 from .tree import ATOMICS, CELLS, INTEGERS, TREES, Expr, Stmt, const, var
 
-__all__ = ["WiderGenerator"]
+__all__ = ["ACTIVE", "WiderGenerator"]
 
 _LANES = ("simd_shuffle_xor", "simd_shuffle_up", "simd_shuffle_down", "simd_shuffle_rotate_down")
-_ACTIVE = ("simd_last", "simd_product", "simd_prefix_inclusive_sum", "simd_prefix_exclusive_product")
+ACTIVE = ("simd_last", "simd_product", "simd_prefix_inclusive_sum", "simd_prefix_exclusive_product")
 
 
 class WiderGenerator(Generator):
@@ -75,7 +75,7 @@ class WiderGenerator(Generator):
             by = uniform if dice.random() < 0.2 else const("uint", str(dice.choice((1, 2, 3, 4, 7, 8, 16, 31))))
             made = Expr(dice.choice(_LANES), kind, (value, by))
         else:
-            made = Expr(dice.choice(_ACTIVE), kind, (value,))
+            made = Expr(dice.choice(ACTIVE), kind, (value,))
         name = self._name("v")
         scope.variables.append((kind, name))
         return Stmt("declare", (made,), text=name, type=kind)

@@ -22,7 +22,7 @@ _OF_THOSE_THERE = GROUP_OPERATIONS - _OF_ANY_LANES
 
 
 def meeting_inline(module: Module) -> None:
-    """Ask that functions with SIMD functions of all lanes that are there, called from two places, become part of both."""
+    """Ask that functions with SIMD functions of all lanes that are there become part of both places that call them."""
     meeting = {f.name for f in module.functions if any(i.op in _OF_THOSE_THERE for i in f)}
     calls = [(f.name, i.words[3]) for f in module.functions for i in f if i.op == Spv.FUNCTION_CALL]
     count = -1
