@@ -24,6 +24,7 @@ from fuzz.tree import SLOTS
 
 import metalnb as mnb
 from metalnb import engine
+from metalnb.cache import Store
 from metalnb.engine.clang.entry_point import opencl
 from metalnb.engine.cpu import build_worker
 from metalnb.engine.cpu.compiler_process import BuildFailed, CompilerProcess, NoCompilerProcess
@@ -35,15 +36,23 @@ from metalnb.engine.cpu.spirv_forms import FORMS, OPTIMISED, spirv
 pytestmark = pytest.mark.skipif(engine.current().name != "cpu", reason="the engine cpu's compiler")
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
-ADD = HEAD + """
+ADD = (
+    HEAD
+    + """
 kernel void add(device const int* x, device int* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + NUMBER; }
 """
-LANES = HEAD + """
+)
+LANES = (
+    HEAD
+    + """
 kernel void lanes(device const int* x, device int* y, uint i [[thread_position_in_grid]]) {
     y[i] = simd_sum(x[i]) + NUMBER;
 }
 """
-TURN = HEAD + """
+)
+TURN = (
+    HEAD
+    + """
 kernel void turn(device const int* x, device int* y, uint i [[thread_position_in_grid]],
                  uint l [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {
     threadgroup int s[256];
@@ -58,7 +67,10 @@ kernel void turn(device const int* x, device int* y, uint i [[thread_position_in
     y[i] = s[l];
 }
 """
-BITONIC = HEAD + """
+)
+BITONIC = (
+    HEAD
+    + """
 kernel void order(device const float* p, device int* sel, threadgroup float* s [[threadgroup(0)]],
                   uint t [[thread_position_in_threadgroup]]) {
     if (t >= 256) return;
@@ -80,6 +92,7 @@ kernel void order(device const float* p, device int* sel, threadgroup float* s [
     sel[t] = idx[t];
 }
 """
+)
 READY = "import os, sys, time\nos.write(0, b'B' + bytes(8))\n"
 
 
@@ -468,6 +481,18 @@ def test_without_a_process_it_compiles_here_and_says_so(in_place: Callable[[Comp
     with pytest.warns(mnb.MetalnbWarning, match="process of its own .*nothing/here"):
         got = mnb.compile(numbered(ADD, 77)).add(np.zeros(3, np.int32))
     assert got.tolist() == [77] * 3
+
+
+def test_what_is_compiled_here_is_not_kept(
+    in_place: Callable[[CompilerProcess], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = []
+    monkeypatch.setattr(Store, "put", lambda _, key, kind, body: kept.append(kind))
+    in_place(CompilerProcess(command=("/nothing/here",)))
+    with pytest.warns(mnb.MetalnbWarning, match="without the options"):
+        assert mnb.compile(numbered(ADD, 78)).add(np.zeros(1, np.int32)).tolist() == [78]
+    assert kept
+    assert "device" not in kept  # it is another binary than the key's, which tells of the options
 
 
 def test_a_compiler_without_such_options_is_asked_without_them(compiler: CompilerProcess) -> None:

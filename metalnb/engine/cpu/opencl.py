@@ -124,7 +124,7 @@ class Device:
             self.queue.finish()
 
     def build(self, code: bytes, *, vectorised: bool = True, seconds: float | None = None) -> Any:
-        """Build a module, from the cache if its device code is there. Nothing is compiled in this process.
+        """Build a module, from the cache if its device code is there. It is compiled in a process of its own, if any.
 
         Parameters
         ----------
@@ -156,6 +156,8 @@ class Device:
             raise BuildFailed(f"the device's compiler gave no answer in {waited.decode()} s", "hung")
         try:
             binary = self._compiled(code, vectorised, seconds)
+        except NoCompilerProcess as error:
+            return self._load(self._compiled_here(code, error))
         except BuildFailed as failed:
             if failed.kind == "crashed":
                 kept.put(key, "crashes", failed.reason.encode())
@@ -166,17 +168,18 @@ class Device:
         return self._load(binary)
 
     def _compiled(self, code: bytes, vectorised: bool, seconds: float) -> bytes:
-        try:
-            if vectorised:
-                return self.compiler.build(code, seconds)
-            with contextlib.closing(CompilerProcess(_ONE_LANE)) as slow:
-                return slow.build(code, seconds)
-        except NoCompilerProcess as error:
-            message = (
-                f"the device's compiler cannot run in a process of its own ({error}): it runs in this one, which a "
-                "kernel that crashes the compiler would end"
-            )
-            warnings.warn(message, MetalnbWarning, stacklevel=2)
+        if vectorised:
+            return self.compiler.build(code, seconds)
+        with contextlib.closing(CompilerProcess(_ONE_LANE)) as slow:
+            return slow.build(code, seconds)
+
+    def _compiled_here(self, code: bytes, why: NoCompilerProcess) -> bytes:
+        """Compile a module in this process, without `OPTIONS`; the binary is not another session's to find."""
+        message = (
+            f"the device's compiler cannot run in a process of its own ({why}): it runs in this one, which a kernel "
+            "that crashes the compiler would end, and without the options that keep it from two known faults"
+        )
+        warnings.warn(message, MetalnbWarning, stacklevel=3)
         program = self.cl.Program(self.context, code)
         try:
             return bytes(_build(program).get_info(self.cl.program_info.BINARIES)[0])
