@@ -169,6 +169,22 @@ def test_a_small_copy_is_the_drivers(monkeypatch: Any) -> None:
     assert driver.pinned is None
 
 
+@pytest.mark.parametrize("record", [
+    np.arange(6, dtype=np.int64).reshape(3, 2), np.arange(12, dtype=np.uint32)[::2], np.zeros((3, 0), np.int64),
+    np.arange(5, dtype=np.uint8), np.float32(3),
+], ids=["of 64 bits", "every other", "of nothing", "of bytes", "a number"])  # fmt: skip
+def test_all_bytes_of_a_record_lie_on_the_gpu(monkeypatch: Any, record: Any) -> None:
+    record = np.asarray(record)
+    there = np.full(64, 0xEE, np.uint8)
+    monkeypatch.setattr(GpuMemory, "_make_pool", lambda _self: None)
+    monkeypatch.setattr(
+        GpuMemory, "alloc", lambda _self, n: DeviceMemory(n, type("Handle", (), {"address": there.ctypes.data}))
+    )
+    driver: Any = LateDriver()
+    assert GpuMemory(driver).bind(record).nbytes == record.nbytes
+    assert there.tobytes() == record.tobytes() + b"\xee" * (64 - record.nbytes)
+
+
 @pytest.mark.parametrize("why", ["no memory to pin", "one core", "Python is ending", "forked"])
 def test_without_pinned_memory_the_driver_copies(driver: Any, monkeypatch: Any, why: str) -> None:
     monkeypatch.setattr(GpuMemory, "_make_pool", lambda _self: None)

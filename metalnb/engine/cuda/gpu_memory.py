@@ -110,7 +110,7 @@ class GpuMemory:
         if own_address(memory) is not None:
             return memory
         made = self.alloc(memory.nbytes)
-        self.copy_in(made, 0, memory)
+        self.copy_in(made, 0, np.ascontiguousarray(memory).reshape(-1).view(np.uint8))
         return made
 
     def address(self, memory: DeviceMemory) -> int:
