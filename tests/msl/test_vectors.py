@@ -196,3 +196,31 @@ def test_reads(space: str, index: int) -> None:
 @pytest.mark.parametrize(("space", "index"), _WRITES.params)
 def test_writes(space: str, index: int) -> None:
     _WRITES.check(space, index)
+
+
+def test_a_vector_function_beside_a_loop_with_exits() -> None:
+    """As a loop over elements in memory, it gave the last one for all (seed 780260)."""
+    kernel = mnb.compile("""#include <metal_stdlib>
+        using namespace metal;
+        inline uint bits(ushort x) { return x; }
+        inline uint bits(ushort2 x) { return bits(x.x) * 7u + bits(x.y); }
+        kernel void k(device uint* out, uint i [[thread_position_in_grid]]) {
+            ushort2 v = ushort2(3, 1);
+            char c = 1;
+            switch (i & 3) {
+                case 0: break;
+                case 1:
+                    for (uint j = 0; j <= 1; j++)
+                        for (uint k = 0; k < i; k++) {
+                            if (char(1) >= c) continue;
+                            v.x = ushort(clz(ushort(c)));
+                            if (c > 0) c = char(char(k) % c);
+                        }
+                    break;
+                default: v = max(ushort2(1, 9), ushort2(2, 1));
+            }
+            out[i] = bits(v);
+        }""", math="precise").k  # fmt: skip
+    out = np.zeros(100, np.uint32)
+    kernel(out, threadgroup=64)
+    assert out.tolist() == [22, 22, 23, 23] * 25
