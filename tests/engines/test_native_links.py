@@ -1,7 +1,9 @@
 """The engine `native` for other systems: its kernels, its runtime and its pool become libraries of theirs, here."""
 
+import ctypes
 import platform
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from metalnb.engine.clang import driver
 from metalnb.engine.clang.driver import Target
 from metalnb.engine.native import toolchain
 from metalnb.engine.native.entry_texts import fiber_text, loop_text
-from metalnb.engine.native.linking import linked
+from metalnb.engine.native.linking import linked, run_tool
 from metalnb.engine.native.places import meeting_places
 from metalnb.engine.native.turns import with_turns
 from metalnb.engine.unit import Unit
@@ -49,9 +51,43 @@ def made(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
     text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
     parts = [driver.compiled(unit, text, Target("native", toolchain.PRELUDE, flags), *toolchain.ORDERED)]
     parts.append(toolchain.runtime_object(way, flags))
+    if triple.startswith("x86_64"):
+        parts.append(toolchain.runtime_object("halves", flags))
     if triple == WINDOWS:
         parts.append(toolchain.runtime_object("windows_calls", flags))
     return parts[0], linked(*parts, triple=triple), unit
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have an instruction for it")
+def test_halves_of_doubles_are_rounded_once(tmp_path: Path) -> None:
+    """Where the processor has no AVX-512 FP16, clang calls a function that no system's library need have."""
+    try:
+        engines.named("native")
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+    source, out = tmp_path / "each.c", tmp_path / "each.o"
+    source.write_text(
+        '__attribute__((visibility("default"))) void each(const double *x, _Float16 *y, long n) '
+        "{ for (long i = 0; i < n; ++i) y[i] = (_Float16)x[i]; }"
+    )
+    flags = (*toolchain.flags_for(LINUX), "-mf16c")
+    run_tool([*driver.clang(), *flags, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
+    assert b"__truncdfhf2" in out.read_bytes()
+    library = toolchain.library(linked(out.read_bytes(), toolchain.runtime_object("halves", flags), triple=LINUX))
+    dice = np.random.default_rng()
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)
+    halves = halves[np.isfinite(halves)]
+    ties = (halves[:-1] + halves[1:]) / 2
+    near = (np.nextafter(ties, np.inf), np.nextafter(ties, -np.inf), ties * (1 + 2.0**-30), ties * (1 - 2.0**-30))
+    edges = [5e-324, -5e-324, 1e308, 3.5e38, 65519.999, np.inf, -np.inf, np.nan]
+    x = np.concatenate([halves, ties, *near, np.frombuffer(dice.bytes(8 << 16), np.float64), edges])
+    got, want = np.empty(len(x), np.float16), np.empty(len(x), np.float16)
+    with np.errstate(all="ignore"):
+        want[:] = x
+    library.each(x.ctypes, got.ctypes, ctypes.c_long(len(x)))
+    bits = [np.where(np.isnan(v), np.uint16(0x7E00), v.view(np.uint16)) for v in (got, want)]
+    wrong = np.flatnonzero(bits[0] != bits[1])
+    assert not len(wrong), f"{x[wrong[0]]!r} became {got[wrong[0]]!r}, not {want[wrong[0]]!r}"
 
 
 def commands(file: bytes) -> set[int]:

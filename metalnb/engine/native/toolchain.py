@@ -122,6 +122,8 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
         What was loaded, and its bytes.
     """
     parts = [code, runtime_object(way)]
+    if target_triple().startswith("x86_64"):
+        parts.append(runtime_object("halves"))
     if vector_mathematics():
         parts.append(runtime_object("vectors"))
     if sys.platform == "win32":
