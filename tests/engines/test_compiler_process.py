@@ -36,23 +36,15 @@ from metalnb.engine.cpu.spirv_forms import FORMS, OPTIMISED, spirv
 pytestmark = pytest.mark.skipif(engine.current().name != "cpu", reason="the engine cpu's compiler")
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
-ADD = (
-    HEAD
-    + """
+ADD = HEAD + """
 kernel void add(device const int* x, device int* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + NUMBER; }
 """
-)
-LANES = (
-    HEAD
-    + """
+LANES = HEAD + """
 kernel void lanes(device const int* x, device int* y, uint i [[thread_position_in_grid]]) {
     y[i] = simd_sum(x[i]) + NUMBER;
 }
 """
-)
-TURN = (
-    HEAD
-    + """
+TURN = HEAD + """
 kernel void turn(device const int* x, device int* y, uint i [[thread_position_in_grid]],
                  uint l [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {
     threadgroup int s[256];
@@ -67,10 +59,7 @@ kernel void turn(device const int* x, device int* y, uint i [[thread_position_in
     y[i] = s[l];
 }
 """
-)
-BITONIC = (
-    HEAD
-    + """
+BITONIC = HEAD + """
 kernel void order(device const float* p, device int* sel, threadgroup float* s [[threadgroup(0)]],
                   uint t [[thread_position_in_threadgroup]]) {
     if (t >= 256) return;
@@ -92,7 +81,6 @@ kernel void order(device const float* p, device int* sel, threadgroup float* s [
     sel[t] = idx[t];
 }
 """
-)
 READY = "import os, sys, time\nos.write(0, b'B' + bytes(8))\n"
 
 

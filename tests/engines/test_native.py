@@ -17,6 +17,7 @@ import pytest
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.dtypes import SCALARS
+from metalnb.engine.native import toolchain
 from metalnb.engine.native.turns import with_turns
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -339,3 +340,19 @@ def on_native(*tests: str) -> int:
     assert done.returncode == 0, done.stdout[-3000:]
     passed = re.search(r"(\d+) passed", done.stdout)
     return int(passed[1]) if passed else 0
+
+
+@pytest.mark.parametrize("function", ["exp", "exp2", "cospi"])
+def test_a_half_of_a_double(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a processor without AVX-512 FP16: clang calls a function for it, which must be there."""
+    flags = toolchain.flags()
+    if toolchain.target_triple().startswith("x86_64"):
+        flags = (*flags, "-mno-avx512fp16")
+    monkeypatch.setattr(toolchain, "flags", lambda: flags)
+    monkeypatch.setattr(toolchain, "TARGET", toolchain.TARGET.__wrapped__)
+    x, y = np.linspace(0.1, 3, 100).astype(np.float16), np.zeros(100, np.float16)
+    compiled(f"""kernel void k(device const half* x, device half* y, uint i [[thread_position_in_grid]]) {{
+        y[i] = half({function}(float(x[i])));
+    }}""").k(x, y)
+    want = np.cos(np.pi * x.astype(np.float64)) if function == "cospi" else getattr(np, function)(x.astype(np.float64))
+    np.testing.assert_allclose(y, want, rtol=2**-10, atol=2**-10)
