@@ -11,7 +11,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import DTYPES
 from ...engine import named
-from ..planning.cuts import CORES
+from ..planning.cuts import CORES, device_of
 from ..planning.elementwise_plan import Strip, plan_elementwise, plan_transposed, stretched
 from .launcher import Launch
 from .programs import with_macros
@@ -128,15 +128,16 @@ def _launch(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
     size, out_size = given.itemsize, wanted.itemsize
     spread = tuple(s // size for s in stretched(strides, shape, to))
     strips = [Strip(spread, offset // size), Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)]
-    planned, lines = plan_transposed(to, strips), named(engine).caps.serial
+    device, planned = device_of(named(engine).caps), plan_transposed(to, strips)
     if planned is None:
-        planned = plan_elementwise(to, strips, CORES._replace(lines=lines, ahead=lines), size + out_size)
+        like = CORES._replace(lines=device.lines, ahead=device.ahead, far=device.far)
+        planned = plan_elementwise(to, strips, like, size + out_size)
         if planned.kinds == "gu" and not any(s for s, n in zip(spread, to, strict=True) if n != 1):
             flat = planned.grid[1] == 1 and not any(s.offset for s in strips)
             planned = planned._replace(kinds="SU" if flat else "su")  # the same element everywhere
         elif planned.kinds == "gu" and planned.inner[0] == -1:
             planned = planned._replace(kinds="ru")
-    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine, lines)
+    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine, device.lines)
     return Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(named(engine))
 
 

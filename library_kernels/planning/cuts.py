@@ -12,13 +12,14 @@ import numpy as np
 from ...engine.base import Caps, Grid
 
 __all__ = [
-    "CORES", "FAR", "FEW_TERMS", "LANES", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns", "cut_down",
-    "cut_rows", "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "sort_tile", "takes_rows",
-    "threads_for_row",
+    "CORES", "FAR", "FEW_TERMS", "LANES", "NEVER", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns",
+    "cut_down", "cut_rows", "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "sort_tile",
+    "takes_rows", "threads_for_row",
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
 FAR = 96 << 20  # bytes of a kernel's operands that hardly stay in any cache until the next
+NEVER = 1 << 62
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
 _SHARED = 1024  # elements of a row that are worth a threadgroup, where loads take long
@@ -55,7 +56,9 @@ class Device(NamedTuple):
     lines : bool
         Whether a threadgroup of an elementwise kernel takes several rows, all its threads the same one at a time.
     ahead : bool
-        Whether kernels ask for memory before its turn, where there is more than a core's cache holds: ``ahead.h``.
+        Whether kernels can ask for memory before its turn: ``ahead.h``.
+    far : int
+        Bytes of a kernel's operands from which on it does.
     """
 
     simd_groups: int
@@ -70,6 +73,7 @@ class Device(NamedTuple):
     rounds: int = 1
     lines: bool = False
     ahead: bool = False
+    far: int = NEVER
 
     @property
     def macros(self) -> dict[str, str]:
@@ -86,7 +90,8 @@ _TILES = 24  # and those with a tile of columns each in threadgroup memory
 def device_of(caps: Caps) -> Device:
     """Return what fills an engine's device."""
     if not caps.processors:
-        return CORES._replace(alone=min(caps.threads, _LARGEST), lines=caps.serial, ahead=caps.serial)
+        alone, far = min(caps.threads, _LARGEST), FAR if caps.ahead else NEVER
+        return CORES._replace(alone=alone, lines=caps.serial, ahead=caps.serial, far=far)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
     return Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...engine.base import Grid
-from .cuts import CORES, FAR, FEW_TERMS, LANES, Cut, Device, cut_rows, grid_of_groups, grid_of_threads, record
+from .cuts import CORES, FEW_TERMS, LANES, Cut, Device, cut_rows, grid_of_groups, grid_of_threads, record
 
 __all__ = [
     "RANK", "ElementwisePlan", "RowReductionPlan", "Strip", "broadcast", "plan_elementwise", "plan_row_reduction",
@@ -107,7 +107,7 @@ def plan_elementwise(
         kinds = kinds.upper()
         if device.waits:
             return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
-        if device.ahead and sizes[-1] * nbytes >= FAR:
+        if device.ahead and sizes[-1] * nbytes >= device.far:
             kinds = kinds.replace("U", "A")
     threadgroup = _threadgroup(sizes[-1], rows, kinds, device)
     if device.lines and kinds.islower() and "g" not in kinds:

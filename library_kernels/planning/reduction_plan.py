@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from ...engine.base import Grid
 from .cuts import (
-    FAR,
     FEW_TERMS,
     LANES,
     TILE_BYTES,
@@ -209,8 +208,8 @@ def _along(form: _Form, size: int, scale: float, device: Device, *, own: bool) -
         return ReductionStep("rows_shared", packed, *shape, form.outer), None
     stretches = cut_rows(form.length, form.outer, _BLOCK, device)
     grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
-    read = form.outer * form.length * size  # nothing is written, so that half of FAR is as much
-    far = device.ahead and 2 * read >= FAR and stretches.stretch >= device.stretch
+    read = form.outer * form.length * size  # nothing is written, so that half of that is as much
+    far = device.ahead and 2 * read >= device.far and stretches.stretch >= device.stretch
     packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own), far=far)
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
     return step, _rest(form, stretches.parts)

@@ -61,6 +61,8 @@ class Caps:
         The device's B/s to memory and its FLOP/s, as its own driver has them.
     last_cache : int
         Bytes of the device's last-level cache; 0 when unknown.
+    ahead : bool
+        Whether a kernel gains by asking for memory before its turn, as the device fetches too little by itself.
     """
 
     device: str
@@ -77,6 +79,7 @@ class Caps:
     stops: bool = False
     nominal: tuple[float, float] | None = None
     last_cache: int = 0
+    ahead: bool = False
 
 
 class Binary(Protocol):

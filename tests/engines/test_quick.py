@@ -70,6 +70,25 @@ def test_a_kernel_is_brief_only_if_no_argument_decides_its_time(text: str, *, br
     assert (kernel.binary.brief is not None) is brief
 
 
+def test_the_runtime_is_not_asked_each_time_how_long_a_dispatch_took(saxpy: mnb.Kernel) -> None:
+    """That takes longer than a brief dispatch does: of what is known to be brief never, of others seldom."""
+    brief = Brief(saxpy.binary.kernel, threading.Lock())
+    known, slow = ((1, 1, 1), (1, 1, 1)), ((2, 1, 1), (1, 1, 1))
+    told = brief.tried(*known)
+    assert told is not None
+    told(1e-6)
+    assert [brief.tried(*known) for _ in range(100)] == [None] * 100
+    asked = []
+    for _ in range(1000):
+        told = brief.tried(*slow)
+        asked.append(told is not None)
+        if told is not None:
+            told(1.0)
+    assert all(asked[:4])
+    assert 4 < sum(asked) < 40
+    assert any(asked[-100:]), "what became brief is found out at last"
+
+
 def test_what_takes_long_goes_back_to_the_devices_threads(saxpy: mnb.Kernel) -> None:
     form = ((1, 1, 1), (1, 1, 1))
     brief = Brief(saxpy.binary.kernel, threading.Lock())

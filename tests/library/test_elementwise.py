@@ -14,7 +14,7 @@ import pytest
 import metalnb as mnb
 from metalnb.library_kernels import table
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
-from metalnb.library_kernels.planning import elementwise_plan
+from metalnb.library_kernels.planning import cuts
 from metalnb.library_kernels.planning.cuts import FAR, device_of
 from metalnb.library_kernels.planning.elementwise_plan import Strip, plan_elementwise
 
@@ -242,11 +242,13 @@ def test_long_rows_are_cut_into_large_threadgroups_with_any_rest(rest: int, rng:
 def test_what_is_too_long_for_a_cache_is_asked_for(
     rest: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device = device_of(mnb.use(None).caps)
-    strips = [Strip((1,), 0)] * 2
+    caps, strips = mnb.use(None).caps, [Strip((1,), 0)] * 2
+    device = device_of(caps)
+    assert (device.far == FAR) == caps.ahead
+    device = device._replace(far=FAR)
     assert ("A" in plan_elementwise((FAR // 8,), strips, device, 8).kinds) == device.ahead
     assert plan_elementwise((FAR // 8 - 1,), strips, device, 8).kinds == "UU"
-    monkeypatch.setattr(elementwise_plan, "FAR", 1 << 17)
+    monkeypatch.setattr(cuts, "FAR" if caps.ahead else "NEVER", 1 << 17)
     n = (1 << 17) + rest
     host = rng.integers(-100, 100, (2, n))
     for dtype in (np.int8, np.float16, np.float32, np.int64):  # a line of memory has 64 to 8 of them

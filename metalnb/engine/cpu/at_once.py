@@ -37,6 +37,8 @@ _MOST = 4096  # threads
 _BRIEF = 30e-6  # seconds of one thread
 _LONG = 10 * _BRIEF
 _KEPT = 4096  # forms of a kernel's dispatches
+_ASKED = 8  # dispatches of a form that are measured at first
+_SELDOM = 64  # and then one of so many
 _LOOPS = frozenset({"for", "while", "do", "goto"})
 _numbers = itertools.count(1)
 _clock = time.perf_counter
@@ -94,6 +96,7 @@ class Brief(dict[tuple[Grid, Grid], tuple[tuple[int, ...], tuple[int, ...]]]):
         self._lock = lock
         self._set: list[Any] = [None] * kernel.num_args  # what it has: a number of `bound_type`, or packed values
         self._late: tuple[Grid, Grid] | None = None
+        self._turns: dict[tuple[Grid, Grid], int] = {}  # dispatches that were not brief when they were measured
 
     def learn(self, grid: Grid, threadgroup: Grid, seconds: float | None) -> None:
         """Note how long a dispatch took on the device's own threads."""
@@ -110,8 +113,17 @@ class Brief(dict[tuple[Grid, Grid], tuple[tuple[int, ...], tuple[int, ...]]]):
         self._set = [None] * len(self._set)
 
     def tried(self, grid: Grid, threadgroup: Grid) -> Callable[[float | None], None] | None:
-        """Return what is to be told how long a dispatch took; None for one that is too large to be brief."""
-        return functools.partial(self.learn, grid, threadgroup) if math.prod(grid) <= _MOST else None
+        """Return what is to be told how long a dispatch took; None where that is known, or it is too large to be brief.
+
+        To ask the runtime costs 30 µs, more than a brief dispatch takes: its first few dispatches are asked, then few.
+        """
+        form = grid, threadgroup
+        if form in self or math.prod(grid) > _MOST:
+            return None
+        if len(self._turns) >= _KEPT:
+            self._turns.clear()
+        turn = self._turns[form] = self._turns.get(form, -1) + 1
+        return functools.partial(self.learn, grid, threadgroup) if turn < _ASKED or turn % _SELDOM == 0 else None
 
     def run(self, device: Any, arguments: Sequence[Any], form: tuple[Grid, Grid]) -> DoneTicket | CpuTicket | None:
         """Run a dispatch that is brief, if nothing is under way; otherwise return None."""

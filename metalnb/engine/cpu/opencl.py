@@ -87,6 +87,7 @@ class Device:
             serial=True,
             threads=device.max_work_group_size,
             stops=True,
+            ahead=device.name.lower().startswith("intel"),  # AMD's fetch more by themselves: docs/coming-from.md
         )
 
     @functools.cached_property
