@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .barrier_loops import counters_in_memory, held_conditions
+from .elements import by_element
 from .hiding.complements import opaque_complements, opaque_signs
 from .hiding.extensions import opaque_extensions
 from .hiding.negations import plain_negations
@@ -117,6 +118,10 @@ PASSES = (
     ModulePass(
         "guarded_indices", guarded_indices,
         "the runtime reads a thread's array ahead of the guard of an index that all threads have",
+    ),
+    ModulePass(
+        "by_element", by_element,
+        "the runtime changes a sum of vectors some elements of which it knows",
     ),
 )
 
