@@ -7,6 +7,8 @@ import pytest
 from spirv_modules import applied, instructions, module_of, without
 
 import metalnb as mnb
+from metalnb.engine.clang.entry_point import opencl
+from metalnb.engine.cpu.spirv_forms import FORMS, spirv
 
 SIDE, LIMIT = 128, 50
 HEAD = """#include <metal_stdlib>
@@ -99,6 +101,30 @@ kernel void sum(device const float* x, device float* out, constant uint& n, uint
 }""", engine="cpu").sum.unit  # fmt: skip
     code = module_of(unit)
     assert applied("divergent_liveouts", code) == code
+
+
+def test_a_loop_that_turns_once_is_left_alone() -> None:
+    """Its condition is one of two constants. Around it, a product of a matrix and a vector took three times as long."""
+    unit = mnb.compile("""
+template <ushort W> float each(device const float* x, bool inside, uint lane, float s) {
+    float y[W];
+    #pragma unroll
+    for (ushort w = 0; w < W; ++w) y[w] = inside ? x[lane + w] : 0.0f;
+    #pragma unroll
+    for (ushort w = 0; w < W; ++w) s += y[w] * x[w];
+    return s;
+}
+kernel void dot(device const float* x, device float* out, constant uint& n, uint i [[thread_position_in_grid]],
+                uint lane [[thread_index_in_simdgroup]]) {
+    float total = 0;
+    uint k = 0;
+    for (; k + 32 <= n; k += 32, x += 32) total = each<1>(x, true, lane, total);
+    if (k < n) total = each<1>(x, lane < n - k, lane, total);
+    out[i] = total;
+}""", engine="cpu").dot.unit  # fmt: skip
+    for form in FORMS:
+        code = spirv(unit, opencl(unit), form)
+        assert applied("divergent_liveouts", code) == code, form.name
 
 
 def test_without_the_pass_all_threads_have_one_counter(monkeypatch: pytest.MonkeyPatch) -> None:

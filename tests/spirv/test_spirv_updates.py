@@ -223,3 +223,34 @@ def test_what_the_runtime_sees_is_left_alone(body: str) -> None:
     """Counters and addresses above all: a loop would gather what it loads."""
     code = applied("without_stubs", module(_source(body), "k"))
     assert applied("divergent_updates", code) == code
+
+
+# A function that is called, and what is passed to it.
+PASSED = {
+    "an address that walks from the thread's place": (
+        """float f(device float* x, uint t, uint n) {
+            x += t;
+            for (uint k = 0; k < n; ++k, x += n) if (t < n % 7) *x = k;
+            return n;
+        }""",
+        "f(out, t, n)",
+    ),
+    "a place in rows, where threads never part": (
+        """long f(uint2 p, uint n) {
+            long at = n;
+            uint rest = p.y;
+            for (uint d = 1; d < n; ++d) { at += rest % n * long(d); rest /= n; }
+            return at;
+        }""",
+        "f(uint2(i, t), n)",
+    ),
+}
+
+
+@pytest.mark.parametrize("called", PASSED.values(), ids=PASSED.keys())
+def test_what_a_function_is_passed_is_known_there(called: tuple[str, str]) -> None:
+    """A sum of columns took twice as long, an array with strides three times, with sums that nobody needs."""
+    function, call = called
+    source = _source(f"float v = {call};").replace("kernel void", f"__attribute__((noinline)) {function}\nkernel void")
+    code = applied("without_stubs", module(source, "k"))
+    assert applied("divergent_updates", code) == code

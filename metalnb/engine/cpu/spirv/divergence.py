@@ -74,17 +74,38 @@ class Divergence:
     def learn(self, values: Iterable[int]) -> None:
         """Take values for different by their data, and find what is computed from them."""
         self.by_data.update(values)
-        size = -1
-        while size < len(self.by_data):
-            size = len(self.by_data)
-            self.by_data.update(i.result for i, _, _ in self._lines if i.result and self._differs_by_data(i))
+        self._spread_data(self.by_data)
 
-    def _differs_by_data(self, i: Instruction) -> bool:
+    def with_what_is_passed(self) -> set[int]:
+        """Return what surely differs by its data if that holds, too, for what a function is passed in all its calls."""
+        found = set(self.by_data)
+        passed: dict[int, list[int]] = {}
+        for taken, value in self._passed():
+            passed.setdefault(taken, []).append(value)
+        size = -1
+        while size < len(found):
+            size = len(found)
+            found.update(taken for taken, values in passed.items() if found.issuperset(values))
+            self._spread_data(found)
+        return found
+
+    def _spread_data(self, found: set[int]) -> None:
+        """Add what is computed from values that differ by their data."""
+        size = -1
+        while size < len(found):
+            size = len(found)
+            found.update(i.result for i, _, _ in self._lines if i.result and self._differs_by_data(i, found))
+
+    def _differs_by_data(self, i: Instruction, found: set[int]) -> bool:
         known = self._by_itself(i)
         if known is not None:
             return known
         operands = i.words[4:6] if i.op == Spv.SELECT else self._module.used(i)
-        return any(u in self.by_data for u in operands)
+        return any(u in found for u in operands)
+
+    def part_in(self, function: Body) -> bool:
+        """Return whether threads of a SIMD-group may take different ways in a function."""
+        return self._ways[function.name].size > 0
 
     def joined(self, function: Body) -> list[Instruction]:
         """Return what threads bring to where their ways meet, if the function calls SIMD functions.

@@ -32,6 +32,8 @@ from .opcodes import Spv
 __all__ = ["divergent_liveouts", "divergent_updates"]
 
 # Conditions that are made of others.
+_KNOWN = {Spv.CONSTANT_TRUE, Spv.CONSTANT_FALSE}
+_SHARED = {(Spv.TYPE_POINTER, storage) for storage in (0, 4, 5)}  # constant, a threadgroup's, the grid's
 _SEVERAL = {Spv.LOGICAL_AND, Spv.LOGICAL_OR, Spv.SELECT, Spv.PHI}
 
 
@@ -60,17 +62,25 @@ def divergent_updates(module: Module) -> None:
     if not any(loops.values()) and not any(calls_simd(module, function) for function in loops):
         return
     known = Divergence(module)
+    steps = known.with_what_is_passed() & _addresses(module)
     for function, found in loops.items():
         blocks, sums = {block.label: block for block in function.blocks}, _Sums(module, function)
+        together = not known.part_in(function)
         for head, body in sorted(found.items(), key=lambda loop: -len(loop[1])):  # the outer ones first
             for phi in blocks[head].instructions:
                 if phi.op != Spv.PHI or phi.result not in known.values:
                     continue
-                if phi.result in known.changed or phi.result not in known.by_data:
+                stays = together or phi.result in known.by_data or phi.result in steps
+                if phi.result in known.changed or not stays:
                     sums.start(phi, body)
                     known.learn([phi.result])
         for phi in known.joined(function):
             sums.start(phi, set())
+
+
+def _addresses(module: Module) -> set[int]:
+    """Return what points to memory of more than one thread: with a sum, what is read there side by side is gathered."""
+    return {i.result for i in module.definitions.values() if module.key(module.type_of(i.result))[:2] in _SHARED}
 
 
 def _exits(module: Module, block: BasicBlock, body: set[int]) -> int:
@@ -78,8 +88,11 @@ def _exits(module: Module, block: BasicBlock, body: set[int]) -> int:
     if all(n in body for n in module.targets(block)):
         return 0
     last = block.instructions[-1]
-    condition = module.definitions[last.words[1]].op if last.op == Spv.BRANCH_CONDITIONAL else 0
-    return 2 if condition in _SEVERAL else 1
+    if last.op != Spv.BRANCH_CONDITIONAL:
+        return 1
+    condition = module.definitions[last.words[1]]
+    known = all(module.definitions[u].op in _KNOWN for u in module.used(condition)[::2])  # of a loop that turns once
+    return 2 if condition.op in _SEVERAL and not (condition.op == Spv.PHI and known) else 1
 
 
 def _carried_out(
