@@ -17,6 +17,13 @@ kernel void k(device uint* y, uint i [[thread_position_in_grid]], uint t [[threa
     ushort3 v = (ushort3(31, 65535, ushort(t)) | ushort3(1, ushort(i), ushort(t))) + ushort3(1, 63476, 7);
     y[i] = v.x * 7u + v.y * 5u + v.z * 5u;
 }"""
+# The device makes a complement of the last difference, and takes it for another one beside the sums.
+COMPLEMENT = HEAD + """
+kernel void k(device uint* y, constant uint& n, uint i [[thread_position_in_grid]],
+              uint t [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {
+    uint4 v = uint4(size, n, t, clamp(1u, min(t, n), max(t, n))) - uint4(t, size, size, LAST);
+    y[i] = v.x * 7u + v.y * 5u + v.z * 5u + v.w;
+}"""
 # Each makes a uint4 `r` of `a` and `b`, of `x` and `y`, which are the same as floats, and of n, which is 5.
 BODIES = {
     "arithmetic": "r = (a + b) * 3u - (b / (a | 1u)) + a % (b | 1u); r = -r;",
@@ -66,6 +73,18 @@ def test_a_sum_of_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sums(SUM) == right
     without(monkeypatch, "by_element")
     assert sums(SUM + "// without") != right, "the runtime no longer needs the pass by_element"
+
+
+@pytest.mark.parametrize("last", ["t + 1u", "1u + t", "t) - uint4(0, 0, 0, 1u", "t) + uint4(0, 0, 0, ~0u"])
+@pytest.mark.parametrize("threadgroup", [1, 31, 32, 33, 64, 256])
+def test_a_complement_of_the_devices_own(last: str, threadgroup: int) -> None:
+    """Seed 20110819."""
+    y = np.zeros(257, np.uint32)
+    mnb.compile(COMPLEMENT.replace("LAST", last), engine="cpu").k(y, 3, grid=257, threadgroup=threadgroup)
+    i = np.arange(257)
+    t, size = i % threadgroup, np.where(i < 257 // threadgroup * threadgroup, threadgroup, 257 % threadgroup)
+    median = np.minimum(np.maximum(1, np.minimum(t, 3)), np.maximum(t, 3))
+    assert y.tolist() == ((7 * (size - t) + 5 * (3 - size) + 5 * (t - size) + median - t - 1) % 2**32).tolist()
 
 
 @pytest.mark.parametrize("body", BODIES)

@@ -84,6 +84,10 @@ PASSES = (
         "the runtime takes what only some threads change in a loop for the same in all",
     ),
     ModulePass(
+        "by_element", by_element,
+        "the runtime changes a sum of vectors some elements of which it knows",
+    ),
+    ModulePass(
         "plain_extrema", plain_extrema,
         "the runtime takes min of equal values for each thread's own, and gathers",
     ),
@@ -118,10 +122,6 @@ PASSES = (
     ModulePass(
         "guarded_indices", guarded_indices,
         "the runtime reads a thread's array ahead of the guard of an index that all threads have",
-    ),
-    ModulePass(
-        "by_element", by_element,
-        "the runtime changes a sum of vectors some elements of which it knows",
     ),
 )
 

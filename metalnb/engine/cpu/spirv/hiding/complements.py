@@ -4,7 +4,8 @@ Of ``~lid + 3 * lid`` it makes the right answer for the first SIMD-group only. I
 complement of the thread's place in its SIMD-group. That happens where the operand counts evenly from thread to thread,
 and the complement is part of a sum. And ``max(x, min(y, ~x))`` of values that are the same for all threads is wrong in
 all of them. So ``~x`` becomes an exclusive or with a -1 that no compiler knows. (A difference from such a -1 would
-still count evenly, but some sums of it are made complements again.)
+still count evenly, but some sums of it are made complements again.) It makes complements itself, ``a + ~b`` of
+``a - (b + 1)`` and of ``(a - b) - 1``, where clang has not done so before, as of elements of vectors: that 1 is opaque.
 
 Of a negation shifted right until its sign alone is left, ``(0 - x) >> 31``, it makes ``x > 0 ? -1 : 0``, which is wrong
 for the one number whose negation is itself, the least of its type. It does so for every width, and for what it shifts
@@ -16,7 +17,7 @@ Source: SPIR-V specification 1.4, 3.37.14 (OpNot, OpBitwiseXor, OpShiftRightArit
 
 from __future__ import annotations
 
-from ..module import Instruction, Module
+from ..module import Body, Instruction, Module
 from ..opcodes import Spv
 from .opaque import opaque_constant, opaque_zero
 
@@ -39,6 +40,31 @@ def opaque_complements(module: Module) -> None:
             if operand:
                 minus_one = opaque_constant(module, function, _minus_one(module, i.type))
                 i.op, i.words = Spv.BITWISE_XOR, [0, i.type, i.result, operand, minus_one]
+            else:
+                _hide_one(module, function, i)
+
+
+def _hide_one(module: Module, function: Body, i: Instruction) -> None:
+    """Write the 1 of ``a - (b + 1)`` and ``(a - b) - 1``, or the -1 that is added, as an opaque constant."""
+    if i.op not in {Spv.I_SUB, Spv.I_ADD}:
+        return
+    first, second = (module.definitions[value] for value in i.words[3:])
+    if i.op == Spv.I_SUB and second.op == Spv.I_ADD:
+        for one, rest in (second.words[3:], second.words[4:2:-1]):
+            if _is(module, one, 1):
+                i.words[4] = module.before(i, Spv.I_ADD, i.type, rest, opaque_constant(module, function, one))
+                return
+    for place, other in ((4, first), (3, second)):
+        wanted = -1 if i.op == Spv.I_ADD else 1 if place == 4 else 0
+        if other.op == Spv.I_SUB and wanted and _is(module, i.words[place], wanted):
+            i.words[place] = opaque_constant(module, function, i.words[place])
+
+
+def _is(module: Module, value: int, number: int) -> bool:
+    """Say whether a value is the constant of its type that is equal to a number."""
+    made = module.definitions[value]
+    op, *rest = module.key(made.type) if made.op == Spv.CONSTANT else (0,)
+    return op == Spv.TYPE_INT and sum(w << 32 * n for n, w in enumerate(made.words[3:])) == number % (1 << rest[0])
 
 
 def _complemented(i: Instruction, ones: set[int]) -> int:
