@@ -238,19 +238,6 @@ def test_long_rows_are_cut_into_large_threadgroups_with_any_rest(rest: int, rng:
     assert np.array_equal(mnb.square(mnb.asarray(x)).numpy(), x * x)
 
 
-@pytest.mark.parametrize("width", [17, 32, 33, 64, 300, 1024, 2047])
-def test_rows_that_cut_a_simd_group_short_are_taken_several_at_a_time(width: int, rng: np.random.Generator) -> None:
-    device = device_of(mnb.use(None).caps)
-    strips = [Strip((width, 1), 0), Strip((1, 0), 0), Strip((width, 1), 0)]
-    planned = plan_elementwise((100, width), strips, device)
-    assert planned.kinds == ("lsl" if device.lines and width % 32 else "usu")
-    x, y = rng.random((100, width), np.float32), rng.random((100, 1), np.float32)
-    a, b = mnb.asarray(x), mnb.asarray(y)
-    assert np.array_equal((a + b).numpy(), x + y)
-    assert np.array_equal(mnb.fuse(lambda a, b: a + b)(a, b).numpy(), x + y)
-    assert np.array_equal(a[:, :-1].copy().numpy(), x[:, :-1])
-
-
 @pytest.mark.parametrize("rest", [0, 1, 33, 4095])
 def test_what_is_too_long_for_a_cache_is_asked_for(
     rest: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
