@@ -18,7 +18,7 @@ LOOPS = {
 }
 # Names that the text uses itself: operands and parameters cannot have them.
 RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
-_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole", "l": "Unit"}
+_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole"}
 
 
 @dataclass(frozen=True)
@@ -194,21 +194,20 @@ class Formula:
         for dtype in (d for kind in group for d in LOOPS[kind]):
             loop = DTYPES[dtype]
             result = "bool" if self.result == "bool" else loop
-            for steps in self._steps(lines=lines, ahead=ahead):
+            for steps in self._steps(ahead=ahead):
                 way = "several" if several and steps.isupper() else ""
-                way = "lines" if "l" in steps else way
+                way = "lines" if lines and steps.islower() and "g" not in steps else way
                 way = "far" if "A" in steps else way
                 made = f"{self.name}_{way}<{loop}, {result}, {', '.join(_STEPS[s] for s in steps)}>"
                 made_of.append(instantiation(self.kernel(dtype, steps), made))
         return made_of
 
-    def _steps(self, *, lines: bool, ahead: bool) -> list[str]:
+    def _steps(self, *, ahead: bool) -> list[str]:
         """List the variants that `plan_elementwise` may ask for."""
         count = len(self.operands)
         if count == 1:
-            return [*["AA"] * ahead, *["ll"] * lines, "UU", "uu", "gu", "gg"]
+            return [*["AA"] * ahead, "UU", "uu", "gu", "gg"]
         mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") + "u" for i in range(1, 2**count)]
         whole = [m.upper() for m in mixed]
         far = [w.replace("U", "A") for w in whole] if ahead else []
-        by_rows = [m.replace("u", "l") for m in mixed] if lines else []
-        return [*far, *by_rows, *whole, *mixed, "g" * count + "u", "g" * count + "g"]
+        return [*far, *whole, *mixed, "g" * count + "u", "g" * count + "g"]

@@ -16,7 +16,7 @@ __all__ = ["FusedText"]
 
 DType = np.dtype[Any]
 
-_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole", "l": "Unit"}
+_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole"}
 _CUTS = """struct Cuts {
     uint count;    // elements of a row
     uint stretch;  // ... that one SIMD-group takes
@@ -211,8 +211,7 @@ class FusedText:
         if not self.monoid:
             ways = [*(m + "u" * outs for m in mixed), "g" * (count + outs - 1) + "u"]
             ways += map(str.upper, ways[:-1])
-            made = [("", w) for w in ways]
-            made += [("lines", w.replace("u", "l")) for w in ways if lines and w.islower() and "g" not in w]
+            made = [("lines" if lines and w.islower() and "g" not in w else "", w) for w in ways]
             made += [("far", w.replace("U", "A")) for w in ways if ahead and w.isupper()]
             return [instantiation(f"fused_{w}", f"fused_{by}<{', '.join(_STEPS[s] for s in w)}>") for by, w in made]
         rows = []

@@ -137,7 +137,7 @@ def _launch(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
             planned = planned._replace(kinds="SU" if flat else "su")  # the same element everywhere
         elif planned.kinds == "gu" and planned.inner[0] == -1:
             planned = planned._replace(kinds="ru")
-    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine, device.ahead)
+    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine, device.lines)
     return Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(named(engine))
 
 
@@ -146,8 +146,8 @@ def _word(dtype: DType, other: DType) -> str:
 
 
 @functools.cache
-def _binary(given: str, wanted: str, kinds: str, engine: str, ahead: bool) -> Any:
+def _binary(given: str, wanted: str, kinds: str, engine: str, lines: bool) -> Any:
     if kinds == "turned":
         return with_macros("transpose.metal", engine, FROM=given, TO=wanted).transpose.binary
-    ahead_of_turn = {"AHEAD": ""} if ahead else {}
-    return with_macros("copy.metal", engine, FROM=given, TO=wanted, **ahead_of_turn)[f"copy_{kinds}"].binary
+    by_rows = {"LINES": "1", "AHEAD": ""} if lines else {}
+    return with_macros("copy.metal", engine, FROM=given, TO=wanted, **by_rows)[f"copy_{kinds}"].binary

@@ -41,9 +41,14 @@ kernel void copy_AA(
 }
 #endif
 
+#ifdef LINES
+#define BY_ROWS copy_lines
+#else
+#define BY_ROWS copy
+#endif
+
 template [[host_name("copy_UU")]] [[kernel]] decltype(copy<Whole, Whole>) copy<Whole, Whole>;
-template [[host_name("copy_uu")]] [[kernel]] decltype(copy<Unit, Unit>) copy<Unit, Unit>;
-template [[host_name("copy_ll")]] [[kernel]] decltype(copy_lines<Unit, Unit>) copy_lines<Unit, Unit>;
+template [[host_name("copy_uu")]] [[kernel]] decltype(BY_ROWS<Unit, Unit>) BY_ROWS<Unit, Unit>;
 template [[host_name("copy_gu")]] [[kernel]] decltype(copy<Strided, Unit>) copy<Strided, Unit>;
 template [[host_name("copy_gg")]] [[kernel]] decltype(copy<Strided, Strided>) copy<Strided, Strided>;
 template [[host_name("copy_SU")]] [[kernel]] decltype(copy<One, Whole>) copy<One, Whole>;

@@ -50,7 +50,7 @@ class ElementwisePlan(NamedTuple):
     kinds : str
         For each operand, the result last: ``u`` unit stride along the row, ``s`` the same element, ``g`` any stride;
         ``U`` and ``S`` where there is one row, from the first element of each; ``A`` for ``U`` where it is so long that
-        the kernel asks for it ahead; ``l`` for ``u`` where a threadgroup takes several rows, one at a time.
+        the kernel asks for it ahead.
     record : numpy.ndarray
         The bytes of the kernel's ``Walk``.
     grid : tuple of 3 int
@@ -110,12 +110,11 @@ def plan_elementwise(
         if device.ahead and sizes[-1] * nbytes >= device.far:
             kinds = kinds.replace("U", "A")
     threadgroup = _threadgroup(sizes[-1], rows, kinds, device)
-    if device.lines and kinds.islower() and "g" not in kinds and sizes[-1] % LANES:  # else no SIMD-group is cut short
+    if device.lines and kinds.islower() and "g" not in kinds:
         lines = max(1, min(_LINES // sizes[-1], rows // _MANY))
         record = _record(sizes, strides, strips, rows, lines)
         wide = threadgroup[0] if rows == 1 else min(sizes[-1], device.alone)
-        grid = sizes[-1], -(-rows // lines), 1
-        return ElementwisePlan(kinds.replace("u", "l"), record, grid, (wide, 1, 1), inner)
+        return ElementwisePlan(kinds, record, (sizes[-1], -(-rows // lines), 1), (wide, 1, 1), inner)
     return ElementwisePlan(kinds, record, (sizes[-1], rows, 1), threadgroup, inner)
 
 
