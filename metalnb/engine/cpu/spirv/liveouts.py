@@ -31,9 +31,9 @@ from .opcodes import Spv
 
 __all__ = ["divergent_liveouts", "divergent_updates"]
 
-# Conditions that are made of others.
 _KNOWN = {Spv.CONSTANT_TRUE, Spv.CONSTANT_FALSE}
 _SHARED = {(Spv.TYPE_POINTER, storage) for storage in (0, 4, 5)}  # constant, a threadgroup's, the grid's
+# Conditions that are made of others.
 _SEVERAL = {Spv.LOGICAL_AND, Spv.LOGICAL_OR, Spv.SELECT, Spv.PHI}
 
 
