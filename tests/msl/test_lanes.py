@@ -21,7 +21,7 @@ template [[host_name("typed_int")]] kernel void typed<int>(device int*, uint);
     (PLAIN, {"plain": False}),
     (PLAIN + SUM + LANE, {"plain": False, "sum": True, "lane": True}),
     (SUM + PLAIN + QUAD, {"plain": False, "sum": True, "quad": True}),
-    (HELPER + PLAIN, {"plain": True}),
+    (HELPER + PLAIN, {"plain": False}),
     (MACRO + PLAIN, {"plain": False}),
     (PLAIN + TEMPLATE, {"plain": False, "typed_int": True}),
 ])  # fmt: skip
@@ -30,9 +30,40 @@ def test_only_those_that_may_tell_lanes_apart(text: str, expected: dict[str, boo
     assert {name: kernel.signature.simd for name, kernel in program.kernels.items()} == expected
 
 
-def test_a_header_that_speaks_of_lanes_speaks_for_all() -> None:
-    program = mnb.compile(f'#include "h.h"\n{PLAIN}', headers={"h.h": HEAD + HELPER})
-    assert program.plain.signature.simd
+USER = "kernel void user(device float* y, uint i [[thread_position_in_grid]]) {{ {} }}\n"
+ANYWHERE = "namespace n { float total(float x) { return simd_sum(x); } }\n"
+
+
+@pytest.mark.parametrize("text", [
+    HELPER + "float twice(float x) { return 2 * total(x); }\n" + USER.format("y[i] = twice(y[i]);"),
+    HELPER + "template <typename T> T twice(T x) { return 2 * total(x); }\n" + USER.format("y[i] = twice(y[i]);"),
+    HELPER + "#define BOTH(x) total(x)\n" + USER.format("y[i] = BOTH(y[i]);"),
+    ANYWHERE + USER.format("auto all = [](float x) { return n::total(x); }; y[i] = all(y[i]);"),
+    ANYWHERE + "template <float F(float)> float o(float x) { return F(x); }\n" + USER.format("y[i] = o<n::total>(1);"),
+    "namespace n { struct A { float v; }; template <typename T> float late(T a) { return total(a); }\n"
+    "float total(A a) { return simd_sum(a.v); } }\n" + USER.format("y[i] = n::late(n::A{1});"),
+])  # fmt: skip
+def test_who_reaches_a_helper_by_name(text: str) -> None:
+    program = mnb.compile(HEAD + text + PLAIN)
+    assert (program.user.signature.simd, program.plain.signature.simd) == (True, False)
+
+
+@pytest.mark.parametrize("text", [
+    "struct A { float v; A operator+(A o) const { return A{simd_sum(v + o.v)}; } };\n",
+    "struct A { float v; A(float x) { v = simd_sum(x); } };\n",
+    "struct A { float v; }; A operator+(A a, A b) { return A{simd_sum(a.v + b.v)}; }\n",
+    ANYWHERE + "constant constexpr auto other = n::total;\n",
+    ANYWHERE + "template <float F(float)> struct Of { static float at(float x) { return F(x); } };\n"
+    "using B = Of<n::total>;\n",
+])  # fmt: skip
+def test_what_is_called_without_its_name_speaks_for_all(text: str) -> None:
+    assert mnb.compile(HEAD + text + PLAIN).plain.signature.simd
+
+
+def test_a_header_speaks_for_those_that_use_it() -> None:
+    user = USER.format("y[i] = total(y[i]);")
+    program = mnb.compile(f'#include "h.h"\n{PLAIN}{user}', headers={"h.h": HEAD + HELPER})
+    assert (program.user.signature.simd, program.plain.signature.simd) == (True, False)
 
 
 @pytest.mark.parametrize("text", [

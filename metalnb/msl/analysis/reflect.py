@@ -320,15 +320,29 @@ def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
 
 
 def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
-    """Return the hashes of the cell's kernels that name SIMD-groups; with None where something else does."""
-    own = {
-        f.cursor.hash
-        if parsed.owner(f.cursor.location) is parsed.cell and "kernel" in attributes_of(f.cursor)
-        else None
-        for f in seen.functions
-        if f.simdgroups
-    }
-    return frozenset(own | {None}) if seen.simdgroups else frozenset(own)
+    """Return the hashes of the cell's kernels that may use SIMD-groups; with None where any kernel may.
+
+    What is called without its name, a member or an operator, may be called by all.
+    """
+    users: set[int | None] = {None} if seen.simdgroups else set()
+    words: set[str] = set()
+    left = list(seen.functions)
+    while found := [f for f in left if f.simdgroups or not words.isdisjoint(f.names)]:
+        left = [f for f in left if not f.simdgroups and words.isdisjoint(f.names)]
+        for cursor in (f.cursor for f in found):
+            if parsed.owner(cursor.location) is parsed.cell and "kernel" in attributes_of(cursor):
+                users.add(cursor.hash)  # which nothing calls
+            elif _called_by_name(cursor):
+                words.add(cursor.spelling)
+            else:
+                users.add(None)
+    return frozenset(users if words.isdisjoint(seen.names) else users | {None})
+
+
+def _called_by_name(cursor: Any) -> bool:
+    name = cursor.spelling
+    implicit = name.startswith("operator") or name in {"begin", "end", "get"}
+    return not implicit and cursor.semantic_parent.kind.name in {"TRANSLATION_UNIT", "NAMESPACE"}
 
 
 def _host_name(cursor: Any) -> str | None:

@@ -60,6 +60,8 @@ class FunctionSyntax:
         The calls that print.
     simdgroups : bool
         Whether it names something of Metal's that has to do with SIMD-groups or quad-groups.
+    names : set of str
+        All that it names, where the text has such a word.
     """
 
     cursor: Any
@@ -68,6 +70,7 @@ class FunctionSyntax:
     variables: list[Any] = field(default_factory=list)
     prints: list[Any] = field(default_factory=list)
     simdgroups: bool = False
+    names: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -95,7 +98,7 @@ class CellSyntax:
         Operators that shift a scalar.
     loops : list of (comparison, loop)
         The loops whose condition is a comparison by ``>=`` or ``<=``.
-    simdgroups : bool
+    simdgroups, names
         As of a function, of what stands outside of all functions.
     """
 
@@ -111,6 +114,7 @@ class CellSyntax:
     shifts: list[Any] = field(default_factory=list)
     loops: list[tuple[Any, Any]] = field(default_factory=list)
     simdgroups: bool = False
+    names: set[str] = field(default_factory=set)
 
 
 def walk(parsed: Parsed, declarations: Iterable[Any]) -> CellSyntax:
@@ -185,13 +189,16 @@ class _Walker:
         return _RECURSE
 
     def name(self, cursor: Any, kind: int) -> None:
-        """Note a name of Metal's that has to do with SIMD-groups."""
-        if not names_simdgroups(cursor.spelling):
+        """Note a name, and whether it is one of Metal's that has to do with SIMD-groups."""
+        word = cursor.spelling
+        holder = self.found if self.function is None else self.function
+        holder.names.add(word)
+        if not names_simdgroups(word):
             return
         cursor._tu = self.unit  # noqa: SLF001
         found = self.lib.clang_getOverloadedDecl(cursor, 0) if kind == _OVERLOADED else cursor.referenced
         if found is None or self.parsed.owner(found.location) is None:
-            (self.found if self.function is None else self.function).simdgroups = True
+            holder.simdgroups = True
 
     def operation(self, cursor: Any, kind: int, parent: Any) -> None:
         if kind != _FLOATING:
