@@ -215,16 +215,23 @@ inline float fmod_step(float a, float b) {
     const float r = fma(-trunc(a / b), b, a);
     return r < 0.0f ? r + b : r >= b ? r - b : r;
 }
+inline bool quotient_is_long(float a, float b) { return b > 0.0f && b < INFINITY && a < INFINITY && a > b * 4194304.0f; }
+inline float shortened(float a, float b) { return fmod_step(a, ldexp(b, exponent_of(a) - exponent_of(b) - 21)); }
 inline float fmod_of(float x, float y) {
     const float b = abs(y);
     float a = abs(x);
-    const bool wild = !(a < INFINITY) || !(b > 0.0f);
     // Each turn takes 20 binary places off the quotient, of which there are at most 277.
-    for (int turn = 0; turn < 16 && !wild && a > b * 4194304.0f && a < INFINITY && b < INFINITY; ++turn) {
-        a = fmod_step(a, ldexp(b, exponent_of(a) - exponent_of(b) - 21));
-    }
+#if defined __SPIRV__ || defined __SPIR__
+    // Of a whole SIMD-group, see sine.h: what all its threads decide together costs a third of what each decides for itself.
+    const uint one = simd_max(uint(1));
+    for (uint turn = simd_any(quotient_is_long(a, b)) ? 16 : 0; turn != 0;
+         turn = simd_any(quotient_is_long(a, b)) ? turn - one : 0)
+        a = quotient_is_long(a, b) ? shortened(a, b) : a;
+#else
+    for (uint turn = 0; turn < 16 && quotient_is_long(a, b); ++turn) a = shortened(a, b);
+#endif
     const float r = b == INFINITY ? a : fmod_step(a, b);
-    return wild || y != y ? NAN : copysign(r, x);
+    return a < INFINITY && b > 0.0f ? copysign(r, x) : NAN;
 }
 
 // The remainder with y's sign, and the quotient below: Python's, as NumPy has them (0 keeps y's sign).
