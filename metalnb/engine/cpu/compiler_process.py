@@ -30,7 +30,7 @@ _WORKER = Path(__file__).with_name("build_worker.py")
 # Options of LLVM's for the device's compiler, each for a fault that was seen (docs/handing-over.md):
 # - Of a sum that goes along with a maximum it makes vector code, in which a register that should hold ones holds zeros.
 # - A call in which lanes meet it writes once for each value that an argument has on some way to it.
-OPTIONS = "-disable-x86-scalar-to-vector -opt-disable=callsite-splitting"
+OPTIONS = "-disable-x86-scalar-to-vector -opt-disable=callsite-splitting,jump-threading,simplifycfg"
 _TAKES_OPTIONS = "CL_CONFIG_LLVM_OPTIONS"
 _UNKNOWN = "Unknown command line argument"  # it ends the process of a compiler that does not have one of them
 

@@ -4,7 +4,8 @@ clang reads a kernel and tidies it; the optimising is left to the device's compi
 What clang's loop passes add is not only of no use there: they narrow counters to integers of 2 or 65 bits, which its
 SPIR-V backend writes wrongly or not at all, and they leave loops in shapes that the device's vectoriser takes for
 others. So they do not run. That no integer of another width than 8, 16, 32 or 64 bits reaches the backend is checked
-for every kernel, in the intermediate code.
+for every kernel, in the intermediate code; and that no truth is taken for a signed number of one bit there and made a
+float: that is -1, as of ``float(i < n ? -1 : 0)``, and the backend writes 1.
 
 The forms are a ladder: the next one is tried when clang's backend or the device refuses a kernel in the one before, or
 when it has such integers. docs/handing-over.md tells what else was tried, with figures.
@@ -83,6 +84,7 @@ _PRINTED = ("-mllvm", "-print-before=spirv-regularizer")
 _NAMES = re.compile(r'[%@!][-\w.$]+|[%@]?"[^"\n]*"|;[^\n]*')
 _INTEGER = re.compile(r"\bi(\d+)\b")
 _WIDTHS = frozenset({"1", "8", "16", "32", "64"})  # of 1 bit: a bool
+_SIGNED_TRUTH = re.compile(r"\bsitofp (?:<\d+ x )?i1\b")  # made by instcombine: the form `plain` has none
 
 
 def odd_width(text: str) -> int:
@@ -126,4 +128,8 @@ _LINES = ("-gline-tables-only",)
 
 def _odd(text: str) -> str:
     width = odd_width(text)
-    return f"clang made an integer of {width} bits, which SPIR-V does not have" if width else ""
+    if width:
+        return f"clang made an integer of {width} bits, which SPIR-V does not have"
+    if _SIGNED_TRUTH.search(text.partition(DUMP)[2]):
+        return "clang made a float of a signed number of one bit, which its backend takes for an unsigned one"
+    return ""

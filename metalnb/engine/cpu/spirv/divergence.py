@@ -16,7 +16,7 @@ from .loops import dominators, natural_loops
 from .module import Body, Instruction, Module
 from .opcodes import GROUP_OPERATIONS, Spv
 
-__all__ = ["Divergence", "calls_simd"]
+__all__ = ["Divergence", "lanes_meet"]
 
 _BUILT_IN, _FUNCTION, _GENERIC = 11, 7, 8
 _OWN = {27, 28, 29, 34, 41}  # positions in the threadgroup, the grid and the SIMD-group, in several forms
@@ -35,8 +35,10 @@ _BRANCHES = {Spv.BRANCH_CONDITIONAL, Spv.SWITCH}
 _STORES = {Spv.STORE, Spv.COPY_MEMORY, Spv.COPY_MEMORY_SIZED}
 
 
-def calls_simd(module: Module, function: Body) -> bool:
+def lanes_meet(module: Module, function: Body) -> bool:
     """Return whether a function calls SIMD functions. A kernel's first ballot, which nobody reads, is none."""
+    if any(i.op in GROUP_OPERATIONS for block in function.blocks[1:] for i in block.instructions):
+        return True
     called = {i.result for i in function if i.op in GROUP_OPERATIONS}
     return bool(called) and any(not called.isdisjoint(module.used(i)) for i in function)
 
@@ -107,13 +109,17 @@ class Divergence:
         """Return whether threads of a SIMD-group may take different ways in a function."""
         return self._ways[function.name].size > 0
 
+    def left(self, function: Body) -> list[set[int]]:
+        """Return the blocks of each loop that threads of a SIMD-group may leave in different turns."""
+        return self._ways[function.name].left
+
     def joined(self, function: Body) -> list[Instruction]:
         """Return what threads bring to where their ways meet, if the function calls SIMD functions.
 
         That is none at the head of a loop, and none that surely differs by its data.
         """
         ways = self._ways[function.name]
-        if not calls_simd(self._module, function):
+        if not lanes_meet(self._module, function):
             return []
         phis = [i for i, label in ways.lines if i.op == Spv.PHI and label in ways.joins]
         return [i for i in phis if i.result not in self._carried and i.result not in self.by_data]
@@ -245,6 +251,8 @@ class _Ways:
         The blocks at whose end threads part.
     returned : set of int
         The values that it returns.
+    left : list of set of int
+        The blocks of each loop that threads leave in different turns.
     """
 
     def __init__(self, module: Module, function: Body) -> None:
@@ -264,12 +272,12 @@ class _Ways:
         self.joins: set[int] = set()
         self.some: set[int] = set()
         self.seen: set[int] = set()
-        self._left: list[set[int]] = []  # loops that threads leave in different turns
+        self.left: list[set[int]] = []
 
     @property
     def size(self) -> int:
         """How much is known."""
-        return len(self.joins) + len(self.some) + len(self.seen) + len(self._left)
+        return len(self.joins) + len(self.some) + len(self.seen) + len(self.left)
 
     def carried(self) -> Iterator[tuple[int, list[int]]]:
         """Yield the phis at the heads of loops, each with what comes to it from inside its loop."""
@@ -281,7 +289,7 @@ class _Ways:
     def frozen(self, value: int, label: int) -> bool:
         """Return whether a block uses a value of a loop that threads have left in different turns."""
         home = self._homes.get(value)
-        return any(home in body and label not in body for body in self._left)
+        return any(home in body and label not in body for body in self.left)
 
     def part(self, label: int) -> None:
         """Note that threads part at the end of a block."""
@@ -295,6 +303,7 @@ class _Ways:
         ahead: list[int] = []
         loops = {head: body for head, body in self._loops.items() if around in body}
         inside = set().union(*loops.values())
+        outside = {out for head in loops for out in self._outs[head]}
 
         def reach(source: int, target: int, way: int) -> None:
             if self._place[target] <= self._place[source]:
@@ -312,7 +321,8 @@ class _Ways:
             several = len(ways[label]) > 1
             if several:
                 self.joins.add(label)
-            if not ahead and not (back and label in inside):  # all ways have come together, or left the loops
+            left = bool(back) or not outside.isdisjoint(ways)
+            if not ahead and not (left and label in inside):  # all ways have come together, or left the loops
                 break
             self.some.add(label)
             way = label if several else next(iter(ways[label]))
@@ -323,12 +333,12 @@ class _Ways:
             if len(again) > 1:
                 self.joins.add(head)
             out = {way for label in self._outs[head] for way in ways.get(label, back.get(label, ()))}
-            if body not in self._left and len(again | out) > 1:
+            if body not in self.left and len(again | out) > 1:
                 self._leave(head, body)
 
     def _leave(self, head: int, body: set[int]) -> None:
         """Note that threads leave a loop in different turns: they come out as from a branch."""
-        self._left.append(body)
+        self.left.append(body)
         self.some |= body
         outs = self._outs[head]
         self.joins.update(out for out in outs if sum(out in self._targets[label] for label in body) > 1)

@@ -18,18 +18,23 @@ In kernels with SIMD functions it also takes what threads bring to the place whe
 ``w = 1; if (r) { for (…) simd_sum(…); w = 2; } else { if (lid) …; simd_xor(…); }`` left one w, now and then, and so did
 ``w = 1; s = simd_sum(x); if (lid == 1) s = n; else w = 255;``. There all that is brought is such a sum.
 
+There, too, a way out of a loop on a condition that is the same for all threads is taken for the way of all that came
+to the loop, though some have left it by another before: ``while (k++ < 20) { if (lid > 1) { out = 1; return; }
+simd_ballot(…); } out = 0;`` let all threads go on, now and then. Such a condition is met with a zero of each thread's
+own, by an exclusive or: a condition of two parts is taken apart again.
+
 Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 """
 
 from __future__ import annotations
 
-from .divergence import Divergence, calls_simd
+from .divergence import Divergence, lanes_meet
 from .hiding.opaque import integers_like, opaque_zero, summed
 from .loops import natural_loops
 from .module import BasicBlock, Body, Instruction, Module
 from .opcodes import Spv
 
-__all__ = ["divergent_liveouts", "divergent_updates"]
+__all__ = ["divergent_exits", "divergent_liveouts", "divergent_updates"]
 
 _KNOWN = {Spv.CONSTANT_TRUE, Spv.CONSTANT_FALSE}
 _SHARED = {(Spv.TYPE_POINTER, storage) for storage in (0, 4, 5)}  # constant, a threadgroup's, the grid's
@@ -44,9 +49,7 @@ def divergent_liveouts(module: Module) -> None:
             blocks = {block.label: block for block in function.blocks}
             sums = _Sums(module, function)
             loops = natural_loops(module, function)
-            several = {
-                head for head, body in loops.items() if sum(_exits(module, blocks[label], body) for label in body) > 1
-            }
+            several = _several(module, blocks, loops)
             for head, body in loops.items():
                 if not several.isdisjoint(body):
                     for phi in _carried_out(module, function, blocks, head, body):
@@ -59,7 +62,7 @@ def divergent_updates(module: Module) -> None:
     So, too, what threads bring from different ways, in functions that call SIMD functions.
     """
     loops = {function: natural_loops(module, function) for function in module.functions if function.blocks}
-    if not any(loops.values()) and not any(calls_simd(module, function) for function in loops):
+    if not any(loops.values()) and not any(lanes_meet(module, function) for function in loops):
         return
     known = Divergence(module)
     steps = known.with_what_is_passed() & _addresses(module)
@@ -76,6 +79,28 @@ def divergent_updates(module: Module) -> None:
                     known.learn([phi.result])
         for phi in known.joined(function):
             sums.start(phi, set())
+
+
+def divergent_exits(module: Module) -> None:
+    """Let threads that leave a loop in different turns leave it on conditions of their own, where lanes meet."""
+    known: Divergence | None = None
+    for function in (f for f in module.functions if lanes_meet(module, f)):
+        blocks, sums = {block.label: block for block in function.blocks}, _Sums(module, function)
+        if not _several(module, blocks, natural_loops(module, function)):
+            continue
+        known = known or Divergence(module)
+        for body in known.left(function):
+            if any(i.op == Spv.CONTROL_BARRIER for label in body for i in blocks[label].instructions):
+                continue  # all threads of a threadgroup take such a loop alike
+            for label in sorted(body):
+                last = blocks[label].instructions[-1]
+                if _exits(module, blocks[label], body) and last.op == Spv.BRANCH_CONDITIONAL:
+                    sums.ask(last, known.values)
+
+
+def _several(module: Module, blocks: dict[int, BasicBlock], loops: dict[int, set[int]]) -> set[int]:
+    """Return the heads of the loops with several exits."""
+    return {head for head, body in loops.items() if sum(_exits(module, blocks[label], body) for label in body) > 1}
 
 
 def _addresses(module: Module) -> set[int]:
@@ -137,6 +162,15 @@ class _Sums:
                 self._made[made, nth] = made
             phi.words[place] = self._made[value, nth]
 
+    def ask(self, branch: Instruction, differing: set[int]) -> None:
+        """Let a branch ask for a sum, unless its condition differs already or is known to all."""
+        condition = branch.words[1]
+        if condition in differing or self._module.definitions[condition].op in _KNOWN:
+            return
+        if (condition, 0) not in self._made:
+            self._made[condition, 0] = self._sum(condition, self._module.type_of(condition), 0)
+        branch.words[1] = self._made[condition, 0]
+
     def _sum(self, value: int, kind: int, nth: int) -> int:
         """Add a zero to a value, where it is made; return the value itself when its type cannot be added to."""
         module, op = self._module, self._module.key(kind)[0]
@@ -149,7 +183,7 @@ class _Sums:
         zero = opaque_zero(module, self._function, whole, each=True, nth=nth)
         behind = self._behind(value)
         if op == Spv.TYPE_BOOL:
-            return module.behind(behind, Spv.LOGICAL_OR, kind, value, zero).result
+            return module.behind(behind, Spv.LOGICAL_NOT_EQUAL, kind, value, zero).result
         if op == Spv.TYPE_POINTER:
             return module.behind(behind, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN, kind, value, zero).result
         return summed(module, behind, value, zero)[0]

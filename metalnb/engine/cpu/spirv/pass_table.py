@@ -13,7 +13,7 @@ from .hiding.negations import plain_negations
 from .hiding.selected_indices import guarded_indices, opaque_known_indices, opaque_selected_indices
 from .indices import plain_extrema, signed_indices
 from .inlining import meeting_inline
-from .liveouts import divergent_liveouts, divergent_updates
+from .liveouts import divergent_exits, divergent_liveouts, divergent_updates
 from .module import Module, parsed
 from .operand_types import equal_spaces, equal_widths, own_spaces
 from .storage import byte_offsets, declared_storage, flat_chains, pointer_arrays
@@ -82,6 +82,10 @@ PASSES = (
     ModulePass(
         "divergent_updates", divergent_updates,
         "the runtime takes what only some threads change in a loop for the same in all",
+    ),
+    ModulePass(
+        "divergent_exits", divergent_exits,
+        "the runtime lets threads that left a loop go on with those that leave it on a condition of all",
     ),
     ModulePass(
         "by_element", by_element,
