@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,10 @@ from pathlib import Path
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.clang.entry_point import opencl
+from metalnb import engine
+from metalnb.engine.clang.entry_point import opencl as lowered
+from metalnb.engine.cpu import opencl
+from metalnb.engine.cpu.compiler_process import CompilerProcess
 from metalnb.engine.cpu.spirv import pass_table
 from metalnb.engine.cpu.spirv.module import parsed
 from metalnb.engine.cpu.spirv_forms import spirv
@@ -21,7 +25,7 @@ SIZES = (1, 8, 31, 32, 33, 64, 256)
 
 def module_of(unit: Unit) -> bytes:
     """A kernel's module as clang writes it."""
-    return spirv(unit, opencl(unit))
+    return spirv(unit, lowered(unit))
 
 
 def module(source: str, name: str, math: str = "fast") -> bytes:
@@ -42,6 +46,19 @@ def without(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     kept = tuple(p for p in pass_table.PASSES if p.name != name)
     assert len(kept) == len(pass_table.PASSES) - 1
     monkeypatch.setattr(pass_table, "PASSES", kept)
+
+
+def without_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the device's compiler run without `OPTIONS`: for the canary of a fault that they take away, too."""
+    monkeypatch.setattr(opencl, "OPTIONS", "")
+    monkeypatch.setattr(opencl, "LOOPS_AS_WRITTEN", "")
+    for compiler in ("compiler", "careful"):
+        monkeypatch.setattr(engine.named("cpu").connect(), compiler, _plain_compiler())
+
+
+@functools.cache
+def _plain_compiler() -> CompilerProcess:
+    return CompilerProcess(options="")
 
 
 def instructions(code: bytes) -> list[tuple[int, ...]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from metalnb.engine.cpu import compiler_process, form_ladder, opencl, spirv_forms
+from metalnb.engine.cpu import form_ladder, opencl, spirv_forms
+from metalnb.engine.cpu.compiler_process import CompilerProcess
 from metalnb.engine.cpu.spirv import pass_table
 from metalnb.engine.cpu.spirv.divergence import Divergence
 from metalnb.engine.cpu.spirv.hiding import opaque
@@ -13,16 +14,21 @@ from metalnb.engine.cpu.spirv_forms import Form
 __all__ = ["CURES", "leave_out"]
 
 _MEETING = "  $simd_barrier(0);\n"
-CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined", "zeros", "options")
+CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined", "zeros", "options", "loops")
 
 
-def leave_out(cure: str) -> None:
-    """Compile in this process from now on without one of `CURES`.
+def leave_out(cures: str) -> None:
+    """Compile in this process from now on without some of `CURES`, which are named with commas between them.
 
     These are the passes; the meeting of the SIMD-groups; today's form; of the pass divergent_updates the doubt that
     what a loop starts from differs by its data, what is brought to where ways meet, and that each way has a zero of its
-    own there; and the options that the device's compiler is given.
+    own there; the options that the device's compiler is given; and of these the one by which loops stay as written.
     """
+    for cure in cures.split(","):
+        _leave_out(cure)
+
+
+def _leave_out(cure: str) -> None:
     if cure == "meet":
         written = form_ladder.opencl
 
@@ -44,6 +50,8 @@ def leave_out(cure: str) -> None:
     elif cure == "zeros":
         opaque._ZEROS = 1
     elif cure == "options":
-        compiler_process.OPTIONS = opencl.OPTIONS = ""
+        CompilerProcess.__init__.__kwdefaults__["options"] = opencl.OPTIONS = opencl.LOOPS_AS_WRITTEN = ""
+    elif cure == "loops":
+        opencl.LOOPS_AS_WRITTEN = opencl.OPTIONS
     else:
         pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != cure)

@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="how many processes at a time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing new after so long")
     parser.add_argument("--findings", type=Path, help="write seeds, what was seen, and the kernels to this file")
-    parser.add_argument("--without", choices=CURES, metavar="CURE", help=f"leave one out: {', '.join(CURES)}")
+    parser.add_argument("--without", type=_cures, metavar="CURE[,CURE]", help=f"leave out some of {', '.join(CURES)}")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="reduce the program of a seed that fails")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -64,6 +64,12 @@ def main() -> None:
     else:
         with _cache():
             sys.exit(_campaign(given))
+
+
+def _cures(named: str) -> str:
+    if not set(CURES).issuperset(named.split(",")):
+        raise argparse.ArgumentTypeError(named)
+    return named
 
 
 @contextlib.contextmanager

@@ -39,8 +39,8 @@ def test_branches_that_do_the_same(engine: str) -> None:
 
 
 CURED = [("opaque_complements", 304), ("byte_offsets", 10_042), ("divergent_updates", 202_668),
-         ("by_element", 10_721_696), ("joined", 100_252), ("zeros", 102_408), ("opaque_extensions", 740_584),
-         ("options", 10_502_965)]  # fmt: skip
+         ("by_element,options", 10_721_696), ("joined", 100_252), ("zeros,options", 102_408),
+         ("opaque_extensions", 740_584), ("options", 10_502_965), ("loops", 20_201_838)]  # fmt: skip
 
 # Each was wrong, was refused or ended the process in some form in which kernels were handed over once.
 SEEN = (
@@ -49,7 +49,8 @@ SEEN = (
     104_719, 105_084, 105_501, 105_687, 106_574, 107_122, 107_371, 107_508, 107_814, 108_416, 108_637, 108_994,
     109_355, 109_435, 109_691, 109_949, 110_067, 110_774, 111_037, 200_746, 202_668, 202_683, 503_390, 504_003,
     505_427, 700_897, 702_625, 703_661, 705_832, 706_937, 710_189, 711_277, 740_584, 10_102_162, 10_201_688,
-    10_300_870, 10_301_435, 10_502_965, 780_260, 10_721_696, 20_110_819,
+    10_300_870, 10_301_435, 10_502_965, 780_260, 10_721_696, 20_110_819, 10_606_096, 10_722_991, 20_110_079, 10_606_780,
+    782_365, 11_100_162, 11_102_629, 20_201_838,
 )  # fmt: skip
 
 
@@ -86,8 +87,16 @@ def test_without_its_cure_a_fault_is_found_again(cure: str, seed: int) -> None:
 @pytest.mark.timeout(600)
 def test_a_store_to_an_unknown_place_is_missed_without_the_pass() -> None:
     """A canary; nothing shorter shows it while the passes over chosen and guarded indices are there."""
-    found = [o[1] for o in judged([109_355], "cpu", "opaque_known_indices")]
+    found = [o[1] for o in judged([109_355], "cpu", "opaque_known_indices,options")]
     assert found != ["same"], "the runtime no longer needs the pass opaque_known_indices"
+
+
+@on_x86
+@pytest.mark.timeout(600)
+def test_threads_that_returned_go_on_without_the_pass() -> None:
+    """A canary; nothing shorter is known."""
+    found = [o[1] for o in judged([10_606_096], "cpu", "divergent_exits")]
+    assert found != ["same"], "the runtime no longer needs the pass divergent_exits"
 
 
 @on_x86

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spirv_modules import HEAD, SIZES, applied, module, opcodes, validate, without
+from spirv_modules import HEAD, SIZES, applied, module, opcodes, validate, without, without_options
 
 import metalnb as mnb
 from metalnb.engine.cpu.spirv.opcodes import Spv
@@ -40,12 +40,14 @@ def test_a_choice_of_pointers(place: str, math: str) -> None:
 
 def test_without_the_pass_one_thread_tells_all(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "flat_chains")
+    without_options(monkeypatch)
     kernel = mnb.compile(TEXT.replace("PLACE", "1") + "// chains", engine="cpu").k
     assert wrong(kernel, 1) > 0, "the runtime no longer needs the pass flat_chains"
 
 
 def test_chains_are_flat_only_in_one_space(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "own_spaces")
+    without_options(monkeypatch)
     kernel = mnb.compile(TEXT.replace("PLACE", "1") + "// spaces", engine="cpu").k
     assert wrong(kernel, 1) > 0, "the runtime no longer needs the pass own_spaces"
 

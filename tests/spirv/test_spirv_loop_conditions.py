@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spirv_modules import HEAD, SIZES, module, opcodes, validate, without
+from spirv_modules import HEAD, SIZES, module, opcodes, validate, without, without_options
 
 import metalnb as mnb
 from metalnb.engine.cpu.spirv.opcodes import Spv
@@ -53,6 +53,7 @@ def test_a_loop_goes_on_for_some(condition: str, math: str) -> None:
 
 def test_it_is_not_vectorised_without(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "held_conditions")
+    without_options(monkeypatch)
     kernel = mnb.compile(TEXT.replace("GOES_ON", "i == 0") + "// without", engine="cpu").k
     with pytest.raises(mnb.CompileError, match="not vectorised"):
         pytest.fail(f"the runtime no longer needs the pass held_conditions: {kernel(np.zeros(40, np.uint32), grid=40)}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spirv_modules import HEAD, SIZES, applied, module, opcodes, validate, without
+from spirv_modules import HEAD, SIZES, applied, module, opcodes, validate, without, without_options
 
 import metalnb as mnb
 from metalnb.engine.cpu.spirv.pass_table import rewritten
@@ -96,6 +96,7 @@ def test_a_half_across_a_reduction(form: str, math: str) -> None:
 def test_without_the_pass_all_have_the_last_ones(monkeypatch: pytest.MonkeyPatch, math: str) -> None:
     """A canary: it tells when the runtime no longer needs the pass."""
     without(monkeypatch, "plain_negations")
+    without_options(monkeypatch)
     text = TEXT.replace("FORM", FORMS["negation"]) + "// without"
     kernel = mnb.compile(text, engine="cpu", math=math, checked=False).k
     assert wrong(kernel, 64) == 64, "the runtime no longer needs the pass plain_negations"

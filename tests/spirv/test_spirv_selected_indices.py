@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spirv_modules import HEAD, SIZES, applied, module, validate, without
+from spirv_modules import HEAD, SIZES, applied, module, validate, without, without_options
 
 import metalnb as mnb
 from metalnb.engine.cpu.spirv.pass_table import rewritten
@@ -63,6 +63,7 @@ def test_the_load_sees_the_store(form: str, kind: str, math: str) -> None:
 def test_without_the_pass_the_load_misses_it(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     """A canary: it tells when the runtime no longer needs the pass."""
     without(monkeypatch, "opaque_selected_indices")
+    without_options(monkeypatch)
     without(monkeypatch, "opaque_known_indices")  # which hides the load's index
     without(monkeypatch, "guarded_indices")  # which hides them too, but in the function's first block
     store, element = FORMS[form]

@@ -24,13 +24,17 @@ from metalnb.msl.libclang.deep_stack import time_limit
 
 from .loader import bindings
 
-__all__ = ["BuildFailed", "CompilerProcess", "NoCompilerProcess"]
+__all__ = ["LOOPS_AS_WRITTEN", "OPTIONS", "BuildFailed", "CompilerProcess", "NoCompilerProcess"]
 
 _WORKER = Path(__file__).with_name("build_worker.py")
-# Options of LLVM's for the device's compiler, each for a fault that was seen (docs/handing-over.md):
+# Options of LLVM's for the device's compiler, each for faults that were seen (docs/handing-over.md):
 # - Of a sum that goes along with a maximum it makes vector code, in which a register that should hold ones holds zeros.
 # - A call in which lanes meet it writes once for each value that an argument has on some way to it.
+# - Its vectoriser takes branches that were merged or threaded, and sums that were made of like arms, for others.
+# - So it does loops whose condition was moved to their end, where lanes meet: those keep theirs (`LOOPS_AS_WRITTEN`);
+#   without that move, loops with loads take up to nine times as long.
 OPTIONS = "-disable-x86-scalar-to-vector -opt-disable=callsite-splitting,jump-threading,simplifycfg"
+LOOPS_AS_WRITTEN = f"{OPTIONS},loop-rotate"
 _TAKES_OPTIONS = "CL_CONFIG_LLVM_OPTIONS"
 _UNKNOWN = "Unknown command line argument"  # it ends the process of a compiler that does not have one of them
 
@@ -67,12 +71,16 @@ class CompilerProcess:
         Added to this process's own.
     command : sequence of str, optional
         What is started in place of the worker.
+    options : str
+        LLVM's; left out for good where the compiler does not know them.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, command: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, command: tuple[str, ...] = (), *, options: str = OPTIONS,
+    ) -> None:  # fmt: skip
         self.environment = dict(environment or {})
         self.command = command
-        self.options = OPTIONS
+        self.options = options
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
         atexit.register(self._stop)  # not waiting for the lock of a thread that builds

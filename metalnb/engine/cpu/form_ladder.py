@@ -18,6 +18,7 @@ from .compiler_process import BuildFailed
 from .opencl import Device
 from .robust.divisions import with_divisors
 from .spirv.barrier_loops import has_barrier, has_lanes
+from .spirv.liveouts import lanes_leave
 from .spirv.pass_table import rewritten
 from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
 from .stack import Stack, stack_of
@@ -80,7 +81,8 @@ def built(
             if code is None:
                 continue
             seconds = limit if rung in hung else min(limit, _PATIENCE + len(code) * _PER_BYTE)
-            program = device.build(code, vectorised=rung.vectorised, seconds=seconds)
+            apart = rung.vectorised and unit.signature.simd and lanes_leave(code)
+            program = device.build(code, vectorised=rung.vectorised, loops_as_written=apart, seconds=seconds)
             kernel = device.cl.Kernel(program, ENTRY)
             return Built(kernel, stack_of(kernel, device.device, waits=has_barrier(code)))
         except Refused as error:

@@ -19,7 +19,7 @@ from metalnb.msl.libclang.deep_stack import time_limit
 
 from ..base import Caps
 from .at_once import STATUS, bound_type, local_queue
-from .compiler_process import OPTIONS, BuildFailed, CompilerProcess, NoCompilerProcess
+from .compiler_process import LOOPS_AS_WRITTEN, OPTIONS, BuildFailed, CompilerProcess, NoCompilerProcess
 from .leaving import at_end, leaving, stay
 from .loader import vendors
 
@@ -67,6 +67,7 @@ class Device:
         import pyopencl as cl
 
         self.compiler = compiler
+        self.careful = CompilerProcess(options=LOOPS_AS_WRITTEN)
         self.cl = cl
         self.device = device
         self.context = cl.Context([device])
@@ -124,7 +125,9 @@ class Device:
         with contextlib.suppress(self.cl.Error):  # told to whoever waits for the dispatch that failed
             self.queue.finish()
 
-    def build(self, code: bytes, *, vectorised: bool = True, seconds: float | None = None) -> Any:
+    def build(
+        self, code: bytes, *, vectorised: bool = True, loops_as_written: bool = False, seconds: float | None = None,
+    ) -> Any:  # fmt: skip
         """Build a module, from the cache if its device code is there. It is compiled in a process of its own, if any.
 
         Parameters
@@ -133,6 +136,8 @@ class Device:
             SPIR-V.
         vectorised : bool
             False: each thread by itself, many times slower. The module must not have SIMD functions.
+        loops_as_written : bool
+            True: the compiler leaves the conditions of loops where they are.
         seconds : float, optional
             That it may take; by default as long as any compiler (`time_limit`).
 
@@ -143,7 +148,8 @@ class Device:
             time given, where that was less than any compiler has.
         """
         kept = cache.store()
-        key = cache.digest(code, self.identity, OPTIONS, *(() if vectorised else ("not vectorised",)))
+        options = LOOPS_AS_WRITTEN if loops_as_written else OPTIONS
+        key = cache.digest(code, self.identity, options, *(() if vectorised else ("not vectorised",)))
         binary = kept.get(key, "device")
         if binary is not None:
             with contextlib.suppress(self.cl.Error):  # from another build of the runtime: made again
@@ -156,7 +162,8 @@ class Device:
         if waited is not None and float(waited) >= seconds:
             raise BuildFailed(f"the device's compiler gave no answer in {waited.decode()} s", "hung")
         try:
-            binary = self._compiled(code, vectorised, seconds)
+            compiler = self.careful if loops_as_written else self.compiler
+            binary = self._compiled(compiler, code, vectorised, seconds)
         except NoCompilerProcess as error:
             return self._load(self._compiled_here(code, error))
         except BuildFailed as failed:
@@ -168,9 +175,9 @@ class Device:
         kept.put(key, "device", binary)
         return self._load(binary)
 
-    def _compiled(self, code: bytes, vectorised: bool, seconds: float) -> bytes:
+    def _compiled(self, compiler: CompilerProcess, code: bytes, vectorised: bool, seconds: float) -> bytes:
         if vectorised:
-            return self.compiler.build(code, seconds)
+            return compiler.build(code, seconds)
         with contextlib.closing(CompilerProcess(_ONE_LANE)) as slow:
             return slow.build(code, seconds)
 
@@ -178,7 +185,7 @@ class Device:
         """Compile a module in this process, without `OPTIONS`; the binary is not another session's to find."""
         message = (
             f"the device's compiler cannot run in a process of its own ({why}): it runs in this one, which a kernel "
-            "that crashes the compiler would end, and without the options that keep it from two known faults"
+            "that crashes the compiler would end, and without the options that keep it from known faults"
         )
         warnings.warn(message, MetalnbWarning, stacklevel=3)
         program = self.cl.Program(self.context, code)

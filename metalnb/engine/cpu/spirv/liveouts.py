@@ -28,13 +28,15 @@ Source: SPIR-V specification 1.4, 2.11 (control flow), 3.37.17 (OpPhi).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .divergence import Divergence, lanes_meet
 from .hiding.opaque import integers_like, opaque_zero, summed
 from .loops import natural_loops
-from .module import BasicBlock, Body, Instruction, Module
+from .module import BasicBlock, Body, Instruction, Module, parsed
 from .opcodes import Spv
 
-__all__ = ["divergent_exits", "divergent_liveouts", "divergent_updates"]
+__all__ = ["divergent_exits", "divergent_liveouts", "divergent_updates", "lanes_leave"]
 
 _KNOWN = {Spv.CONSTANT_TRUE, Spv.CONSTANT_FALSE}
 _SHARED = {(Spv.TYPE_POINTER, storage) for storage in (0, 4, 5)}  # constant, a threadgroup's, the grid's
@@ -81,14 +83,19 @@ def divergent_updates(module: Module) -> None:
             sums.start(phi, set())
 
 
+def lanes_leave(code: bytes) -> bool:
+    """Return whether threads leave a loop with several exits in different turns, in a function in which lanes meet.
+
+    A module that is not understood counts as one in which they do.
+    """
+    module = parsed(code)
+    return module is None or any(True for _ in _left_where_lanes_meet(module))
+
+
 def divergent_exits(module: Module) -> None:
     """Let threads that leave a loop in different turns leave it on conditions of their own, where lanes meet."""
-    known: Divergence | None = None
-    for function in (f for f in module.functions if lanes_meet(module, f)):
+    for function, known in _left_where_lanes_meet(module):
         blocks, sums = {block.label: block for block in function.blocks}, _Sums(module, function)
-        if not _several(module, blocks, natural_loops(module, function)):
-            continue
-        known = known or Divergence(module)
         for body in known.left(function):
             if any(i.op == Spv.CONTROL_BARRIER for label in body for i in blocks[label].instructions):
                 continue  # all threads of a threadgroup take such a loop alike
@@ -96,6 +103,17 @@ def divergent_exits(module: Module) -> None:
                 last = blocks[label].instructions[-1]
                 if _exits(module, blocks[label], body) and last.op == Spv.BRANCH_CONDITIONAL:
                     sums.ask(last, known.values)
+
+
+def _left_where_lanes_meet(module: Module) -> Iterator[tuple[Body, Divergence]]:
+    """Yield the functions in which lanes meet, a loop has several exits, and threads leave loops in different turns."""
+    known: Divergence | None = None
+    for function in (f for f in module.functions if lanes_meet(module, f)):
+        blocks = {block.label: block for block in function.blocks}
+        if _several(module, blocks, natural_loops(module, function)):
+            known = known or Divergence(module)
+            if known.left(function):
+                yield function, known
 
 
 def _several(module: Module, blocks: dict[int, BasicBlock], loops: dict[int, set[int]]) -> set[int]:
