@@ -343,3 +343,20 @@ def test_a_bitonic_sort_with_an_early_return(math: mnb.program.Math, rng: np.ran
     order = np.zeros(256, np.int32)
     kernel(x, order, grid=256, threadgroup=256, threadgroup_memory={"s": 256 * 8})
     np.testing.assert_array_equal(order, np.argsort(x))
+
+
+# A truth that is a number of one bit with a sign to clang. ----------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["float", "half", "float2"])
+def test_a_float_of_minus_one_or_zero(kind: str, math: mnb.program.Math) -> None:
+    """The backend of clang wrote 1."""
+    source = f"""kernel void k(device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {{
+        {kind} v = {kind}(i < n ? -1 : 0);
+        y[i] = float(v{".x" if kind == "float2" else ""});
+    }}"""
+    kernel = mnb.compile(HEAD + source, math=math, engine="cpu").k
+    for group in GROUPS:
+        y = np.ones(100, np.float32)
+        kernel(y, 41, grid=100, threadgroup=group)
+        np.testing.assert_array_equal(y, np.where(np.arange(100) < 41, -1.0, 0.0))

@@ -1,4 +1,4 @@
-"""Loops with SIMD functions that go on under a condition of each thread's own are vectorised, and right."""
+"""Loops with SIMD functions that threads leave in different turns are vectorised, and right."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spirv_modules import HEAD, SIZES, module, opcodes, validate, without, without_options
+from spirv_modules import HEAD, SIZES, applied, module, opcodes, validate, without, without_options
 
 import metalnb as mnb
 from metalnb.engine.cpu.spirv.opcodes import Spv
@@ -66,3 +66,75 @@ def test_only_the_branches_of_loops_are_held(tmp_path: Path) -> None:
     assert Spv.LOGICAL_OR in opcodes(held)
     straight = module(HEAD + "kernel void s(device int* x) { if (x[0] > 1) x[1] = 2; else x[3] = 4; }", "s")
     assert rewritten(straight, wide=False, held=True) == rewritten(straight, wide=False)
+
+
+# Threads that leave a loop in which lanes meet do not go on with those that leave it later. ---------------------
+LEFT = HEAD + """
+kernel void k(device uint* out, constant uint& n, uint i [[thread_position_in_grid]],
+              uint lid [[thread_position_in_threadgroup]]) {
+    uint w = 0;
+    LOOP
+    out[i] = 7;
+}
+"""
+LOOPS = {
+    "ballot": "uint k = 0; while (k++ < 20) { if (lid > 1) { out[i] = 1; return; } w += simd_any(w < n); }",
+    "ballot, unknown end": "uint k = 0; while (k++ < n) { if (lid > 1) { out[i] = 1; return; } w += simd_any(w < n); }",
+    "nobody reads": "uint k = 0; while (k++ < n) { if (lid > 1) { out[i] = 1; return; } bool b = simd_any(w < n); }",
+    "a loop in the loop": "for (uint k = 0; k < n; ++k) { if (lid > 1) { out[i] = 1; return; } "
+                          "w += simd_prefix_exclusive_sum(1u); for (uint j = 0; j < n; ++j) w += simd_and(w); }",
+    "last turn": "for (uint k = 0; k < n; ++k) { w += simd_max(lid); if (lid > 1 && k == 2) { out[i] = 1; return; } }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [True, False], ids=["as it is", "without options"])
+@pytest.mark.parametrize("math", ["fast", "precise"])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_who_returns_has_left(monkeypatch: pytest.MonkeyPatch, loop: str, math: str, options: bool) -> None:
+    if not options:
+        without_options(monkeypatch)
+    kernel = mnb.compile(LEFT.replace("LOOP", LOOPS[loop]), engine="cpu", math=math).k
+    for size in SIZES:
+        out = np.zeros(300, np.uint32)
+        kernel(out, 3, grid=300, threadgroup=size)
+        assert out.tolist() == np.where(np.arange(300) % size > 1, 1, 7).tolist(), size
+
+
+def test_each_way_out_has_a_condition_of_its_own(tmp_path: Path) -> None:
+    code = module(LEFT.replace("LOOP", LOOPS["ballot, unknown end"]), "k")
+    mended = applied("divergent_exits", code)
+    assert opcodes(mended).count(Spv.LOGICAL_NOT_EQUAL) == opcodes(code).count(Spv.LOGICAL_NOT_EQUAL) + 2  # and a stub
+    validate(mended, tmp_path)
+
+
+@pytest.mark.parametrize("inside", ["w += k;", "threadgroup_barrier(mem_flags::mem_none);"])
+def test_a_loop_in_which_no_lanes_meet_stays(inside: str) -> None:
+    code = module(LEFT.replace("LOOP", f"for (uint k = 0; k < n; ++k) {{ if (w > 9) return; {inside} }}"), "k")
+    assert applied("divergent_exits", code) == code
+
+
+BROUGHT = HEAD + """
+kernel void k(device uint* out, device const float* f, constant uint& n, uint i [[thread_position_in_grid]]) {
+    short v = 1;
+    if (f[i] <= 1) {
+        for (uint k = 0; k < n; ++k) bool all = simd_all(n == 1);
+        bool any = simd_any(n > 1);
+    } else {
+        if (i < 9) bool all = simd_all(n >= 1);
+        bool any = simd_any(n <= 7);
+        if (v > 0) v = 0;
+    }
+    out[i] = v;
+}
+"""
+
+
+def test_what_is_brought_where_nobody_reads_what_lanes_say() -> None:
+    """Seed 11100162: a kernel whose ballots nobody reads was taken for one in which no lanes meet."""
+    code = module(BROUGHT, "k")
+    assert len(applied("divergent_updates", code)) > len(code)
+    f = np.arange(300, dtype=np.float32) % 3
+    for size in SIZES:
+        out = np.zeros(300, np.uint32)
+        mnb.compile(BROUGHT, engine="cpu").k(out, f, 3, grid=300, threadgroup=size)
+        assert out.tolist() == (f <= 1).astype(int).tolist(), size

@@ -198,6 +198,52 @@ def test_with_one_zero_its_sum_moves_behind_the_place_where_ways_meet(monkeypatc
     assert _met("// one zero") != [[3] + [7] * 31] * 2, "the runtime no longer needs a zero for each way"
 
 
+# What comes straight out of a loop in each arm; no lanes meet. In one whose turns differ threads have another value.
+OUT_OF_LOOPS = HEAD + """
+kernel void k(device uint* out, device const int* s, uint i [[thread_position_in_grid]],
+              uint lid [[thread_position_in_threadgroup]]) {
+    uchar v = 1;
+    char c = 1;
+    ushort q = 1;
+    if (s[i] == 31) {
+        char w[8];
+        for (uint j = 0; j < 8; ++j) w[j] = char(j);
+    } else {
+        v = 2;
+        for (uint k = 0; k < 3; k += 3)
+            for (uint j = 0; j < 1; ++j) q = max(ushort(mulhi(q, q)), ushort(s[1]));
+        for (long k = 0; k < long(lid % 2); k += 3) {
+            uint z = 0;
+            while (q != 1 && z++ < 3) c &= char(absdiff(c, char(0)));
+            q *= ushort(ushort(1) > ushort(c));
+        }
+    }
+    out[i] = v;
+}
+"""
+
+
+def _wrong_out_of_loops(source: str, math: str) -> int:
+    """The wrong threads, in threadgroups of several sizes."""
+    kernel, s, wrong = mnb.compile(source, engine="cpu", math=math).k, np.arange(300, dtype=np.int32) % 40, 0
+    for size in (1, 31, 32, 33, 96, 256):
+        out = np.zeros(300, np.uint32)
+        kernel(out, s, grid=300, threadgroup=size)
+        wrong += int((out != np.where(s == 31, 1, 2)).sum())
+    return wrong
+
+
+@pytest.mark.parametrize("math", ["fast", "precise"])
+def test_what_loops_bring_to_where_their_ways_meet(math: str) -> None:
+    assert _wrong_out_of_loops(OUT_OF_LOOPS, math) == 0
+
+
+def test_without_sums_there_loops_bring_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary: it tells when the runtime no longer needs sums where no lanes meet."""
+    monkeypatch.setattr(Divergence, "joined", lambda *_: [])
+    assert _wrong_out_of_loops(OUT_OF_LOOPS + "// without", "precise") > 0
+
+
 @pytest.mark.parametrize("name", ["written over", "on a way that no thread takes", "left by one of two ways"])
 def test_what_was_known_to_differ_may_be_found_not_to(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Where what a loop starts from counts as differing by its data, the runtime knows better."""

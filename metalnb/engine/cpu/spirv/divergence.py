@@ -116,12 +116,15 @@ class Divergence:
     def joined(self, function: Body) -> list[Instruction]:
         """Return what threads bring to where their ways meet, if the function calls SIMD functions.
 
-        That is none at the head of a loop, and none that surely differs by its data.
+        Else only where one of the ways is out of a loop that they leave in different turns. That is none at the head of
+        a loop, and none that surely differs by its data.
         """
         ways = self._ways[function.name]
-        if not lanes_meet(self._module, function):
-            return []
-        phis = [i for i, label in ways.lines if i.op == Spv.PHI and label in ways.joins]
+        all_joins = lanes_meet(self._module, function)
+        phis = [
+            i for i, label in ways.lines
+            if i.op == Spv.PHI and label in ways.joins and (all_joins or ways.out_of_loop(i, label))
+        ]  # fmt: skip
         return [i for i in phis if i.result not in self._carried and i.result not in self.by_data]
 
     def _changed(self) -> set[int]:
@@ -290,6 +293,10 @@ class _Ways:
         """Return whether a block uses a value of a loop that threads have left in different turns."""
         home = self._homes.get(value)
         return any(home in body and label not in body for body in self.left)
+
+    def out_of_loop(self, phi: Instruction, label: int) -> bool:
+        """Return whether a way to a phi is out of a loop that threads leave in different turns."""
+        return any(by in body and label not in body for body in self.left for by in phi.words[4::2])
 
     def part(self, label: int) -> None:
         """Note that threads part at the end of a block."""
