@@ -9,6 +9,7 @@ import pytest
 from spirv_modules import HEAD, SIZES, applied, module, opcodes, validate, without, without_options
 
 import metalnb as mnb
+from metalnb.engine.cpu.spirv.liveouts import lanes_leave
 from metalnb.engine.cpu.spirv.opcodes import Spv
 from metalnb.engine.cpu.spirv.pass_table import rewritten
 
@@ -111,6 +112,21 @@ def test_each_way_out_has_a_condition_of_its_own(tmp_path: Path) -> None:
 def test_a_loop_in_which_no_lanes_meet_stays(inside: str) -> None:
     code = module(LEFT.replace("LOOP", f"for (uint k = 0; k < n; ++k) {{ if (w > 9) return; {inside} }}"), "k")
     assert applied("divergent_exits", code) == code
+
+
+# Whether lanes leave a loop with several exits: such a kernel's loops are compiled as written, which can take longer.
+LEAVE = {
+    **{loop: (text, True) for loop, text in LOOPS.items()},
+    "grid-stride": ("for (uint k = i; k < n; k += 300) w += k; w = simd_sum(w);", False),
+    "all leave at once": ("for (uint k = 0; k < n; ++k) { if (k * n == 9) break; w += simd_sum(lid); }", False),
+    "no lanes": ("for (uint k = 0; k < n; ++k) { if (lid > 1) { out[i] = 1; return; } w += k; }", False),
+}
+
+
+@pytest.mark.parametrize("loop", LEAVE)
+def test_which_loops_are_compiled_as_written(loop: str) -> None:
+    text, leave = LEAVE[loop]
+    assert lanes_leave(applied("without_stubs", module(LEFT.replace("LOOP", text), "k"))) == leave
 
 
 BROUGHT = HEAD + """
