@@ -28,9 +28,33 @@ warnings.simplefilter("ignore")
 import numpy as np, library, metalnb as mnb
 bench_of = getattr(library, "bench_of", lambda op: op.row.bench)  # where it stood before it had a room
 call = None
+
+# What the ops' own samples do not show: an axis, strides, a product's shapes.
+def floats(rng, *shape, kind=np.float32):
+    return mnb.asarray(rng.random(shape, np.float32).astype(kind), copy=True)
+def plane(rng, n):
+    return floats(rng, int(n**0.5), int(n**0.5))
+def over(f, *made):
+    return lambda rng, n: (lambda f=f, given=[m(rng, n) for m in made]: f(*given))
+def vector(rng, n):
+    return floats(rng, int(n**0.5))
+def halves(rng, n):
+    return floats(rng, int(n**0.5), int(n**0.5), kind=np.float16)
+CASES = {
+    "sum axis 0": over(lambda x: mnb.sum(x, axis=0), plane),
+    "sum axis 1": over(lambda x: mnb.sum(x, axis=1), plane),
+    "argmax axis 0": over(lambda x: mnb.argmax(x, axis=0), plane),
+    "transpose copy": over(lambda x: mnb.asarray(x.T, copy=True), plane),
+    "add of columns": over(lambda x: mnb.add(x[:, ::2], x[:, 1::2]), plane),
+    "add of a row": over(lambda x, r: mnb.add(x, r), plane, vector),
+    "matrix times vector": over(lambda x, v: mnb.matmul(x, v), plane, vector),
+    "vector times matrix": over(lambda x, v: mnb.matmul(v, x), plane, vector),
+    "half matmul": over(lambda x: mnb.matmul(x, x), halves),
+}
 for line in sys.stdin:
     asked = json.loads(line)
     if "op" in asked:
+        made = CASES.get(asked["op"])
         op = library.table.ops().get(asked["op"])
         bench = op and bench_of(op)
         call, answer = None, None
@@ -42,10 +66,16 @@ for line in sys.stdin:
             def call(op=op, args=args, options=options):
                 kept = op(*args, **options)
                 mnb.synchronize()
+        if made:
+            run = made(np.random.default_rng(asked["seed"]), asked["n"])
+            def call(run=run):
+                kept = run()
+                mnb.synchronize()
+        if call:
             call(); call()
             answer = True
     elif "list" in asked:
-        answer = [op.name for op in library.table.ops().values() if bench_of(op)]
+        answer = [op.name for op in library.table.ops().values() if bench_of(op)] + [*CASES]
     else:
         start = time.perf_counter()
         for _ in range(asked["times"]):
