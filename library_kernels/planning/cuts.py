@@ -47,7 +47,8 @@ class Device(NamedTuple):
     alone : int
         Threads of a threadgroup in a long row of threads that work alone. Each threadgroup costs a CPU some 50 ns.
     crowd : int
-        SIMD-groups of a threadgroup that work each by itself, where there are very many.
+        SIMD-groups of a threadgroup that work each by itself, where there are very many; an eighth of it where they are
+        just enough to keep the device busy.
     waits : bool
         Whether a thread's loads take long, and many threads at once make up for that: a GPU.
     tile_places : int
@@ -147,9 +148,13 @@ def cut_down(count: int, columns: int, device: Device) -> Cut:
 def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = False) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for some SIMD-groups; `alone` gives each a threadgroup of its own."""
     few = simd_groups <= (device.simd_groups // 8 if device.waits else 2 * device.simd_groups)
-    many = device.crowd if simd_groups >= 8 * device.simd_groups else 8
-    together = LANES if alone or few else many * LANES
-    return (simd_groups * LANES, 1, 1), (together, 1, 1)
+    if alone or (few and simd_groups < device.simd_groups):
+        together = 1
+    elif few:
+        together = device.crowd // 8
+    else:
+        together = device.crowd if simd_groups >= 8 * device.simd_groups else 8
+    return (simd_groups * LANES, 1, 1), (together * LANES, 1, 1)
 
 
 def threads_for_row(count: int, device: Device) -> int:
