@@ -12,11 +12,12 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import on
 from ...arrays.promotion import is_float
+from ...engine import named
 from ...program import Program
 from ..planning.axes import axis_of
 from ..planning.cuts import LANES, cut, cut_rows, device_of, grid_of_groups, grid_of_rows, record, threads_for_row
 from .copying import as_array, converted, copied
-from .launcher import Launch
+from .launcher import Launch, no_value
 from .programs import instantiated
 from .reduction_launch import Monoid, reduced, tag
 
@@ -30,6 +31,7 @@ _CACHED = 65536  # a row of at most so many elements stays in cache for its seco
 _KEPT = 16384  # … and its exponentials beside it
 _COLUMNS = 8192  # elements of columns side by side that are worth a SIMD-group
 _NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared", "group_norm")
+_LAUNCHES = 512  # that are kept
 _MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
 
 
@@ -107,16 +109,21 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
     if 0 in x.shape:
         return out
     extra = [x if p is None else _from_first(converted(p, x.dtype)) for p in given]
-    rows = x.size // count
-    packed = record(_NORM.pack(
-        x.offset // x.itemsize, count, count, given[0] is not None, given[1] is not None, eps,
-    ))  # fmt: skip
-    device = device_of(x.engine.caps)
+    told = (x.offset // x.itemsize, x.size // count, count, given[0] is not None, given[1] is not None, float(eps))
+    _along_rows(kernel, tag(x.dtype), x.device, *told).start(x, *extra, out)
+    return out
+
+
+@functools.lru_cache(_LAUNCHES)
+def _along_rows(  # noqa: PLR0913, PLR0917  (what tells one launch from another)
+    kernel: str, element: str, engine: str, offset: int, rows: int, count: int, scaled: bool, shifted: bool, eps: float
+) -> Launch:  # fmt: skip
+    device = device_of(named(engine).caps)
     threads = threads_for_row(count, device)
     form = grid_of_rows(rows, threads) if threads else grid_of_groups(rows, device)
-    binary = _norm_program(tag(x.dtype), x.device)[f"{kernel}_shared" if threads else kernel].binary
-    Launch(binary, *form, (packed,)).start(x, *extra, out)
-    return out
+    binary = _norm_program(element, engine)[f"{kernel}_shared" if threads else kernel].binary
+    packed = record(_NORM.pack(offset, count, count, scaled, shifted, eps))
+    return Launch(binary, *form, (packed,)).kept(named(engine))
 
 
 def group_normalized(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
@@ -133,17 +140,23 @@ def group_normalized(x: Array, groups: int, weight: Array | None, bias: Array | 
     """
     x = _floats("group_norm", x)
     out = empty(x.shape, x.dtype, x.engine)
-    rows, each, width = x.shape[0] * groups, x.shape[1] // groups, math.prod(x.shape[2:])
-    count = each * width
-    packed = record(_NORM.pack(
-        x.offset // x.itemsize, count, count, weight is not None, bias is not None, eps,
-    ))  # fmt: skip
-    given = [np.zeros(1, np.float32) if p is None else _from_first(p) for p in (weight, bias)]
-    channels = np.array([each, width, groups], np.uint32)
-    form = grid_of_groups(rows, device_of(x.engine.caps))
-    binary = _norm_program(tag(x.dtype), x.device)["group_norm"].binary
-    Launch(binary, *form, (packed, channels)).start(x, *given, out)
+    channels = (x.shape[1] // groups, math.prod(x.shape[2:]), groups)
+    given = [no_value(x.device) if p is None else _from_first(p) for p in (weight, bias)]
+    told = (x.offset // x.itemsize, x.shape[0] * groups, channels, weight is not None, bias is not None, float(eps))
+    _along_groups(tag(x.dtype), x.device, *told).start(x, *given, out)
     return out
+
+
+@functools.lru_cache(_LAUNCHES)
+def _along_groups(
+    element: str, engine: str, offset: int, rows: int, channels: tuple[int, int, int], scaled: bool, shifted: bool,
+    eps: float,
+) -> Launch:  # fmt: skip
+    count = channels[0] * channels[1]
+    packed = record(_NORM.pack(offset, count, count, scaled, shifted, eps))
+    form = grid_of_groups(rows, device_of(named(engine).caps))
+    binary = _norm_program(element, engine)["group_norm"].binary
+    return Launch(binary, *form, (packed, np.array(channels, np.uint32))).kept(named(engine))
 
 
 def _from_first(x: Array) -> Array:

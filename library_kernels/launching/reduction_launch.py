@@ -90,6 +90,7 @@ def accumulator(dtype: DType) -> str:
     return "int" if signed else "uint"
 
 
+@functools.cache  # as `tag`
 def summed(dtype: DType) -> DType:
     """Return the dtype that elements of a dtype are summed in by default (array API, ``sum``)."""
     return dtype if is_float(dtype) else np.dtype(np.uint64 if kind_of(dtype) == "u" else np.int64)
@@ -171,13 +172,13 @@ def reduced_or(
     ValueError
         When there are no elements, and no result for that case.
     """
-    shape = _kept(x, axes, keepdims=keepdims)
     if 0 in x.shape:
+        shape = _kept(x, axes, keepdims=keepdims)
         if nothing is None and 0 not in shape:
             raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, reduced over axes {axes}.")
         return fill_with(empty(shape, result, x.engine), nothing or 0)
     made = reduced(x, axes, monoid, result, **given)
-    return Array(made.block, result, shape, None, 0) if keepdims else made
+    return Array(made.block, result, _kept(x, axes, keepdims=True), None, 0) if keepdims else made
 
 
 @functools.lru_cache(_PLANS)

@@ -17,6 +17,9 @@ constant constexpr uint STEP = LANES * UNROLL;
 #ifndef PLACES  // the host says otherwise where there are enough SIMD-groups: one place's loads share an address
 #define PLACES 4  // of a stretch that are read at once, which keeps more of the memory busy than one place does
 #endif
+#ifndef SUM_PLACES  // the host says otherwise where the processor fetches enough by itself of what is read in order
+#define SUM_PLACES PLACES
+#endif
 constant constexpr uint BLOCK = 16;         // steps that are combined before they join the total
 constant constexpr uint TILE_BYTES = 8192;  // a tile of columns in threadgroup memory
 
@@ -43,6 +46,7 @@ struct Reduction {
 // result    what is written                         acc    what blocks, lanes and stretches add up to
 // load      an element as a part; `about` is a value that belongs to its reduction, such as its mean: OWN
 // combine   associative and commutative             finish the total as a result
+// AT_ONCE   how many places of a stretch are read at once, 1 or 4
 
 // Is one of them a NaN? Where fast math may take that for false, it is told by the bits.
 template <typename T> inline bool unordered(T, T) { return false; }
@@ -58,11 +62,13 @@ template <typename T, typename R, typename Part, typename Acc> struct Monoid {
     using part = Part;
     using acc = Acc;
     enum { OWN = false };
+    enum { AT_ONCE = PLACES };
     static Part load(value_of<T> x, float) { return Part(x); }
     static Acc finish(Acc total, float, float) { return total; }
 };
 
 template <typename T, typename R, typename Part, typename Acc> struct Sum : Monoid<T, R, Part, Acc> {
+    enum { AT_ONCE = SUM_PLACES };
     static Acc identity() { return 0; }
     template <typename A> static A combine(A a, A b) { return a + b; }
 };
@@ -227,8 +233,8 @@ template <typename M>
 inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about, bool far_off = false) {
     typename M::acc total = M::identity();
     typename M::part sum = typename M::part(M::identity());
-    constexpr uint NEXT = STEP / PLACES;
-    const uint steps = count / STEP, far = PLACES == 1 ? 2 * LANES : steps * NEXT;
+    constexpr uint PLACES_OF = M::AT_ONCE, NEXT = STEP / PLACES_OF;
+    const uint steps = count / STEP, far = PLACES_OF == 1 ? 2 * LANES : steps * NEXT;
     const memory_in<M> row = x;
     x += lane;
     uint step = 0;
@@ -237,7 +243,7 @@ inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float ab
 #ifdef AHEAD
             constexpr uint EVERY = ASKED / (NEXT * sizeof(memory_of<typename M::element>));
             if (far_off && k % (EVERY < BLOCK ? EVERY : BLOCK) == 0)
-                for (uint p = 0; p < PLACES; ++p) ask(row + (step + k) * NEXT + p * far, lane);
+                for (uint p = 0; p < PLACES_OF; ++p) ask(row + (step + k) * NEXT + p * far, lane);
 #endif
             sum = M::combine(sum, eight<M>(x, (step + k) * NEXT, LANES, far, about));
         }

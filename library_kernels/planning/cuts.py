@@ -46,6 +46,9 @@ class Device(NamedTuple):
         The same of a scan, which reads its elements twice.
     alone : int
         Threads of a threadgroup in a long row of threads that work alone. Each threadgroup costs a CPU some 50 ns.
+    crowd : int
+        SIMD-groups of a threadgroup that work each by itself, where there are very many; an eighth of it where they are
+        just enough to keep the device busy.
     waits : bool
         Whether a thread's loads take long, and many threads at once make up for that: a GPU.
     tile_places : int
@@ -59,6 +62,9 @@ class Device(NamedTuple):
         Whether kernels can ask for memory before its turn: ``ahead.h``.
     far : int
         Bytes of a kernel's operands from which on it does.
+    places, sum_places : int
+        Of a stretch of a row that a SIMD-group reads at once, 1 or 4, and the same of a sum, which waits for memory
+        alone: several keep more of it busy where a processor fetches too little by itself of what is read in order.
     """
 
     simd_groups: int
@@ -68,21 +74,26 @@ class Device(NamedTuple):
     scan_rows: int
     scan_groups: int
     alone: int = 1024
+    crowd: int = 8
     waits: bool = False
     tile_places: int = 0
     rounds: int = 1
     lines: bool = False
     ahead: bool = False
     far: int = NEVER
+    places: int = 4
+    sum_places: int = 4
 
     @property
     def macros(self) -> dict[str, str]:
         """What the kernels' texts are told of it; see PLACES and AHEAD in reduce.metal."""
-        return {"PLACES": "1"} if self.waits else {"AHEAD": ""} if self.ahead else {}
+        told = {"PLACES": str(self.places), "SUM_PLACES": str(self.sum_places)}
+        return told | ({"AHEAD": ""} if self.ahead else {})
 
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
 _LARGEST = 4096  # threads of a threadgroup that a CPU is given: more gain nothing
+_CROWD = 32  # SIMD-groups of a threadgroup, each of which costs a CPU time
 _RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once,
 _TILES = 24  # and those with a tile of columns each in threadgroup memory
 
@@ -91,10 +102,14 @@ def device_of(caps: Caps) -> Device:
     """Return what fills an engine's device."""
     if not caps.processors:
         alone, far = min(caps.threads, _LARGEST), FAR if caps.ahead else NEVER
-        return CORES._replace(alone=alone, lines=caps.serial, ahead=caps.serial, far=far)
+        if not caps.serial:
+            return CORES._replace(alone=alone, far=far)
+        sum_places = 4 if caps.ahead else 1
+        return CORES._replace(alone=alone, crowd=_CROWD, lines=True, ahead=True, far=far, sum_places=sum_places)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
-    return Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
+    made = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
+    return made._replace(places=1, sum_places=1)
 
 
 class Cut(NamedTuple):
@@ -133,8 +148,13 @@ def cut_down(count: int, columns: int, device: Device) -> Cut:
 def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = False) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for some SIMD-groups; `alone` gives each a threadgroup of its own."""
     few = simd_groups <= (device.simd_groups // 8 if device.waits else 2 * device.simd_groups)
-    together = LANES if alone or few else 8 * LANES
-    return (simd_groups * LANES, 1, 1), (together, 1, 1)
+    if alone or (few and simd_groups < device.simd_groups):
+        together = 1
+    elif few:
+        together = device.crowd // 8
+    else:
+        together = device.crowd if simd_groups >= 8 * device.simd_groups else 8
+    return (simd_groups * LANES, 1, 1), (together * LANES, 1, 1)
 
 
 def threads_for_row(count: int, device: Device) -> int:
