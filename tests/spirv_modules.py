@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,10 +9,8 @@ from pathlib import Path
 import pytest
 
 import metalnb as mnb
-from metalnb import engine
-from metalnb.engine.clang.entry_point import opencl as lowered
-from metalnb.engine.cpu import opencl
-from metalnb.engine.cpu.compiler_process import CompilerProcess
+from metalnb.engine.clang.entry_point import opencl
+from metalnb.engine.cpu import form_ladder
 from metalnb.engine.cpu.spirv import pass_table
 from metalnb.engine.cpu.spirv.module import parsed
 from metalnb.engine.cpu.spirv_forms import spirv
@@ -25,7 +22,7 @@ SIZES = (1, 8, 31, 32, 33, 64, 256)
 
 def module_of(unit: Unit) -> bytes:
     """A kernel's module as clang writes it."""
-    return spirv(unit, lowered(unit))
+    return spirv(unit, opencl(unit))
 
 
 def module(source: str, name: str, math: str = "fast") -> bytes:
@@ -49,16 +46,8 @@ def without(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 
 def without_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the device's compiler run without `OPTIONS`: for the canary of a fault that they take away, too."""
-    monkeypatch.setattr(opencl, "OPTIONS", "")
-    monkeypatch.setattr(opencl, "LOOPS_AS_WRITTEN", "")
-    for compiler in ("compiler", "careful"):
-        monkeypatch.setattr(engine.named("cpu").connect(), compiler, _plain_compiler())
-
-
-@functools.cache
-def _plain_compiler() -> CompilerProcess:
-    return CompilerProcess(options="")
+    """Let the device's compiler run without options: for the canary of a fault that they take away, too."""
+    monkeypatch.setattr(form_ladder, "options_for", lambda **_: "")
 
 
 def instructions(code: bytes) -> list[tuple[int, ...]]:

@@ -345,6 +345,30 @@ def test_a_bitonic_sort_with_an_early_return(math: mnb.program.Math, rng: np.ran
     np.testing.assert_array_equal(order, np.argsort(x))
 
 
+# Reductions whose steps are constants: clang takes the loop apart. -----------------------------------------------
+
+
+@pytest.mark.parametrize("group", [32, 64, 256, 1024])
+def test_a_reduction_with_constant_steps(group: int, math: mnb.program.Math, rng: np.random.Generator) -> None:
+    """Its last step was missed where the device's compiler left branches as they are."""
+    source = f"""kernel void k(device const float* x, device float* y, constant uint& n,
+                     uint t [[thread_position_in_threadgroup]]) {{
+        threadgroup float part[{group}];
+        part[t] = t < n ? x[t] : 0;
+        for (uint step = {group // 2}; step > 0; step /= 2) {{
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            if (t < step) part[t] += part[t + step];
+        }}
+        if (t == 0) y[0] = part[0];
+    }}"""
+    kernel = mnb.compile(HEAD + source, math=math, engine="cpu").k
+    x = rng.integers(0, 100, group).astype(np.float32)
+    for n in (1, 8, group - 1, group):
+        y = np.zeros(1, np.float32)
+        kernel(x, y, n, grid=group, threadgroup=group)
+        assert y[0] == x[:n].sum(), n
+
+
 # A truth that is a number of one bit with a sign to clang. ----------------------------------------------------
 
 

@@ -21,7 +21,6 @@ import pytest
 from fuzz.metal_text import cell, metal
 from fuzz.programs import generate
 from fuzz.tree import SLOTS
-from spirv_modules import without_options
 
 import metalnb as mnb
 from metalnb import engine
@@ -184,12 +183,10 @@ def test_what_ends_the_process_when_it_runs_is_not_run(monkeypatch: pytest.Monke
         others = tuple(p for p in pass_table.PASSES if p.name not in {"divergent_updates", "by_element"})
         patch.setattr(pass_table, "PASSES", others)
         code = rewritten(spirv(kernel.unit, opencl(kernel.unit), FORMS[0]), wide=False)
-    with monkeypatch.context() as patch:
-        without_options(patch)
-        for _ in range(2):  # from the cache too
-            with pytest.raises(BuildFailed, match="SIMD-group operations need that") as failed:
-                device().build(code)
-            assert failed.value.kind == "refused"
+    for _ in range(2):  # from the cache too
+        with pytest.raises(BuildFailed, match="SIMD-group operations need that") as failed:
+            device().build(code, options="")
+        assert failed.value.kind == "refused"
     out = np.zeros((40, SLOTS), np.uint32)
     arrays = [np.ones(64, d) for d in (np.uint32, np.int32, np.int64, np.float32, np.uint8)]
     kernel(out, *arrays, 0, 3, grid=40, threadgroup=32)
@@ -203,11 +200,11 @@ def test_without_vectors_where_with_them_the_compiler_crashes(
     right = Device._compiled
     crashed = []
 
-    def crashing(self: Device, compiler: CompilerProcess, code: bytes, vectorised: bool, seconds: float) -> bytes:
+    def crashing(self: Device, options: str, code: bytes, vectorised: bool, seconds: float) -> bytes:
         if vectorised:
             crashed.append(code)
             raise BuildFailed("the compiler crashed (SIGSEGV)", "crashed")
-        return right(self, compiler, code, vectorised, seconds)
+        return right(self, options, code, vectorised, seconds)
 
     monkeypatch.setattr(Device, "_compiled", crashing)
     x = np.arange(300, dtype=np.int32)
@@ -224,11 +221,11 @@ def test_another_form_is_tried_where_one_takes_for_ever(
     """Seed 740117 hangs two forms of four; the others take two seconds. What hung is remembered."""
     right, waited = Device._compiled, list[float]()
 
-    def hanging(self: Device, compiler: CompilerProcess, code: bytes, vectorised: bool, seconds: float) -> bytes:
+    def hanging(self: Device, options: str, code: bytes, vectorised: bool, seconds: float) -> bytes:
         waited.append(seconds)
         if len(waited) <= hangs:
             raise BuildFailed(f"the device's compiler gave no answer in {seconds:g} s", "hung")
-        return right(self, compiler, code, vectorised, seconds)
+        return right(self, options, code, vectorised, seconds)
 
     monkeypatch.setattr(Device, "_compiled", hanging)
     source = numbered(TURN)  # its forms differ
@@ -245,7 +242,7 @@ def test_a_kernel_that_hangs_all_forms_has_all_the_time_at_last(
 ) -> None:  # fmt: skip
     waited = list[float]()
 
-    def hanging(_: Device, compiler: CompilerProcess, code: bytes, vectorised: bool, seconds: float) -> bytes:
+    def hanging(_: Device, options: str, code: bytes, vectorised: bool, seconds: float) -> bytes:
         waited.append(seconds)
         raise BuildFailed(f"the device's compiler gave no answer in {seconds:g} s", "hung")
 

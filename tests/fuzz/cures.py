@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from metalnb.engine.cpu import form_ladder, opencl, spirv_forms
-from metalnb.engine.cpu.compiler_process import CompilerProcess
+from metalnb.engine.cpu import form_ladder, spirv_forms
+from metalnb.engine.cpu.compiler_process import options_for
 from metalnb.engine.cpu.spirv import pass_table
 from metalnb.engine.cpu.spirv.divergence import Divergence
 from metalnb.engine.cpu.spirv.hiding import opaque
@@ -50,8 +50,8 @@ def _leave_out(cure: str) -> None:
     elif cure == "zeros":
         opaque._ZEROS = 1
     elif cure == "options":
-        CompilerProcess.__init__.__kwdefaults__["options"] = opencl.OPTIONS = opencl.LOOPS_AS_WRITTEN = ""
+        form_ladder.options_for = lambda **_: ""
     elif cure == "loops":
-        opencl.LOOPS_AS_WRITTEN = opencl.OPTIONS
+        form_ladder.options_for = lambda *, barrier, lanes_leave: options_for(barrier=barrier, lanes_leave=False)
     else:
         pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != cure)

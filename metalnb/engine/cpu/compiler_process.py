@@ -24,21 +24,27 @@ from metalnb.msl.libclang.deep_stack import time_limit
 
 from .loader import bindings
 
-__all__ = ["LOOPS_AS_WRITTEN", "OPTIONS", "BuildFailed", "CompilerProcess", "NoCompilerProcess"]
+__all__ = ["OPTIONS", "BuildFailed", "CompilerProcess", "NoCompilerProcess", "options_for"]
 
 _WORKER = Path(__file__).with_name("build_worker.py")
 # Options of LLVM's for the device's compiler, each for faults that were seen (docs/handing-over.md):
 # - Of a sum that goes along with a maximum it makes vector code, in which a register that should hold ones holds zeros.
 # - A call in which lanes meet it writes once for each value that an argument has on some way to it.
-# - Its vectoriser takes branches that were merged or threaded, and sums that were made of like arms, for others.
-# - So it does loops whose condition was moved to their end, where lanes meet: those keep theirs (`LOOPS_AS_WRITTEN`);
-#   without that move, loops with loads take up to nine times as long.
-OPTIONS = "-disable-x86-scalar-to-vector -opt-disable=callsite-splitting,jump-threading,simplifycfg"
-LOOPS_AS_WRITTEN = f"{OPTIONS},loop-rotate"
+# - Its vectoriser takes branches that were threaded or merged for others. With a threadgroup barrier they are merged
+#   all the same: what takes a kernel apart at its barriers missed a reduction's last step where they were not.
+# - So it does loops whose condition was moved to their end, where lanes meet and leave them; without that move, other
+#   loops with loads take up to nine times as long.
+_LEFT_OUT = "-disable-x86-scalar-to-vector -opt-disable=callsite-splitting,jump-threading"
+OPTIONS = f"{_LEFT_OUT},simplifycfg"
 _TAKES_OPTIONS = "CL_CONFIG_LLVM_OPTIONS"
 _UNKNOWN = "Unknown command line argument"  # it ends the process of a compiler that does not have one of them
 
 _SHOWN = 4000  # characters of what the compiler printed before it died
+
+
+def options_for(*, barrier: bool, lanes_leave: bool) -> str:
+    """Return the options for a kernel with a threadgroup barrier or none, and for one whose lanes leave loops apart."""
+    return (_LEFT_OUT if barrier else OPTIONS) + (",loop-rotate" if lanes_leave else "")
 
 
 class BuildFailed(Exception):

@@ -14,7 +14,7 @@ from ..clang.driver import Refused, at_kernel
 from ..clang.entry_point import ENTRY, opencl
 from ..clang.loop_exits import made_with_ways_back
 from ..unit import Unit
-from .compiler_process import BuildFailed
+from .compiler_process import BuildFailed, options_for
 from .opencl import Device
 from .robust.divisions import with_divisors
 from .spirv.barrier_loops import has_barrier, has_lanes
@@ -81,10 +81,11 @@ def built(
             if code is None:
                 continue
             seconds = limit if rung in hung else min(limit, _PATIENCE + len(code) * _PER_BYTE)
-            apart = rung.vectorised and unit.signature.simd and lanes_leave(code)
-            program = device.build(code, vectorised=rung.vectorised, loops_as_written=apart, seconds=seconds)
+            waits, apart = has_barrier(code), rung.vectorised and unit.signature.simd and lanes_leave(code)
+            options = options_for(barrier=waits, lanes_leave=apart)
+            program = device.build(code, vectorised=rung.vectorised, options=options, seconds=seconds)
             kernel = device.cl.Kernel(program, ENTRY)
-            return Built(kernel, stack_of(kernel, device.device, waits=has_barrier(code)))
+            return Built(kernel, stack_of(kernel, device.device, waits=waits))
         except Refused as error:
             failures.append(error)
         except BuildFailed as failed:

@@ -19,7 +19,7 @@ from metalnb.msl.libclang.deep_stack import time_limit
 
 from ..base import Caps
 from .at_once import STATUS, bound_type, local_queue
-from .compiler_process import LOOPS_AS_WRITTEN, OPTIONS, BuildFailed, CompilerProcess, NoCompilerProcess
+from .compiler_process import OPTIONS, BuildFailed, CompilerProcess, NoCompilerProcess
 from .leaving import at_end, leaving, stay
 from .loader import vendors
 
@@ -67,7 +67,7 @@ class Device:
         import pyopencl as cl
 
         self.compiler = compiler
-        self.careful = CompilerProcess(options=LOOPS_AS_WRITTEN)
+        self._others: dict[str, CompilerProcess] = {}  # by their options
         self.cl = cl
         self.device = device
         self.context = cl.Context([device])
@@ -126,7 +126,7 @@ class Device:
             self.queue.finish()
 
     def build(
-        self, code: bytes, *, vectorised: bool = True, loops_as_written: bool = False, seconds: float | None = None,
+        self, code: bytes, *, vectorised: bool = True, options: str = OPTIONS, seconds: float | None = None,
     ) -> Any:  # fmt: skip
         """Build a module, from the cache if its device code is there. It is compiled in a process of its own, if any.
 
@@ -136,8 +136,8 @@ class Device:
             SPIR-V.
         vectorised : bool
             False: each thread by itself, many times slower. The module must not have SIMD functions.
-        loops_as_written : bool
-            True: the compiler leaves the conditions of loops where they are.
+        options : str
+            The compiler's: see `options_for`.
         seconds : float, optional
             That it may take; by default as long as any compiler (`time_limit`).
 
@@ -148,7 +148,6 @@ class Device:
             time given, where that was less than any compiler has.
         """
         kept = cache.store()
-        options = LOOPS_AS_WRITTEN if loops_as_written else OPTIONS
         key = cache.digest(code, self.identity, options, *(() if vectorised else ("not vectorised",)))
         binary = kept.get(key, "device")
         if binary is not None:
@@ -162,8 +161,7 @@ class Device:
         if waited is not None and float(waited) >= seconds:
             raise BuildFailed(f"the device's compiler gave no answer in {waited.decode()} s", "hung")
         try:
-            compiler = self.careful if loops_as_written else self.compiler
-            binary = self._compiled(compiler, code, vectorised, seconds)
+            binary = self._compiled(options, code, vectorised, seconds)
         except NoCompilerProcess as error:
             return self._load(self._compiled_here(code, error))
         except BuildFailed as failed:
@@ -175,11 +173,20 @@ class Device:
         kept.put(key, "device", binary)
         return self._load(binary)
 
-    def _compiled(self, compiler: CompilerProcess, code: bytes, vectorised: bool, seconds: float) -> bytes:
+    def _compiled(self, options: str, code: bytes, vectorised: bool, seconds: float) -> bytes:
         if vectorised:
-            return compiler.build(code, seconds)
-        with contextlib.closing(CompilerProcess(_ONE_LANE)) as slow:
+            return self._compiler(options).build(code, seconds)
+        with contextlib.closing(CompilerProcess(_ONE_LANE, options=options)) as slow:
             return slow.build(code, seconds)
+
+    def _compiler(self, options: str) -> CompilerProcess:
+        """Return the process that compiles with some options; it is started when it is first asked."""
+        if options == OPTIONS:
+            return self.compiler
+        with self._order:
+            if options not in self._others:
+                self._others[options] = CompilerProcess(options=options)
+            return self._others[options]
 
     def _compiled_here(self, code: bytes, why: NoCompilerProcess) -> bytes:
         """Compile a module in this process, without `OPTIONS`; the binary is not another session's to find."""
