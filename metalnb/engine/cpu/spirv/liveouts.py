@@ -89,7 +89,7 @@ def lanes_leave(code: bytes) -> bool:
     A module that is not understood counts as one in which they do.
     """
     module = parsed(code)
-    return module is None or any(True for _ in _left_where_lanes_meet(module))
+    return module is None or next(_left_where_lanes_meet(module), None) is not None
 
 
 def divergent_exits(module: Module) -> None:
