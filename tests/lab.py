@@ -69,8 +69,8 @@ class Page:
         return result["result"].get("value")
 
     def wait(self, script: str) -> Any:
-        """Wait until an expression is true; give its value."""
-        return until(lambda: self.evaluate(script), self._end, script)
+        """Wait until an expression is true; give its value. A minute is there for each, whatever was late before it."""
+        return until(lambda: self.evaluate(script), max(self._end, time.monotonic() + 60), script)
 
     def screenshot(self, path: Path, **clip: float) -> None:
         """Write a PNG of the page, or of a part of it: x, y, width, height and scale."""
@@ -195,7 +195,7 @@ def process(command: list[str], log: Path, **environment: str) -> Iterator[subpr
 
 @contextmanager
 def chromium(browser: str, folder: Path, end: float, width: int = 1200, height: int = 1000) -> Iterator[Page]:
-    """Start a browser and give its page. Nothing on it is waited for beyond `end`, of the monotonic clock."""
+    """Start a browser and give its page. Nothing on it is waited for long beyond `end`, of the monotonic clock."""
     profile = folder / "profile"
     command = [
         browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",

@@ -1,15 +1,18 @@
 """Make short programs that are mostly SIMD functions, early returns and loops: short kernels show much.
 
-Of some both arms of a branch do the same SIMD function: no compiler may make one call of the two.
+Of some both arms of a branch do the same SIMD function: no compiler may make one call of the two. Others fold
+threadgroup memory by steps that the compiler knows.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .generate import REDUCE, Choice, Scope
-from .tree import Expr, Stmt, var
+from .tree import STEPS, TREES, Expr, Stmt, var
 from .wider import ACTIVE, WiderGenerator
 
-__all__ = ["ArmsGenerator", "DenseGenerator"]
+__all__ = ["ArmsGenerator", "DenseGenerator", "StepsGenerator"]
 
 _OPS = (*REDUCE, *ACTIVE, "simd_broadcast_first")
 
@@ -52,3 +55,21 @@ class ArmsGenerator(DenseGenerator):
     def _arm(self, op: str, kind: str, name: str, scope: Scope) -> tuple[Stmt, ...]:
         made = Stmt("declare", (Expr(op, kind, (self._expr(kind, scope, 1),)),), text=self._name("v"), type=kind)
         return made, Stmt("assign", (var(kind, made.text),), text=name, type="=")
+
+
+class StepsGenerator(DenseGenerator):
+    """Throws the dice of one that folds threadgroup memory as a reduction does, with no guard but the step's."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.barriers, self.stops = True, False
+
+    def _more(self, scope: Scope) -> list[Choice]:
+        fold = not scope.result and scope.uniform and scope.loops < 2
+        return [*super()._more(scope), *([(self._tree, 12)] if fold else [])]
+
+    def _tree(self, scope: Scope) -> Stmt:
+        made = super()._tree(scope)
+        _, sign, when, form, *_ = made.type.split()
+        way, guard = len(TREES) + self.dice.randrange(len(STEPS)), self.dice.choice(("halves", "pairs"))
+        return replace(made, type=f"{way} {sign} {when} {form} {guard} {self.dice.choice(('any', 'first', 'each'))}")

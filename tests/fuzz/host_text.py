@@ -42,7 +42,7 @@ def _together(program: Program, threadgroup: str) -> str:
     starts = ", ".join(f"{start}u, {start}u" for start in ATOMICS.values())
     return (
         f"{threadgroup} {{\n"
-        f"  uint i[{LARGEST}], lid[{LARGEST}], width[{LARGEST}], shared[{LARGEST}], tile[{LARGEST}];\n"
+        f"  uint i[{LARGEST}], lid[{LARGEST}], width[{LARGEST}], shared[{LARGEST}], tile[{2 * LARGEST}];\n"
         f"  bool gone[{LARGEST}] = {{}};\n"
         "  for (uint t = 0; t < size; ++t) { i[t] = first + t; lid[t] = t; width[t] = min(32u, size - t / 32 * 32); }\n"
         f"  uint held[{CELLS}] = {{{starts}}};\n"

@@ -33,7 +33,8 @@ class LockstepWriter(Writer):
             "exchange": self._exchange, "store": self._store, "break": self._leave, "continue": self._leave,
             "stop": self._stop, "if": self._if, "for": self._loop, "while": self._loop, "do": self._loop,
             "switch": self._switch, "uneven": self._loop, "meet": self._meet, "fill": self._for_all,
-            "read": self._read, "gather": self._gather, "atomic": self._for_all,
+            "clear": self._for_all,
+            "read": self._read, "own": self._own, "gather": self._gather, "atomic": self._for_all,
         }  # fmt: skip
 
     def name(self, name: str) -> str:
@@ -86,6 +87,10 @@ class LockstepWriter(Writer):
         return f"{pad}uint {s.text}[{LARGEST}];\n" + self._each(
             f"{s.text}[t] = tile[{self.expr(s.exprs[0])} % size];", pad
         )
+
+    def _own(self, s: Stmt, pad: str) -> str:
+        value = "tile[t]" if s.type == "each" else "t ? 0 : tile[0]"
+        return f"{pad}uint {s.text}[{LARGEST}];\n" + self._each(f"{s.text}[t] = {value};", pad)
 
     def _gather(self, s: Stmt, pad: str) -> str:
         return f"{pad}uint {s.text}[{LARGEST}];\n" + self._each(f"{s.text}[t] = held[{self.expr(s.exprs[0])}];", pad)

@@ -48,7 +48,7 @@ def metal(program: Program, name: str) -> str:
     """Return a program as a kernel, without the prelude; its helpers stand in a namespace of its name."""
     writer = _MetalWriter()
     shared = f"  threadgroup uint shared[{LARGEST}];\n" if program.holds("exchange") else ""
-    shared += f"  threadgroup uint tile[{LARGEST}];\n" if program.holds("tree") else ""
+    shared += f"  threadgroup uint tile[{program.tile}];\n" if program.tile else ""
     cells = ", device atomic_uint* cells" if program.cells else ""
     starts = flush = ""
     if program.held:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from .expressions import ExpressionWriter
-from .tree import ATOMICS, INPUTS, SLOTS, TREES, WIDTH, Helper, Stmt, lanes, unsigned
+from .tree import ATOMICS, INPUTS, LARGEST, SLOTS, STEPS, TREES, WIDTH, Helper, Stmt, lanes, unsigned
 
 __all__ = ["Writer", "bits_of", "inputs", "loop", "place", "uneven"]
 
@@ -31,10 +31,15 @@ _FORMS = {
     "fill 1": "tile[size - 1 - {lid}] = {0};",
     "fill 2": "tile[({lid} + 1) % size] = {0};",
     "fold": "if ({lid} < {text} && {lid} + {text} < size) tile[{lid}] = tile[{lid}] {type} tile[{lid} + {text}];",
+    "clear": f"for (uint j = {{lid}}; j < {2 * LARGEST}; j += size) tile[j] = 0;",
+    "halves": "if ({lid} < {text}) tile[{lid}] {type}= tile[{lid} + {text}];",
+    "pairs": "if ({lid} % (2 * {text}) == 0) tile[{lid}] {type}= tile[{lid} + {text}];",
     "read 0": "uint {text} = tile[{0} % size];",
     "read 1": "const threadgroup uint* {text}p = tile + {0} % size;\nuint {text} = *{text}p;",
     "read 2": "threadgroup uint (*{text}p)[8] = (threadgroup uint (*)[8])tile;\n"
               "uint {text} = {text}p[{0} % size / 8][{0} % size % 8];",
+    "own first": "uint {text} = 0;\nif ({lid} == 0) {text} = tile[0];",
+    "own each": "uint {text} = tile[{lid}];",
     "gather": f"{_MEET}\nuint {{text}} = atomic_load_explicit(&held[{{0}}], memory_order_relaxed);\n{_MEET}",
     "break": "break;",
     "continue": "continue;",
@@ -43,7 +48,7 @@ _FORMS = {
     "store": f"out[i * {SLOTS} + {{0}}] = {{1}};",
     "exchange": f"shared[lid] = {{0}};\n{_MEET}\nuint {{text}} = shared[{{1}} % size];\n{_MEET}",
 }
-_OF_SEVERAL = {"move", "fill", "read"}  # forms: the type tells which
+_OF_SEVERAL = {"move", "fill", "read", "own"}  # forms: the type tells which
 # Statements with one block: what opens it, and what closes it.
 _BLOCKS = {
     "for": ("for ({kind} {text} = {start}; {test}; {step}) {{", "}}"),
@@ -142,18 +147,21 @@ def loop(s: Stmt, bound: str, name: str) -> tuple[str, str, str]:
 
 def uneven(s: Stmt, name: str) -> tuple[str, str, str]:
     """Return the first value, the test and the step of a loop that folds."""
-    start, test, step = (part.format(k=name) for part in TREES[int(s.type)])
+    start, test, step = (part.format(k=name) for part in (*TREES, *STEPS)[int(s.type)])
     return start, test, step
 
 
 def _spelled_out(s: Stmt) -> tuple[Stmt, ...]:
     """Return what filling, folding and reading threadgroup memory consists of."""
-    way, sign, when, form = s.type.split()
-    meet, fold = Stmt("meet"), Stmt("fold", text=f"{s.text}k", type=sign)
+    way, sign, when, form, guard, result = s.type.split()
+    meet, fold = Stmt("meet"), Stmt(guard, text=f"{s.text}k", type=sign)
     body = (meet, fold, *s.bodies[0]) if when == "early" else (*s.bodies[0], fold, meet)
+    clear = () if guard == "fold" else (meet, Stmt("clear"))
+    read = (meet, Stmt("read", s.exprs[1:], text=s.text, type=form))
+    own = (Stmt("own", text=s.text, type=result),)  # only its own thread has written there
     return (
-        meet, Stmt("fill", s.exprs[:1], type=form), meet, Stmt("uneven", (), (body,), f"{s.text}k", way),
-        meet, Stmt("read", s.exprs[1:], text=s.text, type=form), meet,
+        *clear, meet, Stmt("fill", s.exprs[:1], type=form), meet, Stmt("uneven", (), (body,), f"{s.text}k", way),
+        *(read if result == "any" else own), meet,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 from fuzz import trial
 from fuzz.host_text import host
 from fuzz.metal_text import metal
-from fuzz.programs import ARMS, WIDER, generate
+from fuzz.programs import ARMS, STEPPED, WIDER, generate
 from fuzz.run import BATCH, judged
 from fuzz.shrink import shrink, size, variants, well_formed
 from fuzz.tree import Program, Stmt, const, statements
@@ -34,13 +34,16 @@ def test_random_kernels(first: int) -> None:
 @on_x86
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("engine", ["cpu", "native"])
-def test_branches_that_do_the_same(engine: str) -> None:
-    assert [o for o in judged(range(ARMS, ARMS + BATCH), engine) if o[1] != "same"] == []
+@pytest.mark.parametrize("first", [ARMS, STEPPED])
+def test_short_ones_on_both_engines(first: int, engine: str) -> None:
+    """Branches whose arms do the same, and reductions by steps that the compiler knows."""
+    assert [o for o in judged(range(first, first + BATCH), engine) if o[1] != "same"] == []
 
 
 CURED = [("opaque_complements", 304), ("byte_offsets", 10_042), ("divergent_updates", 202_668),
          ("by_element,options", 10_721_696), ("joined", 100_252), ("zeros,options", 102_408),
-         ("opaque_extensions", 740_584), ("options", 10_502_965), ("loops", 20_201_838)]  # fmt: skip
+         ("opaque_extensions", 740_584), ("options", 10_502_965), ("loops", 20_201_838),
+         ("branches", 30_000_185)]  # fmt: skip
 
 # Each was wrong, was refused or ended the process in some form in which kernels were handed over once.
 SEEN = (
@@ -50,7 +53,7 @@ SEEN = (
     109_355, 109_435, 109_691, 109_949, 110_067, 110_774, 111_037, 200_746, 202_668, 202_683, 503_390, 504_003,
     505_427, 700_897, 702_625, 703_661, 705_832, 706_937, 710_189, 711_277, 740_584, 10_102_162, 10_201_688,
     10_300_870, 10_301_435, 10_502_965, 780_260, 10_721_696, 20_110_819, 10_606_096, 10_722_991, 20_110_079, 10_606_780,
-    782_365, 11_100_162, 11_102_629, 20_201_838, 840_325,
+    782_365, 11_100_162, 11_102_629, 20_201_838, 840_325, 30_000_185,
 )  # fmt: skip
 
 
@@ -109,7 +112,7 @@ def test_a_difference_is_found() -> None:
         assert next(trial.batch([program])).kind == "different"
 
 
-@pytest.mark.parametrize("seed", [*range(20), *range(WIDER, WIDER + 20), *range(ARMS, ARMS + 20)])
+@pytest.mark.parametrize("seed", [first + i for first in (0, WIDER, ARMS, STEPPED) for i in range(20)])
 def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
     program = generate(seed)
     assert program == generate(seed)
@@ -134,6 +137,9 @@ def test_programs_have_everything() -> None:
         "thread uint* q", "[2][4]", "const threadgroup uint*", "threadgroup uint (*",
     )  # fmt: skip
     assert [w for w in (*words, *more) if w not in wider] == []
+    steps = "".join(metal(generate(seed), "k") for seed in range(STEPPED, STEPPED + 100))
+    last = ("k = 128; ", "if (lid < v", "if (lid % (2 * v", "if (lid == 0) v", "tile[lid];", "tile[512]", "< size; v")
+    assert [w for w in last if w not in steps] == []
 
 
 def test_the_reducer_keeps_the_fault_and_little_else() -> None:

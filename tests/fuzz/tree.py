@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 __all__ = [
-    "ATOMICS", "CELLS", "FLOATS", "INPUTS", "INTEGERS", "LARGEST", "SCALARS", "SIGNED", "SLOTS", "TREES", "VECTORS",
-    "WIDTH", "Expr", "Helper", "Program", "Stmt", "const", "element", "lanes", "statements", "unsigned", "var",
+    "ATOMICS", "CELLS", "FLOATS", "INPUTS", "INTEGERS", "LARGEST", "SCALARS", "SIGNED", "SLOTS", "STEPS", "TREES",
+    "VECTORS", "WIDTH", "Expr", "Helper", "Program", "Stmt", "const", "element", "lanes", "statements", "unsigned",
+    "var",
 ]  # fmt: skip
 
 INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
@@ -36,6 +37,14 @@ TREES = (
     ("1", "{k} < 100", "{k} = {k} * 2 + 1"), ("2", "{k} <= 64", "{k} *= 3"), ("1", "{k} < size", "{k} ^= {k} * 2"),
     ("0", "{k} < 9", "{k} += 1 + ({k} & 1)"), ("size", "{k} > 0", "{k} = {k} > 5 ? {k} - 5 : 0"),
     ("n % 5", "{k} < 20", "{k} += 1 + n % 3"), ("size % 7", "{k} < 7", "{k}++"),
+)  # fmt: skip
+# Such loops whose steps clang knows, mostly: no step is 0, or more than half of the tile.
+STEPS = (
+    ("128", "{k} > 0", "{k} /= 2"), ("64", "{k} > 0", "{k} >>= 1"), ("32", "{k} > 0", "{k} /= 2"),
+    ("16", "{k} >= 1", "{k} /= 2"), ("4", "{k} > 0", "{k} /= 2"), ("128", "{k} > 16", "{k} /= 2"),
+    ("256", "{k} != 0", "{k} >>= 1"), ("27", "{k} > 0", "{k} /= 3"), ("1", "{k} < 256", "{k} *= 2"),
+    ("1", "{k} < 64", "{k} <<= 1"), ("1", "{k} <= 16", "{k} += {k}"), ("1", "{k} < 4", "{k} *= 2"),
+    ("size / 2", "{k} > 0", "{k} /= 2"), ("1", "{k} < size", "{k} *= 2"),
 )  # fmt: skip
 
 
@@ -108,6 +117,12 @@ class Program:
     def held(self) -> bool:
         """Whether threadgroups have cells of their own that their threads change."""
         return self.holds("gather") or any(s.kind == "atomic" and s.type == "held" for s in statements(self.body))
+
+    @property
+    def tile(self) -> int:
+        """The elements of threadgroup memory that is folded: twice the threads where their number guards nothing."""
+        guards = [s.type.split()[4] for s in statements(self.body) if s.kind == "tree"]
+        return LARGEST * (2 if {*guards} - {"fold"} else 1) if guards else 0
 
     @property
     def cells(self) -> bool:

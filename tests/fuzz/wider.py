@@ -88,7 +88,7 @@ class WiderGenerator(Generator):
         way = (dice.randrange(len(TREES)), dice.choice("+^|&"), dice.choice(["early", "late"]), dice.randrange(3))
         given = (self._expr("uint", scope, 2), self._any("uint", scope))
         scope.variables.append(("uint", name))
-        return Stmt("tree", given, (body,), text=name, type=" ".join(map(str, way)))
+        return Stmt("tree", given, (body,), text=name, type=" ".join(map(str, (*way, "fold", "any"))))
 
     # Pointers ------------------------------------------------------------------------------------
 
