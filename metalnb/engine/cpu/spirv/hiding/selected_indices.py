@@ -15,13 +15,15 @@ of a whole SIMD-group's elements, which is done for threads that the branch leav
 memory could be read at any place. But of ``if (n < 8 && x[i] > 3) v = w[n]`` with a large ``n`` it may be far outside,
 and ends the process; so may a load whose address was computed in a branch that no thread took. An exclusive or with a
 zero of each thread's own makes it a gather, under the mask of the branch. The counters of short loops stay as they are:
-when the loop is unrolled they are constants, and the array is none.
+when the loop is unrolled they are constants, and the array is none. Not so where loops are compiled as they are written
+(`lanes_leave`): the last turn, in which no thread is left, reads ``w[j - 1]`` for a ``j`` of 0.
 
 Source: SPIR-V specification 1.4, 3.37.8 (OpAccessChain …), 3.37.15 (OpSelect).
 """
 
 from __future__ import annotations
 
+from ..liveouts import functions_left_apart
 from ..module import Body, Instruction, Module
 from ..opcodes import Spv
 from .opaque import opaque_zero
@@ -153,8 +155,9 @@ def _arrays(module: Module, pointer: int) -> set[int]:
 def guarded_indices(module: Module) -> None:
     """Give a zero of each thread's own to the indices into its memory that a branch may guard."""
     own = {i.result for i in module.preamble if i.op == Spv.TYPE_POINTER and i.words[2] in _OWN}
+    as_written = bool(functions_left_apart(module))
     for function in module.functions:
-        counters = _counters(module, function)
+        counters = set() if as_written else _counters(module, function)
         for block in function.blocks[1:]:  # the first has no guard
             for i in block.instructions:
                 if i.op in _ACCESS and module.type_of(i.words[3]) in own:
