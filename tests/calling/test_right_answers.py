@@ -369,6 +369,28 @@ def test_a_reduction_with_constant_steps(group: int, math: mnb.program.Math, rng
         assert y[0] == x[:n].sum(), n
 
 
+# What goes up from thread to thread, beside a branch that no thread takes. ----------------------------------------
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_position_beside_a_dead_branch(group: int, math: mnb.program.Math) -> None:
+    """Where SIMD-groups of one threadgroup come to it in turn, each but the first had the first one's."""
+    source = """kernel void k(device uint* y, device atomic_uint* seen, uint i [[thread_position_in_grid]],
+                     uint t [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {
+        uint3 before = uint3(t, 1, 1) - uint3(1);
+        if (t == size) {
+            y[i * 2] = before.x * 7 + before.y + before.z;
+            atomic_fetch_and_explicit(seen, 1u, memory_order_relaxed);
+        }
+        y[i * 2 + 1] = before.x * 7 + before.y + before.z;
+    }"""
+    y, seen = np.zeros((300, 2), np.uint32), np.zeros(1, np.uint32)
+    mnb.compile(HEAD + source, math=math, engine="cpu").k(y, seen, grid=300, threadgroup=group)
+    np.testing.assert_array_equal(y[:, 1], ((np.arange(300) % group - 1) * 7).astype(np.uint32))
+    assert not y[:, 0].any()
+    assert not seen.any()
+
+
 # A truth that is a number of one bit with a sign to clang. ----------------------------------------------------
 
 
