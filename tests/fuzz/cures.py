@@ -14,8 +14,8 @@ from metalnb.engine.cpu.spirv_forms import Form
 __all__ = ["CURES", "leave_out"]
 
 _MEETING = "  $simd_barrier(0);\n"
-_STEPS = "sycl-kernel-loop-strided-code-motion"
-_OTHERS = ("meet", "form", "changed", "joined", "zeros", "options", "loops", "branches", "steps")
+_DEVICE_PASSES = {"steps": "sycl-kernel-loop-strided-code-motion", "unswitched": "simple-loop-unswitch"}
+_OTHERS = ("meet", "form", "changed", "joined", "zeros", "options", "loops", "branches", *_DEVICE_PASSES)
 CURES = (*(p.name for p in pass_table.PASSES), *_OTHERS)
 
 
@@ -25,8 +25,8 @@ def leave_out(cures: str) -> None:
     These are the passes; the meeting of the SIMD-groups; today's form; of the pass divergent_updates the doubt that
     what a loop starts from differs by its data, what is brought to where ways meet, and that each way has a zero of its
     own there; the options that the device's compiler is given; of these the one by which loops stay as written, what
-    takes branches together, which kernels with barriers keep, and what is left out for steps from one SIMD-group to
-    the next.
+    takes branches together, which kernels with barriers keep, what is left out for steps from one SIMD-group to
+    the next, and for conditions that do not change in a loop.
     """
     for cure in cures.split(","):
         _leave_out(cure)
@@ -59,7 +59,7 @@ def _leave_out(cure: str) -> None:
         form_ladder.options_for = lambda *, barrier, lanes_leave: options_for(barrier=barrier, lanes_leave=False)
     elif cure == "branches":
         form_ladder.options_for = lambda *, barrier, lanes_leave: options_for(barrier=False, lanes_leave=lanes_leave)
-    elif cure == "steps":
-        form_ladder.options_for = lambda **known: options_for(**known).replace(f",{_STEPS}", "")
+    elif cure in _DEVICE_PASSES:
+        form_ladder.options_for = lambda **known: options_for(**known).replace(f",{_DEVICE_PASSES[cure]}", "")
     else:
         pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != cure)

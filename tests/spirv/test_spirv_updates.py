@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from spirv_modules import HEAD, applied, module, without
+from spirv_modules import HEAD, applied, module, without, without_options
 
 import metalnb as mnb
 from metalnb.engine.cpu.spirv.divergence import Divergence
@@ -116,8 +116,9 @@ def test_each_thread_has_its_own(case: Case, math: str) -> None:
 
 
 def test_without_the_pass_all_threads_have_one_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A canary: it tells when the runtime no longer needs the pass."""
+    """A canary for a compiler without options: with them it makes no two loops of one."""
     without(monkeypatch, "divergent_updates")
+    without_options(monkeypatch)
     shown = ("if", "up to and with", "integer")
     wrong = {name: _wrong(CASES[name], mark="without") for name in shown}
     assert all(wrong.values()), f"the runtime no longer needs the pass divergent_updates: {wrong}"
@@ -248,6 +249,7 @@ def test_without_sums_there_loops_bring_one(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_was_known_to_differ_may_be_found_not_to(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Where what a loop starts from counts as differing by its data, the runtime knows better."""
     monkeypatch.setattr(Divergence, "_changed", lambda _: set())
+    without_options(monkeypatch)
     assert _wrong(CASES[name], mark="trusting"), "the runtime no longer needs more sums than those"
 
 

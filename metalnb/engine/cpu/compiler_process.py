@@ -32,12 +32,15 @@ _WORKER = Path(__file__).with_name("build_worker.py")
 # - A call in which lanes meet it writes once for each value that an argument has on some way to it.
 # - Its vectoriser takes branches that were threaded or merged for others. With a threadgroup barrier they are merged
 #   all the same: what takes a kernel apart at its barriers missed a reduction's last step where they were not.
+# - Of a loop with a condition that does not change in it, it makes two, and then takes what each of them leaves for the
+#   same in all threads.
 # - What goes up from one SIMD-group to the next in even steps it moves out of their loop, and does not count it on
 #   beside a branch that no thread takes, which is left there now.
 # - Its vectoriser takes loops for others, too, whose condition was moved to their end, where lanes meet and leave them;
 #   without that move, other loops with loads take up to nine times as long.
 _LEFT_OUT = (
-    "-disable-x86-scalar-to-vector -opt-disable=callsite-splitting,jump-threading,sycl-kernel-loop-strided-code-motion"
+    "-disable-x86-scalar-to-vector -opt-disable="
+    "callsite-splitting,jump-threading,simple-loop-unswitch,sycl-kernel-loop-strided-code-motion"
 )
 OPTIONS = f"{_LEFT_OUT},simplifycfg"
 _TAKES_OPTIONS = "CL_CONFIG_LLVM_OPTIONS"
