@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from metalnb.engine.cpu import form_ladder, spirv_forms
@@ -14,9 +15,16 @@ from metalnb.engine.cpu.spirv_forms import Form
 __all__ = ["CURES", "leave_out"]
 
 _MEETING = "  $simd_barrier(0);\n"
-_DEVICE_PASSES = {"steps": "sycl-kernel-loop-strided-code-motion", "unswitched": "simple-loop-unswitch"}
-_OTHERS = ("meet", "form", "changed", "joined", "zeros", "options", "loops", "branches", *_DEVICE_PASSES)
-CURES = (*(p.name for p in pass_table.PASSES), *_OTHERS)
+# Options of the device's compiler: all, loops as written, branches as written in kernels with barriers
+# too, what moves even steps out of the loop over SIMD-groups, and what makes two loops of one.
+_OPTIONS: dict[str, Callable[..., str]] = {
+    "options": lambda **_: "",
+    "loops": lambda **known: options_for(**{**known, "lanes_leave": False}),
+    "branches": lambda **known: options_for(**{**known, "barrier": False}),
+    "steps": lambda **known: options_for(**known).replace(",sycl-kernel-loop-strided-code-motion", ""),
+    "unswitched": lambda **known: options_for(**known).replace(",simple-loop-unswitch", ""),
+}
+CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined", "zeros", "turns", *_OPTIONS)
 
 
 def leave_out(cures: str) -> None:
@@ -24,9 +32,7 @@ def leave_out(cures: str) -> None:
 
     These are the passes; the meeting of the SIMD-groups; today's form; of the pass divergent_updates the doubt that
     what a loop starts from differs by its data, what is brought to where ways meet, and that each way has a zero of its
-    own there; the options that the device's compiler is given; of these the one by which loops stay as written, what
-    takes branches together, which kernels with barriers keep, what is left out for steps from one SIMD-group to
-    the next, and for conditions that do not change in a loop.
+    own there; the zeros of counters where loops are compiled as written; and `_OPTIONS`.
     """
     for cure in cures.split(","):
         _leave_out(cure)
@@ -53,13 +59,9 @@ def _leave_out(cure: str) -> None:
         Divergence.joined = lambda *_: []
     elif cure == "zeros":
         opaque._ZEROS = 1
-    elif cure == "options":
-        form_ladder.options_for = lambda **_: ""
-    elif cure == "loops":
-        form_ladder.options_for = lambda *, barrier, lanes_leave: options_for(barrier=barrier, lanes_leave=False)
-    elif cure == "branches":
-        form_ladder.options_for = lambda *, barrier, lanes_leave: options_for(barrier=False, lanes_leave=lanes_leave)
-    elif cure in _DEVICE_PASSES:
-        form_ladder.options_for = lambda **known: options_for(**known).replace(f",{_DEVICE_PASSES[cure]}", "")
+    elif cure == "turns":
+        form_ladder.guarded_as_written = lambda code: code
+    elif cure in _OPTIONS:
+        form_ladder.options_for = _OPTIONS[cure]
     else:
         pass_table.PASSES = tuple(p for p in pass_table.PASSES if p.name != cure)

@@ -18,6 +18,7 @@ from .compiler_process import BuildFailed, options_for
 from .opencl import Device
 from .robust.divisions import with_divisors
 from .spirv.barrier_loops import has_barrier, has_lanes
+from .spirv.hiding.selected_indices import guarded_as_written
 from .spirv.liveouts import lanes_leave
 from .spirv.pass_table import rewritten
 from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
@@ -82,6 +83,8 @@ def built(
                 continue
             seconds = limit if rung in hung else min(limit, _PATIENCE + len(code) * _PER_BYTE)
             waits, apart = has_barrier(code), rung.vectorised and unit.signature.simd and lanes_leave(code)
+            if apart:
+                code = guarded_as_written(code)
             options = options_for(barrier=waits, lanes_leave=apart)
             program = device.build(code, vectorised=rung.vectorised, options=options, seconds=seconds)
             kernel = device.cl.Kernel(program, ENTRY)

@@ -36,7 +36,7 @@ from .loops import natural_loops
 from .module import BasicBlock, Body, Instruction, Module, parsed
 from .opcodes import Spv
 
-__all__ = ["divergent_exits", "divergent_liveouts", "divergent_updates", "functions_left_apart", "lanes_leave"]
+__all__ = ["divergent_exits", "divergent_liveouts", "divergent_updates", "lanes_leave"]
 
 _KNOWN = {Spv.CONSTANT_TRUE, Spv.CONSTANT_FALSE}
 _SHARED = {(Spv.TYPE_POINTER, storage) for storage in (0, 4, 5)}  # constant, a threadgroup's, the grid's
@@ -89,12 +89,7 @@ def lanes_leave(code: bytes) -> bool:
     A module that is not understood counts as one in which they do.
     """
     module = parsed(code)
-    return module is None or bool(functions_left_apart(module))
-
-
-def functions_left_apart(module: Module) -> list[Body]:
-    """Return the functions of which `lanes_leave` tells."""
-    return [function for function, _ in _left_where_lanes_meet(module)]
+    return module is None or next(_left_where_lanes_meet(module), None) is not None
 
 
 def divergent_exits(module: Module) -> None:

@@ -15,20 +15,20 @@ of a whole SIMD-group's elements, which is done for threads that the branch leav
 memory could be read at any place. But of ``if (n < 8 && x[i] > 3) v = w[n]`` with a large ``n`` it may be far outside,
 and ends the process; so may a load whose address was computed in a branch that no thread took. An exclusive or with a
 zero of each thread's own makes it a gather, under the mask of the branch. The counters of short loops stay as they are:
-when the loop is unrolled they are constants, and the array is none. Not so where loops are compiled as they are written
-(`lanes_leave`): the last turn, in which no thread is left, reads ``w[j - 1]`` for a ``j`` of 0.
+when the loop is unrolled they are constants, and the array is none. Not so where loops are compiled as written: there
+the last turn, in which no thread is left, reads ``w[j - 1]`` for a ``j`` of 0. Whether they are is known when all else
+has been done to a module (`lanes_leave`), so such a one comes here once more.
 
 Source: SPIR-V specification 1.4, 3.37.8 (OpAccessChain …), 3.37.15 (OpSelect).
 """
 
 from __future__ import annotations
 
-from ..liveouts import functions_left_apart
-from ..module import Body, Instruction, Module
+from ..module import Body, Instruction, Module, parsed
 from ..opcodes import Spv
 from .opaque import opaque_zero
 
-__all__ = ["guarded_indices", "opaque_known_indices", "opaque_selected_indices"]
+__all__ = ["guarded_as_written", "guarded_indices", "opaque_known_indices", "opaque_selected_indices"]
 
 _ACCESS = {Spv.ACCESS_CHAIN, Spv.IN_BOUNDS_ACCESS_CHAIN, Spv.PTR_ACCESS_CHAIN, Spv.IN_BOUNDS_PTR_ACCESS_CHAIN}
 _CASTS = {Spv.BITCAST, Spv.COPY_OBJECT, Spv.PTR_CAST_TO_GENERIC, Spv.GENERIC_CAST_TO_PTR}
@@ -152,12 +152,20 @@ def _arrays(module: Module, pointer: int) -> set[int]:
     return found
 
 
-def guarded_indices(module: Module) -> None:
+def guarded_as_written(code: bytes) -> bytes:
+    """Return a module for which counters of short loops are indices like others: its loops are compiled as written."""
+    module = parsed(code)
+    if module is None:
+        return code
+    guarded_indices(module, counters_too=True)
+    return module.written()
+
+
+def guarded_indices(module: Module, *, counters_too: bool = False) -> None:
     """Give a zero of each thread's own to the indices into its memory that a branch may guard."""
     own = {i.result for i in module.preamble if i.op == Spv.TYPE_POINTER and i.words[2] in _OWN}
-    as_written = bool(functions_left_apart(module))
     for function in module.functions:
-        counters = set() if as_written else _counters(module, function)
+        counters = set() if counters_too else _counters(module, function)
         for block in function.blocks[1:]:  # the first has no guard
             for i in block.instructions:
                 if i.op in _ACCESS and module.type_of(i.words[3]) in own:
