@@ -9,7 +9,7 @@ import pytest
 from spirv_modules import HEAD, SIZES, applied, module, opcodes, validate, without, without_options
 
 import metalnb as mnb
-from metalnb.engine.cpu.spirv.liveouts import lanes_leave
+from metalnb.engine.cpu.spirv.liveouts import lanes_leave, loops_alike
 from metalnb.engine.cpu.spirv.opcodes import Spv
 from metalnb.engine.cpu.spirv.pass_table import rewritten
 
@@ -127,6 +127,24 @@ LEAVE = {
 def test_which_loops_are_compiled_as_written(loop: str) -> None:
     text, leave = LEAVE[loop]
     assert lanes_leave(applied("without_stubs", module(LEFT.replace("LOOP", text), "k"))) == leave
+
+
+ALIKE = {
+    "grid-stride": False,
+    "all leave at once": True,
+    "no lanes": False,
+    "for all": ("for (uint k = 0; k < n; ++k) { if (n & 1) w += lid; w += simd_sum(lid); }", True),
+    "for some": ("for (uint k = 0; k < n; ++k) if (lid & 1) out[i + k] = k;", False),
+    "by what is read": ("for (uint k = 0; k < n; ++k) if (out[i] > k) out[i + k] = k;", False),
+    "none": ("if (lid & 1) w += n;", False),
+}
+
+
+@pytest.mark.parametrize("loop", ALIKE)
+def test_which_loops_may_be_taken_apart(loop: str) -> None:
+    known = ALIKE[loop]
+    text, alike = (LEAVE[loop][0], known) if isinstance(known, bool) else known
+    assert loops_alike(applied("without_stubs", module(LEFT.replace("LOOP", text), "k"))) == alike
 
 
 BROUGHT = HEAD + """

@@ -19,7 +19,7 @@ from .opencl import Device
 from .robust.divisions import with_divisors
 from .spirv.barrier_loops import has_barrier, has_lanes
 from .spirv.hiding.selected_indices import guarded_as_written
-from .spirv.liveouts import lanes_leave
+from .spirv.liveouts import lanes_leave, loops_alike
 from .spirv.pass_table import rewritten
 from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
 from .stack import Stack, stack_of
@@ -85,7 +85,7 @@ def built(
             waits, apart = has_barrier(code), rung.vectorised and unit.signature.simd and lanes_leave(code)
             if apart:
                 code = guarded_as_written(code)
-            options = options_for(barrier=waits, lanes_leave=apart)
+            options = options_for(barrier=waits, lanes_leave=apart, loops_alike=loops_alike(code))
             program = device.build(code, vectorised=rung.vectorised, options=options, seconds=seconds)
             kernel = device.cl.Kernel(program, ENTRY)
             return Built(kernel, stack_of(kernel, device.device, waits=waits))

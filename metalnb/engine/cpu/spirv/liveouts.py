@@ -36,7 +36,7 @@ from .loops import natural_loops
 from .module import BasicBlock, Body, Instruction, Module, parsed
 from .opcodes import Spv
 
-__all__ = ["divergent_exits", "divergent_liveouts", "divergent_updates", "lanes_leave"]
+__all__ = ["divergent_exits", "divergent_liveouts", "divergent_updates", "lanes_leave", "loops_alike"]
 
 _KNOWN = {Spv.CONSTANT_TRUE, Spv.CONSTANT_FALSE}
 _SHARED = {(Spv.TYPE_POINTER, storage) for storage in (0, 4, 5)}  # constant, a threadgroup's, the grid's
@@ -90,6 +90,21 @@ def lanes_leave(code: bytes) -> bool:
     """
     module = parsed(code)
     return module is None or next(_left_where_lanes_meet(module), None) is not None
+
+
+def loops_alike(code: bytes) -> bool:
+    """Return whether a module has loops, and threads of a SIMD-group take the same way at each branch in them."""
+    module = parsed(code)
+    if module is None:
+        return False
+    branches = []
+    for function in module.functions:
+        inside = {label for body in natural_loops(module, function).values() for label in body}
+        branches += [b.instructions[-1] for b in function.blocks if b.label in inside]
+    if not branches:
+        return False
+    differ = Divergence(module).values
+    return not any(i.words[1] in differ for i in branches if i.op in {Spv.BRANCH_CONDITIONAL, Spv.SWITCH})
 
 
 def divergent_exits(module: Module) -> None:
