@@ -1,9 +1,10 @@
 """A stencil over an array on disk, by one and by two Dask workers, one of them killed; and what Dask costs.
 
-Run: python benchmarks/dask_scaling.py [--size N] [--block N] [--folder PATH] [--workers N …] [--no-death]
+Run: python benchmarks/dask_scaling.py [--size N] [--block N] [--folder PATH] [--workers N …] [--no-death] [--gpus]
 
 The array is of N float32, a power of two (default 2^31, 8.6 GB, and the result as much again), in Zarr without
-compression. The workers are processes with one thread and one core each, kernels included. Each result is held to
+compression. The workers are processes with one thread and one core each, kernels included; with --gpus they have one
+NVIDIA GPU each instead, and may use all cores. Each result is held to
 NumPy's in float64, all elements of it, computed from what the array was made of and not from the disk. Beside the
 stencil stand the same graph with a function that returns its block as it is, plain copying from disk to disk, and the
 same graph on blocks of 4 x 4 elements, where nothing is left but Dask.
@@ -32,6 +33,7 @@ import zarr
 from report import Row, show
 
 import metalnb as mnb
+from metalnb import engine as engines
 
 STENCIL = """
 #include <metal_stdlib>
@@ -144,11 +146,25 @@ def pin(dask_worker: distributed.Worker) -> None:
 
 @contextmanager
 def cluster(workers: int) -> Iterator[distributed.Client]:
-    """Start workers, each with its own core."""
-    with distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None,
-                                  memory_limit="3GiB") as started, distributed.Client(started) as client:  # fmt: skip
-        client.run(pin)
+    """Start workers, each with its own core, or its own GPU."""
+    given = {i: {"cls": distributed.Nanny, "options": {"nthreads": 1, **_of_its_own(i)}} for i in range(workers)}
+    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False}}
+    with distributed.SpecCluster(workers=given, scheduler=scheduler) as started, distributed.Client(started) as client:
+        client.wait_for_workers(workers)
+        if not _on_gpus():
+            client.run(pin)
         yield client
+
+
+def _on_gpus() -> bool:
+    return engines.current().name == "cuda"
+
+
+def _of_its_own(worker: int) -> dict[str, Any]:
+    """Return a worker's memory and GPU: shown to it alone, as dask-cuda does."""
+    if not _on_gpus():
+        return {"memory_limit": "3GiB"}
+    return {"memory_limit": "12GiB", "env": {"CUDA_VISIBLE_DEVICES": str(worker), "METALNB_ENGINE": "cuda"}}
 
 
 class Killer(threading.Thread):
@@ -224,7 +240,10 @@ def main() -> int:
     parser.add_argument("--folder", help="where the arrays are written (default a temporary folder)")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="how many, in turn (default 1 2)")
     parser.add_argument("--no-death", action="store_true", help="without the run in which a worker is killed")
+    parser.add_argument("--gpus", action="store_true", help="one GPU a worker: the engine 'cuda'")
     options = parser.parse_args()
+    if options.gpus:
+        mnb.use("cuda")
     if options.size & (options.size - 1):
         parser.error("--size is no power of two")
     bits = options.size.bit_length() - 1

@@ -164,7 +164,7 @@ class Driver:
         def call(*_given: Any) -> tuple[int, int]:
             assert CONTEXTS[-1:] == [self], name
             self.calls[name] += 1
-            return 0, self.index if name == "cuPointerGetAttribute" else 4096 * self.calls[name]
+            return 0, 4096 * self.calls[name]
 
         return call
 
@@ -176,6 +176,10 @@ class Driver:
         assert CONTEXTS[-1:] == [self]
         self.calls["launch"] += 1
         return 0
+
+    def holder(self, _address: int) -> int:
+        assert CONTEXTS[-1:] == [self]
+        return self.index
 
     def take(self, answer: tuple[Any, ...], _kernel: str = "") -> Any:
         return answer[1]
@@ -320,7 +324,7 @@ def test_a_launch_goes_to_the_function_that_the_driver_names(driver: Any, monkey
     monkeypatch.setattr(driver, "cuDeviceGetName", lambda *_: (0, b"none"), raising=False)
     with driver:
         gpu = Gpu(driver, 0)
-    assert named == [(b"cuLaunchKernelEx", 11080, 0)]
+    assert named == [(b"cuLaunchKernelEx", 11080, 0), (b"cuPointerGetAttribute", 4000, 0)]
     record = LaunchRecord(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit.signature)
     record.write(0x7F00_0000_1234)
     call = record.call(gpu.launch, 0x7F12_3456_7000, (1, 2, 3, 4, 5, 6), 7, 0x7F00_1234_5678)
@@ -401,7 +405,7 @@ def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> No
         assert done["cuMemFreeAsync"] == done["cuMemAllocFromPoolAsync"] == 2  # one for a copy that overlaps
     mine = made[1].adopt(4096, 64, None)
     assert mine.handle.address == 4096
-    monkeypatch.setattr(drivers[1], "cuPointerGetAttribute", lambda *_: (0, 0), raising=False)
+    monkeypatch.setattr(drivers[1], "holder", lambda _: 0)
     with pytest.raises(ValueError, match="on GPU 0, engine 'cuda:1' on 1: pass device='cuda'"):
         made[1].adopt(4096, 64, None)
 

@@ -134,8 +134,7 @@ class GpuMemory:
             When it is another GPU's.
         """
         with self._gpu:
-            about = self._gpu.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-            where = self._gpu.take(self._gpu.api.cuPointerGetAttribute(about, address)) if nbytes else self._gpu.index
+            where = self._gpu.holder(address) if nbytes else self._gpu.index
             if where != self._gpu.index:
                 theirs, own = (f"cuda:{i}" if i else "cuda" for i in (where, self._gpu.index))
                 message = f"the array is on GPU {where}, engine {own!r} on {self._gpu.index}: pass device={theirs!r}."

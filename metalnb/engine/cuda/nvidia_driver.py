@@ -71,17 +71,30 @@ class Gpu:
         self.version = f"{number // 1000}.{number % 1000 // 10}"
         self._context = self.take(api.cuDevicePrimaryCtxRetain(self.device))
         self.stream = api.CUstream(_LEGACY)
-        self.launch = self._launch()
+        self.launch = self._function(b"cuLaunchKernelEx", 11080)
+        self._ask = self._function(b"cuPointerGetAttribute", 4000)
         self.current = _Current()
         self._alone = self.take(api.cuDeviceGetCount()) == 1
 
-    def _launch(self) -> Callable[..., int]:
-        address = self.take(self.api.cuGetProcAddress(b"cuLaunchKernelEx", 11080, 0))
+    def _function(self, name: bytes, since: int) -> Callable[..., int]:
+        """Return a function of the driver's own, which takes objects of ctypes."""
+        address = self.take(self.api.cuGetProcAddress(name, since, 0))
         if not address:
             message = f"engine 'cuda' needs a driver of CUDA 11.8 or later; this one is of {self.version}"
             raise EngineUnavailable(message)
         function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int)(address)
         return function
+
+    def holder(self, address: int) -> int:
+        """Return the index of the GPU that memory is on.
+
+        By the driver's own function: cuda-bindings 13.3 answers 0 for every address.
+        """
+        index = ctypes.c_int()
+        about = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        status = self._ask(ctypes.byref(index), ctypes.c_int(int(about)), ctypes.c_uint64(address))
+        self.take((self.api.CUresult(status),))
+        return index.value
 
     def _nominal(self) -> tuple[float, float] | None:
         about = self.api.CUdevice_attribute
