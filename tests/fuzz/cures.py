@@ -24,7 +24,7 @@ _OPTIONS: dict[str, Callable[..., str]] = {
     "steps": lambda **known: options_for(**known).replace(",sycl-kernel-loop-strided-code-motion", ""),
     "unswitched": lambda **known: options_for(**known).replace(",simple-loop-unswitch", ""),
 }
-CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined", "zeros", "turns", *_OPTIONS)
+CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined", "zeros", "early", "turns", *_OPTIONS)
 
 
 def leave_out(cures: str) -> None:
@@ -32,7 +32,7 @@ def leave_out(cures: str) -> None:
 
     These are the passes; the meeting of the SIMD-groups; today's form; of the pass divergent_updates the doubt that
     what a loop starts from differs by its data, what is brought to where ways meet, and that each way has a zero of its
-    own there; the zeros of counters where loops are compiled as written; and `_OPTIONS`.
+    own there; that vectors are taken apart before threads' ways are looked at; the zeros of counters where loops are compiled as written; and `_OPTIONS`.
     """
     for cure in cures.split(","):
         _leave_out(cure)
@@ -59,6 +59,11 @@ def _leave_out(cure: str) -> None:
         Divergence.joined = lambda *_: []
     elif cure == "zeros":
         opaque._ZEROS = 1
+    elif cure == "early":
+        late = next(p for p in pass_table.PASSES if p.name == "by_element")
+        others = [p for p in pass_table.PASSES if p is not late]
+        behind = 1 + next(n for n, p in enumerate(others) if p.name == "divergent_exits")
+        pass_table.PASSES = (*others[:behind], late, *others[behind:])
     elif cure == "turns":
         form_ladder.guarded_as_written = lambda code: code
     elif cure in _OPTIONS:

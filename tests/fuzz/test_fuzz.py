@@ -44,7 +44,7 @@ CURED = [("opaque_complements,steps", 304), ("byte_offsets", 10_042), ("divergen
          ("by_element,options", 10_721_696), ("joined", 100_252), ("zeros,options", 102_408),
          ("opaque_extensions,steps", 740_584), ("options", 10_502_965), ("loops", 20_201_838),
          ("branches", 30_000_185), ("steps", 11_372_091), ("unswitched", 30_020_336),
-         ("turns", 11_370_188)]  # fmt: skip
+         ("turns", 11_370_188), ("early", 11_430_224)]  # fmt: skip
 
 # Each was wrong, was refused or ended the process in some form in which kernels were handed over once.
 SEEN = (
@@ -55,6 +55,7 @@ SEEN = (
     505_427, 700_897, 702_625, 703_661, 705_832, 706_937, 710_189, 711_277, 740_584, 10_102_162, 10_201_688,
     10_300_870, 10_301_435, 10_502_965, 780_260, 10_721_696, 20_110_819, 10_606_096, 10_722_991, 20_110_079, 10_606_780,
     782_365, 11_100_162, 11_102_629, 20_201_838, 840_325, 30_000_185, 11_370_188, 11_372_091, 30_020_336,
+    11_430_224,
 )  # fmt: skip
 
 

@@ -5,6 +5,9 @@ which ``v.x * 7 + v.y * 5 + v.z * 5`` is 5 too high, in all threads: its LLVM ch
 which it knows. It takes vectors apart in any case, since each lane has one of its own. Where that is done before, it
 has none left to change. Whole vectors stay where memory, a function or a SIMD function is given one.
 
+It comes before threads' ways are looked at (``liveouts.py``): ``v = int4(127, s[i], …)`` is each thread's own by its
+data, but of its first element, where ways meet, ``c ? 127 : 120`` is all that differs.
+
 Source: SPIR-V specification 1.4, 2.16.1 (what works on each component), 3.37.12 (composites), 3.37.17 (OpPhi).
 """
 
@@ -25,6 +28,7 @@ _EACH = {*_ARITHMETIC, *_CHOICES, *_BITS, *_CONVERSIONS, Spv.VECTOR_TIMES_SCALAR
 _MOVES = {Spv.VECTOR_SHUFFLE, Spv.COMPOSITE_INSERT}
 _SIDE_BY_SIDE = {Spv.COMPOSITE_CONSTRUCT, Spv.CONSTANT_COMPOSITE, Spv.VECTOR_SHUFFLE}
 _NOTHING = {Spv.CONSTANT_NULL, Spv.UNDEF, Spv.VECTOR_SHUFFLE}  # the last where it takes no element
+_LONGEST = 4  # of MSL's vectors; the library's own are whole registers: own_vectors.py
 _ABOUT = {Spv.NAME, Spv.DECORATE}
 
 
@@ -65,9 +69,9 @@ class _Elements:
         self._forward()
 
     def _length(self, kind: int) -> int:
-        """Return how many elements the vectors of a type have; 0 for any other type."""
+        """Return how many elements the vectors of a type have; 0 for any other type, and vectors longer than MSL's."""
         op, *rest = self._module.key(kind)
-        return rest[1] if op == Spv.TYPE_VECTOR else 0
+        return rest[1] if op == Spv.TYPE_VECTOR and rest[1] <= _LONGEST else 0
 
     def element(self, value: int, n: int, at: Instruction) -> int:
         """Return an element of a vector, read before an instruction if need be; of another value the value."""

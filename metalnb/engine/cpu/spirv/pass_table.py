@@ -76,6 +76,10 @@ PASSES = (
         "the runtime lets each SIMD-group count on what a loop with a barrier counts by halving or doubling",
     ),
     ModulePass(
+        "by_element", by_element,
+        "the runtime changes a sum of vectors some elements of which it knows",
+    ),
+    ModulePass(
         "divergent_liveouts", divergent_liveouts,
         "the runtime gives all threads that leave a loop one counter",
     ),
@@ -86,10 +90,6 @@ PASSES = (
     ModulePass(
         "divergent_exits", divergent_exits,
         "the runtime lets threads that left a loop go on with those that leave it on a condition of all",
-    ),
-    ModulePass(
-        "by_element", by_element,
-        "the runtime changes a sum of vectors some elements of which it knows",
     ),
     ModulePass(
         "plain_extrema", plain_extrema,
