@@ -224,7 +224,8 @@ class Elementwise(Op):
         strips = [strip(a, shape) for a in ready]
         strips.append(_fresh(shape) if out is None else strip(out, shape))
         nbytes = sum(a.itemsize for a in ready if type(a) is Array) + result.itemsize
-        planned = plan_elementwise(shape, strips, device_of(engine.caps), nbytes)
+        streamed = loop.name == "float32" and self.formula.streams(self.formula.group("f"))
+        planned = plan_elementwise(shape, strips, device_of(engine.caps), nbytes, streamed=streamed)
         kernel = self.program(loop, engine)[self.formula.kernel(loop.name, planned.kinds)]
         return Launch(kernel.binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
 

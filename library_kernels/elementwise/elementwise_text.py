@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...arrays.promotion import DTYPES
 from ..launching.programs import instantiation
 
-__all__ = ["LOOPS", "RESERVED", "Formula"]
+__all__ = ["LOOPS", "RESERVED", "STEPS", "Formula", "is_arithmetic"]
 
 LOOPS = {
     "b": ("bool",),
@@ -18,7 +19,14 @@ LOOPS = {
 }
 # Names that the text uses itself: operands and parameters cannot have them.
 RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
-_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole"}
+STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole", "V": "Whole"}
+_ARITHMETIC = re.compile(r"[\w\s.()+*/-]+")  # what means the same of floats and of vectors of them,
+_CALL = re.compile(r"[A-Za-z_]\w*\s*\(")  # as far as no function is called
+
+
+def is_arithmetic(expression: str) -> bool:
+    """Return whether an expression is made of operands, numbers and arithmetic signs alone."""
+    return _ARITHMETIC.fullmatch(expression) is not None and not _CALL.search(expression)
 
 
 @dataclass(frozen=True)
@@ -62,15 +70,20 @@ class Formula:
         """Name the kernel for a dtype to compute in, and a letter for the way each operand and the result is walked."""
         return f"{DTYPES[dtype]}_{steps}"
 
+    def streams(self, group: str) -> bool:
+        """Return whether there is a kernel for float32 that writes past the caches: for a floating loop's arithmetic."""
+        return "f" in group and self.result == "same" and not self.masks and is_arithmetic(self.groups[group])
+
     def text(self, group: str, *, several: bool = False, lines: bool = False, ahead: bool = False) -> str:
         """Write the cell for one group of loops.
 
         With `several`, a thread takes several elements of whole operands; with `lines`, of several rows; with `ahead`,
-        there are kernels that ask for whole operands before their turn.
+        there are kernels that ask for whole operands before their turn, or write past the caches.
         """
         more = ["", *self._kernel_of_several(group)] if several else []
         more += ["", *self._kernel_of_lines(group)] if lines else []
         more += ["", *self._kernel_of_far(group)] if ahead else []
+        more += ["", *self._kernel_of_streams(group)] if ahead and self.streams(group) else []
         instances = self._instances(group, several=several, lines=lines, ahead=ahead)
         return "\n".join([*self._head(), *self._kernel(group), *more, "", *instances]) + "\n"
 
@@ -185,6 +198,34 @@ class Formula:
             "}",
         ]  # fmt: skip
 
+    def _kernel_of_streams(self, group: str) -> list[str]:
+        """Write the kernel for long results of float32: a thread makes a vector, and the last one the rest."""
+        names = (*self.operands, "out")
+        expression = self.groups[group]
+        return [
+            "#include <metalnb/streamed.h>",
+            f"template <{', '.join(f'typename {n}Step' for n in names)}>",
+            f"kernel void {self.name}_streamed(",
+            *(f"    device const float* {n}_," for n in self.operands),
+            "    device float* out_,",
+            "    constant Walk& walk,",
+            *(f"    constant float& {n}," for n in self.parameters),
+            "    uint thread_ [[thread_position_in_grid]]) {",
+            "    const uint count_ = walk.sizes[0], head_ = before_line(out_), first_ = head_ + thread_ * WIDE;",
+            "    if (first_ + WIDE <= count_) {",
+            *(f"        const wide {n} = Wide<{n}Step>::load({n}_, first_);" for n in self.operands),
+            f"        stream(out_ + first_, {expression});",
+            "    }",
+            "    const uint from_ = thread_ == 0 ? 0 : first_, to_ = thread_ == 0 ? min(head_, count_) : count_;",
+            "    if (thread_ == 0 || first_ + WIDE > count_) {",
+            "        for (uint at_ = from_; at_ < to_; ++at_) {",
+            *(f"            const float {n} = Wide<{n}Step>::one({n}_, at_);" for n in self.operands),
+            f"            out_[at_] = {expression};",
+            "        }",
+            "    }",
+            "}",
+        ]  # fmt: skip
+
     def _type(self, operand: str) -> str:
         return "bool" if operand in self.masks else "L"
 
@@ -198,8 +239,12 @@ class Formula:
                 way = "several" if several and steps.isupper() else ""
                 way = "lines" if lines and steps.islower() and "g" not in steps else way
                 way = "far" if "A" in steps else way
-                made = f"{self.name}_{way}<{loop}, {result}, {', '.join(_STEPS[s] for s in steps)}>"
+                made = f"{self.name}_{way}<{loop}, {result}, {', '.join(STEPS[s] for s in steps)}>"
                 made_of.append(instantiation(self.kernel(dtype, steps), made))
+        if ahead and self.streams(group):
+            for steps in (s.replace("A", "V") for s in self._steps(ahead=True) if "A" in s):
+                made = f"{self.name}_streamed<{', '.join(STEPS[s] for s in steps)}>"
+                made_of.append(instantiation(self.kernel("float32", steps), made))
         return made_of
 
     def _steps(self, *, ahead: bool) -> list[str]:

@@ -116,7 +116,8 @@ class FusedKernel:
                 return _Plan(None, engine, shape)
             made = Strip(_steps(shape), 0)
             nbytes = sum(d.itemsize for d in (*(a.dtype for a in arrays), *self._dtypes))
-            planned = plan_elementwise(shape, [*strips, *[made] * len(self._dtypes)], device, nbytes)
+            every = [*strips, *[made] * len(self._dtypes)]
+            planned = plan_elementwise(shape, every, device, nbytes, streamed=self._text.streams)
             kinds = planned.kinds
             if "g" in kinds.lower():
                 kinds = "g" * (len(kinds) - 1) + "u"

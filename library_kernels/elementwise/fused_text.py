@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,16 @@ import numpy as np
 
 from ...arrays.promotion import DTYPES
 from ..launching.programs import instantiation
+from .elementwise_text import STEPS, is_arithmetic
 from .tracing import Trace, value_type
 
 __all__ = ["FusedText"]
 
 DType = np.dtype[Any]
 
-_STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole"}
+# A line that calls a function of an op, and such a function that has no preamble: of floats alone.
+_LINE = re.compile(r"const float \w+ = \w+\([^()]*\);")
+_FUNCTION = re.compile(r"inline float \w+\((?:float \w+(?:, )?)*\) \{ using T = float; return float\((.*)\); \}")
 _CUTS = """struct Cuts {
     uint count;    // elements of a row
     uint stretch;  // ... that one SIMD-group takes
@@ -52,12 +56,13 @@ class FusedText:
     def text(self, *, lines: bool = False, ahead: bool = False) -> str:
         """Write the whole cell; with `lines`, threadgroups take several rows; with `ahead`, kernels ask for memory."""
         needed = self._needed()
-        functions = [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in needed)]
+        functions = self._functions(needed)
         header = "elementwise.h>\n#include <metalnb/reduce.metal" if self.monoid else "elementwise.h"
         head = [f"// {self.trace.name}, fused.", f"#include <metalnb/{header}>", "", *functions, ""]
         kernels = self._rows(needed) if self.monoid else self._elementwise(needed)
         more = self._lines(needed) if lines and not self.monoid else []
         more += self._far(needed) if ahead and not self.monoid else []
+        more += self._streamed(needed, functions) if ahead and self.streams else []
         return "\n".join([*head, *kernels, *more, "", *self._instances(lines=lines, ahead=ahead)]) + "\n"
 
     @property
@@ -73,6 +78,23 @@ class FusedText:
                 kept.append(line)
                 wanted.add(line.split(" = ", 1)[1])
         return kept[::-1]
+
+    def _functions(self, needed: list[str]) -> list[str]:
+        return [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in needed)]
+
+    @functools.cached_property
+    def streams(self) -> bool:
+        """Whether there is a kernel that writes past the caches: for arithmetic of float32 alone."""
+        needed = self._needed()
+        dtypes = (d.name for given in (self.results, self.arrays) for _, d in given)
+        return (
+            not self.monoid
+            and len(self.results) == 1  # two need not begin in the same place of a line
+            and {*dtypes} == {"float32"}
+            and all(value_type(d) == "float" for _, d in self.numbers)
+            and all(_LINE.fullmatch(line) for line in needed)
+            and all((m := _FUNCTION.fullmatch(f)) and is_arithmetic(m[1]) for f in self._functions(needed))
+        )
 
     def _buffers(self) -> list[str]:
         return [f"    device const memory_of<{DTYPES[dtype.name]}>* {name}_," for name, dtype in
@@ -126,6 +148,36 @@ class FusedText:
             *(f"    {line}" for line in needed),
             *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, place_, {text});"
               for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
+            "}",
+        ]  # fmt: skip
+
+    def _streamed(self, needed: list[str], functions: list[str]) -> list[str]:
+        """Write the kernel that writes past the caches: a thread makes a vector, and the last one the rest."""
+        names, ((text, _),) = self._names, self.results
+        return [
+            "#include <metalnb/streamed.h>",
+            *(f.replace("float", "wide") for f in functions),
+            f"template <{', '.join(f'typename {n}Step' for n in (*names, 'out0'))}>",
+            "kernel void fused_streamed(",
+            *self._buffers(),
+            "    device float* out0_,",
+            "    constant Walk& walk,",
+            *self._parameters(),
+            "    uint thread_ [[thread_position_in_grid]]) {",
+            "    const uint count_ = walk.sizes[0], head_ = before_line(out0_), first_ = head_ + thread_ * WIDE;",
+            "    if (first_ + WIDE <= count_) {",
+            *(f"        const wide {n} = Wide<{n}Step>::load({n}_, first_);" for n in names),
+            *(f"        {line.replace('float', 'wide', 1)}" for line in needed),
+            f"        stream(out0_ + first_, {text});",
+            "    }",
+            "    const uint from_ = thread_ == 0 ? 0 : first_, to_ = thread_ == 0 ? min(head_, count_) : count_;",
+            "    if (thread_ == 0 || first_ + WIDE > count_) {",
+            "        for (uint at_ = from_; at_ < to_; ++at_) {",
+            *(f"            const float {n} = Wide<{n}Step>::one({n}_, at_);" for n in names),
+            *(f"            {line}" for line in needed),
+            f"            out0_[at_] = {text};",
+            "        }",
+            "    }",
             "}",
         ]  # fmt: skip
 
@@ -213,11 +265,12 @@ class FusedText:
             ways += map(str.upper, ways[:-1])
             made = [("lines" if lines and w.islower() and "g" not in w else "", w) for w in ways]
             made += [("far", w.replace("U", "A")) for w in ways if ahead and w.isupper()]
-            return [instantiation(f"fused_{w}", f"fused_{by}<{', '.join(_STEPS[s] for s in w)}>") for by, w in made]
+            made += [("streamed", w.replace("U", "V")) for w in ways if ahead and self.streams and w.isupper()]
+            return [instantiation(f"fused_{w}", f"fused_{by}<{', '.join(STEPS[s] for s in w)}>") for by, w in made]
         rows = []
         for kernel, wrapped in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
             of = wrapped.format(self.monoid)
             template = "fused_each" if kernel == "each" else "fused_rows"
-            rows += [instantiation(f"{kernel}_{w}", f"{template}<{of}, {', '.join(_STEPS[s] for s in w)}>")
+            rows += [instantiation(f"{kernel}_{w}", f"{template}<{of}, {', '.join(STEPS[s] for s in w)}>")
                       for w in (*mixed, "g" * count)]  # fmt: skip
         return rows

@@ -62,6 +62,8 @@ class Device(NamedTuple):
         Whether kernels can ask for memory before its turn: ``ahead.h``.
     far : int
         Bytes of a kernel's operands from which on it does.
+    streams : int
+        The same from which on a kernel writes past the caches, if its work is arithmetic alone: ``streamed.h``.
     places, sum_places : int
         Of a stretch of a row that a SIMD-group reads at once, 1 or 4, and the same of a sum, which waits for memory
         alone: several keep more of it busy where a processor fetches too little by itself of what is read in order.
@@ -81,6 +83,7 @@ class Device(NamedTuple):
     lines: bool = False
     ahead: bool = False
     far: int = NEVER
+    streams: int = NEVER
     places: int = 4
     sum_places: int = 4
 
@@ -105,7 +108,8 @@ def device_of(caps: Caps) -> Device:
         if not caps.serial:
             return CORES._replace(alone=alone, far=far)
         sum_places = 4 if caps.ahead else 1
-        return CORES._replace(alone=alone, crowd=_CROWD, lines=True, ahead=True, far=far, sum_places=sum_places)
+        made = CORES._replace(alone=alone, crowd=_CROWD, lines=True, ahead=True, far=far, streams=FAR)
+        return made._replace(sum_places=sum_places)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
     made = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)

@@ -25,6 +25,7 @@ _OPERANDS = 6
 _NARROW = 16  # an innermost axis shorter than this gives way to a longer one, whose elements may lie far apart
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
 _SEVERAL = 4  # SEVERAL of elementwise.h
+_WIDE = 16  # WIDE of streamed.h
 _MANY = 64  # threadgroups that keep all cores busy to the end
 _GROUP = 256  # threads of a threadgroup of those
 _LINES = 4096  # elements of a threadgroup that takes several rows
@@ -50,7 +51,7 @@ class ElementwisePlan(NamedTuple):
     kinds : str
         For each operand, the result last: ``u`` unit stride along the row, ``s`` the same element, ``g`` any stride;
         ``U`` and ``S`` where there is one row, from the first element of each; ``A`` for ``U`` where it is so long that
-        the kernel asks for it ahead.
+        the kernel asks for it ahead, and ``V`` where it is written past the caches, a vector a thread.
     record : numpy.ndarray
         The bytes of the kernel's ``Walk``.
     grid : tuple of 3 int
@@ -92,11 +93,12 @@ def stretched(strides: Shape, shape: Shape, to: Shape) -> Shape:
 
 
 def plan_elementwise(
-    shape: Shape, strips: Sequence[Strip], device: Device = CORES, nbytes: int = 0
+    shape: Shape, strips: Sequence[Strip], device: Device = CORES, nbytes: int = 0, *, streamed: bool = False
 ) -> ElementwisePlan:  # fmt: skip
     """Plan an elementwise kernel over a shape; the last strip is the result's.
 
-    `nbytes` are those of one element of each operand and of the result together.
+    `nbytes` are those of one element of each operand and of the result together; `streamed` says that there is a kernel
+    which writes past the caches.
     """
     sizes, strides = _merged(shape, [s.strides for s in strips])
     inner = tuple(s[-1] for s in strides)
@@ -107,6 +109,8 @@ def plan_elementwise(
         kinds = kinds.upper()
         if device.waits:
             return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
+        if streamed and sizes[-1] * nbytes >= device.streams:
+            return ElementwisePlan(kinds.replace("U", "V"), record, *_of_vectors(sizes[-1]), inner)
         if device.ahead and sizes[-1] * nbytes >= device.far:
             kinds = kinds.replace("U", "A")
     threadgroup = _threadgroup(sizes[-1], rows, kinds, device)
@@ -233,6 +237,11 @@ def _kinds(inner: Sequence[int]) -> str:
 def _of_several(count: int) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for threads that take several elements each: `first_of_several`."""
     return (-(-count // (_SEVERAL * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
+
+
+def _of_vectors(count: int) -> tuple[Grid, Grid]:
+    """Return the grid and the threadgroup for threads that take a vector of neighbours each."""
+    return (-(-count // _WIDE), 1, 1), (_GROUP, 1, 1)
 
 
 def _threadgroup(inner: int, rows: int, kinds: str, device: Device) -> tuple[int, int, int]:

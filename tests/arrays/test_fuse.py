@@ -69,6 +69,35 @@ def test_arrays_too_long_for_a_cache(rng: np.random.Generator, monkeypatch: pyte
     assert np.array_equal(more.numpy(), (x + y).astype(np.int16))
 
 
+def test_results_written_past_the_caches(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arithmetic of float32 with one result, and each thing that makes it something else."""
+    monkeypatch.setattr(cuts, "FAR" if mnb.use(None).caps.serial else "NEVER", 1 << 10)
+    x, y = rng.standard_normal((2, 5003)).astype(np.float32)
+    a, b = (mnb.asarray(v, copy=True) for v in (x, y))
+    chain = mnb.fuse(lambda p, q, c: (p * q + p) * q - p / c)
+    with np.errstate(all="ignore"):
+        want = (x * y + x) * y - x / np.float32(3)
+    assert np.array_equal(chain(a, b, 3.0).numpy(), want)
+    assert np.array_equal(chain(a, a, 3.0).numpy(), (x * x + x) * x - x / np.float32(3))
+    assert np.array_equal(mnb.fuse(lambda p, q: mnb.where(p > q, p, q) * p)(a, b).numpy(), np.where(x > y, x, y) * x)
+    one, two = mnb.fuse(lambda p, q: (p + q, p - q))(a, b)
+    assert np.array_equal(one.numpy(), x + y)
+    assert np.array_equal(two.numpy(), x - y)
+    half = a.astype(mnb.float16)
+    assert np.array_equal(mnb.fuse(lambda p, q: p * q)(half, b).numpy(), half.numpy().astype(np.float32) * y)
+
+
+@pytest.mark.parametrize(("function", "streams"), [
+    (lambda p, q: (p * q + p) * q - p, True), (lambda p, q: -p / (q + 2), True), (lambda p, q: mnb.exp(p) * q, False),
+    (lambda p, q: mnb.where(p > q, p, q), False), (lambda p, q: (p + q, p - q), False),
+])  # fmt: skip
+def test_only_arithmetic_is_written_past_the_caches(function: Callable[..., Any], streams: bool) -> None:
+    fused = mnb.fuse(function)
+    a = mnb.ones(5, dtype=mnb.float32)
+    fused(a, a)
+    assert [kernel._text.streams for kernel in fused._kernels()] == [streams]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_narrow_floats_are_rounded_once(dtype: str, rng: np.random.Generator) -> None:
     a, b = (mnb.asarray(rng.standard_normal(1000).astype(np.float32)).astype(dtype) for _ in range(2))

@@ -238,6 +238,52 @@ def test_long_rows_are_cut_into_large_threadgroups_with_any_rest(rest: int, rng:
     assert np.array_equal(mnb.square(mnb.asarray(x)).numpy(), x * x)
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Let short results be written past the caches, where long ones are; return whether they are."""
+    serial = mnb.use(None).caps.serial
+    monkeypatch.setattr(cuts, "FAR" if serial else "NEVER", 1 << 10)
+    return serial
+
+
+@pytest.mark.parametrize("start", [0, 1, 7, 15, 16])
+@pytest.mark.parametrize("n", [1027, 4111, 70003])
+def test_results_written_past_the_caches(short: bool, start: int, n: int, rng: np.random.Generator) -> None:
+    """From any place of a line on, with any rest; NaN, infinities and what lies around the result among it."""
+    x, y = rng.standard_normal((2, n)).astype(np.float32)
+    x[::5], x[3::7], y[::11] = np.nan, np.inf, 0
+    whole = np.full(n + 40, 42, np.float32)
+    if short:
+        strips = [Strip((1,), 0)] * 2
+        assert plan_elementwise((n,), strips, device_of(mnb.use(None).caps), 8, streamed=True).kinds == "VV"
+        lent = whole[start : start + n]  # memory of NumPy's, which begins wherever it does
+    with np.errstate(all="ignore"):
+        for name, want in {"add": x + y, "subtract": x - y, "multiply": x * y, "divide": x / y}.items():
+            a, b = mnb.asarray(x, copy=True), mnb.asarray(y, copy=True)
+            assert np.array_equal(op(name)(a, b).numpy(), want, equal_nan=True), name
+            out = mnb.asarray(lent, copy=False) if short else mnb.empty(n)
+            op(name)(a, b, out=out).wait()
+            assert np.array_equal(out.numpy(), want, equal_nan=True), name
+            op(name)(a, 3, out=a).wait()
+            assert np.array_equal(a.numpy(), op(name).row.reference(x, np.float32(3)), equal_nan=True), name
+    assert (whole[:start] == 42).all()
+    assert (whole[start + n :] == 42).all()
+
+
+def test_a_kernel_that_writes_past_the_caches_works_on_vectors_of_its_own(short: bool) -> None:
+    """That is how the engine knows it; the kernels beside it in the same cell are made for 32 lanes."""
+    if not short:
+        pytest.skip("this engine's results stay in the caches")
+    from metalnb.engine.clang.entry_point import opencl
+    from metalnb.engine.cpu.spirv.own_vectors import has_own_vectors
+    from metalnb.engine.cpu.spirv_forms import OPTIMISED, spirv
+
+    kernels = op("add").program(np.dtype(np.float32), mnb.use(None))
+    for name, own in {"float_VVV": True, "float_VSV": True, "float_UUU": False, "float_uuu": False}.items():
+        unit = kernels[name].unit
+        assert has_own_vectors(spirv(unit, opencl(unit), OPTIMISED)) == own, name
+
+
 @pytest.mark.parametrize("rest", [0, 1, 33, 4095])
 def test_what_is_too_long_for_a_cache_is_asked_for(
     rest: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

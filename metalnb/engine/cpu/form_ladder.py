@@ -20,6 +20,7 @@ from .robust.divisions import with_divisors
 from .spirv.barrier_loops import has_barrier, has_lanes
 from .spirv.hiding.selected_indices import guarded_as_written
 from .spirv.liveouts import lanes_leave, loops_alike
+from .spirv.own_vectors import has_own_vectors
 from .spirv.pass_table import rewritten
 from .spirv_forms import FORMS, MEETING, OPTIMISED, Form, spirv
 from .stack import Stack, stack_of
@@ -135,6 +136,9 @@ def _attempts(rungs: Iterator[_Rung], hung: list[_Rung]) -> Iterator[_Rung]:
 
 
 def _rungs(unit: Unit, text: str) -> Iterator[_Rung]:
+    if _mentions(unit, "nontemporal") and has_own_vectors(spirv(unit, text, OPTIMISED)):
+        yield _Rung(OPTIMISED, vectorised=False)
+        return
     forms = _forms(unit, text)
     for form in forms:
         yield _Rung(form)
@@ -149,8 +153,7 @@ def _forms(unit: Unit, text: str) -> tuple[Form, ...]:
     """Return the forms to try in turn: see `metalnb.engine.cpu.spirv_forms`."""
     if unit.math == "scalar":
         return (OPTIMISED,)
-    cells = (unit.cell, *unit.headers.values())
-    if not any(_names_barrier(cell.edited.original) for cell in cells):
+    if not _mentions(unit, "barrier"):
         return FORMS
     try:  # the cell has a barrier: has this kernel one?
         return MEETING if has_barrier(spirv(unit, text, FORMS[0])) else FORMS
@@ -158,9 +161,14 @@ def _forms(unit: Unit, text: str) -> tuple[Form, ...]:
         return MEETING
 
 
+def _mentions(unit: Unit, part: str) -> bool:
+    """Return whether a word of the cell, or of what it includes, has a part: most kernels need no closer look then."""
+    return any(part in word for c in (unit.cell, *unit.headers.values()) for word in _words(c.edited.original))
+
+
 @functools.lru_cache(64)
-def _names_barrier(source: str) -> bool:
-    return any("barrier" in word for word in outline(source).words)
+def _words(source: str) -> frozenset[str]:
+    return frozenset(outline(source).words)
 
 
 # What clang writes for variables that are given their values when a program starts: a device has no such time.
