@@ -71,7 +71,7 @@ class Formula:
         return f"{DTYPES[dtype]}_{steps}"
 
     def streams(self, group: str) -> bool:
-        """Return whether there is a kernel for float32 that writes past the caches: for a floating loop's arithmetic."""
+        """Return whether there is a kernel for float32 that writes past the caches: for arithmetic of floats."""
         return "f" in group and self.result == "same" and not self.masks and is_arithmetic(self.groups[group])
 
     def text(self, group: str, *, several: bool = False, lines: bool = False, ahead: bool = False) -> str:

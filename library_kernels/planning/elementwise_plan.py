@@ -26,6 +26,7 @@ _NARROW = 16  # an innermost axis shorter than this gives way to a longer one, w
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
 _SEVERAL = 4  # SEVERAL of elementwise.h
 _WIDE = 16  # WIDE of streamed.h
+_LONGEST = 1 << 31  # elements that it counts to
 _MANY = 64  # threadgroups that keep all cores busy to the end
 _GROUP = 256  # threads of a threadgroup of those
 _LINES = 4096  # elements of a threadgroup that takes several rows
@@ -109,7 +110,7 @@ def plan_elementwise(
         kinds = kinds.upper()
         if device.waits:
             return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
-        if streamed and sizes[-1] * nbytes >= device.streams:
+        if streamed and sizes[-1] < _LONGEST and sizes[-1] * nbytes >= device.streams:
             return ElementwisePlan(kinds.replace("U", "V"), record, *_of_vectors(sizes[-1]), inner)
         if device.ahead and sizes[-1] * nbytes >= device.far:
             kinds = kinds.replace("U", "A")

@@ -24,7 +24,8 @@ _OPTIONS: dict[str, Callable[..., str]] = {
     "steps": lambda **known: options_for(**known).replace(",sycl-kernel-loop-strided-code-motion", ""),
     "unswitched": lambda **known: options_for(**known).replace(",simple-loop-unswitch", ""),
 }
-CURES = (*(p.name for p in pass_table.PASSES), "meet", "form", "changed", "joined", "zeros", "early", "turns", *_OPTIONS)
+_OTHERS = ("meet", "form", "changed", "joined", "zeros", "early", "turns")
+CURES = (*(p.name for p in pass_table.PASSES), *_OTHERS, *_OPTIONS)
 
 
 def leave_out(cures: str) -> None:
@@ -32,7 +33,8 @@ def leave_out(cures: str) -> None:
 
     These are the passes; the meeting of the SIMD-groups; today's form; of the pass divergent_updates the doubt that
     what a loop starts from differs by its data, what is brought to where ways meet, and that each way has a zero of its
-    own there; that vectors are taken apart before threads' ways are looked at; the zeros of counters where loops are compiled as written; and `_OPTIONS`.
+    own there; that vectors are taken apart before threads' ways are looked at; the zeros of counters where loops are
+    compiled as written; and `_OPTIONS`.
     """
     for cure in cures.split(","):
         _leave_out(cure)

@@ -1,8 +1,8 @@
 """Tell kernels that work on vectors of their own: the vectoriser would make 32 of each.
 
 The library writes long results past the caches by such kernels (``library_kernels/metal/streamed.h``). Only a vector as
-wide as a register, stored whole, is such a store of the device's; what the vectoriser makes of scalars is none, whatever
-its alignment. MSL itself has no vectors of 16 elements, so no cell of a user's has such a kernel.
+wide as a register, stored whole, is such a store of the device's; what the vectoriser makes of scalars is none,
+whatever its alignment. MSL itself has no vectors of 16 elements, so no cell of a user's has such a kernel.
 
 Source: SPIR-V specification 1.4, 3.26 (Memory Access: Nontemporal).
 """
