@@ -57,7 +57,7 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
 
 
 ROWS = (
-    _act("relu", "x <= T(0) ? T(0) : x", lambda x: np.maximum(x, 0), "x where it is positive, else 0.", kinds="iuf", ulp=0, cite="PyTorch, ``relu``"),
+    _act("relu", "maximum_of(x, T(0))", lambda x: np.maximum(x, 0), "x where it is positive, else 0.", kinds="iuf", ulp=0, cite="PyTorch, ``relu``"),
     _act("leaky_relu", "x > 0.0f ? x : x * slope", lambda x, slope=0.01: np.where(x > 0, x, x * np.float32(slope)), "x where it is positive, else slope * x.", parameters={"slope": 0.01}, ulp=0.5, cite="A. Maas et al., 2013"),
     _act("relu6", "clip_of(x, T(0), T(6))", lambda x: np.clip(x, 0, 6), "x moved into [0, 6].", kinds="iuf", ulp=0, cite="A. Howard et al., MobileNets, 2017"),
     _act("elu", "x > 0.0f ? x : alpha * expm1_of(x)", _elu, "x where it is positive, else alpha * (exp(x) - 1).", parameters={"alpha": 1.0}, ulp=2, flops=16, cite="D. Clevert et al., 2016"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...arrays.promotion import DTYPES
 from ..launching.programs import instantiation
+from .streamed_text import streamed_kernel, suits_vectors
 
-__all__ = ["LOOPS", "RESERVED", "STEPS", "Formula", "is_arithmetic"]
+__all__ = ["LOOPS", "RESERVED", "STEPS", "Formula"]
 
 LOOPS = {
     "b": ("bool",),
@@ -20,13 +20,6 @@ LOOPS = {
 # Names that the text uses itself: operands and parameters cannot have them.
 RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
 STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole", "V": "Whole"}
-_ARITHMETIC = re.compile(r"[\w\s.()+*/-]+")  # what means the same of floats and of vectors of them,
-_CALL = re.compile(r"[A-Za-z_]\w*\s*\(")  # as far as no function is called
-
-
-def is_arithmetic(expression: str) -> bool:
-    """Return whether an expression is made of operands, numbers and arithmetic signs alone."""
-    return _ARITHMETIC.fullmatch(expression) is not None and not _CALL.search(expression)
 
 
 @dataclass(frozen=True)
@@ -71,8 +64,9 @@ class Formula:
         return f"{DTYPES[dtype]}_{steps}"
 
     def streams(self, group: str) -> bool:
-        """Return whether there is a kernel for float32 that writes past the caches: for arithmetic of floats."""
-        return "f" in group and self.result == "same" and not self.masks and is_arithmetic(self.groups[group])
+        """Return whether there is a kernel for float32 that writes past the caches: of what vectors can do."""
+        names = (*self.operands, *self.parameters)
+        return "f" in group and self.result == "same" and not self.masks and suits_vectors(self.groups[group], names)
 
     def text(self, group: str, *, several: bool = False, lines: bool = False, ahead: bool = False) -> str:
         """Write the cell for one group of loops.
@@ -83,7 +77,9 @@ class Formula:
         more = ["", *self._kernel_of_several(group)] if several else []
         more += ["", *self._kernel_of_lines(group)] if lines else []
         more += ["", *self._kernel_of_far(group)] if ahead else []
-        more += ["", *self._kernel_of_streams(group)] if ahead and self.streams(group) else []
+        if ahead and self.streams(group):
+            name, value = f"{self.name}_streamed", self.groups[group]
+            more += ["", *streamed_kernel(name, self.operands, [*self.parameters], (), value)]
         instances = self._instances(group, several=several, lines=lines, ahead=ahead)
         return "\n".join([*self._head(), *self._kernel(group), *more, "", *instances]) + "\n"
 
@@ -195,34 +191,6 @@ class Formula:
             *(f"    const value_of<{self._type(n)}> {n} = fetch<{self._type(n)}, {n}Step>({n}_, walk, {i}, place_);"
               for i, n in enumerate(self.operands)),
             f"    {self._stored(group).replace('position.x', 'place_', 1)}",
-            "}",
-        ]  # fmt: skip
-
-    def _kernel_of_streams(self, group: str) -> list[str]:
-        """Write the kernel for long results of float32: a thread makes a vector, and the last one the rest."""
-        names = (*self.operands, "out")
-        expression = self.groups[group]
-        return [
-            "#include <metalnb/streamed.h>",
-            f"template <{', '.join(f'typename {n}Step' for n in names)}>",
-            f"kernel void {self.name}_streamed(",
-            *(f"    device const float* {n}_," for n in self.operands),
-            "    device float* out_,",
-            "    constant Walk& walk,",
-            *(f"    constant float& {n}," for n in self.parameters),
-            "    uint thread_ [[thread_position_in_grid]]) {",
-            "    const uint count_ = walk.sizes[0], head_ = before_line(out_), first_ = head_ + thread_ * WIDE;",
-            "    if (first_ + WIDE <= count_) {",
-            *(f"        const wide {n} = Wide<{n}Step>::load({n}_, first_);" for n in self.operands),
-            f"        stream(out_ + first_, {expression});",
-            "    }",
-            "    const uint from_ = thread_ == 0 ? 0 : first_, to_ = thread_ == 0 ? min(head_, count_) : count_;",
-            "    if (thread_ == 0 || first_ + WIDE > count_) {",
-            "        for (uint at_ = from_; at_ < to_; ++at_) {",
-            *(f"            const float {n} = Wide<{n}Step>::one({n}_, at_);" for n in self.operands),
-            f"            out_[at_] = {expression};",
-            "        }",
-            "    }",
             "}",
         ]  # fmt: skip
 

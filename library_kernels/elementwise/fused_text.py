@@ -11,7 +11,8 @@ import numpy as np
 
 from ...arrays.promotion import DTYPES
 from ..launching.programs import instantiation
-from .elementwise_text import STEPS, is_arithmetic
+from .elementwise_text import STEPS
+from .streamed_text import streamed_kernel, suits_vectors
 from .tracing import Trace, value_type
 
 __all__ = ["FusedText"]
@@ -20,7 +21,7 @@ DType = np.dtype[Any]
 
 # A line that calls a function of an op, and such a function that has no preamble: of floats alone.
 _LINE = re.compile(r"const float \w+ = \w+\([^()]*\);")
-_FUNCTION = re.compile(r"inline float \w+\((?:float \w+(?:, )?)*\) \{ using T = float; return float\((.*)\); \}")
+_FUNCTION = re.compile(r"inline float \w+\(((?:float \w+(?:, )?)*)\) \{ using T = float; return float\((.*)\); \}")
 _CUTS = """struct Cuts {
     uint count;    // elements of a row
     uint stretch;  // ... that one SIMD-group takes
@@ -84,8 +85,9 @@ class FusedText:
 
     @functools.cached_property
     def streams(self) -> bool:
-        """Whether there is a kernel that writes past the caches: for arithmetic of float32 alone."""
+        """Whether there is a kernel that writes past the caches: of what vectors of float32 can do."""
         needed = self._needed()
+        called = [_FUNCTION.fullmatch(f) for f in self._functions(needed)]
         dtypes = (d.name for given in (self.results, self.arrays) for _, d in given)
         return (
             not self.monoid
@@ -93,7 +95,7 @@ class FusedText:
             and {*dtypes} == {"float32"}
             and all(value_type(d) == "float" for _, d in self.numbers)
             and all(_LINE.fullmatch(line) for line in needed)
-            and all((m := _FUNCTION.fullmatch(f)) and is_arithmetic(m[1]) for f in self._functions(needed))
+            and all(c and suits_vectors(c[2], re.findall(r"float (\w+)", c[1])) for c in called)
         )
 
     def _buffers(self) -> list[str]:
@@ -152,34 +154,11 @@ class FusedText:
         ]  # fmt: skip
 
     def _streamed(self, needed: list[str], functions: list[str]) -> list[str]:
-        """Write the kernel that writes past the caches: a thread makes a vector, and the last one the rest."""
-        names, ((text, _),) = self._names, self.results
-        return [
-            "#include <metalnb/streamed.h>",
-            *(f.replace("float", "wide") for f in functions),
-            f"template <{', '.join(f'typename {n}Step' for n in (*names, 'out0'))}>",
-            "kernel void fused_streamed(",
-            *self._buffers(),
-            "    device float* out0_,",
-            "    constant Walk& walk,",
-            *self._parameters(),
-            "    uint thread_ [[thread_position_in_grid]]) {",
-            "    const uint count_ = walk.sizes[0], head_ = before_line(out0_), first_ = head_ + thread_ * WIDE;",
-            "    if (first_ + WIDE <= count_) {",
-            *(f"        const wide {n} = Wide<{n}Step>::load({n}_, first_);" for n in names),
-            *(f"        {line.replace('float', 'wide', 1)}" for line in needed),
-            f"        stream(out0_ + first_, {text});",
-            "    }",
-            "    const uint from_ = thread_ == 0 ? 0 : first_, to_ = thread_ == 0 ? min(head_, count_) : count_;",
-            "    if (thread_ == 0 || first_ + WIDE > count_) {",
-            "        for (uint at_ = from_; at_ < to_; ++at_) {",
-            *(f"            const float {n} = Wide<{n}Step>::one({n}_, at_);" for n in names),
-            *(f"            {line}" for line in needed),
-            f"            out0_[at_] = {text};",
-            "        }",
-            "    }",
-            "}",
-        ]  # fmt: skip
+        """Write the kernel that writes past the caches."""
+        ((text, _),), numbers = self.results, [f"in_{name}" for name, _ in self.numbers]
+        lines = [line.replace("const float", "const T", 1) for line in needed]
+        kernel = streamed_kernel("fused_streamed", self._names, numbers, lines, text)
+        return [kernel[0], *(f.replace("float", "wide") for f in functions), *kernel[1:]]
 
     def _lines(self, needed: list[str]) -> list[str]:
         """Write the kernel whose threadgroups take several rows."""

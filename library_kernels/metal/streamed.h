@@ -24,3 +24,10 @@ template <> struct Wide<One> {
 // How many elements stand before the first whole line of a result, and such a line's store.
 inline uint before_line(device const float* out) { return uint(-(long)out) / sizeof(float) % WIDE; }
 inline void stream(device float* line, wide value) { __builtin_nontemporal_store(value, (device wide*)line); }
+
+// What special.h and Metal have of floats.
+inline wide maximum_of(wide a, wide b) { return (a > b) | (a != a) ? a : b; }
+inline wide minimum_of(wide a, wide b) { return (a < b) | (a != a) ? a : b; }
+inline wide clip_of(wide x, wide low, wide high) { return minimum_of(maximum_of(x, low), high); }
+inline wide abs(wide x) { return __builtin_elementwise_abs(x); }
+inline wide fma(wide x, wide y, wide z) { return __builtin_elementwise_fma(x, y, z); }

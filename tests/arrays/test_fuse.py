@@ -70,7 +70,7 @@ def test_arrays_too_long_for_a_cache(rng: np.random.Generator, monkeypatch: pyte
 
 
 def test_results_written_past_the_caches(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arithmetic of float32 with one result, and each thing that makes it something else."""
+    """What vectors of float32 can do, with one result; and each thing that makes it something else."""
     monkeypatch.setattr(cuts, "FAR" if mnb.use(None).caps.serial else "NEVER", 1 << 10)
     x, y = rng.standard_normal((2, 5003)).astype(np.float32)
     a, b = (mnb.asarray(v, copy=True) for v in (x, y))
@@ -79,6 +79,8 @@ def test_results_written_past_the_caches(rng: np.random.Generator, monkeypatch: 
         want = (x * y + x) * y - x / np.float32(3)
     assert np.array_equal(chain(a, b, 3.0).numpy(), want)
     assert np.array_equal(chain(a, a, 3.0).numpy(), (x * x + x) * x - x / np.float32(3))
+    clamped = mnb.fuse(lambda p, q: mnb.maximum(mnb.relu(p) - 0.5, q) * mnb.abs(p))
+    assert np.array_equal(clamped(a, b).numpy(), np.maximum(np.maximum(x, 0) - np.float32(0.5), y) * abs(x))
     assert np.array_equal(mnb.fuse(lambda p, q: mnb.where(p > q, p, q) * p)(a, b).numpy(), np.where(x > y, x, y) * x)
     one, two = mnb.fuse(lambda p, q: (p + q, p - q))(a, b)
     assert np.array_equal(one.numpy(), x + y)
@@ -90,8 +92,9 @@ def test_results_written_past_the_caches(rng: np.random.Generator, monkeypatch: 
 @pytest.mark.parametrize(("function", "streams"), [
     (lambda p, q: (p * q + p) * q - p, True), (lambda p, q: -p / (q + 2), True), (lambda p, q: mnb.exp(p) * q, False),
     (lambda p, q: mnb.where(p > q, p, q), False), (lambda p, q: (p + q, p - q), False),
+    (lambda p, q: mnb.relu(mnb.maximum(p, q) - 1), True), (lambda p, q: mnb.abs(p.astype(mnb.int32)) + q, False),
 ])  # fmt: skip
-def test_only_arithmetic_is_written_past_the_caches(function: Callable[..., Any], streams: bool) -> None:
+def test_only_what_suits_vectors_is_written_past_the_caches(function: Callable[..., Any], streams: bool) -> None:
     fused = mnb.fuse(function)
     a = mnb.ones(5, dtype=mnb.float32)
     fused(a, a)

@@ -242,12 +242,12 @@ def test_long_rows_are_cut_into_large_threadgroups_with_any_rest(rest: int, rng:
 def short(monkeypatch: pytest.MonkeyPatch) -> bool:
     """Let short results be written past the caches, where long ones are; return whether they are."""
     serial = mnb.use(None).caps.serial
-    monkeypatch.setattr(cuts, "FAR" if serial else "NEVER", 1 << 10)
+    monkeypatch.setattr(cuts, "FAR" if serial else "NEVER", 8)
     return serial
 
 
 @pytest.mark.parametrize("start", [0, 1, 7, 15, 16])
-@pytest.mark.parametrize("n", [1027, 4111, 70003])
+@pytest.mark.parametrize("n", [5, 17, 40, 1027, 70003])
 def test_results_written_past_the_caches(short: bool, start: int, n: int, rng: np.random.Generator) -> None:
     """From any place of a line on, with any rest; NaN, infinities and what lies around the result among it."""
     x, y = rng.standard_normal((2, n)).astype(np.float32)
@@ -257,17 +257,38 @@ def test_results_written_past_the_caches(short: bool, start: int, n: int, rng: n
         strips = [Strip((1,), 0)] * 2
         assert plan_elementwise((n,), strips, device_of(mnb.use(None).caps), 8, streamed=True).kinds == "VV"
         lent = whole[start : start + n]  # memory of NumPy's, which begins wherever it does
-    with np.errstate(all="ignore"):
-        for name, want in {"add": x + y, "subtract": x - y, "multiply": x * y, "divide": x / y}.items():
-            a, b = mnb.asarray(x, copy=True), mnb.asarray(y, copy=True)
-            assert np.array_equal(op(name)(a, b).numpy(), want, equal_nan=True), name
-            out = mnb.asarray(lent, copy=False) if short else mnb.empty(n)
-            op(name)(a, b, out=out).wait()
-            assert np.array_equal(out.numpy(), want, equal_nan=True), name
+    for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "fma", "abs", "relu", "relu6"):
+        given = (x, y, y[::-1])[: len(op(name).formula.operands)]
+        with np.errstate(all="ignore"):
+            want = op(name).row.reference(*(v.astype(np.float64) for v in given)).astype(np.float32)
+        a, *rest = (mnb.asarray(v, copy=True) for v in given)
+        assert np.array_equal(op(name)(a, *rest).numpy(), want, equal_nan=True), name
+        out = mnb.asarray(lent, copy=False) if short else mnb.empty(n)
+        op(name)(a, *rest, out=out).wait()
+        assert np.array_equal(out.numpy(), want, equal_nan=True), name
+        if len(given) == 2:
+            with np.errstate(all="ignore"):
+                want = op(name).row.reference(x, np.float32(3))
             op(name)(a, 3, out=a).wait()
-            assert np.array_equal(a.numpy(), op(name).row.reference(x, np.float32(3)), equal_nan=True), name
+            assert np.array_equal(a.numpy(), want, equal_nan=True), name
     assert (whole[:start] == 42).all()
     assert (whole[start + n :] == 42).all()
+
+
+@pytest.mark.parametrize(("text", "want"), [
+    ("x * 2e-3f + k", lambda x: x.astype(float) * float(np.float32(2e-3)) + 2),
+    ("(int)x * 2.0f", lambda x: x.astype(np.int32) * np.float32(2)), ("half(1) - x", lambda x: 1 - x),
+    ("x > 0 ? 1 : -1", lambda x: np.where(x > 0, 1, -1)), ("(x > 0) * x", lambda x: (x > 0) * x),
+    ("x + M_PI_F", lambda x: x + np.float32(np.pi)),
+])  # fmt: skip
+def test_a_formula_written_past_the_caches_means_the_same(
+    short: bool, text: str, want: Callable[[Any], Any], rng: np.random.Generator
+) -> None:
+    """A comparison of vectors is -1 where it is true, and a cast has no vector's meaning: not those formulas."""
+    made = mnb.elementwise(text, **({"k": 2.0} if "k" in text else {}))
+    assert made.formula.streams(made.formula.group("f")) == ("k" in text)
+    x = rng.uniform(-9, 9, 70003 if short else 77).astype(np.float32)
+    assert np.array_equal(made(mnb.asarray(x)).numpy(), want(x).astype(np.float32))
 
 
 def test_a_kernel_that_writes_past_the_caches_works_on_vectors_of_its_own(short: bool) -> None:
