@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _BLOCK = 4096  # a stretch is a multiple of what a SIMD-group adds up before it joins the total
+_FAR_STRETCH = 1 << 17  # elements of a stretch that no cache holds: longer ones keep more of the memory busy
 _ALONE = 512  # reductions for which a thread goes through more than a few elements by itself
 _LAID_OUT = 1024  # columns that narrow rows are laid end to end for
 
@@ -206,10 +207,11 @@ def _along(form: _Form, size: int, scale: float, device: Device, *, own: bool) -
         packed = _packed(form._replace(pitch=form.outer_pitch), whole, scale, about=int(own))
         shape = grid_of_rows(form.outer, threads_for_row(form.length, device))
         return ReductionStep("rows_shared", packed, *shape, form.outer), None
-    stretches = cut_rows(form.length, form.outer, _BLOCK, device)
-    grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
     read = form.outer * form.length * size  # nothing is written, so that half of that is as much
+    least = max(device.stretch, _FAR_STRETCH) if 2 * read >= device.streams else device.stretch
+    stretches = cut_rows(form.length, form.outer, _BLOCK, device._replace(stretch=least))
     far = device.ahead and 2 * read >= device.far and stretches.stretch >= device.stretch
+    grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
     packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own), far=far)
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
     return step, _rest(form, stretches.parts)

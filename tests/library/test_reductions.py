@@ -85,6 +85,16 @@ def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
                 assert 0 < rest <= stretch
 
 
+def test_what_no_cache_holds_is_cut_into_long_stretches() -> None:
+    """They keep more of a CPU's memory busy; what the caches hold is cut shorter, for more cores."""
+    device = CORES._replace(streams=1 << 26)
+    for n, stretch in {1 << 24: 1 << 17, 1 << 22: 1 << 14}.items():
+        for far, wanted in {device: stretch, CORES: max(1 << 14, n // CORES.simd_groups)}.items():
+            steps = plan_reduction(axes_of_view((n,), [1], (0,)), 0, 4, 1, far, own=False)
+            assert steps is not None
+            assert np.frombuffer(steps[0].record, np.uint32)[9] == wanted
+
+
 @pytest.mark.parametrize("n", [1, 31, 33, 257, 5000, 70_000])
 def test_nan_wins_wherever_it_stands(n: int, rng: np.random.Generator) -> None:
     for at in {0, n // 2, n - 1}:
