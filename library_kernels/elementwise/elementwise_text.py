@@ -65,8 +65,9 @@ class Formula:
 
     def streams(self, group: str) -> bool:
         """Return whether there is a kernel for float32 that writes past the caches: of what vectors can do."""
-        names = (*self.operands, *self.parameters)
-        return "f" in group and self.result == "same" and not self.masks and suits_vectors(self.groups[group], names)
+        if "f" not in group or self.result != "same" or self.masks or self.preamble:  # one may hide a vector's function
+            return False
+        return suits_vectors(self.groups[group], (*self.operands, *self.parameters))
 
     def text(self, group: str, *, several: bool = False, lines: bool = False, ahead: bool = False) -> str:
         """Write the cell for one group of loops.

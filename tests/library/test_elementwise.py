@@ -291,6 +291,11 @@ def test_a_formula_written_past_the_caches_means_the_same(
     assert np.array_equal(made(mnb.asarray(x)).numpy(), want(x).astype(np.float32))
 
 
+def test_a_function_of_ones_own_hides_a_vectors(short: bool) -> None:
+    own = mnb.elementwise("clip_of(x, 0.0f, 1.0f)", preamble="inline float clip_of(float, float, float) { return 42; }")
+    assert (own(mnb.ones(70003 if short else 77)).numpy() == 42).all()
+
+
 def test_a_kernel_that_writes_past_the_caches_works_on_vectors_of_its_own(short: bool) -> None:
     """That is how the engine knows it; the kernels beside it in the same cell are made for 32 lanes."""
     if not short:
