@@ -21,7 +21,7 @@ from metalnb.msl.text.meeting import is_collective, meeting
 
 from ..unit import Unit
 
-__all__ = ["made_with_ways_back"]
+__all__ = ["made_with_ways_back", "with_ways_back"]
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def made_with_ways_back(unit: Unit, make: Callable[[str], T]) -> T:
     make : callable
         Is given the text, as `metalnb.engine.clang.entry_point` takes it: an empty one is the author's.
     """
-    text = _with_ways_back(unit.text) if unit.signature.simd else unit.text
+    text = with_ways_back(unit.text) if unit.signature.simd else unit.text
     if text != unit.text:
         try:
             return make(text)
@@ -76,7 +76,7 @@ def made_with_ways_back(unit: Unit, make: Callable[[str], T]) -> T:
     return make("")
 
 
-def _with_ways_back(text: str) -> str:
+def with_ways_back(text: str) -> str:
     """Return a text of a cell with a way back before each such way out of a loop; lines stay where they are."""
     if not is_collective(text):
         return text

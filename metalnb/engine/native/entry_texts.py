@@ -5,15 +5,22 @@ from __future__ import annotations
 from metalnb.msl.signature import Signature
 
 from ..clang.entry_point import around, call
+from ..clang.loop_exits import with_ways_back
 from ..unit import Unit
 from .turns import with_turns
 
-__all__ = ["fiber_text", "loop_text"]
+__all__ = ["fiber_text", "lane_text", "loop_text"]
 
 # Of a lane's place the engine knows more than its SIMD-group does: no call is needed.
 _INPUTS = {
     "thread_index_in_simdgroup": "here.index_in_threadgroup % 32",
     "simdgroup_index_in_threadgroup": "here.index_in_threadgroup / 32",
+}
+# What the vectoriser has for them (collectives.h).
+_LANE_INPUTS = {
+    "thread_index_in_simdgroup": "metalnb_lane()",
+    "simdgroup_index_in_threadgroup": "metalnb_simdgroup()",
+    "thread_index_in_quadgroup": "metalnb_lane() % 4",
 }
 _HIDDEN = 'extern "C" __attribute__((visibility("hidden")))'
 _INLINE = "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
@@ -55,6 +62,21 @@ def fiber_text(unit: Unit) -> str:
         f"{_buffers(unit.signature)}"
         "  $place here = $stand(*$r, $index);\n"
         f"  {call(unit.signature, _INPUTS)};\n"
+        "}",
+    )
+
+
+def lane_text(unit: Unit) -> str:
+    """Write a unit for the vectoriser: the entry point is one thread, which asks where it stands."""
+    cell = with_ways_back(unit.text) if unit.signature.simd else unit.text
+    return _inline(unit) + around(
+        unit,
+        cell=cell if cell != unit.text else "",
+        entry="#pragma clang attribute pop\n"
+        'extern "C" void metalnb_thread(const metal::ulong* $given, const $region* r) {\n'
+        f"{_buffers(unit.signature)}"
+        "  $place here = $stand_in_lane(*r);\n"
+        f"  {call(unit.signature, _LANE_INPUTS)};\n"
         "}",
     )
 

@@ -23,10 +23,12 @@ from ..clang import driver
 from ..clang.driver import DUMP, Refused
 from ..observation import Observable, Stopwatch
 from ..unit import Unit
+from ..vectoriser.flow import NotVectorised
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
 from .printed_lines import run_printing
 from .two_steps import compiled, divides, texts, written
+from .vector_binary import VectorBinary, opened
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
 
@@ -99,8 +101,22 @@ class NativeEngine(Observable, SharedMemory):
         """Return the cell with its entry point behind it: one thread of a threadgroup."""
         return fiber_text(unit)
 
-    def compile(self, unit: Unit) -> NativeBinary:
-        """Compile one kernel: as a loop over threads, or as fibers when its threads meet."""
+    def compile(self, unit: Unit) -> NativeBinary | VectorBinary:
+        """Compile one kernel: for vector registers if that can be, else a thread at a time."""
+        if unit.math != "scalar":
+            try:
+                binary = opened(unit)
+                binary.code((1024, 1, 1), (256, 1, 1))
+                return binary
+            except NotVectorised as reason:
+                return self._thread_at_a_time(unit, str(reason))
+        return self._thread_at_a_time(unit, "")
+
+    def _thread_at_a_time(self, unit: Unit, reason: str) -> NativeBinary:
+        """Compile one kernel as a loop over threads, or as fibers when its threads meet."""
+        if reason and os.environ.get("METALNB_LANES_LOG"):
+            with open(os.environ["METALNB_LANES_LOG"], "a") as log:
+                log.write(f"{unit.signature.name}: {reason}\n")
         code, fibers = _object(unit)
         loaded, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", unit.cell.edited.text)
         loaded.metalnb_prepare.restype = ctypes.c_uint32
@@ -114,13 +130,15 @@ class NativeEngine(Observable, SharedMemory):
         first = -whole.ctypes.data % _LINE
         return whole[first : first + nbytes]
 
-    def start(self, binary: NativeBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> NativeTicket:
+    def start(self, binary: NativeBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> NativeTicket:
         """Run a dispatch, with the GIL released."""
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         if threads > _MOST_THREADS:
             name = binary.unit.signature.name
             message = f"{name}: a threadgroup of {threads} threads; engine 'native' has {_MOST_THREADS}"
             raise KernelFault(message)
+        if isinstance(binary, VectorBinary):
+            return self._in_lanes(binary, arguments, grid, threadgroup)
         written = dispatch(arguments, grid, threadgroup, binary.threadgroup_bytes)
         elapsed = Stopwatch()
         if binary.prints:
@@ -133,6 +151,17 @@ class NativeEngine(Observable, SharedMemory):
             name = binary.unit.signature.name
             message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
             raise KernelFault(message)
+        return NativeTicket(elapsed)
+
+
+    def _in_lanes(
+        self, binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
+    ) -> NativeTicket:  # fmt: skip
+        code = binary.code(grid, threadgroup)
+        written = dispatch(arguments, grid, threadgroup, code.storage_bytes)
+        elapsed = Stopwatch()
+        done = toolchain.pool().metalnb_run(code.run, written, binary.region)
+        elapsed.stop(failed=not done)
         return NativeTicket(elapsed)
 
 

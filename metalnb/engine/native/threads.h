@@ -11,3 +11,10 @@ $always_inline $place $stand(const $region& r, unsigned i) {
   if (r.size.y == 1 && r.size.z == 1) return $stand(r, i, 0, 0);
   return $stand(r, i % r.size.x, i / r.size.x % r.size.y, i / (r.size.x * r.size.y));
 }
+#ifdef METALNB_LANES
+$always_inline $place $stand_in_lane(const $region& r) {
+  const $uint3 n = r.size;
+  return {{metalnb_grid_x(), metalnb_grid_y(), metalnb_grid_z()}, {metalnb_group_x(), metalnb_group_y(), metalnb_group_z()},
+          r.first, n, r.nominal, r.grid, r.groups, metalnb_index(), n.x * n.y * n.z};
+}
+#endif

@@ -22,7 +22,7 @@ from .places import meeting_places
 from .turns import with_turns
 
 __all__ = [
-    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "lent_region", "pool", "runtime_object",
+    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "lane_library", "lent_region", "pool", "runtime_object",
     "target_triple",
 ]  # fmt: skip
 
@@ -121,14 +121,7 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     library, file
         What was loaded, and its bytes.
     """
-    parts = [code, runtime_object(way)]
-    if target_triple().startswith("x86_64"):
-        parts.append(runtime_object("halves"))
-    if vector_mathematics():
-        parts.append(runtime_object("vectors"))
-    if sys.platform == "win32":
-        parts.append(runtime_object("windows_calls"))
-    file = linked(*parts, triple=target_triple())
+    file = linked(code, *_parts(way), triple=target_triple())
     loaded = library(file)
     if way != "loops":
         loaded.metalnb_places.restype = None
@@ -138,6 +131,23 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
         loaded.metalnb_places(ctypes.c_char_p(ranks))
         setattr(loaded, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
     return loaded, file
+
+
+def lane_library(code: bytes) -> ctypes.CDLL:
+    """Link the object file of a vectorised kernel with the runtime and load it."""
+    return library(linked(code, *_parts("lanes"), triple=target_triple()))
+
+
+def _parts(way: str) -> list[bytes]:
+    """Return the runtime's object files that a kernel is linked with."""
+    parts = [runtime_object(way)]
+    if target_triple().startswith("x86_64"):
+        parts.append(runtime_object("halves"))
+    if vector_mathematics():
+        parts.append(runtime_object("vectors"))
+    if sys.platform == "win32":
+        parts.append(runtime_object("windows_calls"))
+    return parts
 
 
 def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:

@@ -1,0 +1,164 @@
+"""What LLVM's text holds, as records: modules, functions, blocks, instructions with named operands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .types import Layout, Type
+
+__all__ = ["NAME", "Function", "Instruction", "Module", "Operand"]
+
+NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A value that an instruction uses: its type, and a name or a constant as LLVM writes it."""
+
+    type: Type
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+@dataclass(slots=True)
+class Instruction:
+    """An instruction.
+
+    Attributes
+    ----------
+    text : str
+        As it was read, from the opcode on, without metadata.
+    opcode : str
+    result : str
+        The name of its value, or an empty string.
+    type : Type
+        Of its value.
+    operands : list of Operand
+        In the order of the text. For ``phi`` see `incoming`, for ``call`` the arguments.
+    flags : tuple of str
+        ``nuw``, ``fast``, ``inbounds``, ….
+    word : str
+        A comparison's predicate, the operation of ``atomicrmw``, the function that a ``call`` names.
+    targets : list of str
+        The blocks that a ``br`` or ``switch`` leads to, or that the values of a ``phi`` come from.
+    cases : list of str
+        The constants of a ``switch``; its first target is the default.
+    indices : tuple of int
+        Of ``extractvalue`` and ``insertvalue``.
+    element : Type or None
+        What ``alloca`` makes room for, and what ``getelementptr`` counts in.
+    alignment : int
+        Bytes.
+    ordering : str
+        Of an atomic access.
+    place : str
+        ``!dbg !7``, or an empty string.
+    block : str
+    """
+
+    text: str
+    opcode: str
+    result: str
+    type: Type
+    operands: list[Operand] = field(default_factory=list)
+    flags: tuple[str, ...] = ()
+    word: str = ""
+    targets: list[str] = field(default_factory=list)
+    cases: list[str] = field(default_factory=list)
+    indices: tuple[int, ...] = ()
+    element: Type | None = None
+    alignment: int = 1
+    ordering: str = ""
+    place: str = ""
+    block: str = ""
+
+    @property
+    def pointer(self) -> Operand:
+        """The address that a memory access uses."""
+        return self.operands[1 if self.opcode == "store" else 0]
+
+    @property
+    def names(self) -> Iterator[str]:
+        """The names of the values that it uses."""
+        for operand in self.operands:
+            yield from NAME.findall(operand.text)
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends its block."""
+        return self.opcode in {"br", "switch", "ret", "unreachable"}
+
+    def renamed(self, names: Mapping[str, str]) -> str:
+        """Return its text with other names for the values that it uses."""
+        return NAME.sub(lambda found: names.get(found[0], found[0]), self.text)
+
+    @property
+    def prefix(self) -> str:
+        """Its flags as they are written after the opcode."""
+        return "".join(f"{flag} " for flag in self.flags)
+
+
+@dataclass(slots=True)
+class Function:
+    """A function that is defined.
+
+    Attributes
+    ----------
+    name : str
+    head : str
+        Its first line.
+    parameters : list of Operand
+    blocks : dict
+        Lists of instructions by label, in the order of the text; labels begin with ``%``, as where they are used.
+    """
+
+    name: str
+    head: str
+    parameters: list[Operand]
+    blocks: dict[str, list[Instruction]]
+
+    @property
+    def entry(self) -> str:
+        """The label of the first block."""
+        return next(iter(self.blocks))
+
+    def __iter__(self) -> Iterator[Instruction]:
+        for block in self.blocks.values():
+            yield from block
+
+
+@dataclass(slots=True)
+class Module:
+    """What clang writes for a kernel.
+
+    Attributes
+    ----------
+    target : list of str
+        The lines that name the target and its data layout.
+    types : dict
+        Named structs.
+    globals, declarations : dict
+        Lines by name.
+    functions : dict of str to Function
+    attributes : dict
+        Lines by group, ``"#0"``.
+    metadata : dict
+        Lines by number, ``"!7"``.
+    """
+
+    target: list[str] = field(default_factory=list)
+    types: dict[str, Type] = field(default_factory=dict)
+    globals: dict[str, str] = field(default_factory=dict)
+    declarations: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        """Sizes and offsets of its types."""
+        return Layout(self.types)

@@ -1,0 +1,119 @@
+"""Read LLVM's text: complete for what clang 22 writes of kernels; any other line is an error that names it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .instructions import Function, Instruction, Module, Operand
+from .syntax import read_instruction
+from .types import UnreadText, parts_of, split_type, type_of
+
+__all__ = ["read"]
+
+_HEAD = re.compile(r'define .*?@("[^"]*"|[-\w.$]+)\((.*)$')
+_GLOBAL = re.compile(r'@("[^"]*"|[-\w.$]+) = ')
+_DECLARED = re.compile(r'@("[^"]*"|[-\w.$]+)\(')
+_TYPE = re.compile(r'(%(?:"[^"]*"|[-\w.$]+)) = type (.*)$')
+_LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
+_IGNORED = ("source_filename", ";", "module asm", "$", "^", "uselistorder")
+
+
+def read(text: str) -> Module:
+    """Return a module's records.
+
+    Raises
+    ------
+    UnreadText
+        With the line that is not understood.
+    """
+    module = Module()
+    lines = iter(text.splitlines())
+    for line in lines:
+        if not line or line.startswith(_IGNORED):
+            continue
+        if line.startswith("define "):
+            function = _function(line, lines)
+            module.functions[function.name] = function
+        elif not _top(module, line):
+            message = f"LLVM's text: not understood: {line}"
+            raise UnreadText(message)
+    return module
+
+
+def _top(module: Module, line: str) -> bool:
+    """Keep a line that stands outside functions; False for one that is not known."""
+    if line.startswith("@") and (found := _GLOBAL.match(line)):
+        module.globals[found[1]] = line
+    elif line.startswith("declare ") and (found := _DECLARED.search(line)):
+        module.declarations[found[1]] = line
+    elif line.startswith("!"):
+        number, _, _ = line.partition(" = ")
+        module.metadata[number] = line
+    elif line.startswith("attributes "):
+        module.attributes[line.split(" ", 2)[1]] = line
+    elif line.startswith("target "):
+        module.target.append(line)
+    elif found := _TYPE.match(line):
+        if found[2] != "opaque":
+            module.types[found[1]] = type_of(found[2])
+    else:
+        return False
+    return True
+
+
+def _function(head: str, lines: Iterator[str]) -> Function:
+    found = _HEAD.match(head)
+    if found is None:
+        message = f"LLVM's text: not understood: {head}"
+        raise UnreadText(message)
+    parameters = []
+    for part in parts_of(_list_of(found[2])):
+        kind, rest = split_type(part)
+        parameters.append(Operand(kind, rest.split()[-1]))
+    blocks: dict[str, list[Instruction]] = {}
+    current: list[Instruction] | None = None
+    label = f"%{len(parameters)}"
+    open_switch = ""
+    for line in lines:
+        if line == "}":
+            break
+        if open_switch:
+            open_switch += " " + line.strip()
+            if not line.strip().startswith("]"):
+                continue
+            line, open_switch = open_switch, ""  # noqa: PLW2901  (the line goes on over several)
+        elif not line or line.lstrip().startswith((";", "#dbg")):
+            continue
+        elif not line.startswith(" ") and (named := _LABEL.match(line)):
+            label = f"%{named[1]}"
+            current = blocks[label] = []
+            continue
+        elif line.endswith("[") and line.lstrip().startswith("switch "):
+            open_switch = line.strip()
+            continue
+        if current is None:
+            current = blocks[label] = []
+        try:
+            made = read_instruction(line)
+        except (ValueError, IndexError, KeyError, TypeError) as error:
+            message = f"LLVM's text: not understood: {line.strip()} ({error})"
+            raise UnreadText(message) from error
+        made.block = label
+        current.append(made)
+    return Function(found[1], head, parameters, blocks)
+
+
+def _list_of(text: str) -> str:
+    """Return what stands before the bracket that closes a list of parameters."""
+    depth = 1
+    quoted = False
+    for i, mark in enumerate(text):
+        if mark == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (mark in "([{<") - (mark in ")]}>")
+            if not depth:
+                return text[:i]
+    message = f"no closing bracket: {text}"
+    raise UnreadText(message)

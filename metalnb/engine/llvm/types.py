@@ -1,0 +1,228 @@
+"""LLVM's types, and how a 64-bit target lays them out in memory (LLVM Language Reference, "Data Layout")."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Layout", "Type", "UnreadText", "parts_of", "split_type", "type_of"]
+
+_FLOATS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 128, "fp128": 128}
+_SIMPLE = re.compile(r'ptr(?: addrspace\(\d+\))?|%(?:"[^"]*"|[-\w.$]+)|[a-z]\w*')
+_OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
+
+
+class UnreadText(ValueError):
+    """A text that is not among what clang writes of kernels, with the line that was not understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type.
+
+    Attributes
+    ----------
+    text : str
+        As LLVM writes it.
+    kind : {"integer", "float", "pointer", "vector", "array", "struct", "named", "other"}
+    bits : int
+        Of an integer or a float.
+    count : int
+        Elements of a vector or an array.
+    fields : tuple of Type
+        Of a struct; the one element type of a vector or an array.
+    packed : bool
+    """
+
+    text: str
+    kind: str
+    bits: int = 0
+    count: int = 0
+    fields: tuple[Type, ...] = ()
+    packed: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def element(self) -> Type:
+        """The element type of a vector or an array; of any other type itself."""
+        return self.fields[0] if self.kind in {"vector", "array"} else self
+
+    @property
+    def components(self) -> int:
+        """How many components a vector has; 1 for what is none."""
+        return self.count if self.kind == "vector" else 1
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether it is a struct or an array."""
+        return self.kind in {"array", "struct", "named"}
+
+
+@functools.lru_cache(maxsize=4096)
+def type_of(text: str) -> Type:
+    """Return the type that a text names.
+
+    Raises
+    ------
+    UnreadText
+    """
+    if text.startswith("ptr"):
+        return Type(text, "pointer", 64)
+    if text[0] == "i" and text[1:].isdigit():
+        return Type(text, "integer", int(text[1:]))
+    if text in _FLOATS:
+        return Type(text, "float", _FLOATS[text])
+    if text[0] == "%":
+        return Type(text, "named")
+    if text.startswith("<{"):
+        return Type(text, "struct", fields=tuple(type_of(part) for part in parts_of(text[2:-2])), packed=True)
+    if text[0] == "{":
+        return Type(text, "struct", fields=tuple(type_of(part) for part in parts_of(text[1:-1])))
+    if text[0] in "<[":
+        count, _, element = text[1:-1].partition(" x ")
+        if count.isdigit():
+            kind = "vector" if text[0] == "<" else "array"
+            return Type(text, kind, count=int(count), fields=(type_of(element),))
+    if text in {"void", "label", "metadata", "token"}:
+        return Type(text, "other")
+    message = f"no type that is known: {text}"
+    raise UnreadText(message)
+
+
+def parts_of(text: str) -> list[str]:
+    """Split a list at its commas, but not inside brackets or quotation marks."""
+    text = text.strip()
+    if not _OPENING.intersection(text) and '"' not in text:
+        return [part.strip() for part in text.split(",")] if text else []
+    parts, depth, start, quoted = [], 0, 0, False
+    for i, mark in enumerate(text):
+        if mark == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif mark in _OPENING:
+            depth += 1
+        elif mark in _CLOSING:
+            depth -= 1
+        elif mark == "," and not depth:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    parts.append(text[start:].strip())
+    return parts
+
+
+def bracketed(text: str) -> int:
+    """Return the length of the bracketed text that a text begins with."""
+    depth, quoted = 0, False
+    for i, mark in enumerate(text):
+        if mark == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif mark in _OPENING:
+            depth += 1
+        elif mark in _CLOSING:
+            depth -= 1
+            if not depth:
+                return i + 1
+    message = f"no closing bracket: {text}"
+    raise UnreadText(message)
+
+
+def split_type(text: str) -> tuple[Type, str]:
+    """Split a text into the type that it begins with, and the rest."""
+    if text[0] in _OPENING:
+        end = bracketed(text)
+    else:
+        found = _SIMPLE.match(text)
+        if found is None:
+            message = f"no type: {text}"
+            raise UnreadText(message)
+        end = found.end()
+    return type_of(text[:end]), text[end:].lstrip()
+
+
+class Layout:
+    """Sizes and offsets in bytes.
+
+    Parameters
+    ----------
+    named : mapping of str to Type
+        The module's named structs.
+    """
+
+    def __init__(self, named: Mapping[str, Type]) -> None:
+        self._named = named
+        self._sizes: dict[Type, int] = {}
+
+    def resolved(self, kind: Type) -> Type:
+        """Return a type, by a name its struct."""
+        while kind.kind == "named":
+            kind = self._named[kind.text]
+        return kind
+
+    def size(self, kind: Type) -> int:
+        """Return the bytes from one element of this type to the next."""
+        known = self._sizes.get(kind)
+        if known is None:
+            known = self._sizes[kind] = self._measured(self.resolved(kind))
+        return known
+
+    def _measured(self, kind: Type) -> int:
+        if kind.kind == "array":
+            return kind.count * self.size(kind.element)
+        if kind.kind == "struct":
+            return self._end(kind, len(kind.fields))
+        if kind.kind == "vector":
+            bits = kind.count * (kind.element.bits if kind.element.kind != "pointer" else 64)
+            return 1 << max(0, (bits + 7) // 8 - 1).bit_length()
+        if kind.kind == "integer":
+            whole = (kind.bits + 7) // 8
+            return 1 << (whole - 1).bit_length() if whole <= 8 else -(-whole // 16) * 16
+        return kind.bits // 8
+
+    def alignment(self, kind: Type) -> int:
+        """Return the alignment that the target gives a type."""
+        kind = self.resolved(kind)
+        if kind.kind == "array":
+            return self.alignment(kind.element)
+        if kind.kind == "struct":
+            return 1 if kind.packed else max((self.alignment(field) for field in kind.fields), default=1)
+        return self.size(kind)
+
+    def _end(self, kind: Type, count: int) -> int:
+        """Return where the field after the first ones of a struct may begin; with all of them, the struct's size."""
+        at = 0
+        for field in kind.fields[:count]:
+            at = self._aligned(at, kind, field) + self.size(field)
+        return at if kind.packed or count < len(kind.fields) else -(-at // self.alignment(kind)) * self.alignment(kind)
+
+    def _aligned(self, at: int, kind: Type, field: Type) -> int:
+        if kind.packed:
+            return at
+        alignment = self.alignment(field)
+        return -(-at // alignment) * alignment
+
+    def field(self, kind: Type, index: int) -> tuple[int, Type]:
+        """Return a field's offset and type."""
+        kind = self.resolved(kind)
+        if kind.kind in {"array", "vector"}:
+            return index * self.size(kind.element), kind.element
+        field = kind.fields[index]
+        at = 0
+        for each in kind.fields[:index]:
+            at = self._aligned(at, kind, each) + self.size(each)
+        return self._aligned(at, kind, field), field
+
+    def scalars(self, kind: Type) -> list[Type]:
+        """Return the scalar types that a value of this type is made of, in order."""
+        kind = self.resolved(kind)
+        if kind.kind in {"array", "vector"}:
+            return self.scalars(kind.element) * kind.count
+        if kind.kind == "struct":
+            return [scalar for field in kind.fields for scalar in self.scalars(field)]
+        return [kind]

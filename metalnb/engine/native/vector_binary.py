@@ -1,0 +1,111 @@
+"""A kernel in vector registers, in this process: each form is made when a dispatch first needs it."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base import Grid
+from ..clang.driver import Refused
+from ..llvm.instructions import Module
+from ..llvm.reader import read
+from ..llvm.types import UnreadText
+from ..unit import Unit
+from ..vectoriser.flow import NotVectorised
+from ..vectoriser.forms import Form, form_for
+from ..vectoriser.vectorise import asks_for_simdgroup, waits
+from . import toolchain, vector_build
+
+__all__ = ["VectorBinary", "VectorCode", "opened"]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCode:
+    """One form of a kernel, loaded.
+
+    Attributes
+    ----------
+    run : int
+        The address of what runs threadgroups of it.
+    storage_bytes : int
+        Bytes of the threadgroup's memory that the kernel's own variables take here.
+    library : ctypes.CDLL
+        What holds the code.
+    gathers : tuple of str
+        See `Vectorised`.
+    """
+
+    run: int
+    storage_bytes: int
+    library: Any
+    gathers: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class VectorBinary:
+    """A kernel in vector registers.
+
+    Attributes
+    ----------
+    unit : Unit
+    module : Module
+        One thread of it.
+    simd : bool
+        Whether it asks for its SIMD-group.
+    region : bool
+        Whether a core needs memory of its own to run it: for coroutines' frames, or threadgroup memory.
+    threadgroup_bytes : int
+    forms : dict
+        What was made so far.
+    """
+
+    unit: Unit
+    module: Module
+    simd: bool
+    region: bool
+    threadgroup_bytes: int = 0
+    forms: dict[Form, VectorCode] = field(default_factory=dict)
+    prints: bool = False
+
+    def code(self, grid: Grid, threadgroup: Grid) -> VectorCode:
+        """Return the code for a dispatch.
+
+        Raises
+        ------
+        NotVectorised
+            With the reason why it has to run a thread at a time.
+        """
+        form = form_for(grid, threadgroup, simd=self.simd)
+        found = self.forms.get(form)
+        if found is None:
+            found = self.forms[form] = self._made(form)
+        return found
+
+    def _made(self, form: Form) -> VectorCode:
+        made = vector_build.vectorised(self.module, form)
+        self.threadgroup_bytes = made.threadgroup_bytes
+        try:
+            code = vector_build.object_of(made, self.unit)
+        except Refused as refused:
+            raise NotVectorised(str(refused)) from refused
+        library = toolchain.lane_library(code)
+        run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
+        return VectorCode(run, made.storage_bytes, library, made.gathers)
+
+
+def opened(unit: Unit) -> VectorBinary:
+    """Compile a kernel's text of one thread, and look at it.
+
+    Raises
+    ------
+    CompileError
+    NotVectorised
+    """
+    try:
+        module = read(vector_build.thread_text(unit))
+    except UnreadText as error:
+        raise NotVectorised(str(error)) from error
+    simd = asks_for_simdgroup(module)
+    memory = "metalnb_storage" in module.declarations or any(p.space == "threadgroup" for p in unit.signature.params)
+    return VectorBinary(unit, module, simd, waits(module) or memory)

@@ -1,0 +1,100 @@
+"""From a unit to code in vector registers: clang's text of one thread, the vectoriser, and clang again."""
+
+from __future__ import annotations
+
+import functools
+
+from metalnb import cache
+
+from ..clang import driver
+from ..clang.driver import Refused, Target
+from ..llvm.instructions import Module
+from ..unit import Unit
+from ..vectoriser.forms import Form
+from ..vectoriser.vectorise import Vectorised, vectorise
+from . import toolchain
+from .entry_texts import lane_text
+from .linking import run_tool
+from .llvm_text import with_divisors
+from .two_steps import divides
+
+__all__ = ["object_of", "thread_text", "vectorised"]
+
+# Nothing of clang's touches a loop or makes vectors; only what unrolls whole takes a thread's arrays out of memory.
+_TIDY = (
+    "-fno-convergent-functions", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-unroll-runtime=0", "-mllvm",
+    "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm", "-unroll-allow-loop-nests-peeling=0",
+)  # fmt: skip
+_TEXT = ("-S", "-emit-llvm")
+_UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
+_SECOND = ("-O2", "-fno-vectorize", "-fno-slp-vectorize", "-Wno-everything")
+
+
+@functools.cache
+def _target() -> Target:
+    flags = tuple(flag for flag in toolchain.flags() if flag != "-O3")
+    return Target("native-lanes", toolchain.PRELUDE, (*flags, "-O1", "-DMETALNB_LANES"))
+
+
+@functools.cache
+def _avx512() -> bool:
+    """Return whether clang takes this machine to have AVX-512."""
+    key = cache.digest("macros", driver.version(), *toolchain.flags())
+
+    def build() -> bytes:
+        with cache.store().scratch() as folder:
+            (folder / "empty.c").touch()
+            run_tool([*driver.clang(), *toolchain.flags(), "-dM", "-E", str(folder / "empty.c"), "-o", str(folder / "out")])
+            return (folder / "out").read_bytes()
+
+    return b"__AVX512BW__" in cache.store().make(key, "native-text", build)
+
+
+def thread_text(unit: Unit) -> str:
+    """Return LLVM's text of one thread, tidy, no loop touched.
+
+    Raises
+    ------
+    CompileError
+    """
+    text = lane_text(unit)
+    if not divides(unit):
+        return driver.compiled(unit, text, _target(), *_TIDY, *_TEXT).decode()
+    raw = driver.compiled(unit, text, _target(), *_TIDY, *_UNTOUCHED, *_TEXT).decode()
+    return _compiled(with_divisors(raw), (*_target().flags, *_TIDY, *_TEXT), unit).decode()
+
+
+def vectorised(module: Module, form: Form) -> Vectorised:
+    """Return a kernel's text in a form.
+
+    Raises
+    ------
+    NotVectorised
+    """
+    return vectorise(module, form, avx512=_avx512())
+
+
+def object_of(made: Vectorised, unit: Unit) -> bytes:
+    """Compile a vectorised text to an object file.
+
+    Raises
+    ------
+    Refused
+    """
+    plain = tuple(flag for flag in toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
+    return _compiled(made.text, (*plain, *_SECOND, "-c"), unit)
+
+
+def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:
+    """Return what clang makes of LLVM's text, or what it made before."""
+
+    def build() -> bytes:
+        with cache.store().scratch() as folder:
+            (folder / "in.ll").write_text(text, encoding="utf-8")
+            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "in.ll", "-o", "out"]
+            failed, told = driver.run(command, folder, unit)
+            if failed:
+                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
+            return (folder / "out").read_bytes()
+
+    return cache.store().make(cache.digest(text, driver.version(), *flags), "native-text", build)

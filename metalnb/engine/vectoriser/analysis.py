@@ -1,0 +1,167 @@
+"""The shape of each value of a function: an optimistic fixed point over its flow and its divergence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from ..llvm.instructions import Instruction
+from ..llvm.types import Layout
+from .divergence import Divergence
+from .flow import Flow
+from .rules import RULES, Known
+from .shapes import BOTH, UNIFORM, VARYING, Shape, is_aligned, twos
+
+__all__ = ["Analysis"]
+
+_UNDEFINED = frozenset({"undef", "poison"})
+
+
+class Analysis:
+    """Shapes, in one form of a kernel.
+
+    Parameters
+    ----------
+    flow : Flow
+    layout : Layout
+    width : int
+        Lanes.
+    given : mapping of str to Shape
+        Of the calls that say where a thread stands.
+    interleaved : mapping of str to int
+        See `arrays.interleaved`.
+    pure : frozenset of str
+        Functions whose results depend on nothing but their arguments.
+    """
+
+    def __init__(
+        self, flow: Flow, layout: Layout, width: int, given: Mapping[str, Shape], interleaved: Mapping[str, int],
+        pure: frozenset[str],
+    ) -> None:  # fmt: skip
+        self.flow = flow
+        self.layout = layout
+        self.width = width
+        self.given = given
+        self.interleaved = interleaved
+        self.pure = pure
+        self.divergence = Divergence(flow)
+        self.definitions: dict[str, Instruction] = {}
+        self.uses: dict[str, list[tuple[Instruction, str]]] = defaultdict(list)
+        for label in flow.order:
+            for made in flow.function.blocks[label]:
+                if made.result:
+                    self.definitions[made.result] = made
+        for label in flow.order:
+            for made in flow.function.blocks[label]:
+                self._note_uses(made, label)
+        self._shapes: dict[str, Shape] = {}
+        self._solve()
+
+    def _note_uses(self, made: Instruction, label: str) -> None:
+        for i, operand in enumerate(made.operands):
+            where = made.targets[i] if made.opcode == "phi" else label
+            if operand.text in self.definitions and where in self.flow.number:
+                self.uses[operand.text].append((made, where))
+
+    def of(self, name: str) -> Shape:
+        """Return the shape of a value where it is defined."""
+        return self._shapes.get(name, UNIFORM)
+
+    def at(self, text: str, label: str) -> Shape:
+        """Return the shape that an operand has in a block: what leaves a divergent loop is varying after it."""
+        found = self._at(text, label)
+        return VARYING if found is None else found
+
+    def _at(self, text: str, label: str) -> Shape | None:
+        definition = self.definitions.get(text)
+        if definition is None:
+            return _constant(text)
+        shape = self._shapes.get(text)
+        if shape is None or shape.stride is None:
+            return shape
+        for header in self.flow.around(definition.block):
+            if label in self.flow.loops[header].body:
+                break
+            if header in self.divergence.loops or shape.guards:
+                return VARYING
+        return shape
+
+    def branches(self, label: str) -> bool:
+        """Return whether lanes part at the end of a block."""
+        last = self.flow.function.blocks[label][-1]
+        return len(set(last.targets)) > 1 and not self.at(last.operands[0].text, label).uniform
+
+    # ---- The fixed point: values start unknown, and only fall: strided to varying, loops to divergent.
+
+    def _solve(self) -> None:
+        while True:
+            before = dict(self._shapes)
+            parted = len(self.divergence.branches), len(self.divergence.loops)
+            for label in self.flow.order:
+                self._visit(label)
+            if before == self._shapes and parted == (len(self.divergence.branches), len(self.divergence.loops)):
+                unknown = [name for name in self.definitions if name not in self._shapes]
+                if not unknown:
+                    return
+                for name in unknown:  # around cycles of values that no one defines
+                    self._shapes[name] = VARYING
+
+    def _visit(self, label: str) -> None:
+        block = self.flow.function.blocks[label]
+        for made in block:
+            if not made.result:
+                continue
+            old = self._shapes.get(made.result)
+            if old is not None and old.stride is None:
+                continue
+            new = self._phi(made, label) if made.opcode == "phi" else self._shape(made, label)
+            if new is not None:
+                self._shapes[made.result] = new if old is None else _lower(old, new)
+        last = block[-1]
+        if len(set(last.targets)) > 1:
+            shape = self._at(last.operands[0].text, label)
+            if shape is not None and not shape.uniform:
+                self.divergence.add(label)
+
+    def _shape(self, made: Instruction, label: str) -> Shape | None:
+        shapes = []
+        for operand in made.operands:
+            shape = self._at(operand.text, label)
+            if shape is None:
+                return None
+            shapes.append(shape)
+        return RULES[made.opcode](Known(self, made, shapes))
+
+    def _phi(self, made: Instruction, label: str) -> Shape | None:
+        """Return the shape of a phi: that of all its values, if lanes do not come from different predecessors."""
+        found: Shape | None = None
+        values = set()
+        for operand, source in zip(made.operands, made.targets, strict=True):
+            if source not in self.flow.number or operand.text in _UNDEFINED:
+                continue
+            values.add(operand.text)
+            shape = self._at(operand.text, label)  # not at the source: the edge may leave a divergent loop
+            if shape is None:
+                continue
+            if shape.stride is None or shape.guards:
+                return VARYING
+            if found is not None and found.stride != shape.stride:
+                return VARYING
+            found = shape if found is None else found._replace(align=min(found.align, shape.align))
+        if found is None:
+            return None if values else UNIFORM
+        if len(values) > 1 and label in self.divergence.joins:
+            return VARYING
+        return found._replace(tight=BOTH if found.uniform or is_aligned(found, self.width) else 0)
+
+
+def _lower(old: Shape, new: Shape) -> Shape:
+    if new.stride != old.stride:
+        return VARYING
+    return Shape(old.stride, min(old.align, new.align), old.tight & new.tight, old.guards | new.guards)
+
+
+def _constant(text: str) -> Shape:
+    if text.lstrip("-").isdigit():
+        return Shape(0, twos(int(text)), tight=BOTH)
+    return UNIFORM

@@ -1,0 +1,236 @@
+"""A function being vectorised: its values as scalars and vectors, its masks, and where it is at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..llvm.instructions import Instruction
+from ..llvm.types import Type, parts_of, split_type
+from .analysis import Analysis
+from .emitter import Emitter, Mark
+from .flow import NotVectorised
+from .shapes import Shape
+
+__all__ = ["Body", "Value"]
+
+
+@dataclass(slots=True)
+class Value:
+    """A value.
+
+    Attributes
+    ----------
+    type : Type
+        Of a thread's.
+    shape : Shape
+    scalar : str
+        Lane 0's, of a uniform or strided value.
+    parts : list of str or None
+        A vector for each scalar that the type is made of; None until they are asked for.
+    mark : list of str or None
+        Where it is defined, so that its vector can be made there.
+    """
+
+    type: Type
+    shape: Shape
+    scalar: str = ""
+    parts: list[str] | None = None
+    mark: Mark | None = None
+
+
+@dataclass(slots=True)
+class Body:
+    """What the parts of the vectoriser share while they write a function.
+
+    Attributes
+    ----------
+    analysis : Analysis
+    emitter : Emitter
+    avx512 : bool
+        Whether a vector can be permuted by an instruction of AVX-512.
+    values : dict of str to Value
+    masks : dict
+        Of each block, its active lanes.
+    guards : dict
+        By the value that has it, a guard's condition.
+    current : str
+        The label of the block that is being written.
+    outside : dict
+        By the name of a value that leaves a loop, the variables that keep it.
+    escaped : dict
+        Such values as they were read, by name and block.
+    gathers : list of Instruction
+        Accesses that each lane makes for itself.
+    storage : dict of str to int
+        Where in the threadgroup's memory each of its variables is, by the slot that names it.
+    positions : dict of str to Value
+        What the calls that ask where a thread stands give.
+    """
+
+    analysis: Analysis
+    emitter: Emitter
+    avx512: bool
+    values: dict[str, Value] = field(default_factory=dict)
+    masks: dict[str, str] = field(default_factory=dict)
+    guards: dict[str, str] = field(default_factory=dict)
+    current: str = ""
+    escaped: dict[tuple[str, str], Value] = field(default_factory=dict)
+    outside: dict[str, list[str]] = field(default_factory=dict)
+    gathers: list[Instruction] = field(default_factory=list)
+    storage: dict[str, int] = field(default_factory=dict)
+    positions: dict[str, Value] = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        """Lanes."""
+        return self.emitter.width
+
+    @property
+    def mask(self) -> str:
+        """The active lanes of the block that is being written."""
+        return self.masks[self.current]
+
+    def shape(self, text: str) -> Shape:
+        """Return an operand's shape here."""
+        return self.analysis.at(text, self.current)
+
+    def scalars(self, kind: Type) -> list[Type]:
+        """Return the scalar types that a type is made of."""
+        return self.analysis.layout.scalars(kind)
+
+    # ---- Values that are used.
+
+    def value(self, text: str) -> Value | None:
+        """Return a value as it is here, or None for a constant."""
+        found = self.values.get(text)
+        if found is None:
+            if text[0] == "%":
+                message = f"a value is used before it is defined: {text}"
+                raise NotVectorised(message)
+            return None
+        if text in self.outside:
+            definition = self.analysis.definitions[text]
+            header = self.analysis.flow.inner[definition.block]
+            if header is not None and not self.analysis.flow.inside(header, self.current):
+                return self._from_loop(text, found)
+        return found
+
+    def _from_loop(self, text: str, found: Value) -> Value:
+        """Return a value that leaves a loop, from the variables that it is kept in."""
+        key = (text, self.current)
+        known = self.escaped.get(key)
+        if known is not None:
+            return known
+        shape = self.analysis.at(text, self.current)
+        slots = self.outside[text]
+        op, lanes = self.emitter.op, self.emitter.lanes
+        made = Value(found.type, shape)
+        if shape.varying:
+            kinds = self.scalars(found.type)
+            made.parts = [op(f"load {lanes(k)}, ptr {s}") for k, s in zip(kinds, slots, strict=True)]
+        else:
+            made.scalar = op(f"load {found.type}, ptr {slots[0]}")
+        self.escaped[key] = made
+        return made
+
+    def scalar(self, text: str) -> str:
+        """Return lane 0's value of a uniform or strided operand."""
+        found = self.value(text)
+        if found is None:
+            return text
+        if not found.scalar:
+            message = f"a varying value is used as a scalar: {text}"
+            raise NotVectorised(message)
+        return found.scalar
+
+    def parts(self, text: str, kind: Type) -> list[str]:
+        """Return an operand's vectors, one for each scalar that its type is made of."""
+        found = self.value(text)
+        if found is None:
+            kinds = self.scalars(kind)
+            return [self.emitter.splat(k, c) for k, c in zip(kinds, self._constants(kind, text), strict=True)]
+        if found.parts is not None:
+            return found.parts
+        made = self._spread(found)
+        if found.mark is not None:
+            found.parts = made
+        return made
+
+    def vector(self, text: str, kind: Type) -> str:
+        """Return the vector of an operand of a scalar type."""
+        return self.parts(text, kind)[0]
+
+    def _spread(self, found: Value) -> list[str]:
+        """Make the vectors of a uniform or strided value, where it is defined."""
+        emitter, kind, at = self.emitter, found.type, found.mark
+        if found.shape.stride:
+            ramp = emitter.ramp("i64" if kind.kind == "pointer" else str(kind), found.shape.stride)
+            if kind.kind == "pointer":
+                return [emitter.op(f"getelementptr i8, {kind} {found.scalar}, {emitter.lanes('i64')} {ramp}", at)]
+            return [emitter.op(f"add {emitter.lanes(kind)} {emitter.splat(kind, found.scalar, at)}, {ramp}", at)]
+        return [
+            emitter.splat(k, one, at)
+            for k, one in zip(self.scalars(kind), self._pieces(kind, found.scalar, at), strict=True)
+        ]
+
+    def _pieces(self, kind: Type, scalar: str, at: Mark | None) -> list[str]:
+        """Take a uniform vector or aggregate apart."""
+        whole = self.analysis.layout.resolved(kind)
+        op = self.emitter.op
+        if whole.kind == "vector":
+            return [op(f"extractelement {kind} {scalar}, i64 {i}", at) for i in range(whole.count)]
+        if whole.kind in {"struct", "array"}:
+            count = len(whole.fields) if whole.kind == "struct" else whole.count
+            found = []
+            for i in range(count):
+                field_type = whole.fields[i] if whole.kind == "struct" else whole.element
+                found += self._pieces(field_type, op(f"extractvalue {kind} {scalar}, {i}", at), at)
+            return found
+        return [scalar]
+
+    def _constants(self, kind: Type, text: str) -> list[str]:
+        """Take a constant apart."""
+        whole = self.analysis.layout.resolved(kind)
+        count = len(self.scalars(kind))
+        if whole.kind not in {"vector", "array", "struct"}:
+            return [text]
+        if text in {"poison", "undef"}:
+            return ["poison"] * count
+        if text == "zeroinitializer":
+            return [_ZERO.get(k.kind, "0") for k in self.scalars(kind)]
+        if text.startswith("splat ("):
+            return [split_type(text[7:-1])[1]] * count
+        found = []
+        for part in parts_of(text[2:-2] if whole.packed else text[1:-1]):
+            element, one = split_type(part)
+            found += self._constants(element, one)
+        return found
+
+    # ---- Values that are defined.
+
+    def define_scalar(self, made: Instruction, scalar: str) -> Value:
+        """Give a uniform or strided value its scalar."""
+        value = Value(made.type, self.analysis.of(made.result), scalar, None, self.emitter.mark())
+        self.values[made.result] = value
+        return value
+
+    def define(self, made: Instruction, parts: list[str]) -> None:
+        """Give a varying value its vectors."""
+        self.values[made.result] = Value(made.type, self.analysis.of(made.result), parts=parts)
+
+    def names(self, made: Instruction) -> dict[str, str]:
+        """Return the scalars of an instruction's operands."""
+        return {name: self.scalar(name) for name in made.names if name in self.values}
+
+    def guard(self, text: str) -> str:
+        """Return the condition under which a value's scalar tells all lanes' values; an empty string for none."""
+        found = [self.guards[name] for name in sorted(self.shape(text).guards)]
+        if not found:
+            return ""
+        joined = found[0]
+        for each in found[1:]:
+            joined = self.emitter.op(f"and i1 {joined}, {each}")
+        return joined
+
+
+_ZERO = {"float": "0.0", "pointer": "null"}

@@ -1,0 +1,61 @@
+"""Barriers: a SIMD-group is a coroutine that suspends at each of them (LLVM, "Coroutines in LLVM").
+
+All SIMD-groups of a threadgroup run up to their first barrier, one after the other, then each up to its next. LLVM splits
+the function at the barriers and keeps what is alive across them in a frame; that is the loop over work-items between
+barriers of pocl, one level up, and it takes barriers in any control flow.
+"""
+
+from __future__ import annotations
+
+from .emitter import Emitter
+
+__all__ = ["ALIGNMENT", "begun", "ended", "suspend"]
+
+ALIGNMENT = 128  # bytes, of a frame: a vector of 32 floats
+
+_SUSPEND = "llvm.coro.suspend"
+
+
+def suspend(emitter: Emitter) -> None:
+    """Write a barrier."""
+    callee = emitter.declare(_SUSPEND, "i8", "token", "i1")
+    state = emitter.op(f"call i8 {callee}(token none, i1 false)")
+    resumed = emitter.name("resumed")
+    emitter.do(f"switch i8 {state}, label %suspended [i8 0, label {resumed}  i8 1, label %suspended]")
+    emitter.label(resumed)
+
+
+def begun(emitter: Emitter) -> None:
+    """Write a coroutine's beginning: its frame is the next of its size in ``%frames``; it ends where that is full."""
+    emitter.declare("llvm.coro.id", "token", "i32", "ptr", "ptr", "ptr")
+    emitter.declare("llvm.coro.size.i64", "i64")
+    emitter.declare("llvm.coro.begin", "ptr", "token", "ptr")
+    for line in (
+        f"%id = call token @llvm.coro.id(i32 {ALIGNMENT}, ptr null, ptr null, ptr null)",
+        "%size = call i64 @llvm.coro.size.i64()",
+        f"%padded = add i64 %size, {ALIGNMENT - 1}",
+        f"%apart = and i64 %padded, -{ALIGNMENT}",
+        "%from = mul i64 %apart, %number",
+        "%until = add i64 %from, %apart",
+        "%fits = icmp ule i64 %until, %bytes",
+        "br i1 %fits, label %begin, label %full",
+    ):
+        emitter.do(line)
+    emitter.label("%full")
+    emitter.do("ret ptr null")
+    emitter.label("%begin")
+    emitter.do("%frame = getelementptr i8, ptr %frames, i64 %from")
+    emitter.do("%handle = call ptr @llvm.coro.begin(token %id, ptr %frame)")
+
+
+def ended(emitter: Emitter) -> None:
+    """Write a coroutine's end."""
+    callee = emitter.declare(_SUSPEND, "i8", "token", "i1")
+    emitter.declare("llvm.coro.end", "void", "ptr", "i1", "token")
+    emitter.do(f"%last = call i8 {callee}(token none, i1 true)")
+    emitter.do("switch i8 %last, label %suspended [i8 0, label %never  i8 1, label %suspended]")
+    emitter.label("%never")
+    emitter.do("unreachable")
+    emitter.label("%suspended")
+    emitter.do("call void @llvm.coro.end(ptr %handle, i1 false, token none)")
+    emitter.do("ret ptr %handle")

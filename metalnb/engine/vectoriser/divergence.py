@@ -1,0 +1,97 @@
+"""Divergence: where lanes that part at a branch come together again, and which loops they leave at different iterations.
+
+The lanes of a varying branch carry the label of the successor that they take. Where two labels come together is a join:
+what differs from path to path is varying there. In a loop, lanes that leave with one label while others go on with
+another leave it at different iterations: the loop is divergent, and so is what is alive after it (the sync dependence
+of J. Rosemann, S. Moll, S. Hack, "An Abstract Interpretation for SPMD Divergence on Reducible Control Flow Graphs",
+POPL 2021).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from .flow import Flow
+
+__all__ = ["Divergence"]
+
+
+class Divergence:
+    """What is known so far; it grows with each varying branch.
+
+    Attributes
+    ----------
+    branches : set of str
+        Blocks that end in a varying branch.
+    joins : set of str
+        Blocks to which lanes come from different predecessors.
+    loops : set of str
+        Headers of divergent loops.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self.branches: set[str] = set()
+        self.joins: set[str] = set()
+        self.loops: set[str] = set()
+
+    def add(self, label: str) -> bool:
+        """Take note that a block ends in a varying branch; False when that is known."""
+        if label in self.branches:
+            return False
+        self.branches.add(label)
+        self._spread([(label, target) for target in self._flow.successors[label]], self._flow.inner[label])
+        return True
+
+    def _spread(self, edges: Iterable[tuple[str, str]], level: str | None) -> None:
+        """Follow the lanes that part, from some edges on, through the loop they are in and then those around it."""
+        flow = self._flow
+        marks: dict[str, str] = {}
+        leaving: dict[tuple[str, str], str] = {}  # edges out of the loop, and their labels
+        going_on: set[str] = set()
+        pending: list[tuple[int, str]] = []
+
+        def mark(source: str, target: str, label: str) -> None:
+            if target == level:
+                going_on.add(label)
+            elif not flow.inside(level, target):
+                leaving[source, target] = label
+            elif target not in marks:
+                marks[target] = label
+                heapq.heappush(pending, (flow.number[target], target))
+            elif marks[target] != label:
+                self.joins.add(target)
+                marks[target] = target
+
+        for source, target in edges:
+            mark(source, target, target)
+        while pending:
+            _, block = heapq.heappop(pending)
+            for target in flow.successors[block]:
+                if flow.number[target] > flow.number[block] or target == level:
+                    mark(block, target, marks[block])
+        if level is not None:
+            if len(going_on) > 1:
+                self.joins.add(level)
+            self._left(level, leaving, going_on)
+
+    def _left(self, level: str, leaving: dict[tuple[str, str], str], going_on: set[str]) -> None:
+        """Judge the loop that lanes were followed through; what leaves it parted goes on around it."""
+        if not leaving or len({*leaving.values(), *going_on}) == 1:
+            return
+        outer = self._flow.loops[level].parent
+        if going_on:
+            if level in self.loops:
+                return
+            self.loops.add(level)
+            edges = self._flow.loops[level].exits
+        else:
+            edges = [*leaving]
+        counts: dict[str, int] = {}
+        for _, target in edges:
+            counts[target] = counts.get(target, 0) + 1
+        for target, count in counts.items():
+            if count > 1 and target != outer:
+                self.joins.add(target)
+        self._spread(edges, outer)

@@ -1,0 +1,236 @@
+"""Control flow: reverse postorder, dominators, natural loops, control equivalence.
+
+A function is taken if its flow is reducible: every cycle has one header, which dominates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..llvm.instructions import Function, Instruction
+
+__all__ = ["Flow", "Loop", "NotVectorised"]
+
+
+class NotVectorised(Exception):
+    """A kernel that has to run a thread at a time, with the reason.
+
+    Attributes
+    ----------
+    place : str
+        The ``!dbg`` of the instruction, or an empty string.
+    """
+
+    def __init__(self, reason: str, instruction: Instruction | None = None) -> None:
+        super().__init__(reason)
+        self.place = instruction.place if instruction else ""
+
+
+@dataclass(slots=True)
+class Loop:
+    """A natural loop.
+
+    Attributes
+    ----------
+    header : str
+    body : set of str
+        Labels of all blocks in it, those of inner loops too.
+    parent : str or None
+        The header of the loop around it.
+    latches : list of str
+        The blocks with an edge back to the header.
+    exits : list of (str, str)
+        The edges that leave it.
+    """
+
+    header: str
+    body: set[str]
+    parent: str | None = None
+    latches: list[str] = field(default_factory=list)
+    exits: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Flow:
+    """The control flow of a function. Blocks that are never reached are left out.
+
+    Attributes
+    ----------
+    order : list of str
+        Labels in reverse postorder.
+    number : dict
+        Where each label stands in it.
+    successors, predecessors : dict
+        Without duplicates.
+    idom : dict
+        Immediate dominators; the entry's is itself.
+    loops : dict of str to Loop
+        By header.
+    inner : dict
+        The header of the innermost loop around each block, or None.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.entry = function.entry
+        self.successors = {label: [*dict.fromkeys(b[-1].targets)] for label, b in function.blocks.items()}
+        self.order = self._postorder()[::-1]
+        self.number = {label: i for i, label in enumerate(self.order)}
+        self.predecessors: dict[str, list[str]] = {label: [] for label in self.order}
+        for label in self.order:
+            for target in self.successors[label]:
+                self.predecessors[target].append(label)
+        self.idom = self._dominators()
+        self.loops = self._loops()
+        self._nest()
+        self._reached: dict[tuple[str | None, str, str], frozenset[str]] = {}
+
+    def _postorder(self) -> list[str]:
+        seen, done = {self.entry}, []
+        stack: list[tuple[str, Iterator[str]]] = [(self.entry, iter(self.successors[self.entry]))]
+        while stack:
+            label, rest = stack[-1]
+            for target in rest:
+                if target not in seen:
+                    seen.add(target)
+                    stack.append((target, iter(self.successors[target])))
+                    break
+            else:
+                done.append(label)
+                stack.pop()
+        return done
+
+    def _dominators(self) -> dict[str, str]:
+        """Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001."""
+        idom = {self.entry: self.entry}
+        number = self.number
+
+        def common(a: str, b: str) -> str:
+            while a != b:
+                while number[a] > number[b]:
+                    a = idom[a]
+                while number[b] > number[a]:
+                    b = idom[b]
+            return a
+
+        changed = True
+        while changed:
+            changed = False
+            for label in self.order[1:]:
+                known = [p for p in self.predecessors[label] if p in idom]
+                new = known[0]
+                for p in known[1:]:
+                    new = common(new, p)
+                if idom.get(label) != new:
+                    idom[label] = new
+                    changed = True
+        return idom
+
+    def _loops(self) -> dict[str, Loop]:
+        loops: dict[str, Loop] = {}
+        for label in self.order:
+            for target in self.successors[label]:
+                if self.number[target] > self.number[label]:
+                    continue
+                if not self.dominates(target, label):
+                    message = "its control flow is irreducible: a loop with two entries"
+                    raise NotVectorised(message, self.function.blocks[label][-1])
+                loop = loops.setdefault(target, Loop(target, {target}))
+                loop.latches.append(label)
+                work = [label]
+                while work:
+                    block = work.pop()
+                    if block not in loop.body:
+                        loop.body.add(block)
+                        work += self.predecessors[block]
+        return loops
+
+    def _nest(self) -> None:
+        by_size = sorted(self.loops.values(), key=lambda loop: len(loop.body))
+        self.inner: dict[str, str | None] = dict.fromkeys(self.order)
+        for loop in reversed(by_size):
+            for label in loop.body:
+                self.inner[label] = loop.header
+        for i, loop in enumerate(by_size):
+            loop.parent = next((o.header for o in by_size[i + 1 :] if loop.header in o.body), None)
+            for label in sorted(loop.body, key=self.number.__getitem__):
+                loop.exits += [(label, t) for t in self.successors[label] if t not in loop.body]
+
+    def dominates(self, a: str, b: str) -> bool:
+        """Return whether every path to b goes through a."""
+        while self.number[b] > self.number[a]:
+            b = self.idom[b]
+        return a == b
+
+    def inside(self, header: str | None, label: str) -> bool:
+        """Return whether a block is in a loop; every block is in None, the function."""
+        return header is None or label in self.loops[header].body
+
+    def outer(self, label: str) -> str | None:
+        """Return the loop around a block; around the loop, of a header."""
+        return self.loops[label].parent if label in self.loops else self.inner[label]
+
+    def around(self, label: str) -> Iterator[str]:
+        """Yield the headers of the loops around a block, the innermost first."""
+        header = self.inner[label]
+        while header is not None:
+            yield header
+            header = self.loops[header].parent
+
+    def entering(self, label: str) -> list[str]:
+        """Return the predecessors that are not latches."""
+        if label not in self.loops:
+            return self.predecessors[label]
+        return [p for p in self.predecessors[label] if p not in self.loops[label].body]
+
+    # ---- Control equivalence, in one iteration of a loop.
+
+    def equivalent(self, label: str) -> str | None:
+        """Return the nearest dominator whose every lane comes to a block in the same iteration, or None."""
+        level = self.outer(label)
+        a = label
+        while a != self.entry:
+            a = self.idom[a]
+            if self.inner[a] == level and _END not in self._reach(level, a, label):
+                return a
+            if a == level:
+                break
+        return None
+
+    def _reach(self, level: str | None, start: str, avoided: str) -> frozenset[str]:
+        """Return the blocks of a loop's iteration that are reached from one without passing another."""
+        key = (level, start, avoided)
+        known = self._reached.get(key)
+        if known is not None:
+            return known
+        seen: set[str] = set()
+        work = [start]
+        while work:
+            for target in self._next(level, work.pop()):
+                if target != avoided and target not in seen:
+                    seen.add(target)
+                    if target != _END:
+                        work.append(target)
+        self._reached[key] = found = frozenset(seen)
+        return found
+
+    def _next(self, level: str | None, label: str) -> list[str]:
+        """Return the successors in a loop's iteration; ``_END`` for its end, and for the function's."""
+        found, back = [], []
+        for target in self.successors[label]:
+            if target == level or not self.inside(level, target):
+                found.append(_END)
+            elif self.number[target] <= self.number[label]:
+                back.append(target)  # an inner loop's: it goes on at that loop's exits
+            else:
+                found.append(target)
+        if not self.successors[label]:
+            found.append(_END)
+        if not found:
+            for header in back:
+                exits = [t for _, t in self.loops[header].exits]
+                found += [t if self.inside(level, t) and t != level else _END for t in exits] or [_END]
+        return found
+
+
+_END = ""

@@ -1,0 +1,102 @@
+"""The forms of a kernel: how many lanes, and how a threadgroup's threads are laid out over them.
+
+A SIMD-group is 32 threads in the order of their index in the threadgroup (MSL 4.4.1). Where a row of the threadgroup is
+of whole SIMD-groups, or the only one, its lanes are neighbours along x, and y and z are uniform: *rows*. Else x, y and z
+are computed for each lane: *flat*. A kernel that does not ask for its SIMD-group is free to take fewer lanes: as many as a
+short row has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .shapes import BOTH, Shape
+
+__all__ = ["Form", "form_for", "positions"]
+
+_GROUP = 32
+_LEAST = 8  # lanes that are worth a vector
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of a kernel.
+
+    Attributes
+    ----------
+    width : int
+        Lanes.
+    flat : bool
+        Whether x, y and z are each lane's own.
+    full : bool
+        Whether every lane is active at the start, in every threadgroup.
+    grid_even, index_even : bool
+        Whether lane 0's x in the grid, and its index in the threadgroup, is a multiple of `width`.
+    """
+
+    width: int
+    flat: bool
+    full: bool
+    grid_even: bool
+    index_even: bool
+
+    def __str__(self) -> str:
+        words = ("flat" if self.flat else "rows", "full" if self.full else "partial")
+        return f"{self.width} {' '.join(words)} {self.grid_even:d}{self.index_even:d}"
+
+
+Grid = tuple[int, int, int]
+
+
+def form_for(grid: Grid, threadgroup: Grid, *, simd: bool) -> Form:
+    """Return the form that a dispatch runs best in.
+
+    Parameters
+    ----------
+    grid, threadgroup : tuple of 3 int
+        Threads, x first.
+    simd : bool
+        Whether the kernel asks for its SIMD-group.
+    """
+    x, y, z = threadgroup
+    sizes = {x, grid[0] % x or x}
+    line = y == z == 1
+    if simd:
+        width = _GROUP
+        rows = line or all(size % _GROUP == 0 for size in sizes)
+    else:
+        width = _width(x)
+        rows = line or x >= _LEAST
+    if not rows:
+        whole = all(g % t == 0 for g, t in zip(grid, threadgroup, strict=True))
+        return Form(_GROUP, flat=True, full=whole and x * y * z % _GROUP == 0, grid_even=False, index_even=True)
+    full = all(size % width == 0 for size in sizes)
+    return Form(width, flat=False, full=full, grid_even=x % width == 0, index_even=line or full)
+
+
+def _width(x: int) -> int:
+    """Return how many lanes suit rows of this length."""
+    if x > _GROUP and x % _GROUP:
+        return next((w for w in (16, 8) if x % w == 0), _GROUP)
+    return next((w for w in (8, 16) if x <= w), _GROUP if x == _GROUP or x % 8 else 8) if x <= _GROUP else _GROUP
+
+
+def positions(form: Form) -> dict[str, Shape]:
+    """Return how what says where a thread stands changes from lane to lane, by the call that asks."""
+    lane = Shape(1, 1 << 32, BOTH)
+    from_start = Shape(1, form.width, BOTH)
+    anywhere = Shape(1)
+    uniform = Shape(0, 1, BOTH)
+    if form.flat:
+        varying = Shape(None)
+        where = dict.fromkeys(("grid_x", "grid_y", "grid_z", "group_x", "group_y", "group_z"), varying)
+        where |= {"index": from_start}
+    else:
+        where = {
+            "group_x": from_start,
+            "grid_x": from_start if form.grid_even else anywhere,
+            "index": from_start if form.index_even else anywhere,
+        }
+        where |= dict.fromkeys(("grid_y", "grid_z", "group_y", "group_z"), uniform)
+    where |= {"lane": lane, "simdgroup": uniform}
+    return {f"metalnb_{name}": shape for name, shape in where.items()}

@@ -1,0 +1,250 @@
+"""Loads and stores: one scalar, consecutive lanes as a vector, or lane by lane as a gather or scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..llvm.instructions import Instruction
+from ..llvm.types import Type
+from .body import Body
+from .emitter import mangled
+from .flow import NotVectorised
+
+__all__ = ["clear", "last_active", "load", "store"]
+
+_MOST_INTERLEAVED = 4  # elements from lane to lane that are read as one stretch of memory
+
+
+class _Access:
+    """A load or a store of vectors: which form its address allows."""
+
+    def __init__(self, body: Body, made: Instruction, kind: Type) -> None:
+        if kind.is_aggregate or kind.element.bits == 1:
+            message = f"{made.opcode} of {kind}"
+            raise NotVectorised(message, made)
+        self.body = body
+        self.pointer = made.pointer
+        self.element = kind.element
+        self.count = kind.components
+        self.size = body.analysis.layout.size(kind.element)
+        self.alignment = min(made.alignment, self.size)
+        self.shape = body.shape(self.pointer.text)
+        self.interleaved = self.pointer.text in body.analysis.interleaved
+        self.guard = body.guard(self.pointer.text) if not self.shape.varying else ""
+        step = (self.shape.stride or 0) // self.size
+        even = self.shape.stride is not None and self.shape.stride == step * self.size
+        self.step = step if even and self.count <= step <= _MOST_INTERLEAVED else 0
+
+    @property
+    def consecutive(self) -> bool:
+        """Whether lanes' elements lie in one stretch of memory, under the guard."""
+        return self.step > 0 or (self.interleaved and bool(self.shape.stride))
+
+    def addresses(self) -> list[str]:
+        """Return the vectors of all lanes' addresses, one for each component."""
+        lanes = self.body.emitter.lanes("ptr")
+        first = self.body.vector(self.pointer.text, self.pointer.type)
+        apart = self.size * (self.body.width if self.interleaved else 1)
+        return [
+            self.body.emitter.op(f"getelementptr i8, {lanes} {first}, i64 {i * apart}") if i else first
+            for i in range(self.count)
+        ]
+
+    def component(self, i: int) -> str:
+        """Return the address of a component's first lane, where arrays are interleaved."""
+        first = self.body.scalar(self.pointer.text)
+        if not i:
+            return first
+        return self.body.emitter.op(f"getelementptr i8, ptr {first}, i64 {i * self.size * self.body.width}")
+
+    def wide_mask(self) -> str:
+        """Return the mask of a stretch of memory: for each lane its components."""
+        emitter, mask = self.body.emitter, self.body.mask
+        if self.step == 1:
+            return mask
+        picked = [
+            lane if i < self.count else self.body.width for lane in range(self.body.width) for i in range(self.step)
+        ]
+        return emitter.shuffled("i1", mask, "zeroinitializer", picked)
+
+
+def load(body: Body, made: Instruction) -> None:
+    """Write a load that is not atomic."""
+    if body.analysis.of(made.result).uniform:
+        body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
+        return
+    access = _Access(body, made, made.type)
+    if not access.consecutive:
+        body.gathers.append(made)
+        body.define(made, _gathered(access))
+    elif not access.guard:
+        body.define(made, _loaded(access))
+    else:
+        slots = [body.emitter.slot(body.emitter.lanes(access.element)) for _ in range(access.count)]
+
+        def keep(parts: list[str]) -> None:
+            for slot, part in zip(slots, parts, strict=True):
+                body.emitter.do(f"store {body.emitter.lanes(access.element)} {part}, ptr {slot}")
+
+        addresses = access.addresses()
+        _either(body, access.guard, lambda: keep(_loaded(access)), lambda: keep(_gathered(access, addresses)))
+        body.define(made, [body.emitter.op(f"load {body.emitter.lanes(access.element)}, ptr {s}") for s in slots])
+
+
+def _either(body: Body, guard: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
+    """Write two forms of an access, chosen by a guard."""
+    emitter = body.emitter
+    yes, no, end = emitter.name("fast"), emitter.name("slow"), emitter.name("end")
+    emitter.do(f"br i1 {guard}, label {yes}, label {no}")
+    emitter.label(yes)
+    fast()
+    emitter.do(f"br label {end}")
+    emitter.label(no)
+    slow()
+    emitter.do(f"br label {end}")
+    emitter.label(end)
+
+
+def _loaded(access: _Access) -> list[str]:
+    body, emitter, element = access.body, access.body.emitter, access.element
+    if access.interleaved:
+        return [_masked_load(access, access.component(i), 1, body.mask, access.size) for i in range(access.count)]
+    pointer = body.scalar(access.pointer.text)
+    whole = _masked_load(access, pointer, access.step, access.wide_mask(), access.alignment)
+    if access.step == 1:
+        return [whole]
+    size = body.width * access.step
+    return [
+        emitter.shuffled(element, whole, "poison", [lane * access.step + i for lane in range(body.width)], size)
+        for i in range(access.count)
+    ]
+
+
+def _masked_load(access: _Access, pointer: str, times: int, mask: str, alignment: int) -> str:
+    emitter, element = access.body.emitter, str(access.element)
+    count = emitter.width * times
+    kind = f"<{count} x {element}>"
+    callee = emitter.declare(
+        f"llvm.masked.load.v{count}{mangled(element)}.p0", kind, "ptr", f"<{count} x i1>", kind,
+    )  # fmt: skip
+    return emitter.op(f"call {kind} {callee}(ptr align {alignment} {pointer}, <{count} x i1> {mask}, {kind} poison)")
+
+
+def _gathered(access: _Access, addresses: list[str] | None = None) -> list[str]:
+    emitter, element = access.body.emitter, str(access.element)
+    kind, pointers = emitter.lanes(element), emitter.lanes("ptr")
+    callee = emitter.declare(
+        f"llvm.masked.gather.v{emitter.width}{mangled(element)}.v{emitter.width}p0",
+        kind, pointers, emitter.mask, kind,
+    )  # fmt: skip
+    return [
+        emitter.op(
+            f"call {kind} {callee}({pointers} align {access.alignment} {p}, {emitter.mask} {access.body.mask}, "
+            f"{kind} poison)"
+        )
+        for p in addresses or access.addresses()
+    ]
+
+
+def store(body: Body, made: Instruction) -> None:
+    """Write a store that is not atomic."""
+    value, pointer = made.operands
+    target = body.shape(pointer.text)
+    if target.uniform and not target.guards and body.shape(value.text).uniform:
+        body.emitter.do(made.renamed(body.names(made)))
+        return
+    access = _Access(body, made, value.type)
+    parts = body.parts(value.text, value.type)
+    if target.uniform and not access.guard:
+        _store_last(access, parts)
+    elif not access.consecutive:
+        body.gathers.append(made)
+        _scattered(access, parts, access.addresses())
+    elif not access.guard:
+        _stored(access, parts)
+    else:
+        addresses = access.addresses()
+        _either(body, access.guard, lambda: _stored(access, parts), lambda: _scattered(access, parts, addresses))
+
+
+def _store_last(access: _Access, parts: list[str]) -> None:
+    """Store to one address of all lanes: the last active one's value stays."""
+    body, emitter = access.body, access.body.emitter
+    pointer = body.scalar(access.pointer.text)
+    for i, part in enumerate(parts):
+        at = emitter.op(f"getelementptr i8, ptr {pointer}, i64 {i * access.size}") if i else pointer
+        emitter.do(f"store {access.element} {last_active(body, access.element, part)}, ptr {at}, "
+                   f"align {access.alignment}")  # fmt: skip
+
+
+def last_active(body: Body, kind: Type, vector: str) -> str:
+    """Return the last active lane's element."""
+    emitter = body.emitter
+    bits = f"i{body.width}"
+    empty = emitter.call(f"llvm.ctlz.{bits}", bits, (bits, emitter.bits(body.mask)), ("i1", "true"))
+    lane = emitter.op(f"sub {bits} {body.width - 1}, {empty}")
+    return emitter.op(f"extractelement {emitter.lanes(kind)} {vector}, {bits} {lane}")
+
+
+def _stored(access: _Access, parts: list[str]) -> None:
+    body = access.body
+    if access.interleaved:
+        for i, part in enumerate(parts):
+            _masked_store(access, access.component(i), part, 1, body.mask, access.size)
+        return
+    pointer = body.scalar(access.pointer.text)
+    whole = parts[0] if access.step == 1 else _woven(access, parts)
+    _masked_store(access, pointer, whole, access.step, access.wide_mask(), access.alignment)
+
+
+def _woven(access: _Access, parts: list[str]) -> str:
+    """Return the lanes' components in the order of memory."""
+    emitter, width, element = access.body.emitter, access.body.width, access.element
+    joined = [*parts, *["poison"] * (access.step - len(parts))]
+    while len(joined) & (len(joined) - 1):
+        joined.append("poison")
+    size = width
+    while len(joined) > 1:
+        pairs = zip(joined[::2], joined[1::2], strict=True)
+        joined = [emitter.shuffled(element, a, b, range(2 * size), size) for a, b in pairs]
+        size *= 2
+    picked = [
+        i * width + lane if i < access.count else None for lane in range(width) for i in range(access.step)
+    ]  # fmt: skip
+    return emitter.shuffled(element, joined[0], "poison", picked, size)
+
+
+def _masked_store(access: _Access, pointer: str, vector: str, times: int, mask: str, alignment: int) -> None:
+    emitter, element = access.body.emitter, str(access.element)
+    count = emitter.width * times
+    kind = f"<{count} x {element}>"
+    callee = emitter.declare(f"llvm.masked.store.v{count}{mangled(element)}.p0", "void", kind, "ptr", f"<{count} x i1>")
+    emitter.do(f"call void {callee}({kind} {vector}, ptr align {alignment} {pointer}, <{count} x i1> {mask})")
+
+
+def _scattered(access: _Access, parts: list[str], addresses: list[str]) -> None:
+    emitter, element = access.body.emitter, str(access.element)
+    kind, pointers = emitter.lanes(element), emitter.lanes("ptr")
+    callee = emitter.declare(
+        f"llvm.masked.scatter.v{emitter.width}{mangled(element)}.v{emitter.width}p0",
+        "void", kind, pointers, emitter.mask,
+    )  # fmt: skip
+    for part, pointer in zip(parts, addresses, strict=True):
+        emitter.do(
+            f"call void {callee}({kind} {part}, {pointers} align {access.alignment} {pointer}, "
+            f"{emitter.mask} {access.body.mask})"
+        )
+
+
+def clear(body: Body, pointer: str, count: int) -> None:
+    """Set the first bytes of a thread's interleaved array to 0."""
+    granule = body.analysis.interleaved[pointer]
+    emitter = body.emitter
+    kind = emitter.lanes(f"i{granule * 8}")
+    scalar = body.scalar(pointer)
+    callee = emitter.declare(
+        f"llvm.masked.store.v{body.width}i{granule * 8}.p0", "void", kind, "ptr", emitter.mask,
+    )  # fmt: skip
+    for i in range(count // granule):
+        at = emitter.op(f"getelementptr i8, ptr {scalar}, i64 {i * granule * body.width}") if i else scalar
+        emitter.do(f"call void {callee}({kind} zeroinitializer, ptr align {granule} {at}, {emitter.mask} {body.mask})")

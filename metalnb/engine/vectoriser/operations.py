@@ -1,0 +1,326 @@
+"""Operations on values: as one scalar instruction where the result is uniform or strided, as vectors else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..llvm.instructions import Instruction
+from ..llvm.syntax import BINARY, CASTS
+from ..llvm.types import Layout, Type, type_of
+from .addresses import address
+from .body import Body
+from .flow import NotVectorised
+from .shapes import is_aligned
+
+__all__ = ["OPERATIONS", "operate"]
+
+_DROPPED = frozenset({"nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "inbounds", "nusw"})
+_DIVISIONS = frozenset({"udiv", "sdiv", "urem", "srem"})
+
+
+def operate(body: Body, made: Instruction) -> None:
+    """Write an operation."""
+    shape = body.analysis.of(made.result)
+    if shape.varying:
+        OPERATIONS[made.opcode](body, made)
+    elif made.opcode == "getelementptr":
+        address(body, made)
+    elif shape.uniform and not any(body.shape(o.text).stride for o in made.operands):
+        body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
+    else:
+        _strided(body, made)
+
+
+# ---- Scalars.
+
+
+def _strided(body: Body, made: Instruction) -> None:
+    """Compute lane 0's value. It must be right where lane 0 is not active: nothing may be poison there."""
+    shape = body.analysis.of(made.result)
+    if made.opcode in {"zext", "sext"} and not shape.guards:
+        scalar = _widened(body, made.operands[0].text, made.operands[0].type, made)
+    elif made.opcode == "icmp":
+        scalar = body.emitter.op(_unflagged(body, made))
+    else:
+        scalar = body.emitter.op(_unflagged(body, made))
+    value = body.define_scalar(made, scalar)
+    if not shape.guards:
+        return
+    if shape.guards == {made.result}:
+        body.guards[made.result] = _no_wrap(body, made, shape.stride or 0)
+    value.parts = _vectors(body, made)
+
+
+def _unflagged(body: Body, made: Instruction) -> str:
+    """Return an instruction's scalar text without what would make poison."""
+    text = made.renamed(body.names(made))
+    if made.opcode == "or" and "disjoint" in made.flags:
+        text = "add" + text[2:]
+    for flag in made.flags:
+        if flag in _DROPPED:
+            text = text.replace(f" {flag} ", " ", 1)
+    return text
+
+
+def _widened(body: Body, text: str, kind: Type, cast: Instruction) -> str:
+    """Return the 64-bit number that lane 0 stands for, by widening where it cannot wrap.
+
+    Where ``nuw`` or ``nsw`` say that no active lane wraps, an inactive lane 0 may: the operands are widened in place of
+    the result.
+    """
+    shape = body.shape(text)
+    definition = body.analysis.definitions.get(text)
+    op = body.emitter.op
+    known = shape.uniform or is_aligned(shape, body.width) or definition is None
+    if known or body.shape(text).stride is None or definition is None:
+        if text not in body.values:
+            return op(f"{cast.opcode} {kind} {text} to {cast.type}")
+        return op(f"{cast.opcode} {kind} {body.scalar(text)} to {cast.type}")
+    opcode = "add" if definition.opcode == "or" else definition.opcode
+    left, right = (_widened(body, o.text, kind, cast) for o in definition.operands)
+    return op(f"{opcode} {cast.type} {left}, {right}")
+
+
+def _no_wrap(body: Body, made: Instruction, stride: int) -> str:
+    """Return the condition under which no lane's index wraps before it is widened."""
+    kind = made.operands[0].type
+    last = stride * (body.width - 1)
+    scalar = body.scalar(made.operands[0].text)
+    if made.opcode == "zext":
+        return body.emitter.op(f"icmp ule {kind} {scalar}, {(1 << kind.bits) - 1 - last}")
+    return body.emitter.op(f"icmp sle {kind} {scalar}, {(1 << kind.bits - 1) - 1 - last}")
+
+
+def _vectors(body: Body, made: Instruction) -> list[str]:
+    """Compute a guarded value's vector from its operands' vectors: right whether the guards hold or not."""
+    emitter = body.emitter
+    if made.opcode in BINARY:
+        a, b = (body.vector(o.text, o.type) for o in made.operands)
+        return [emitter.op(f"{made.opcode} {emitter.lanes(made.type)} {a}, {b}")]
+    if made.opcode in CASTS:
+        given = made.operands[0]
+        source = body.vector(given.text, given.type)
+        return [emitter.op(f"{made.opcode} {emitter.lanes(given.type)} {source} to {emitter.lanes(made.type)}")]
+    if made.opcode == "freeze":
+        return body.parts(made.operands[0].text, made.type)
+    message = f"{made.opcode} of an index that may wrap"
+    raise NotVectorised(message, made)
+
+
+# ---- Vectors.
+
+
+def _binary(body: Body, made: Instruction) -> None:
+    kind = made.type.element
+    columns = [body.parts(o.text, o.type) for o in made.operands]
+    if made.opcode in _DIVISIONS:
+        body.define(made, [divided(body, made, str(kind), a, b) for a, b in zip(*columns, strict=True)])
+        return
+    lanes, op = body.emitter.lanes(kind), body.emitter.op
+    body.define(made, [op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}") for a, b in zip(*columns, strict=True)])
+
+
+def divided(body: Body, made: Instruction, kind: str, a: str, b: str) -> str:
+    """Divide integers; lanes that are not active divide by 1. 32 bits go through double, which is exact."""
+    emitter = body.emitter
+    op, lanes = emitter.op, emitter.lanes(kind)
+    if b.startswith("splat"):
+        return op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}")
+    b = op(f"select {emitter.mask} {body.mask}, {lanes} {b}, {lanes} splat ({kind} 1)")
+    if int(kind[1:]) > 32:
+        return op(f"{made.opcode} {lanes} {a}, {b}")
+    sign = "s" if made.opcode[0] == "s" else "u"
+    wide = emitter.lanes("double")
+    x, y = (op(f"{sign}itofp {lanes} {v} to {wide}") for v in (a, b))
+    quotient = op(f"fpto{sign}i {wide} {op(f'fdiv {wide} {x}, {y}')} to {lanes}")
+    if made.opcode.endswith("div"):
+        return quotient
+    return op(f"sub {lanes} {a}, {op(f'mul {lanes} {quotient}, {b}')}")
+
+
+def _unary(body: Body, made: Instruction) -> None:
+    given = made.operands[0]
+    kinds = body.scalars(made.type)
+    body.define(made, [
+        body.emitter.op(f"{made.opcode} {made.prefix}{body.emitter.lanes(k)} {a}")
+        for k, a in zip(kinds, body.parts(given.text, given.type), strict=True)
+    ])  # fmt: skip
+
+
+def _compare(body: Body, made: Instruction) -> None:
+    kind = made.operands[0].type
+    lanes = body.emitter.lanes(kind.element)
+    a, b = (body.parts(o.text, kind) for o in made.operands)
+    body.define(made, [
+        body.emitter.op(f"{made.opcode} {made.prefix}{made.word} {lanes} {x}, {y}") for x, y in zip(a, b, strict=True)
+    ])  # fmt: skip
+
+
+def _cast(body: Body, made: Instruction) -> None:
+    given, emitter = made.operands[0], body.emitter
+    source = body.parts(given.text, given.type)
+    old, new = given.type.element, made.type.element
+    if made.opcode == "bitcast" and given.type.components != made.type.components:
+        body.define(made, recast(body, source, old, new, made))
+        return
+    body.define(made, [
+        emitter.op(f"{made.opcode} {made.prefix}{emitter.lanes(old)} {a} to {emitter.lanes(new)}") for a in source
+    ])  # fmt: skip
+
+
+def recast(body: Body, source: list[str], old: Type, new: Type, made: Instruction) -> list[str]:
+    """Return components of other widths with the same bits (little-endian)."""
+    if 1 in {old.bits, new.bits}:
+        return _recast_bits(body, source, old, new, made)
+    op, lanes = body.emitter.op, body.emitter.lanes
+    narrow, wide = sorted((old.bits, new.bits))
+    whole, part = lanes(f"i{wide}"), lanes(f"i{narrow}")
+    given = source
+    if old.kind != "integer":
+        given = [op(f"bitcast {lanes(old)} {a} to {lanes(f'i{old.bits}')}") for a in source]
+    made_of: list[str] = []
+    if old.bits == wide:
+        for a in given:
+            for at in range(0, wide, narrow):
+                shifted = op(f"lshr {whole} {a}, splat (i{wide} {at})") if at else a
+                made_of.append(op(f"trunc {whole} {shifted} to {part}"))
+    else:
+        for first in range(0, len(given), wide // narrow):
+            joined = ""
+            for i, a in enumerate(given[first : first + wide // narrow]):
+                extended = op(f"zext {part} {a} to {whole}")
+                if i:
+                    moved = op(f"shl {whole} {extended}, splat (i{wide} {i * narrow})")
+                    extended = op(f"or {whole} {joined}, {moved}")
+                joined = extended
+            made_of.append(joined)
+    if new.kind != "integer":
+        return [op(f"bitcast {lanes(f'i{new.bits}')} {a} to {lanes(new)}") for a in made_of]
+    return made_of
+
+
+def _recast_bits(body: Body, source: list[str], old: Type, new: Type, made: Instruction) -> list[str]:
+    """Between a vector of bits and an integer."""
+    op, lanes = body.emitter.op, body.emitter.lanes
+    if old.bits == 1 and new.kind == "integer" and new.bits == len(source):
+        joined = ""
+        for i, a in enumerate(source):
+            bit = op(f"zext {lanes('i1')} {a} to {lanes(new)}")
+            if i:
+                bit = op(f"or {lanes(new)} {joined}, {op(f'shl {lanes(new)} {bit}, splat ({new} {i})')}")
+            joined = bit
+        return [joined]
+    if new.bits == 1 and old.kind == "integer":
+        shifted = [op(f"lshr {lanes(old)} {source[0]}, splat ({old} {i})") for i in range(old.bits)]
+        return [op(f"trunc {lanes(old)} {a} to {lanes('i1')}") for a in shifted]
+    message = "a bitcast of a vector of bool"
+    raise NotVectorised(message, made)
+
+
+def _select(body: Body, made: Instruction) -> None:
+    condition, a, b = made.operands
+    emitter = body.emitter
+    kinds = body.scalars(made.type)
+    columns = zip(kinds, body.parts(a.text, a.type), body.parts(b.text, b.type), strict=True)
+    if condition.type.kind == "vector":
+        chosen = [(emitter.mask, c) for c in body.parts(condition.text, condition.type)]
+    elif body.shape(condition.text).uniform:
+        chosen = [("i1", body.scalar(condition.text))] * len(kinds)
+    else:
+        chosen = [(emitter.mask, body.vector(condition.text, condition.type))] * len(kinds)
+    body.define(made, [
+        emitter.op(f"select {made.prefix}{kind} {c}, {emitter.lanes(k)} {x}, {emitter.lanes(k)} {y}")
+        for (kind, c), (k, x, y) in zip(chosen, columns, strict=True)
+    ])  # fmt: skip
+
+
+def _extract_element(body: Body, made: Instruction) -> None:
+    vector, index = made.operands
+    parts = body.parts(vector.text, vector.type)
+    if index.text.isdigit():
+        body.define(made, [parts[int(index.text)]])
+        return
+    emitter = body.emitter
+    which = body.vector(index.text, index.type)
+    found = parts[0]
+    for i, part in enumerate(parts[1:], 1):
+        here = emitter.op(f"icmp eq {emitter.lanes(index.type)} {which}, splat ({index.type} {i})")
+        found = emitter.op(
+            f"select {emitter.mask} {here}, {emitter.lanes(made.type)} {part}, {emitter.lanes(made.type)} {found}",
+        )  # fmt: skip
+    body.define(made, [found])
+
+
+def _insert_element(body: Body, made: Instruction) -> None:
+    vector, new, index = made.operands
+    parts = list(body.parts(vector.text, vector.type))
+    value = body.vector(new.text, new.type)
+    if index.text.isdigit():
+        parts[int(index.text)] = value
+        body.define(made, parts)
+        return
+    emitter = body.emitter
+    which, lanes = body.vector(index.text, index.type), body.emitter.lanes(new.type)
+    for i, part in enumerate(parts):
+        here = emitter.op(f"icmp eq {emitter.lanes(index.type)} {which}, splat ({index.type} {i})")
+        parts[i] = emitter.op(f"select {emitter.mask} {here}, {lanes} {value}, {lanes} {part}")
+    body.define(made, parts)
+
+
+def _shuffle(body: Body, made: Instruction) -> None:
+    a, b, mask = made.operands
+    given = [*body.parts(a.text, a.type), *body.parts(b.text, b.type)]
+    indices = _shuffle_mask(mask.text, mask.type.count)
+    body.define(made, ["poison" if i is None else given[i] for i in indices])
+
+
+def _shuffle_mask(text: str, count: int) -> list[int | None]:
+    if text == "zeroinitializer":
+        return [0] * count
+    if text in {"poison", "undef"}:
+        return [None] * count
+    if text.startswith("splat"):
+        return [int(text[:-1].split()[-1])] * count
+    listed = (part.split()[1] for part in text[1:-1].split(","))
+    return [int(word) if word.isdigit() else None for word in listed]
+
+
+def field_span(layout: Layout, kind: Type, indices: tuple[int, ...]) -> tuple[int, int]:
+    """Return which of an aggregate's scalars a field is: the first, and how many."""
+    first = 0
+    for index in indices:
+        whole = layout.resolved(kind)
+        if whole.kind == "struct":
+            first += sum(len(layout.scalars(f)) for f in whole.fields[:index])
+            kind = whole.fields[index]
+        else:
+            first += index * len(layout.scalars(whole.element))
+            kind = whole.element
+    return first, len(layout.scalars(kind))
+
+
+def _extract_value(body: Body, made: Instruction) -> None:
+    given = made.operands[0]
+    first, count = field_span(body.analysis.layout, given.type, made.indices)
+    body.define(made, body.parts(given.text, given.type)[first : first + count])
+
+
+def _insert_value(body: Body, made: Instruction) -> None:
+    whole, new = made.operands
+    first, count = field_span(body.analysis.layout, whole.type, made.indices)
+    parts = list(body.parts(whole.text, whole.type))
+    parts[first : first + count] = body.parts(new.text, new.type)
+    body.define(made, parts)
+
+
+def _freeze(body: Body, made: Instruction) -> None:
+    _unary(body, made)
+
+
+OPERATIONS: dict[str, Callable[[Body, Instruction], None]] = {
+    **dict.fromkeys(BINARY, _binary), **dict.fromkeys(CASTS, _cast),
+    "fneg": _unary, "freeze": _freeze, "icmp": _compare, "fcmp": _compare, "select": _select,
+    "extractelement": _extract_element, "insertelement": _insert_element, "shufflevector": _shuffle,
+    "extractvalue": _extract_value, "insertvalue": _insert_value, "getelementptr": address,
+}  # fmt: skip
+_BIT = type_of("i1")

@@ -1,0 +1,392 @@
+"""Control flow: the blocks in one line, each under its mask, nested by dominance.
+
+A block is written inside the region of its immediate dominator, after its predecessors, so that every value it uses stands
+before it. Its mask is that of a dominator all of whose lanes come to it, if there is one; that of its predecessor behind a
+uniform branch, which stays a branch; else a variable that its edges are or-ed into, and the region is left out when that
+is empty. A loop goes on while any lane does; what is dominated by a block of the loop and lies after it is written after
+the loop. Phis, the masks of lanes that leave, and values that leave a loop are variables in memory, of which clang makes
+registers again; all else is plain SSA (linearisation: R. Karrenberg, S. Hack, "Whole-Function Vectorization", CGO 2011).
+
+What must hold:
+
+* A block with uniform loads, calls, loops or branches never runs with an empty mask.
+* Every blend uses the whole edge's mask: a scalar condition alone would overwrite lanes that left before.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from ..llvm.instructions import Instruction
+from .arrays import DROPPED
+from .body import Body
+from .shapes import Shape
+
+__all__ = ["Regions"]
+
+_LIGHT = 14  # operations that are cheaper to run under an empty mask than to jump over
+_ACCESS = 6  # of them, for a vector load or store
+_ALWAYS_GUARDED = frozenset({"atomicrmw", "cmpxchg", "fence", "udiv", "sdiv", "urem", "srem"})
+
+
+class Regions:
+    """Writes the blocks of a function.
+
+    Parameters
+    ----------
+    body : Body
+    everyone : str
+        The mask of the lanes that exist.
+    write : callable
+        Writes one instruction.
+    """
+
+    def __init__(self, body: Body, everyone: str, write: Callable[[Body, Instruction], None]) -> None:
+        self._body = body
+        self._everyone = everyone
+        self._write = write
+        self._flow = flow = body.analysis.flow
+        self._inside: dict[str, list[str]] = defaultdict(list)  # blocks that a block's region holds
+        self._after: dict[str, list[str]] = defaultdict(list)  # blocks that follow a loop
+        for label in flow.order[1:]:
+            left = None
+            for header in flow.around(flow.idom[label]):
+                if flow.inside(header, label):
+                    break
+                left = header
+            (self._inside[flow.idom[label]] if left is None else self._after[left]).append(label)
+        self._equivalent = {label: flow.equivalent(label) for label in flow.order[1:]}
+        self._behind: dict[str, str] = {}  # by block, the one whose uniform branch alone leads to it
+        self.arriving: dict[str, str] = {}  # variables for masks
+        self.going_on: dict[str, str] = {}  # variables of loops: who takes part in the next iteration
+        self._conditions: dict[tuple[str, str], str] = {}
+        self.phis: dict[str, list[str]] = {}
+        self._make_variables()
+
+    def _make_variables(self) -> None:
+        flow, emitter, analysis = self._flow, self._body.emitter, self._body.analysis
+        for label in flow.order[1:]:
+            entering = flow.entering(label)
+            if self._equivalent[label] is not None:
+                continue
+            if (
+                len(entering) == 1 and flow.inner[entering[0]] == flow.outer(label)
+                and flow.idom[label] == entering[0] and not analysis.branches(entering[0])
+            ):  # fmt: skip
+                self._behind[label] = entering[0]
+            else:
+                self.arriving[label] = emitter.slot(emitter.mask)
+        for made in flow.function:
+            if made.opcode == "phi" and made.block in flow.number:
+                self.phis[made.result] = self._variables(made, analysis.of(made.result))
+        for name, uses in analysis.uses.items():
+            definition = analysis.definitions[name]
+            header = flow.inner[definition.block]
+            outside = [at for _, at in uses if header is not None and not flow.inside(header, at)]
+            if outside:
+                varying = any(analysis.at(name, at).varying for at in outside)
+                self._body.outside[name] = self._variables(definition, Shape(None if varying else 0))
+
+    def _variables(self, made: Instruction, shape: Shape) -> list[str]:
+        emitter = self._body.emitter
+        if not shape.varying:
+            return [emitter.slot(made.type)]
+        return [emitter.slot(emitter.lanes(kind)) for kind in self._body.scalars(made.type)]
+
+    def write(self) -> None:
+        """Write the function's blocks."""
+        self._body.masks[self._flow.entry] = self._everyone
+        self._open(self._flow.entry)
+
+    # ---- Regions.
+
+    def _open(self, label: str) -> None:
+        """Write a block whose mask is known, and all that its region holds."""
+        if label in self._flow.loops:
+            self._loop(label)
+        else:
+            self._block(label)
+
+    def _loop(self, header: str) -> None:
+        emitter, masks = self._body.emitter, self._body.masks
+        divergent = header in self._body.analysis.divergence.loops
+        entered = masks[header]
+        self._prepare(self._after[header])
+        kind = emitter.mask if divergent else "i1"
+        going_on = self.going_on[header] = emitter.slot(kind)
+        active = emitter.slot(kind)
+        if divergent:
+            emitter.do(f"store {kind} {entered}, ptr {active}")
+        top, out = emitter.name("loop"), emitter.name("after")
+        emitter.do(f"br label {top}")
+        emitter.label(top)
+        if divergent:
+            masks[header] = emitter.op(f"load {kind}, ptr {active}")
+        emitter.do(f"store {kind} {'zeroinitializer' if divergent else 'false'}, ptr {going_on}")
+        self._block(header)
+        again = emitter.op(f"load {kind}, ptr {going_on}")
+        if divergent:
+            emitter.do(f"store {kind} {again}, ptr {active}")
+            again = emitter.any(again)
+        emitter.do(f"br i1 {again}, label {top}, label {out}")
+        emitter.label(out)
+        masks[header] = entered
+        for label in self._in_order(self._after[header]):
+            self._region(label)
+
+    def _in_order(self, labels: list[str]) -> list[str]:
+        return sorted(labels, key=self._flow.number.__getitem__)
+
+    def _region(self, label: str) -> None:
+        """Write a region under its mask, behind a branch where it must not run with an empty one."""
+        body, emitter = self._body, self._body.emitter
+        equivalent = self._equivalent[label]
+        guard = ""
+        if equivalent is not None:
+            body.masks[label] = body.masks[equivalent]
+        elif label in self._behind:
+            source = self._behind[label]
+            body.masks[label] = body.masks[source]
+            guard = self._conditions[source, label]
+        else:
+            body.masks[label] = emitter.op(f"load {emitter.mask}, ptr {self.arriving[label]}")
+            if self._is_heavy(label):
+                guard = emitter.any(body.masks[label])
+        if not guard:
+            self._open(label)
+            return
+        yes, no = emitter.name("region"), emitter.name("past")
+        emitter.do(f"br i1 {guard}, label {yes}, label {no}")
+        emitter.label(yes)
+        self._open(label)
+        emitter.do(f"br label {no}")
+        emitter.label(no)
+
+    def _is_heavy(self, label: str) -> bool:
+        """Return whether a block must not run with an empty mask, or had better not."""
+        block = self._flow.function.blocks[label]
+        if label in self._flow.loops or self._inside[label] or len(set(block[-1].targets)) > 1:
+            return True
+        cost = 0
+        for made in block:
+            if made.opcode == "call" and not made.word.startswith(DROPPED):
+                if not made.word.startswith("llvm."):
+                    return True
+                cost += 2
+            elif made.opcode in _ALWAYS_GUARDED or made.ordering:
+                return True
+            elif made.opcode in {"load", "store"}:
+                shape = self._body.analysis.at(made.pointer.text, label)
+                if shape.uniform or shape.guards:
+                    return True
+                cost += _ACCESS
+            else:
+                cost += 1
+        return cost > _LIGHT
+
+    def _prepare(self, labels: list[str]) -> None:
+        """Empty the variables of the blocks of a region before any edge leads to them."""
+        emitter = self._body.emitter
+        for label in labels:
+            if label in self.arriving:
+                emitter.do(f"store {emitter.mask} zeroinitializer, ptr {self.arriving[label]}")
+            for made in self._flow.function.blocks[label]:
+                if made.opcode != "phi":
+                    break
+                if self._body.analysis.of(made.result).varying:
+                    for kind, slot in zip(self._body.scalars(made.type), self.phis[made.result], strict=True):
+                        emitter.do(f"store {emitter.lanes(kind)} poison, ptr {slot}")
+
+    def _block(self, label: str) -> None:
+        body = self._body
+        body.current = label
+        self._prepare(self._inside[label])
+        block = self._flow.function.blocks[label]
+        phis = [made for made in block if made.opcode == "phi"]
+        for made in phis:
+            self._phi(made)
+        for made in block:
+            if made.opcode != "phi" and not made.ends:
+                self._write(body, made)
+            if made.result in body.outside:
+                self._keep(made)
+        self._edges(label)
+        for inner in self._in_order(self._inside[label]):
+            self._region(inner)
+
+    def _phi(self, made: Instruction) -> None:
+        body, op = self._body, self._body.emitter.op
+        slots = self.phis[made.result]
+        if body.analysis.of(made.result).varying:
+            kinds = body.scalars(made.type)
+            lanes = body.emitter.lanes
+            body.define(made, [op(f"load {lanes(k)}, ptr {s}") for k, s in zip(kinds, slots, strict=True)])
+        else:
+            body.define_scalar(made, op(f"load {made.type}, ptr {slots[0]}"))
+
+    def _keep(self, made: Instruction) -> None:
+        """Keep a value that leaves a loop: of the lanes that are active now."""
+        body, slots = self._body, self._body.outside[made.result]
+        varying = self._leaves_as_vector(made)
+        if not varying:
+            body.emitter.do(f"store {made.type} {body.values[made.result].scalar}, ptr {slots[0]}")
+            return
+        parts = body.parts(made.result, made.type)
+        for kind, slot, part in zip(body.scalars(made.type), slots, parts, strict=True):
+            self._blend(slot, body.emitter.lanes(kind), part, body.mask)
+
+    def _leaves_as_vector(self, made: Instruction) -> bool:
+        analysis, flow = self._body.analysis, self._flow
+        header = flow.inner[made.block]
+        return any(
+            not flow.inside(header, at) and analysis.at(made.result, at).varying for _, at in analysis.uses[made.result]
+        )
+
+    def _blend(self, slot: str, kind: str, value: str, mask: str) -> None:
+        emitter = self._body.emitter
+        if mask != self._everyone:
+            old = emitter.op(f"load {kind}, ptr {slot}")
+            value = emitter.op(f"select {emitter.mask} {mask}, {kind} {value}, {kind} {old}")
+        emitter.do(f"store {kind} {value}, ptr {slot}")
+
+    # ---- Edges.
+
+    def _edges(self, label: str) -> None:
+        """Write where the lanes of a block go on, and the values that phis there take."""
+        last = self._flow.function.blocks[label][-1]
+        self._body.current = label
+        if last.opcode in {"ret", "unreachable"}:
+            return
+        for target, (condition, mask) in self._taken(last, label).items():
+            self._conditions[label, target] = condition
+            _Edge(self, self._body, label, target, condition, mask).write()
+
+    def _taken(self, last: Instruction, label: str) -> dict[str, tuple[str, str]]:
+        """Return, by target, the scalar condition of a uniform branch and the mask of a varying one."""
+        body, emitter = self._body, self._body.emitter
+        mask = body.masks[label]
+        if len(set(last.targets)) == 1:
+            return {last.targets[0]: ("", mask)}
+        given = last.operands[0]
+        uniform = body.shape(given.text).uniform
+        kind = "i1" if uniform else emitter.mask
+        value = body.scalar(given.text) if uniform else body.vector(given.text, given.type)
+        if last.opcode == "br":
+            other = emitter.op(f"xor {kind} {value}, {'true' if uniform else 'splat (i1 true)'}")
+            conditions = dict(zip(last.targets, (value, other), strict=True))
+        else:
+            conditions = self._cases(last, value, kind, uniform=uniform)
+        if uniform:
+            return {target: (c, "") for target, c in conditions.items()}
+        return {target: ("", emitter.both(mask, c)) for target, c in conditions.items()}
+
+    def _cases(self, last: Instruction, value: str, kind: str, *, uniform: bool) -> dict[str, str]:
+        emitter, given = self._body.emitter, last.operands[0].type
+        conditions: dict[str, str] = {}
+        any_case = ""
+        for case, target in zip(last.cases, last.targets[1:], strict=True):
+            if uniform:
+                here = emitter.op(f"icmp eq {given} {value}, {case}")
+            else:
+                here = emitter.op(f"icmp eq {emitter.lanes(given)} {value}, splat ({given} {case})")
+            known = conditions.get(target)
+            conditions[target] = emitter.op(f"or {kind} {known}, {here}") if known else here
+            any_case = emitter.op(f"or {kind} {any_case}, {here}") if any_case else here
+        rest = emitter.op(f"xor {kind} {any_case}, {'true' if uniform else 'splat (i1 true)'}")
+        default = last.targets[0]
+        known = conditions.get(default)
+        conditions[default] = emitter.op(f"or {kind} {known}, {rest}") if known else rest
+        return conditions
+
+
+class _Edge:
+    """An edge from a block to another, under a scalar condition, a mask, or neither."""
+
+    def __init__(
+        self, regions: Regions, body: Body, source: str, target: str, condition: str, mask: str,
+    ) -> None:  # fmt: skip
+        self._regions = regions
+        self._body = body
+        self._flow = self._body.analysis.flow
+        self._source, self._target = source, target
+        self._condition, self._known_mask = condition, mask
+        loops = self._flow.loops
+        self._back = target in loops and source in loops[target].body
+
+    @property
+    def _mask(self) -> str:
+        """The lanes that take it."""
+        if not self._known_mask:
+            emitter = self._body.emitter
+            mask = self._body.masks[self._source]
+            self._known_mask = emitter.op(
+                f"select i1 {self._condition}, {emitter.mask} {mask}, {emitter.mask} zeroinitializer",
+            )  # fmt: skip
+        return self._known_mask
+
+    def write(self) -> None:
+        """Write who takes it, and the values of the phis at its end."""
+        regions, emitter = self._regions, self._body.emitter
+        if self._back:
+            self._go_on()
+        elif self._target in regions.arriving:
+            slot = regions.arriving[self._target]
+            joined = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), self._mask)
+            emitter.do(f"store {emitter.mask} {joined}, ptr {slot}")
+        stores = []
+        for made in self._flow.function.blocks[self._target]:
+            if made.opcode != "phi":
+                break
+            text = made.operands[made.targets.index(self._source)].text
+            if text not in {"poison", "undef"}:
+                stores += self._values(made, text)
+        for store in stores:  # after all are computed: one phi's value may be another's old one
+            emitter.do(store)
+
+    def _go_on(self) -> None:
+        """Let the lanes take part in the loop's next iteration."""
+        emitter = self._body.emitter
+        slot = self._regions.going_on[self._target]
+        several = len(self._flow.loops[self._target].latches) > 1
+        if self._target in self._body.analysis.divergence.loops:
+            lanes = self._mask
+            if several:
+                lanes = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), lanes)
+            emitter.do(f"store {emitter.mask} {lanes}, ptr {slot}")
+            return
+        if self._condition:
+            taken = self._condition
+        elif self._known_mask == self._body.masks[self._source]:
+            taken = "true"
+        else:
+            taken = emitter.any(self._known_mask)
+        if several:
+            taken = emitter.op(f"or i1 {taken}, {emitter.op(f'load i1, ptr {slot}')}")
+        emitter.do(f"store i1 {taken}, ptr {slot}")
+
+    def _values(self, made: Instruction, text: str) -> list[str]:
+        """Return the stores of what a phi takes along this edge."""
+        body, emitter, slots = self._body, self._body.emitter, self._regions.phis[made.result]
+        alone = self._is_alone()
+        if not body.analysis.of(made.result).varying:
+            value = body.scalar(text)
+            if self._condition and not alone:
+                old = emitter.op(f"load {made.type}, ptr {slots[0]}")
+                value = emitter.op(f"select i1 {self._condition}, {made.type} {value}, {made.type} {old}")
+            return [f"store {made.type} {value}, ptr {slots[0]}"]
+        found = []
+        for kind, slot, part in zip(body.scalars(made.type), slots, body.parts(text, made.type), strict=True):
+            lanes, value = emitter.lanes(kind), part
+            if not alone:
+                old = emitter.op(f"load {lanes}, ptr {slot}")
+                value = emitter.op(f"select {emitter.mask} {self._mask}, {lanes} {part}, {lanes} {old}")
+            found.append(f"store {lanes} {value}, ptr {slot}")
+        return found
+
+    def _is_alone(self) -> bool:
+        """Return whether nothing that a phi holds before is needed after: no blend."""
+        level = self._flow.inner[self._source]
+        if self._back:
+            return len(self._flow.loops[self._target].latches) == 1 and level == self._target
+        return level == self._flow.outer(self._target) and len(self._flow.entering(self._target)) == 1

@@ -1,0 +1,236 @@
+"""From LLVM's text of one thread to LLVM's text of a threadgroup, SIMD-group by SIMD-group in vector registers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..llvm.instructions import Function, Instruction, Module
+from ..llvm.types import type_of
+from .analysis import Analysis
+from .arrays import interleaved
+from .atomics import atomic
+from .body import Body, Value
+from .calls import call
+from .coroutines import begun, ended
+from .driver_text import driver
+from .emitter import Emitter
+from .flow import Flow, NotVectorised
+from .forms import Form, positions
+from .memory import load, store
+from .operations import operate
+from .regions import Regions
+from .shapes import UNIFORM
+
+__all__ = ["Vectorised", "asks_for_simdgroup", "vectorise", "waits"]
+
+ENTRY = "metalnb_thread"
+_OF_THREAD = frozenset({"metalnb_barrier", "metalnb_storage", "metalnb_never"})
+_PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
+_SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 \d+ \}")
+_LINE = 64  # bytes: threadgroup variables begin at a cache line
+_WORD = type_of("i32")
+
+
+@dataclass(frozen=True, slots=True)
+class Vectorised:
+    """A kernel in vector registers.
+
+    Attributes
+    ----------
+    text : str
+        LLVM's, with ``metalnb_threads``.
+    threadgroup_bytes : int
+        What the kernel's own threadgroup variables take, as Metal counts it.
+    storage_bytes : int
+        What they take here.
+    gathers : tuple of str
+        The ``!dbg`` of each access that every lane makes for itself.
+    """
+
+    text: str
+    threadgroup_bytes: int
+    storage_bytes: int
+    gathers: tuple[str, ...]
+
+
+def _calls(function: Function) -> set[str]:
+    return {made.word for made in function if made.opcode == "call"}
+
+
+def asks_for_simdgroup(module: Module) -> bool:
+    """Return whether a kernel calls a SIMD function, or asks for its lane or SIMD-group."""
+    given = {*_PLACES, "metalnb_index", *_OF_THREAD}
+    return any(name.startswith("metalnb_") and name not in given for name in _calls(module.functions[ENTRY]))
+
+
+def waits(module: Module) -> bool:
+    """Return whether a kernel has barriers."""
+    return "metalnb_barrier" in _calls(module.functions[ENTRY])
+
+
+def vectorise(module: Module, form: Form, *, avx512: bool) -> Vectorised:
+    """Return a kernel's text in one form.
+
+    Parameters
+    ----------
+    module : Module
+        With the function ``metalnb_thread``.
+    form : Form
+    avx512 : bool
+
+    Raises
+    ------
+    NotVectorised
+        With the reason.
+    """
+    function = module.functions[ENTRY]
+    if len(module.functions) > 1:
+        other = next(name for name in module.functions if name != ENTRY)
+        message = f"a call of {other}, which is not inlined"
+        raise NotVectorised(message)
+    flow = Flow(function)
+    layout = module.layout
+    analysis = Analysis(flow, layout, form.width, positions(form), interleaved(flow, layout), _pure(module))
+    emitter = Emitter(form.width)
+    body = Body(analysis, emitter, avx512)
+    body.storage, packed, total = _storage(module)
+    coroutine = waits(module)
+    _begin(body, function, form, coroutine=coroutine)
+    everyone = "splat (i1 true)" if form.full else "%mask"
+    Regions(body, everyone, _write).write()
+    if coroutine:
+        ended(emitter)
+    else:
+        emitter.do("ret void")
+    text = _assembled(module, body, form, coroutine=coroutine)
+    return Vectorised(text, packed, total, tuple(made.place for made in body.gathers))
+
+
+def _pure(module: Module) -> frozenset[str]:
+    groups = {name for name, line in module.attributes.items() if "memory(none)" in line}
+    return frozenset(
+        name for name, line in module.declarations.items()
+        if "memory(none)" in line or any(word in groups for word in line.split() if word[0] == "#")
+    )  # fmt: skip
+
+
+def _storage(module: Module) -> tuple[dict[str, int], int, int]:
+    """Lay out the threadgroup variables: where each is, what they take as Metal counts, and here."""
+    found: dict[str, int] = {}
+    packed = total = 0
+    for name, line in module.globals.items():
+        slot = _SLOT.search(line)
+        if slot is None:
+            continue
+        size, alignment = int(slot[1]), int(slot[2])
+        packed = -(-packed // alignment) * alignment + size
+        here = max(alignment, _LINE)
+        found[f"@{name}"] = -(-total // here) * here
+        total = found[f"@{name}"] + size
+    return found, packed, -(-total // _LINE) * _LINE
+
+
+def _begin(body: Body, function: Function, form: Form, *, coroutine: bool) -> None:
+    """Write what stands before the first block: the coroutine's frame, and where the threads stand."""
+    emitter = body.emitter
+    if coroutine:
+        begun(emitter)
+    mark = emitter.mark()
+    for parameter, name in zip(function.parameters, ("%given", "%region"), strict=True):
+        body.values[parameter.text] = Value(parameter.type, UNIFORM, name, None, mark)
+    called = _calls(function)
+    if "metalnb_storage" in called:
+        emitter.do("%arena_address = ptrtoint ptr %arena to i64")
+    scalars = {"grid_x": "%gx", "grid_y": "%gy", "grid_z": "%gz", "group_x": "%x", "group_y": "%y", "group_z": "%z",
+               "index": "%index", "lane": "0", "simdgroup": ""}  # fmt: skip
+    if "metalnb_simdgroup" in called:
+        scalars["simdgroup"] = emitter.op("lshr i32 %index, 5")
+    marked = emitter.mark()
+    for name, shape in positions(form).items():
+        if not shape.varying:
+            scalar = scalars[name.removeprefix("metalnb_")]
+            body.positions[name] = Value(_WORD, shape, scalar, None, marked)
+    if form.flat and called & {*_PLACES}:
+        _flat_positions(body)
+
+
+def _flat_positions(body: Body) -> None:
+    """Compute each lane's x, y and z from its index in the threadgroup."""
+    emitter = body.emitter
+    op, lanes, wide = emitter.op, emitter.lanes("i32"), emitter.lanes("double")
+
+    def of_region(offset: int) -> str:
+        at = op(f"getelementptr i8, ptr %region, i64 {offset}")
+        return emitter.splat("i32", op(f"load i32, ptr {at}"))
+
+    def divided(a: str, b: str) -> tuple[str, str]:  # of 32 bits, in double: exact
+        x, y = (op(f"uitofp {lanes} {v} to {wide}") for v in (a, b))
+        quotient = op(f"fptoui {wide} {op(f'fdiv {wide} {x}, {y}')} to {lanes}")
+        return quotient, op(f"sub {lanes} {a}, {op(f'mul {lanes} {quotient}, {b}')}")
+
+    index = op(f"add {lanes} {emitter.splat('i32', '%index')}, {emitter.ramp('i32', 1)}")
+    row, x = divided(index, of_region(12))
+    z, y = divided(row, of_region(16))
+    group = dict(zip("xyz", (x, y, z), strict=True))
+    for axis, first in zip("xyz", ("%gx", "%gy", "%gz"), strict=True):
+        grid = op(f"add {lanes} {group[axis]}, {emitter.splat('i32', first)}")
+        for where, vector in (("group", group[axis]), ("grid", grid)):
+            name = f"metalnb_{where}_{axis}"
+            body.positions[name] = Value(_WORD, body.analysis.given[name], parts=[vector])
+
+
+def _write(body: Body, made: Instruction) -> None:
+    """Write an instruction."""
+    if made.opcode in {"atomicrmw", "cmpxchg"} or made.ordering:
+        atomic(body, made)
+    elif made.opcode == "load":
+        load(body, made)
+    elif made.opcode == "store":
+        store(body, made)
+    elif made.opcode == "call":
+        call(body, made)
+    elif made.opcode == "alloca":
+        _array(body, made)
+    elif made.opcode == "fence":
+        body.emitter.do(made.text)
+    else:
+        operate(body, made)
+
+
+def _array(body: Body, made: Instruction) -> None:
+    assert made.element is not None  # noqa: S101  (every alloca has one)
+    body.define_scalar(made, body.emitter.room(body.analysis.layout.size(made.element) * body.width))
+
+
+_ATTRIBUTES = """
+attributes #0 = { ALWAYS nounwind "prefer-vector-width"="512" "reciprocal-estimates"="none" }
+attributes #1 = { nounwind "prefer-vector-width"="512" "reciprocal-estimates"="none" }
+attributes #2 = { nounwind noinline "prefer-vector-width"="512" "reciprocal-estimates"="none" }
+"""
+
+
+def _assembled(module: Module, body: Body, form: Form, *, coroutine: bool) -> str:
+    """Return the whole module's text."""
+    emitter = body.emitter
+    given = (
+        "ptr noalias readonly %given, ptr noalias readonly %region, ptr %arena, i32 %gx, i32 %gy, i32 %gz, "
+        f"i32 %x, i32 %y, i32 %z, i32 %index, {emitter.mask} %mask"
+    )
+    if coroutine:
+        given += ", ptr %frames, i64 %bytes, i64 %number"
+    head = f"define internal {'ptr' if coroutine else 'void'} @metalnb_lanes({given}) #0 {{"
+    lines = [head, "start:", *emitter.lines(), "}"]
+    written = "\n".join(lines)
+    if coroutine:
+        emitter.declare("llvm.coro.done", "i1", "ptr")
+        emitter.declare("llvm.coro.resume", "void", "ptr")
+    kept = [re.sub(r"\s*#\d+$", "", line) for name, line in module.declarations.items() if f"@{name}(" in written
+            and name not in emitter.declarations]  # fmt: skip
+    types = [f"{name} = type {kind}" for name, kind in module.types.items()]
+    values = [line for name, line in module.globals.items() if f"@{name}" not in body.storage]
+    attributes = _ATTRIBUTES.replace("ALWAYS", "presplitcoroutine" if coroutine else "alwaysinline")
+    return "\n".join([
+        *module.target, *types, *values, driver(form, waits=coroutine), written, *emitter.declarations.values(), *kept,
+        attributes,
+    ])  # fmt: skip
