@@ -33,12 +33,12 @@ class _Access:
         self.guard = body.guard(self.pointer.text) if not self.shape.varying else ""
         step = (self.shape.stride or 0) // self.size
         even = self.shape.stride is not None and self.shape.stride == step * self.size
-        self.step = step if even and self.count <= step <= _MOST_INTERLEAVED else 0
+        self.step = step if even and not self.interleaved and self.count <= step <= _MOST_INTERLEAVED else 0
 
     @property
     def consecutive(self) -> bool:
         """Whether lanes' elements lie in one stretch of memory, under the guard."""
-        return self.step > 0 or (self.interleaved and bool(self.shape.stride))
+        return self.step > 0 or (self.interleaved and self.shape.stride == self.size)
 
     def addresses(self) -> list[str]:
         """Return the vectors of all lanes' addresses, one for each component."""

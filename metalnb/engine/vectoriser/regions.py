@@ -348,7 +348,8 @@ class _Edge:
         """Let the lanes take part in the loop's next iteration."""
         emitter = self._body.emitter
         slot = self._regions.going_on[self._target]
-        several = len(self._flow.loops[self._target].latches) > 1
+        # An edge out of an inner loop is taken by some lanes now and by others later.
+        several = len(self._flow.loops[self._target].latches) > 1 or self._flow.inner[self._source] != self._target
         if self._target in self._body.analysis.divergence.loops:
             lanes = self._mask
             if several:

@@ -124,7 +124,7 @@ def _and(known: Known) -> Shape:
             return Shape(0, max(a.align, b.align), BOTH)
         return _plain(known)
     span = span_of(a.stride, known.width)
-    if a.guards or a.align < span:
+    if a.guards or not is_aligned(a, known.width):
         return VARYING
     low = mask & (span - 1)
     if low == 0:
@@ -155,7 +155,7 @@ def _above(known: Known) -> Shape:
         return _plain(known)
     span = span_of(a.stride, known.width)
     aligned = b.align if other is None else twos(other)
-    if b.stride != 0 or known.guards or a.align < span or aligned < span:
+    if b.stride != 0 or known.guards or not is_aligned(a, known.width) or aligned < span:
         return VARYING
     return Shape(a.stride, min(a.align, aligned), BOTH)
 
