@@ -35,21 +35,22 @@ def compiled(text: str) -> mnb.Program:
     return mnb.compile(HEAD + text, engine="native")
 
 
-# ---- Loops and fibers ------------------------------------------------------------------------------------------------
+# ---- Threads in vector registers -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("body", "fibers"), [
-    ("o[i] = x[i];", False),
-    ("o[i] = i % 2 ? exp(x[i]) : x[i];", False),
-    ("threadgroup float a[64]; a[i % 64] = x[i]; o[i] = a[i % 64];", True),
-    ("threadgroup_barrier(mem_flags::mem_device); o[i] = x[i];", True),
-    ("o[i] = simd_sum(x[i]);", True),
+@pytest.mark.parametrize(("body", "waits", "simd"), [
+    ("o[i] = x[i];", False, False),
+    ("o[i] = i % 2 ? exp(x[i]) : x[i];", False, False),
+    ("threadgroup float a[64]; a[i % 64] = x[i]; o[i] = a[i % 64];", False, False),
+    ("threadgroup_barrier(mem_flags::mem_device); o[i] = x[i];", True, False),
+    ("o[i] = simd_sum(x[i]);", False, True),
 ])  # fmt: skip
-def test_only_threads_that_meet_are_fibers(body: str, fibers: bool) -> None:
+def test_only_kernels_with_barriers_are_coroutines(body: str, waits: bool, simd: bool) -> None:
     kernel = compiled(
         f"kernel void f(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {{ {body} }}"
     )["f"]
-    assert engines.named("native").compile(kernel.unit).fibers == fibers
+    binary = engines.named("native").compile(kernel.unit)
+    assert (binary.waits, binary.simd) == (waits, simd)
 
 
 def test_threads_of_a_loop_have_arrays_of_their_own() -> None:

@@ -157,11 +157,21 @@ class NativeEngine(Observable, SharedMemory):
     def _in_lanes(
         self, binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
     ) -> NativeTicket:  # fmt: skip
-        code = binary.code(grid, threadgroup)
+        try:
+            code = binary.code(grid, threadgroup)
+        except NotVectorised as reason:
+            if binary.instead is None:
+                binary.instead = self._thread_at_a_time(binary.unit, str(reason))
+            return self.start(binary.instead, arguments, grid, threadgroup)
         written = dispatch(arguments, grid, threadgroup, code.storage_bytes)
         elapsed = Stopwatch()
         done = toolchain.pool().metalnb_run(code.run, written, binary.region)
-        elapsed.stop(failed=not done)
+        if not done or code.full.value:
+            elapsed.stop(failed=True)
+            code.full.value = 0
+            message = f"{binary.unit.signature.name}: no memory for what its SIMD-groups keep across a barrier"
+            raise KernelFault(message)
+        elapsed.stop()
         return NativeTicket(elapsed)
 
 

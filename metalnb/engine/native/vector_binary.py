@@ -30,6 +30,8 @@ class VectorCode:
         The address of what runs threadgroups of it.
     storage_bytes : int
         Bytes of the threadgroup's memory that the kernel's own variables take here.
+    full : ctypes.c_uint32
+        Not 0 after a dispatch whose coroutines' frames had no room.
     library : ctypes.CDLL
         What holds the code.
     gathers : tuple of str
@@ -38,6 +40,7 @@ class VectorCode:
 
     run: int
     storage_bytes: int
+    full: ctypes.c_uint32
     library: Any
     gathers: tuple[str, ...]
 
@@ -53,20 +56,25 @@ class VectorBinary:
         One thread of it.
     simd : bool
         Whether it asks for its SIMD-group.
+    waits : bool
+        Whether its SIMD-groups wait for each other, so that they are coroutines.
     region : bool
         Whether a core needs memory of its own to run it: for coroutines' frames, or threadgroup memory.
     threadgroup_bytes : int
     forms : dict
         What was made so far.
+    instead : NativeBinary or None
+        The kernel a thread at a time, for dispatches whose form cannot be made.
     """
 
     unit: Unit
     module: Module
     simd: bool
+    waits: bool
     region: bool
     threadgroup_bytes: int = 0
     forms: dict[Form, VectorCode] = field(default_factory=dict)
-    prints: bool = False
+    instead: Any = None
 
     def code(self, grid: Grid, threadgroup: Grid) -> VectorCode:
         """Return the code for a dispatch.
@@ -91,7 +99,8 @@ class VectorBinary:
             raise NotVectorised(str(refused)) from refused
         library = toolchain.lane_library(code)
         run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
-        return VectorCode(run, made.storage_bytes, library, made.gathers)
+        full = ctypes.c_uint32.in_dll(library, "metalnb_full")
+        return VectorCode(run, made.storage_bytes, full, library, made.gathers)
 
 
 def opened(unit: Unit) -> VectorBinary:
@@ -108,4 +117,5 @@ def opened(unit: Unit) -> VectorBinary:
         raise NotVectorised(str(error)) from error
     simd = asks_for_simdgroup(module)
     memory = "metalnb_storage" in module.declarations or any(p.space == "threadgroup" for p in unit.signature.params)
-    return VectorBinary(unit, module, simd, waits(module) or memory)
+    barriers = waits(module)
+    return VectorBinary(unit, module, simd, barriers, barriers or memory)

@@ -28,6 +28,7 @@ ENTRY = "metalnb_thread"
 _OF_THREAD = frozenset({"metalnb_barrier", "metalnb_storage", "metalnb_never"})
 _PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
 _SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 \d+ \}")
+_MOST_OWN = 32 << 10  # bytes of a thread's arrays: 32 times as much is on one stack
 _LINE = 64  # bytes: threadgroup variables begin at a cache line
 _WORD = type_of("i32")
 
@@ -91,6 +92,10 @@ def vectorise(module: Module, form: Form, *, avx512: bool) -> Vectorised:
         raise NotVectorised(message)
     flow = Flow(function)
     layout = module.layout
+    own = sum(layout.size(made.element) for made in function if made.opcode == "alloca" and made.element)
+    if own > _MOST_OWN:
+        message = f"its own variables take {own} bytes of a thread"
+        raise NotVectorised(message)
     analysis = Analysis(flow, layout, form.width, positions(form), interleaved(flow, layout), _pure(module))
     emitter = Emitter(form.width)
     body = Body(analysis, emitter, avx512)

@@ -29,6 +29,12 @@ typedef struct { triple first, size, nominal, grid, groups; } region;
 #define STACK (256 * 1024 + 9 * 64)  // not a multiple of a page, so that the tops of the stacks share no cache set
 #define ARENA (STACKS + 1024 * (u64)STACK)
 
+/// Bytes from a region's start that a dispatch needs: a stack for each thread, in whole SIMD-groups.
+static inline u64 backed_stacks(const dispatch* d) {
+    const u64 threads = ((u64)d->size.x * d->size.y * d->size.z + 31) / 32 * 32;
+    return STACKS + (threads < 1024 ? threads : 1024) * STACK;
+}
+
 static inline u32 least(u32 a, u32 b) { return a < b ? a : b; }
 
 static inline region threadgroup(const dispatch* d, u64 i) {

@@ -22,7 +22,7 @@ static place taken(const dispatch* d) {
     if (kept_count) p = kept[--kept_count];
     unlock(&keeping);
     if (!p.start && !(p.start = reserved())) return p;
-    const u64 stacks = STACKS + ((u64)d->size.x * d->size.y * d->size.z + 1) * STACK;
+    const u64 stacks = backed_stacks(d);
     const u64 memory = (u64)d->memory + d->static_memory + 4096;
     if (stacks > p.stacks && backed(p.start, stacks)) p.stacks = stacks;
     if (memory > p.memory && backed(p.start + ARENA, memory)) p.memory = memory;
