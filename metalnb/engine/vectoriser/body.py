@@ -11,7 +11,25 @@ from .emitter import Emitter, Mark
 from .flow import NotVectorised
 from .shapes import Shape
 
-__all__ = ["Body", "Value"]
+__all__ = ["Body", "Kept", "Value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The variables in which a value leaves a loop: as a scalar, as vectors, or as both.
+
+    It may be uniform in a loop around its own, and varying after that, where lanes leave the outer one at different
+    iterations.
+
+    Attributes
+    ----------
+    scalar : str
+        An empty string if nothing wants it.
+    parts : tuple of str
+    """
+
+    scalar: str
+    parts: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -75,7 +93,7 @@ class Body:
     guards: dict[str, str] = field(default_factory=dict)
     current: str = ""
     escaped: dict[tuple[str, str], Value] = field(default_factory=dict)
-    outside: dict[str, list[str]] = field(default_factory=dict)
+    outside: dict[str, Kept] = field(default_factory=dict)
     gathers: list[Instruction] = field(default_factory=list)
     storage: dict[str, int] = field(default_factory=dict)
     positions: dict[str, Value] = field(default_factory=dict)
@@ -122,14 +140,14 @@ class Body:
         if known is not None:
             return known
         shape = self.analysis.at(text, self.current)
-        slots = self.outside[text]
+        kept = self.outside[text]
         op, lanes = self.emitter.op, self.emitter.lanes
         made = Value(found.type, shape)
         if shape.varying:
             kinds = self.scalars(found.type)
-            made.parts = [op(f"load {lanes(k)}, ptr {s}") for k, s in zip(kinds, slots, strict=True)]
+            made.parts = [op(f"load {lanes(k)}, ptr {s}") for k, s in zip(kinds, kept.parts, strict=True)]
         else:
-            made.scalar = op(f"load {found.type}, ptr {slots[0]}")
+            made.scalar = op(f"load {found.type}, ptr {kept.scalar}")
         self.escaped[key] = made
         return made
 

@@ -20,8 +20,8 @@ from collections.abc import Callable
 
 from ..llvm.instructions import Instruction
 from .arrays import DROPPED
-from .body import Body
-from .shapes import Shape
+from .body import Body, Kept
+from .shapes import UNIFORM, VARYING, Shape
 
 __all__ = ["Regions"]
 
@@ -85,8 +85,11 @@ class Regions:
             header = flow.inner[definition.block]
             outside = [at for _, at in uses if header is not None and not flow.inside(header, at)]
             if outside:
-                varying = any(analysis.at(name, at).varying for at in outside)
-                self._body.outside[name] = self._variables(definition, Shape(None if varying else 0))
+                wanted = {analysis.at(name, at).varying for at in outside}
+                self._body.outside[name] = Kept(
+                    self._variables(definition, UNIFORM)[0] if False in wanted else "",
+                    tuple(self._variables(definition, VARYING)) if True in wanted else (),
+                )
 
     def _variables(self, made: Instruction, shape: Shape) -> list[str]:
         emitter = self._body.emitter
@@ -227,21 +230,13 @@ class Regions:
 
     def _keep(self, made: Instruction) -> None:
         """Keep a value that leaves a loop: of the lanes that are active now."""
-        body, slots = self._body, self._body.outside[made.result]
-        varying = self._leaves_as_vector(made)
-        if not varying:
-            body.emitter.do(f"store {made.type} {body.values[made.result].scalar}, ptr {slots[0]}")
-            return
-        parts = body.parts(made.result, made.type)
-        for kind, slot, part in zip(body.scalars(made.type), slots, parts, strict=True):
-            self._blend(slot, body.emitter.lanes(kind), part, body.mask)
-
-    def _leaves_as_vector(self, made: Instruction) -> bool:
-        analysis, flow = self._body.analysis, self._flow
-        header = flow.inner[made.block]
-        return any(
-            not flow.inside(header, at) and analysis.at(made.result, at).varying for _, at in analysis.uses[made.result]
-        )
+        body, kept = self._body, self._body.outside[made.result]
+        if kept.scalar:
+            body.emitter.do(f"store {made.type} {body.values[made.result].scalar}, ptr {kept.scalar}")
+        if kept.parts:
+            parts = body.parts(made.result, made.type)
+            for kind, slot, part in zip(body.scalars(made.type), kept.parts, parts, strict=True):
+                self._blend(slot, body.emitter.lanes(kind), part, body.mask)
 
     def _blend(self, slot: str, kind: str, value: str, mask: str) -> None:
         emitter = self._body.emitter
