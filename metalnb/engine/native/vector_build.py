@@ -20,10 +20,12 @@ from .two_steps import divides
 
 __all__ = ["object_of", "thread_text", "vectorised"]
 
-# Nothing of clang's touches a loop or makes vectors; only what unrolls whole takes a thread's arrays out of memory.
+# Nothing of clang's touches a loop or makes vectors; only what unrolls whole takes a thread's arrays out of memory. All
+# of a kernel becomes one function: a call would leave the vectors.
 _TIDY = (
     "-fno-convergent-functions", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-unroll-runtime=0", "-mllvm",
     "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm", "-unroll-allow-loop-nests-peeling=0",
+    "-mllvm", "-inline-threshold=1000000", "-mllvm", "-inlinehint-threshold=1000000",
 )  # fmt: skip
 _TEXT = ("-S", "-emit-llvm")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
