@@ -10,6 +10,7 @@ from ..clang import driver
 from ..clang.driver import Refused, Target
 from ..llvm.instructions import Module
 from ..unit import Unit
+from ..vectoriser import target as machine
 from ..vectoriser.forms import Form
 from ..vectoriser.vectorise import Vectorised, vectorise
 from . import toolchain
@@ -23,7 +24,7 @@ __all__ = ["object_of", "thread_text", "vectorised"]
 # Nothing of clang's touches a loop or makes vectors; only what unrolls whole takes a thread's arrays out of memory. All
 # of a kernel becomes one function: a call would leave the vectors.
 _TIDY = (
-    "-fno-convergent-functions", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-unroll-runtime=0", "-mllvm",
+    "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-unroll-runtime=0", "-mllvm",
     "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm", "-unroll-allow-loop-nests-peeling=0",
     "-mllvm", "-inline-threshold=1000000", "-mllvm", "-inlinehint-threshold=1000000",
 )  # fmt: skip
@@ -39,17 +40,18 @@ def _target() -> Target:
 
 
 @functools.cache
-def _avx512() -> bool:
-    """Return whether clang takes this machine to have AVX-512."""
+def _machine() -> machine.Target:
+    """Return what the vectoriser may use of this machine, as clang takes it to be."""
     key = cache.digest("macros", driver.version(), *toolchain.flags())
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
             (folder / "empty.c").touch()
-            run_tool([*driver.clang(), *toolchain.flags(), "-dM", "-E", str(folder / "empty.c"), "-o", str(folder / "out")])
-            return (folder / "out").read_bytes()
+            out = folder / "out"
+            run_tool([*driver.clang(), *toolchain.flags(), "-dM", "-E", str(folder / "empty.c"), "-o", str(out)])
+            return out.read_bytes()
 
-    return b"__AVX512BW__" in cache.store().make(key, "native-text", build)
+    return machine.target(cache.store().make(key, "native-text", build).decode())
 
 
 def thread_text(unit: Unit) -> str:
@@ -73,7 +75,7 @@ def vectorised(module: Module, form: Form) -> Vectorised:
     ------
     NotVectorised
     """
-    return vectorise(module, form, avx512=_avx512())
+    return vectorise(module, form, _machine())
 
 
 def object_of(made: Vectorised, unit: Unit) -> bytes:

@@ -10,6 +10,7 @@ from .analysis import Analysis
 from .emitter import Emitter, Mark
 from .flow import NotVectorised
 from .shapes import Shape
+from .target import Target, pin
 
 __all__ = ["Body", "Kept", "Value"]
 
@@ -64,8 +65,9 @@ class Body:
     ----------
     analysis : Analysis
     emitter : Emitter
-    avx512 : bool
-        Whether a vector can be permuted by an instruction of AVX-512.
+    target : Target
+    pinned : frozenset of str
+        Values that are alive across a barrier (see `lifetimes`).
     values : dict of str to Value
     masks : dict
         Of each block, its active lanes.
@@ -87,7 +89,8 @@ class Body:
 
     analysis: Analysis
     emitter: Emitter
-    avx512: bool
+    target: Target
+    pinned: frozenset[str] = frozenset()
     values: dict[str, Value] = field(default_factory=dict)
     masks: dict[str, str] = field(default_factory=dict)
     guards: dict[str, str] = field(default_factory=dict)
@@ -129,7 +132,7 @@ class Body:
         if text in self.outside:
             definition = self.analysis.definitions[text]
             header = self.analysis.flow.inner[definition.block]
-            if header is not None and not self.analysis.flow.inside(header, self.current):
+            if header is not None and not self.analysis.flow.inside_loop(header, self.current):
                 return self._from_loop(text, found)
         return found
 
@@ -234,6 +237,8 @@ class Body:
 
     def define(self, made: Instruction, parts: list[str]) -> None:
         """Give a varying value its vectors."""
+        if made.result in self.pinned:
+            parts = [pin(self.emitter, self.target, k, x) for k, x in zip(self.scalars(made.type), parts, strict=True)]
         self.values[made.result] = Value(made.type, self.analysis.of(made.result), parts=parts)
 
     def names(self, made: Instruction) -> dict[str, str]:

@@ -119,7 +119,7 @@ def permuted(body: Body, kind: Type, vector: str, lane: str) -> str:
 
 def _permuted_words(body: Body, vector: str, lane: str) -> str:
     emitter = body.emitter
-    if not body.avx512:
+    if not body.target.permutes:
         return _through_memory(body, vector, lane)
     half = "<16 x i32>"
     parts = [

@@ -55,7 +55,7 @@ class Divergence:
         def mark(source: str, target: str, label: str) -> None:
             if target == level:
                 going_on.add(label)
-            elif not flow.inside(level, target):
+            elif not flow.inside_loop(level, target):
                 leaving[source, target] = label
             elif target not in marks:
                 marks[target] = label

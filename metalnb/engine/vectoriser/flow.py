@@ -68,6 +68,9 @@ class Flow:
         By header.
     inner : dict
         The header of the innermost loop around each block, or None.
+    inside, after : dict
+        How blocks nest when they are written in one line: the blocks that a block's region holds, and those that follow a
+        loop, though a block of it dominates them.
     """
 
     def __init__(self, function: Function) -> None:
@@ -83,6 +86,15 @@ class Flow:
         self.idom = self._dominators()
         self.loops = self._loops()
         self._nest()
+        self.inside: dict[str, list[str]] = {label: [] for label in self.order}
+        self.after: dict[str, list[str]] = {header: [] for header in self.loops}
+        for label in self.order[1:]:
+            left = None
+            for header in self.around(self.idom[label]):
+                if self.inside_loop(header, label):
+                    break
+                left = header
+            (self.inside[self.idom[label]] if left is None else self.after[left]).append(label)
         self._reached: dict[tuple[str | None, str, str], frozenset[str]] = {}
 
     def _postorder(self) -> list[str]:
@@ -162,7 +174,7 @@ class Flow:
             b = self.idom[b]
         return a == b
 
-    def inside(self, header: str | None, label: str) -> bool:
+    def inside_loop(self, header: str | None, label: str) -> bool:
         """Return whether a block is in a loop; every block is in None, the function."""
         return header is None or label in self.loops[header].body
 
@@ -182,6 +194,14 @@ class Flow:
         if label not in self.loops:
             return self.predecessors[label]
         return [p for p in self.predecessors[label] if p not in self.loops[label].body]
+
+    def line(self) -> Iterator[str]:
+        """Yield the blocks in the order in which they are written."""
+        stack = [self.entry]
+        while stack:
+            label = stack.pop()
+            yield label
+            stack += reversed(self.inside[label] + self.after.get(label, []))
 
     # ---- Control equivalence, in one iteration of a loop.
 
@@ -218,7 +238,7 @@ class Flow:
         """Return the successors in a loop's iteration; ``_END`` for its end, and for the function's."""
         found, back = [], []
         for target in self.successors[label]:
-            if target == level or not self.inside(level, target):
+            if target == level or not self.inside_loop(level, target):
                 found.append(_END)
             elif self.number[target] <= self.number[label]:
                 back.append(target)  # an inner loop's: it goes on at that loop's exits
@@ -229,7 +249,7 @@ class Flow:
         if not found:
             for header in back:
                 exits = [t for _, t in self.loops[header].exits]
-                found += [t if self.inside(level, t) and t != level else _END for t in exits] or [_END]
+                found += [t if self.inside_loop(level, t) and t != level else _END for t in exits] or [_END]
         return found
 
 

@@ -15,13 +15,13 @@ What must hold:
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
 from ..llvm.instructions import Instruction
 from .arrays import DROPPED
 from .body import Body, Kept
 from .shapes import UNIFORM, VARYING, Shape
+from .target import pin
 
 __all__ = ["Regions"]
 
@@ -40,22 +40,18 @@ class Regions:
         The mask of the lanes that exist.
     write : callable
         Writes one instruction.
+    waits : bool
+        Whether there are barriers.
     """
 
-    def __init__(self, body: Body, everyone: str, write: Callable[[Body, Instruction], None]) -> None:
+    def __init__(
+        self, body: Body, everyone: str, write: Callable[[Body, Instruction], None], *, waits: bool,
+    ) -> None:  # fmt: skip
+        self._waits = waits
         self._body = body
         self._everyone = everyone
         self._write = write
         self._flow = flow = body.analysis.flow
-        self._inside: dict[str, list[str]] = defaultdict(list)  # blocks that a block's region holds
-        self._after: dict[str, list[str]] = defaultdict(list)  # blocks that follow a loop
-        for label in flow.order[1:]:
-            left = None
-            for header in flow.around(flow.idom[label]):
-                if flow.inside(header, label):
-                    break
-                left = header
-            (self._inside[flow.idom[label]] if left is None else self._after[left]).append(label)
         self._equivalent = {label: flow.equivalent(label) for label in flow.order[1:]}
         self._behind: dict[str, str] = {}  # by block, the one whose uniform branch alone leads to it
         self.arriving: dict[str, str] = {}  # variables for masks
@@ -83,7 +79,7 @@ class Regions:
         for name, uses in analysis.uses.items():
             definition = analysis.definitions[name]
             header = flow.inner[definition.block]
-            outside = [at for _, at in uses if header is not None and not flow.inside(header, at)]
+            outside = [at for _, at in uses if header is not None and not flow.inside_loop(header, at)]
             if outside:
                 wanted = {analysis.at(name, at).varying for at in outside}
                 self._body.outside[name] = Kept(
@@ -115,7 +111,7 @@ class Regions:
         emitter, masks = self._body.emitter, self._body.masks
         divergent = header in self._body.analysis.divergence.loops
         entered = masks[header]
-        self._prepare(self._after[header])
+        self._prepare(self._flow.after[header])
         kind = emitter.mask if divergent else "i1"
         going_on = self.going_on[header] = emitter.slot(kind)
         active = emitter.slot(kind)
@@ -135,11 +131,23 @@ class Regions:
         emitter.do(f"br i1 {again}, label {top}, label {out}")
         emitter.label(out)
         masks[header] = entered
-        for label in self._in_order(self._after[header]):
+        self._pin(header)
+        for label in self._flow.after[header]:
             self._region(label)
 
-    def _in_order(self, labels: list[str]) -> list[str]:
-        return sorted(labels, key=self._flow.number.__getitem__)
+    def _pin(self, header: str) -> None:
+        """Fix the vectors that leave a loop, where a barrier may follow."""
+        body, flow = self._body, self._flow
+        if not self._waits:
+            return
+        for name, kept in body.outside.items():
+            made = body.analysis.definitions[name]
+            if flow.inner[made.block] != header:
+                continue
+            for kind, slot in zip(body.scalars(made.type), kept.parts, strict=False):
+                lanes = body.emitter.lanes(kind)
+                held = pin(body.emitter, body.target, kind, body.emitter.op(f"load {lanes}, ptr {slot}"))
+                body.emitter.do(f"store {lanes} {held}, ptr {slot}")
 
     def _region(self, label: str) -> None:
         """Write a region under its mask, behind a branch where it must not run with an empty one."""
@@ -169,7 +177,7 @@ class Regions:
     def _is_heavy(self, label: str) -> bool:
         """Return whether a block must not run with an empty mask, or had better not."""
         block = self._flow.function.blocks[label]
-        if label in self._flow.loops or self._inside[label] or len(set(block[-1].targets)) > 1:
+        if label in self._flow.loops or self._flow.inside[label] or len(set(block[-1].targets)) > 1:
             return True
         cost = 0
         for made in block:
@@ -204,7 +212,7 @@ class Regions:
     def _block(self, label: str) -> None:
         body = self._body
         body.current = label
-        self._prepare(self._inside[label])
+        self._prepare(self._flow.inside[label])
         block = self._flow.function.blocks[label]
         phis = [made for made in block if made.opcode == "phi"]
         for made in phis:
@@ -215,7 +223,7 @@ class Regions:
             if made.result in body.outside:
                 self._keep(made)
         self._edges(label)
-        for inner in self._in_order(self._inside[label]):
+        for inner in self._flow.inside[label]:
             self._region(inner)
 
     def _phi(self, made: Instruction) -> None:

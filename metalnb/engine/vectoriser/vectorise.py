@@ -17,10 +17,12 @@ from .driver_text import driver
 from .emitter import Emitter
 from .flow import Flow, NotVectorised
 from .forms import Form, positions
+from .lifetimes import alive_across_barriers
 from .memory import load, store
 from .operations import operate
 from .regions import Regions
 from .shapes import UNIFORM
+from .target import Target
 
 __all__ = ["Vectorised", "asks_for_simdgroup", "vectorise", "waits"]
 
@@ -70,7 +72,7 @@ def waits(module: Module) -> bool:
     return "metalnb_barrier" in _calls(module.functions[ENTRY])
 
 
-def vectorise(module: Module, form: Form, *, avx512: bool) -> Vectorised:
+def vectorise(module: Module, form: Form, target: Target) -> Vectorised:
     """Return a kernel's text in one form.
 
     Parameters
@@ -78,7 +80,7 @@ def vectorise(module: Module, form: Form, *, avx512: bool) -> Vectorised:
     module : Module
         With the function ``metalnb_thread``.
     form : Form
-    avx512 : bool
+    target : Target
 
     Raises
     ------
@@ -98,12 +100,12 @@ def vectorise(module: Module, form: Form, *, avx512: bool) -> Vectorised:
         raise NotVectorised(message)
     analysis = Analysis(flow, layout, form.width, positions(form), interleaved(flow, layout), _pure(module))
     emitter = Emitter(form.width)
-    body = Body(analysis, emitter, avx512)
+    body = Body(analysis, emitter, target, alive_across_barriers(analysis))
     body.storage, packed, total = _storage(module)
     coroutine = waits(module)
     _begin(body, function, form, coroutine=coroutine)
     everyone = "splat (i1 true)" if form.full else "%mask"
-    Regions(body, everyone, _write).write()
+    Regions(body, everyone, _write, waits=coroutine).write()
     if coroutine:
         ended(emitter)
     else:
@@ -211,6 +213,7 @@ def _array(body: Body, made: Instruction) -> None:
 _ATTRIBUTES = """
 attributes #0 = { ALWAYS nounwind "prefer-vector-width"="512" "reciprocal-estimates"="none" }
 attributes #1 = { nounwind "prefer-vector-width"="512" "reciprocal-estimates"="none" }
+attributes #3 = { convergent nounwind memory(none) }
 attributes #2 = { nounwind noinline "prefer-vector-width"="512" "reciprocal-estimates"="none" }
 """
 

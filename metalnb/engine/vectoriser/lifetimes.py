@@ -1,0 +1,50 @@
+"""Which vectors are alive across a barrier, in the order in which blocks are written."""
+
+from __future__ import annotations
+
+from ..llvm.instructions import Instruction
+from ..llvm.syntax import BINARY, CASTS
+from .analysis import Analysis
+
+__all__ = ["alive_across_barriers"]
+
+# What LLVM would compute anew after a coroutine's suspension; all else it keeps.
+_COMPUTED_ANEW = BINARY | CASTS | {"select", "fneg", "insertelement", "shufflevector", "extractelement"}
+_LAST = 1 << 30  # a phi uses its values at the end of a block
+
+_Place = tuple[int, int]
+
+
+def alive_across_barriers(analysis: Analysis) -> frozenset[str]:
+    """Return the names of the varying values that are used after a barrier that follows them.
+
+    A use after the loop in which a value is defined is left out: it reads the variable in which the value leaves the loop.
+    """
+    flow = analysis.flow
+    rank = {label: i for i, label in enumerate(flow.line())}
+    at: dict[int, _Place] = {}
+    barriers: list[_Place] = []
+    waiting_loops: set[str] = set()
+    for label in flow.order:
+        for i, made in enumerate(flow.function.blocks[label]):
+            at[id(made)] = (rank[label], i)
+            if made.word == "metalnb_barrier":
+                barriers.append((rank[label], i))
+                waiting_loops.update(flow.around(label))
+    if not barriers:
+        return frozenset()
+
+    def crosses(made: Instruction, use: Instruction, where: str) -> bool:
+        if not flow.inside_loop(flow.inner[made.block], where):
+            return False
+        if any(h in waiting_loops and made.block not in flow.loops[h].body for h in flow.around(where)):
+            return True
+        last = (rank[where], _LAST) if use.opcode == "phi" else at[id(use)]
+        return any(at[id(made)] < barrier < last for barrier in barriers)
+
+    return frozenset(
+        name
+        for name, made in analysis.definitions.items()
+        if made.opcode in _COMPUTED_ANEW and analysis.of(name).varying
+        and any(crosses(made, use, where) for use, where in analysis.uses[name])
+    )  # fmt: skip
