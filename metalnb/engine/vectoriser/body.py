@@ -216,7 +216,7 @@ class Body:
         if whole.kind not in {"vector", "array", "struct"}:
             return [text]
         if text in {"poison", "undef"}:
-            return ["poison"] * count
+            return [text] * count
         if text == "zeroinitializer":
             return [_ZERO.get(k.kind, "0") for k in self.scalars(kind)]
         if text.startswith("splat ("):

@@ -107,9 +107,9 @@ class Emitter:
 
     def splat(self, kind: object, text: str, at: Mark | None = None) -> str:
         """Return a vector with a scalar in each lane."""
-        if text in {"poison", "undef"}:
+        if text == "poison":
             return "poison"
-        if text in {"null", "zeroinitializer"}:
+        if text in {"null", "zeroinitializer", "undef"}:  # not poison, which would spread further
             return "zeroinitializer"
         if text[0] not in "%@" and "(" not in text:
             return f"splat ({kind} {text})"

@@ -342,7 +342,7 @@ class _Edge:
             if made.opcode != "phi":
                 break
             text = made.operands[made.targets.index(self._source)].text
-            if text not in {"poison", "undef"}:
+            if text != "poison" and (text != "undef" or self._body.analysis.of(made.result).varying):
                 stores += self._values(made, text)
         for store in stores:  # after all are computed: one phi's value may be another's old one
             emitter.do(store)
