@@ -1,4 +1,30 @@
-// A half of a double, rounded once: what clang calls where an x86-64 processor has no instruction for it (AVX-512 FP16).
+// Conversions of half: what clang calls where an x86-64 processor has no instruction for them.
+//
+// Between half and float there is F16C, from AVX2's processors on. Without it: F. Giesen, "Float->half variants", 2012.
+#ifndef __F16C__
+float __extendhfsf2(_Float16 x);
+float __extendhfsf2(_Float16 x) {
+    const unsigned bits = __builtin_bit_cast(unsigned short, x), magnitude = (bits & 0x7fffu) << 13;
+    float value = __builtin_bit_cast(float, magnitude) * 0x1p112f;  // exact, of the least halves too
+    unsigned whole = __builtin_bit_cast(unsigned, value);
+    if (magnitude >= 0x7c00u << 13) whole = 0x7f800000u | magnitude;  // an infinity, or NaN
+    return __builtin_bit_cast(float, whole | (bits & 0x8000u) << 16);
+}
+_Float16 __truncsfhf2(float x);
+_Float16 __truncsfhf2(float x) {
+    const unsigned bits = __builtin_bit_cast(unsigned, x), sign = bits >> 16 & 0x8000u;
+    unsigned magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) magnitude = 0x7e00u | (magnitude >> 13 & 0x1ffu);
+    else if (magnitude >= 0x47800000u) magnitude = 0x7c00u;  // from 2^16 on
+    else if (magnitude < 0x38800000u) {                       // below 2^-14: the sum's last bits are the half's
+        const float sum = __builtin_bit_cast(float, magnitude) + 0.5f;
+        magnitude = __builtin_bit_cast(unsigned, sum) - 0x3f000000u;
+    } else magnitude = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    return __builtin_bit_cast(_Float16, (unsigned short)(magnitude | sign));
+}
+#endif
+
+// A half of a double, rounded once (AVX-512 FP16 has an instruction).
 //
 // The double becomes a float first, rounded to odd: toward zero, with the last bit set unless the float is exact. What is
 // lost there can make no tie of what was none, as a float has more than two bits more than a half (S. Boldo and
