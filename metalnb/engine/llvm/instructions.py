@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .types import Layout, Type
+from .llvm_types import MemoryLayout, IRType
 
-__all__ = ["NAME", "Function", "Instruction", "Module", "Operand"]
+__all__ = ["NAME", "IRFunction", "IRInstruction", "IRModule", "Operand"]
 
 NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
 
@@ -17,7 +17,7 @@ NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
 class Operand:
     """A value that an instruction uses: its type, and a name or a constant as LLVM writes it."""
 
-    type: Type
+    type: IRType
     text: str
 
     def __str__(self) -> str:
@@ -25,7 +25,7 @@ class Operand:
 
 
 @dataclass(slots=True)
-class Instruction:
+class IRInstruction:
     """An instruction.
 
     Attributes
@@ -35,7 +35,7 @@ class Instruction:
     opcode : str
     result : str
         The name of its value, or an empty string.
-    type : Type
+    type : IRType
         Of its value.
     operands : list of Operand
         In the order of the text. For ``phi`` see `incoming`, for ``call`` the arguments.
@@ -49,7 +49,7 @@ class Instruction:
         The constants of a ``switch``; its first target is the default.
     indices : tuple of int
         Of ``extractvalue`` and ``insertvalue``.
-    element : Type or None
+    element : IRType or None
         What ``alloca`` makes room for, and what ``getelementptr`` counts in.
     alignment : int
         Bytes.
@@ -63,14 +63,14 @@ class Instruction:
     text: str
     opcode: str
     result: str
-    type: Type
+    type: IRType
     operands: list[Operand] = field(default_factory=list)
     flags: tuple[str, ...] = ()
     word: str = ""
     targets: list[str] = field(default_factory=list)
     cases: list[str] = field(default_factory=list)
     indices: tuple[int, ...] = ()
-    element: Type | None = None
+    element: IRType | None = None
     alignment: int = 1
     ordering: str = ""
     place: str = ""
@@ -103,7 +103,7 @@ class Instruction:
 
 
 @dataclass(slots=True)
-class Function:
+class IRFunction:
     """A function that is defined.
 
     Attributes
@@ -119,20 +119,20 @@ class Function:
     name: str
     head: str
     parameters: list[Operand]
-    blocks: dict[str, list[Instruction]]
+    blocks: dict[str, list[IRInstruction]]
 
     @property
     def entry(self) -> str:
         """The label of the first block."""
         return next(iter(self.blocks))
 
-    def __iter__(self) -> Iterator[Instruction]:
+    def __iter__(self) -> Iterator[IRInstruction]:
         for block in self.blocks.values():
             yield from block
 
 
 @dataclass(slots=True)
-class Module:
+class IRModule:
     """What clang writes for a kernel.
 
     Attributes
@@ -143,7 +143,7 @@ class Module:
         Named structs.
     globals, declarations : dict
         Lines by name.
-    functions : dict of str to Function
+    functions : dict of str to IRFunction
     attributes : dict
         Lines by group, ``"#0"``.
     metadata : dict
@@ -151,14 +151,14 @@ class Module:
     """
 
     target: list[str] = field(default_factory=list)
-    types: dict[str, Type] = field(default_factory=dict)
+    types: dict[str, IRType] = field(default_factory=dict)
     globals: dict[str, str] = field(default_factory=dict)
     declarations: dict[str, str] = field(default_factory=dict)
-    functions: dict[str, Function] = field(default_factory=dict)
+    functions: dict[str, IRFunction] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> MemoryLayout:
         """Sizes and offsets of its types."""
-        return Layout(self.types)
+        return MemoryLayout(self.types)

@@ -23,7 +23,7 @@ from ..clang import driver
 from ..clang.driver import DUMP, Refused
 from ..observation import Observable, Stopwatch
 from ..unit import Unit
-from ..vectoriser.flow import NotVectorised
+from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
 from .printed_lines import run_printing
@@ -63,6 +63,8 @@ class NativeBinary:
     library : ctypes.CDLL
         What holds the code.
     prints : bool
+    reason : str
+        Why it is not in vector registers; an empty string where nobody asked for that.
     """
 
     unit: Unit
@@ -71,6 +73,7 @@ class NativeBinary:
     threadgroup_bytes: int
     library: Any
     prints: bool = False
+    reason: str = ""
 
 
 class NativeTicket:
@@ -114,15 +117,12 @@ class NativeEngine(Observable, SharedMemory):
 
     def _thread_at_a_time(self, unit: Unit, reason: str) -> NativeBinary:
         """Compile one kernel as a loop over threads, or as fibers when its threads meet."""
-        if reason and os.environ.get("METALNB_LANES_LOG"):
-            with open(os.environ["METALNB_LANES_LOG"], "a") as log:
-                log.write(f"{unit.signature.name}: {reason}\n")
         code, fibers = _object(unit)
         loaded, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", unit.cell.edited.text)
         loaded.metalnb_prepare.restype = ctypes.c_uint32
         run = ctypes.cast(loaded.metalnb_groups, ctypes.c_void_p).value or 0
         prints = b"metalnb_print" in code
-        return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded, prints)
+        return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded, prints, reason)
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned."""
@@ -130,7 +130,9 @@ class NativeEngine(Observable, SharedMemory):
         first = -whole.ctypes.data % _LINE
         return whole[first : first + nbytes]
 
-    def start(self, binary: NativeBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> NativeTicket:
+    def start(
+        self, binary: NativeBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
+    ) -> NativeTicket:  # fmt: skip
         """Run a dispatch, with the GIL released."""
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         if threads > _MOST_THREADS:

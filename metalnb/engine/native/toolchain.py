@@ -22,8 +22,8 @@ from .places import meeting_places
 from .turns import with_turns
 
 __all__ = [
-    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "lane_library", "lent_region", "pool", "runtime_object",
-    "target_triple",
+    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "lane_library", "lent_region", "pool",
+    "runtime_object", "target_triple",
 ]  # fmt: skip
 
 _ROOM = Path(__file__).parent

@@ -8,12 +8,12 @@ from typing import Any
 
 from ..base import Grid
 from ..clang.driver import Refused
-from ..llvm.instructions import Module
-from ..llvm.reader import read
-from ..llvm.types import UnreadText
+from ..llvm.instructions import IRModule
+from ..llvm.llvm_reader import read
+from ..llvm.llvm_types import UnreadText
 from ..unit import Unit
-from ..vectoriser.flow import NotVectorised
-from ..vectoriser.forms import Form, form_for
+from ..vectoriser.not_vectorised import NotVectorised
+from ..vectoriser.simd_forms import SimdForm, form_for
 from ..vectoriser.vectorise import asks_for_simdgroup, waits
 from . import toolchain, vector_build
 
@@ -52,7 +52,7 @@ class VectorBinary:
     Attributes
     ----------
     unit : Unit
-    module : Module
+    module : IRModule
         One thread of it.
     simd : bool
         Whether it asks for its SIMD-group.
@@ -68,12 +68,12 @@ class VectorBinary:
     """
 
     unit: Unit
-    module: Module
+    module: IRModule
     simd: bool
     waits: bool
     region: bool
     threadgroup_bytes: int = 0
-    forms: dict[Form, VectorCode] = field(default_factory=dict)
+    forms: dict[SimdForm, VectorCode] = field(default_factory=dict)
     instead: Any = None
 
     def code(self, grid: Grid, threadgroup: Grid) -> VectorCode:
@@ -90,7 +90,7 @@ class VectorBinary:
             found = self.forms[form] = self._made(form)
         return found
 
-    def _made(self, form: Form) -> VectorCode:
+    def _made(self, form: SimdForm) -> VectorCode:
         made = vector_build.vectorised(self.module, form)
         self.threadgroup_bytes = made.threadgroup_bytes
         try:

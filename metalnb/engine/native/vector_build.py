@@ -8,10 +8,10 @@ from metalnb import cache
 
 from ..clang import driver
 from ..clang.driver import Refused, Target
-from ..llvm.instructions import Module
+from ..llvm.instructions import IRModule
 from ..unit import Unit
-from ..vectoriser import target as machine
-from ..vectoriser.forms import Form
+from ..vectoriser.vector_code.vector_target import VectorTarget, vector_target
+from ..vectoriser.simd_forms import SimdForm
 from ..vectoriser.vectorise import Vectorised, vectorise
 from . import toolchain
 from .entry_texts import lane_text
@@ -19,14 +19,15 @@ from .linking import run_tool
 from .llvm_text import with_divisors
 from .two_steps import divides
 
-__all__ = ["object_of", "thread_text", "vectorised"]
+__all__ = ["machine", "object_of", "thread_text", "vectorised"]
 
 # Nothing of clang's touches a loop or makes vectors; only what unrolls whole takes a thread's arrays out of memory. All
 # of a kernel becomes one function: a call would leave the vectors.
 _TIDY = (
-    "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-unroll-runtime=0", "-mllvm",
-    "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm", "-unroll-allow-loop-nests-peeling=0",
-    "-mllvm", "-inline-threshold=1000000", "-mllvm", "-inlinehint-threshold=1000000",
+    "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
+    "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm",
+    "-unroll-allow-loop-nests-peeling=0", "-mllvm", "-inline-threshold=1000000", "-mllvm",
+    "-inlinehint-threshold=1000000",
 )  # fmt: skip
 _TEXT = ("-S", "-emit-llvm")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
@@ -40,7 +41,7 @@ def _target() -> Target:
 
 
 @functools.cache
-def _machine() -> machine.Target:
+def machine() -> VectorTarget:
     """Return what the vectoriser may use of this machine, as clang takes it to be."""
     key = cache.digest("macros", driver.version(), *toolchain.flags())
 
@@ -51,7 +52,7 @@ def _machine() -> machine.Target:
             run_tool([*driver.clang(), *toolchain.flags(), "-dM", "-E", str(folder / "empty.c"), "-o", str(out)])
             return out.read_bytes()
 
-    return machine.target(cache.store().make(key, "native-text", build).decode())
+    return vector_target(cache.store().make(key, "native-text", build).decode())
 
 
 def thread_text(unit: Unit) -> str:
@@ -68,14 +69,14 @@ def thread_text(unit: Unit) -> str:
     return _compiled(with_divisors(raw), (*_target().flags, *_TIDY, *_TEXT), unit).decode()
 
 
-def vectorised(module: Module, form: Form) -> Vectorised:
+def vectorised(module: IRModule, form: SimdForm) -> Vectorised:
     """Return a kernel's text in a form.
 
     Raises
     ------
     NotVectorised
     """
-    return vectorise(module, form, _machine())
+    return vectorise(module, form, machine())
 
 
 def object_of(made: Vectorised, unit: Unit) -> bytes:

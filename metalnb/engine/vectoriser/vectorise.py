@@ -5,24 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..llvm.instructions import Function, Instruction, Module
-from ..llvm.types import type_of
-from .analysis import Analysis
-from .arrays import interleaved
-from .atomics import atomic
-from .body import Body, Value
-from .calls import call
-from .coroutines import begun, ended
-from .driver_text import driver
-from .emitter import Emitter
-from .flow import Flow, NotVectorised
-from .forms import Form, positions
-from .lifetimes import alive_across_barriers
-from .memory import load, store
-from .operations import operate
-from .regions import Regions
-from .shapes import UNIFORM
-from .target import Target
+from ..llvm.instructions import IRFunction, IRInstruction, IRModule
+from ..llvm.llvm_types import type_of
+from .group_driver import driver
+from .vector_code.atomics import atomic
+from .vector_code.vector_calls import call
+from .vector_code.coroutines import begun, ended
+from .vector_code.function_body import FunctionBody, LaneValue
+from .vector_code.regions import Regions
+from .vector_code.text_emitter import Emitter
+from .vector_code.vector_memory import load, store
+from .vector_code.vector_operations import operate
+from .vector_code.vector_target import VectorTarget
+from .not_vectorised import NotVectorised
+from .shape_analysis.interleaving import interleaved
+from .shape_analysis.lane_shapes import UNIFORM
+from .shape_analysis.lifetimes import alive_across_barriers
+from .shape_analysis.reducible_flow import ControlFlow
+from .shape_analysis.shape_solver import LaneShapes
+from .simd_forms import SimdForm, positions
 
 __all__ = ["Vectorised", "asks_for_simdgroup", "vectorise", "waits"]
 
@@ -57,30 +58,30 @@ class Vectorised:
     gathers: tuple[str, ...]
 
 
-def _calls(function: Function) -> set[str]:
+def _calls(function: IRFunction) -> set[str]:
     return {made.word for made in function if made.opcode == "call"}
 
 
-def asks_for_simdgroup(module: Module) -> bool:
+def asks_for_simdgroup(module: IRModule) -> bool:
     """Return whether a kernel calls a SIMD function, or asks for its lane or SIMD-group."""
     given = {*_PLACES, "metalnb_index", *_OF_THREAD}
     return any(name.startswith("metalnb_") and name not in given for name in _calls(module.functions[ENTRY]))
 
 
-def waits(module: Module) -> bool:
+def waits(module: IRModule) -> bool:
     """Return whether a kernel has barriers."""
     return "metalnb_barrier" in _calls(module.functions[ENTRY])
 
 
-def vectorise(module: Module, form: Form, target: Target) -> Vectorised:
+def vectorise(module: IRModule, form: SimdForm, target: VectorTarget) -> Vectorised:
     """Return a kernel's text in one form.
 
     Parameters
     ----------
-    module : Module
+    module : IRModule
         With the function ``metalnb_thread``.
-    form : Form
-    target : Target
+    form : SimdForm
+    target : VectorTarget
 
     Raises
     ------
@@ -92,15 +93,15 @@ def vectorise(module: Module, form: Form, target: Target) -> Vectorised:
         other = next(name for name in module.functions if name != ENTRY)
         message = f"a call of {other}, which is not inlined"
         raise NotVectorised(message)
-    flow = Flow(function)
+    flow = ControlFlow(function)
     layout = module.layout
     own = sum(layout.size(made.element) for made in function if made.opcode == "alloca" and made.element)
     if own > _MOST_OWN:
         message = f"its own variables take {own} bytes of a thread"
         raise NotVectorised(message)
-    analysis = Analysis(flow, layout, form.width, positions(form), interleaved(flow, layout), _pure(module))
+    analysis = LaneShapes(flow, layout, form.width, positions(form), interleaved(flow, layout), _pure(module))
     emitter = Emitter(form.width)
-    body = Body(analysis, emitter, target, alive_across_barriers(analysis))
+    body = FunctionBody(analysis, emitter, target, alive_across_barriers(analysis))
     body.storage, packed, total = _storage(module)
     coroutine = waits(module)
     _begin(body, function, form, coroutine=coroutine)
@@ -114,7 +115,7 @@ def vectorise(module: Module, form: Form, target: Target) -> Vectorised:
     return Vectorised(text, packed, total, tuple(made.place for made in body.gathers))
 
 
-def _pure(module: Module) -> frozenset[str]:
+def _pure(module: IRModule) -> frozenset[str]:
     groups = {name for name, line in module.attributes.items() if "memory(none)" in line}
     return frozenset(
         name for name, line in module.declarations.items()
@@ -122,7 +123,7 @@ def _pure(module: Module) -> frozenset[str]:
     )  # fmt: skip
 
 
-def _storage(module: Module) -> tuple[dict[str, int], int, int]:
+def _storage(module: IRModule) -> tuple[dict[str, int], int, int]:
     """Lay out the threadgroup variables: where each is, what they take as Metal counts, and here."""
     found: dict[str, int] = {}
     packed = total = 0
@@ -138,14 +139,14 @@ def _storage(module: Module) -> tuple[dict[str, int], int, int]:
     return found, packed, -(-total // _LINE) * _LINE
 
 
-def _begin(body: Body, function: Function, form: Form, *, coroutine: bool) -> None:
+def _begin(body: FunctionBody, function: IRFunction, form: SimdForm, *, coroutine: bool) -> None:
     """Write what stands before the first block: the coroutine's frame, and where the threads stand."""
     emitter = body.emitter
     if coroutine:
         begun(emitter)
     mark = emitter.mark()
     for parameter, name in zip(function.parameters, ("%given", "%region"), strict=True):
-        body.values[parameter.text] = Value(parameter.type, UNIFORM, name, None, mark)
+        body.values[parameter.text] = LaneValue(parameter.type, UNIFORM, name, None, mark)
     called = _calls(function)
     if "metalnb_storage" in called:
         emitter.do("%arena_address = ptrtoint ptr %arena to i64")
@@ -157,12 +158,12 @@ def _begin(body: Body, function: Function, form: Form, *, coroutine: bool) -> No
     for name, shape in positions(form).items():
         if not shape.varying:
             scalar = scalars[name.removeprefix("metalnb_")]
-            body.positions[name] = Value(_WORD, shape, scalar, None, marked)
+            body.positions[name] = LaneValue(_WORD, shape, scalar, None, marked)
     if form.flat and called & {*_PLACES}:
         _flat_positions(body)
 
 
-def _flat_positions(body: Body) -> None:
+def _flat_positions(body: FunctionBody) -> None:
     """Compute each lane's x, y and z from its index in the threadgroup."""
     emitter = body.emitter
     op, lanes, wide = emitter.op, emitter.lanes("i32"), emitter.lanes("double")
@@ -184,10 +185,10 @@ def _flat_positions(body: Body) -> None:
         grid = op(f"add {lanes} {group[axis]}, {emitter.splat('i32', first)}")
         for where, vector in (("group", group[axis]), ("grid", grid)):
             name = f"metalnb_{where}_{axis}"
-            body.positions[name] = Value(_WORD, body.analysis.given[name], parts=[vector])
+            body.positions[name] = LaneValue(_WORD, body.analysis.of_position(name), parts=[vector])
 
 
-def _write(body: Body, made: Instruction) -> None:
+def _write(body: FunctionBody, made: IRInstruction) -> None:
     """Write an instruction."""
     if made.opcode in {"atomicrmw", "cmpxchg"} or made.ordering:
         atomic(body, made)
@@ -205,7 +206,7 @@ def _write(body: Body, made: Instruction) -> None:
         operate(body, made)
 
 
-def _array(body: Body, made: Instruction) -> None:
+def _array(body: FunctionBody, made: IRInstruction) -> None:
     assert made.element is not None  # noqa: S101  (every alloca has one)
     body.define_scalar(made, body.emitter.room(body.analysis.layout.size(made.element) * body.width))
 
@@ -218,7 +219,7 @@ attributes #2 = { nounwind noinline "prefer-vector-width"="512" "reciprocal-esti
 """
 
 
-def _assembled(module: Module, body: Body, form: Form, *, coroutine: bool) -> str:
+def _assembled(module: IRModule, body: FunctionBody, form: SimdForm, *, coroutine: bool) -> str:
     """Return the whole module's text."""
     emitter = body.emitter
     given = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ..llvm.instructions import Instruction
-from ..llvm.types import Type
-from .body import Body
-from .emitter import mangled
-from .flow import NotVectorised
+from ...llvm.instructions import IRInstruction
+from ...llvm.llvm_types import IRType
+from ..not_vectorised import NotVectorised
+from .function_body import FunctionBody
+from .text_emitter import mangled
 
 __all__ = ["REDUCTIONS", "collective", "reduced"]
 
@@ -18,7 +18,7 @@ _INFINITY = {"float": ("0x7FF0000000000000", "0xFFF0000000000000"), "half": ("0x
 _GROUP = 32  # lanes of a SIMD-group
 
 
-def collective(body: Body, made: Instruction) -> None:
+def collective(body: FunctionBody, made: IRInstruction) -> None:
     """Write a call of a SIMD function."""
     if body.width != _GROUP:
         message = f"a SIMD function over {body.width} lanes"
@@ -45,7 +45,7 @@ def collective(body: Body, made: Instruction) -> None:
     body.define_scalar(made, reduced(body, word, made.type, value))
 
 
-def reduced(body: Body, word: str, kind: Type, vector: str) -> str:
+def reduced(body: FunctionBody, word: str, kind: IRType, vector: str) -> str:
     """Return the sum, or another reduction, of the active lanes."""
     emitter = body.emitter
     lanes = emitter.lanes(kind)
@@ -57,7 +57,7 @@ def reduced(body: Body, word: str, kind: Type, vector: str) -> str:
     return emitter.call(name, str(kind), (lanes, chosen))
 
 
-def _neutral(word: str, kind: Type) -> str:
+def _neutral(word: str, kind: IRType) -> str:
     if word == "fadd":
         return "-0.0"
     if word in {"fmin", "fmax"}:
@@ -66,7 +66,7 @@ def _neutral(word: str, kind: Type) -> str:
     return str({"and": -1, "umin": -1, "smin": half - 1, "smax": -half}.get(word, 0))
 
 
-def _shuffle(body: Body, made: Instruction) -> None:
+def _shuffle(body: FunctionBody, made: IRInstruction) -> None:
     value, which = made.operands
     emitter = body.emitter
     if body.analysis.of(made.result).uniform:
@@ -96,7 +96,7 @@ def _shuffle(body: Body, made: Instruction) -> None:
     body.define(made, [emitter.op(f"select {emitter.mask} {good}, {lanes} {there}, {lanes} {vector}")])
 
 
-def _of_lane(body: Body, made: Instruction) -> str:
+def _of_lane(body: FunctionBody, made: IRInstruction) -> str:
     """Return the value of one lane, by its number modulo 32."""
     value, which = made.operands
     emitter = body.emitter
@@ -105,7 +105,7 @@ def _of_lane(body: Body, made: Instruction) -> str:
     return emitter.op(f"extractelement {emitter.lanes(value.type)} {vector}, i32 {lane}")
 
 
-def permuted(body: Body, kind: Type, vector: str, lane: str) -> str:
+def permuted(body: FunctionBody, kind: IRType, vector: str, lane: str) -> str:
     """Return each lane's value of another lane, by its number modulo 32."""
     emitter = body.emitter
     if kind.bits == 32:
@@ -117,7 +117,7 @@ def permuted(body: Body, kind: Type, vector: str, lane: str) -> str:
     return op(f"or {wide} {a}, {op(f'shl {wide} {b}, splat (i64 32)')}")
 
 
-def _permuted_words(body: Body, vector: str, lane: str) -> str:
+def _permuted_words(body: FunctionBody, vector: str, lane: str) -> str:
     emitter = body.emitter
     if not body.target.permutes:
         return _through_memory(body, vector, lane)
@@ -134,7 +134,7 @@ def _permuted_words(body: Body, vector: str, lane: str) -> str:
     return emitter.shuffled("i32", made[0], made[1], range(32), 16)
 
 
-def _through_memory(body: Body, vector: str, lane: str) -> str:
+def _through_memory(body: FunctionBody, vector: str, lane: str) -> str:
     """Store a vector and gather from it."""
     emitter = body.emitter
     words, wide, pointers = emitter.lanes("i32"), emitter.lanes("i64"), emitter.lanes("ptr")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..llvm.instructions import Instruction
-from ..llvm.types import Type
-from .body import Body
-from .emitter import mangled
-from .flow import NotVectorised
+from ...llvm.instructions import IRInstruction
+from ...llvm.llvm_types import IRType
+from ..not_vectorised import NotVectorised
+from .function_body import FunctionBody
+from .text_emitter import mangled
 
 __all__ = ["clear", "last_active", "load", "store"]
 
@@ -18,7 +18,7 @@ _MOST_INTERLEAVED = 4  # elements from lane to lane that are read as one stretch
 class _Access:
     """A load or a store of vectors: which form its address allows."""
 
-    def __init__(self, body: Body, made: Instruction, kind: Type) -> None:
+    def __init__(self, body: FunctionBody, made: IRInstruction, kind: IRType) -> None:
         if kind.is_aggregate or kind.element.bits == 1:
             message = f"{made.opcode} of {kind}"
             raise NotVectorised(message, made)
@@ -68,7 +68,7 @@ class _Access:
         return emitter.shuffled("i1", mask, "zeroinitializer", picked)
 
 
-def load(body: Body, made: Instruction) -> None:
+def load(body: FunctionBody, made: IRInstruction) -> None:
     """Write a load that is not atomic."""
     if body.analysis.of(made.result).uniform:
         body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
@@ -91,7 +91,7 @@ def load(body: Body, made: Instruction) -> None:
         body.define(made, [body.emitter.op(f"load {body.emitter.lanes(access.element)}, ptr {s}") for s in slots])
 
 
-def _either(body: Body, guard: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
+def _either(body: FunctionBody, guard: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
     """Write two forms of an access, chosen by a guard."""
     emitter = body.emitter
     yes, no, end = emitter.name("fast"), emitter.name("slow"), emitter.name("end")
@@ -146,7 +146,7 @@ def _gathered(access: _Access, addresses: list[str] | None = None) -> list[str]:
     ]
 
 
-def store(body: Body, made: Instruction) -> None:
+def store(body: FunctionBody, made: IRInstruction) -> None:
     """Write a store that is not atomic."""
     value, pointer = made.operands
     target = body.shape(pointer.text)
@@ -177,7 +177,7 @@ def _store_last(access: _Access, parts: list[str]) -> None:
                    f"align {access.alignment}")  # fmt: skip
 
 
-def last_active(body: Body, kind: Type, vector: str) -> str:
+def last_active(body: FunctionBody, kind: IRType, vector: str) -> str:
     """Return the last active lane's element."""
     emitter = body.emitter
     bits = f"i{body.width}"
@@ -236,7 +236,7 @@ def _scattered(access: _Access, parts: list[str], addresses: list[str]) -> None:
         )
 
 
-def clear(body: Body, pointer: str, count: int) -> None:
+def clear(body: FunctionBody, pointer: str, count: int) -> None:
     """Set the first bytes of a thread's interleaved array to 0."""
     granule = body.analysis.interleaved[pointer]
     emitter = body.emitter

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ..llvm.instructions import Instruction
-from .body import Body
-from .flow import NotVectorised
-from .rules import steps_of
+from ...llvm.instructions import IRInstruction
+from ..not_vectorised import NotVectorised
+from ..shape_analysis.shape_rules import steps_of
+from .function_body import FunctionBody
 
 __all__ = ["address"]
 
 _SCALED = frozenset({1, 2, 4, 8})  # bytes that a gather's instruction multiplies an index by
 
 
-def address(body: Body, made: Instruction) -> None:
+def address(body: FunctionBody, made: IRInstruction) -> None:
     """Write a ``getelementptr``."""
     if made.type.kind != "pointer":
         message = "a vector of pointers"
@@ -27,7 +27,7 @@ def address(body: Body, made: Instruction) -> None:
         value.parts = [_vector(body, made, scale)]
 
 
-def _scalar(body: Body, made: Instruction, scale: int) -> str:
+def _scalar(body: FunctionBody, made: IRInstruction, scale: int) -> str:
     """Return lane 0's address. ``inbounds`` is left out: lane 0 may not be active."""
     op = body.emitter.op
     base = body.scalar(made.operands[0].text)
@@ -47,7 +47,7 @@ def _scalar(body: Body, made: Instruction, scale: int) -> str:
     return op(f"getelementptr i8, ptr {base}, i64 {total}")
 
 
-def _vector(body: Body, made: Instruction, scale: int) -> str:
+def _vector(body: FunctionBody, made: IRInstruction, scale: int) -> str:
     """Return all lanes' addresses: a scalar base and a vector of indices where that is all, for a gather wants that."""
     op, lanes = body.emitter.op, body.emitter.lanes
     offset, steps = steps_of(made, body.analysis.layout)
@@ -71,11 +71,11 @@ def _vector(body: Body, made: Instruction, scale: int) -> str:
     return op(f"getelementptr i8, {lanes('ptr')} {pointer}, {lanes('i64')} {total}") if total else pointer
 
 
-def _indexed(body: Body, made: Instruction, which: int, size: int, offset: int) -> str:
+def _indexed(body: FunctionBody, made: IRInstruction, which: int, size: int, offset: int) -> str:
     """Return a scalar base with one vector of indices.
 
-    An index of 32 unsigned bits is not one that a gather's instruction takes, as that is signed: 2^31 goes from the index
-    to the base.
+    An index of 32 unsigned bits is not one that a gather's instruction takes, as that is signed: 2^31 goes from the
+    index to the base.
     """
     op, lanes = body.emitter.op, body.emitter.lanes
     operand = made.operands[which]
@@ -96,5 +96,5 @@ def _indexed(body: Body, made: Instruction, which: int, size: int, offset: int) 
     return op(f"getelementptr {f'i{8 * size}'}, ptr {base}, {lanes('i64')} {index}")
 
 
-def _loop_here(body: Body) -> str | None:
+def _loop_here(body: FunctionBody) -> str | None:
     return body.analysis.flow.inner[body.current]

@@ -4,21 +4,21 @@ A value is *uniform* when all active lanes have it alike, *strided* when each la
 before, and *varying* else. A strided value is kept as lane 0's, in one scalar register; its vector is made where it is
 needed. Lane 0's value is right modulo 2^n even where lane 0 is not active.
 
-A 32-bit index that is widened to 64 bits stays strided only if it does not wrap within a SIMD-group. Either that is known
-(it is *tight*), from how lane 0's value is aligned or from ``nuw`` and ``nsw``, or the value has a *guard*: a condition
-that is computed beside it. A value's vector is right in any case; its scalar only under its guards.
+A 32-bit index that is widened to 64 bits stays strided only if it does not wrap within a SIMD-group. Either that is
+known (it is *tight*), from how lane 0's value is aligned or from ``nuw`` and ``nsw``, or the value has a *guard*: a
+condition that is computed beside it. A value's vector is right in any case; its scalar only under its guards.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BOTH", "SIGNED", "UNIFORM", "UNSIGNED", "VARYING", "Shape", "is_aligned", "span_of", "twos"]
+__all__ = ["BOTH", "SIGNED", "UNIFORM", "UNSIGNED", "VARYING", "LaneShape", "is_aligned", "span_of", "twos"]
 
 _MOST = 1 << 63
 
 
-class Shape(NamedTuple):
+class LaneShape(NamedTuple):
     """How a value changes from lane to lane.
 
     Attributes
@@ -49,10 +49,10 @@ class Shape(NamedTuple):
         return self.stride is None
 
 
-VARYING = Shape(None)
+VARYING = LaneShape(None)
 UNSIGNED, SIGNED = 1, 2
 BOTH = UNSIGNED | SIGNED
-UNIFORM = Shape(0, tight=BOTH)
+UNIFORM = LaneShape(0, tight=BOTH)
 
 
 def twos(number: int) -> int:
@@ -65,6 +65,6 @@ def span_of(stride: int, width: int) -> int:
     return 1 << (abs(stride) * width - 1).bit_length() if stride else 1
 
 
-def is_aligned(shape: Shape, width: int) -> bool:
+def is_aligned(shape: LaneShape, width: int) -> bool:
     """Return whether lane 0 is at a multiple of what all lanes together step over: no lane wraps then."""
     return shape.stride is not None and shape.stride > 0 and shape.align >= span_of(shape.stride, width)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Layout", "Type", "UnreadText", "parts_of", "split_type", "type_of"]
+__all__ = ["MemoryLayout", "IRType", "UnreadText", "parts_of", "split_type", "type_of"]
 
 _FLOATS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 128, "fp128": 128}
 _SIMPLE = re.compile(r'ptr(?: addrspace\(\d+\))?|%(?:"[^"]*"|[-\w.$]+)|[a-z]\w*')
@@ -19,7 +19,7 @@ class UnreadText(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class IRType:
     """A type.
 
     Attributes
@@ -31,7 +31,7 @@ class Type:
         Of an integer or a float.
     count : int
         Elements of a vector or an array.
-    fields : tuple of Type
+    fields : tuple of IRType
         Of a struct; the one element type of a vector or an array.
     packed : bool
     """
@@ -40,14 +40,14 @@ class Type:
     kind: str
     bits: int = 0
     count: int = 0
-    fields: tuple[Type, ...] = ()
+    fields: tuple[IRType, ...] = ()
     packed: bool = False
 
     def __str__(self) -> str:
         return self.text
 
     @property
-    def element(self) -> Type:
+    def element(self) -> IRType:
         """The element type of a vector or an array; of any other type itself."""
         return self.fields[0] if self.kind in {"vector", "array"} else self
 
@@ -63,34 +63,36 @@ class Type:
 
 
 @functools.lru_cache(maxsize=4096)
-def type_of(text: str) -> Type:
+def type_of(text: str) -> IRType:
     """Return the type that a text names.
 
     Raises
     ------
     UnreadText
     """
+    if text[0] in "<[{":
+        return _composed(text)
     if text.startswith("ptr"):
-        return Type(text, "pointer", 64)
+        return IRType(text, "pointer", 64)
     if text[0] == "i" and text[1:].isdigit():
-        return Type(text, "integer", int(text[1:]))
-    if text in _FLOATS:
-        return Type(text, "float", _FLOATS[text])
-    if text[0] == "%":
-        return Type(text, "named")
-    if text.startswith("<{"):
-        return Type(text, "struct", fields=tuple(type_of(part) for part in parts_of(text[2:-2])), packed=True)
-    if text[0] == "{":
-        return Type(text, "struct", fields=tuple(type_of(part) for part in parts_of(text[1:-1])))
-    if text[0] in "<[":
-        count, _, element = text[1:-1].partition(" x ")
-        if count.isdigit():
-            kind = "vector" if text[0] == "<" else "array"
-            return Type(text, kind, count=int(count), fields=(type_of(element),))
-    if text in {"void", "label", "metadata", "token"}:
-        return Type(text, "other")
-    message = f"no type that is known: {text}"
-    raise UnreadText(message)
+        return IRType(text, "integer", int(text[1:]))
+    kind = "named" if text[0] == "%" else "float" if text in _FLOATS else "other"
+    if kind == "other" and text not in {"void", "label", "metadata", "token"}:
+        message = f"no type that is known: {text}"
+        raise UnreadText(message)
+    return IRType(text, kind, _FLOATS.get(text, 0))
+
+
+def _composed(text: str) -> IRType:
+    packed = text.startswith("<{")
+    if packed or text[0] == "{":
+        fields = parts_of(text[2:-2] if packed else text[1:-1])
+        return IRType(text, "struct", fields=tuple(map(type_of, fields)), packed=packed)
+    count, _, element = text[1:-1].partition(" x ")
+    if not count.isdigit():
+        message = f"no type that is known: {text}"
+        raise UnreadText(message)
+    return IRType(text, "vector" if text[0] == "<" else "array", count=int(count), fields=(type_of(element),))
 
 
 def parts_of(text: str) -> list[str]:
@@ -133,7 +135,7 @@ def bracketed(text: str) -> int:
     raise UnreadText(message)
 
 
-def split_type(text: str) -> tuple[Type, str]:
+def split_type(text: str) -> tuple[IRType, str]:
     """Split a text into the type that it begins with, and the rest."""
     if text[0] in _OPENING:
         end = bracketed(text)
@@ -146,33 +148,33 @@ def split_type(text: str) -> tuple[Type, str]:
     return type_of(text[:end]), text[end:].lstrip()
 
 
-class Layout:
+class MemoryLayout:
     """Sizes and offsets in bytes.
 
     Parameters
     ----------
-    named : mapping of str to Type
+    named : mapping of str to IRType
         The module's named structs.
     """
 
-    def __init__(self, named: Mapping[str, Type]) -> None:
+    def __init__(self, named: Mapping[str, IRType]) -> None:
         self._named = named
-        self._sizes: dict[Type, int] = {}
+        self._sizes: dict[IRType, int] = {}
 
-    def resolved(self, kind: Type) -> Type:
+    def resolved(self, kind: IRType) -> IRType:
         """Return a type, by a name its struct."""
         while kind.kind == "named":
             kind = self._named[kind.text]
         return kind
 
-    def size(self, kind: Type) -> int:
+    def size(self, kind: IRType) -> int:
         """Return the bytes from one element of this type to the next."""
         known = self._sizes.get(kind)
         if known is None:
             known = self._sizes[kind] = self._measured(self.resolved(kind))
         return known
 
-    def _measured(self, kind: Type) -> int:
+    def _measured(self, kind: IRType) -> int:
         if kind.kind == "array":
             return kind.count * self.size(kind.element)
         if kind.kind == "struct":
@@ -185,7 +187,7 @@ class Layout:
             return 1 << (whole - 1).bit_length() if whole <= 8 else -(-whole // 16) * 16
         return kind.bits // 8
 
-    def alignment(self, kind: Type) -> int:
+    def alignment(self, kind: IRType) -> int:
         """Return the alignment that the target gives a type."""
         kind = self.resolved(kind)
         if kind.kind == "array":
@@ -194,20 +196,20 @@ class Layout:
             return 1 if kind.packed else max((self.alignment(field) for field in kind.fields), default=1)
         return self.size(kind)
 
-    def _end(self, kind: Type, count: int) -> int:
+    def _end(self, kind: IRType, count: int) -> int:
         """Return where the field after the first ones of a struct may begin; with all of them, the struct's size."""
         at = 0
         for field in kind.fields[:count]:
             at = self._aligned(at, kind, field) + self.size(field)
         return at if kind.packed or count < len(kind.fields) else -(-at // self.alignment(kind)) * self.alignment(kind)
 
-    def _aligned(self, at: int, kind: Type, field: Type) -> int:
+    def _aligned(self, at: int, kind: IRType, field: IRType) -> int:
         if kind.packed:
             return at
         alignment = self.alignment(field)
         return -(-at // alignment) * alignment
 
-    def field(self, kind: Type, index: int) -> tuple[int, Type]:
+    def field(self, kind: IRType, index: int) -> tuple[int, IRType]:
         """Return a field's offset and type."""
         kind = self.resolved(kind)
         if kind.kind in {"array", "vector"}:
@@ -218,7 +220,7 @@ class Layout:
             at = self._aligned(at, kind, each) + self.size(each)
         return self._aligned(at, kind, field), field
 
-    def scalars(self, kind: Type) -> list[Type]:
+    def scalars(self, kind: IRType) -> list[IRType]:
         """Return the scalar types that a value of this type is made of, in order."""
         kind = self.resolved(kind)
         if kind.kind in {"array", "vector"}:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .instructions import Instruction, Operand
-from .types import Type, UnreadText, bracketed, parts_of, split_type, type_of
+from .instructions import IRInstruction, Operand
+from .llvm_types import UnreadText, bracketed, parts_of, split_type, type_of
 
 __all__ = ["BINARY", "CASTS", "read_instruction"]
 
@@ -42,10 +42,10 @@ _VOID = type_of("void")
 _BIT = type_of("i1")
 _POINTER = type_of("ptr")
 
-_Reader = Callable[[Instruction, str], None]
+_Reader = Callable[[IRInstruction, str], None]
 
 
-def read_instruction(line: str) -> Instruction:
+def read_instruction(line: str) -> IRInstruction:
     """Read one instruction.
 
     Raises
@@ -63,7 +63,7 @@ def read_instruction(line: str) -> Instruction:
         raise UnreadText(message)
     opcode = start[2]
     rest = line[start.end() :]
-    made = Instruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, place=place)
+    made = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, place=place)
     reader = _READERS.get(opcode)
     if reader is None:
         message = f"no instruction that is known: {opcode}"
@@ -75,7 +75,7 @@ def read_instruction(line: str) -> Instruction:
 
 
 def _words(rest: str) -> tuple[tuple[str, ...], str]:
-    words = []
+    words: list[str] = []
     while True:
         word, space, more = rest.partition(" ")
         if not space or word not in _FLAGS:
@@ -91,18 +91,18 @@ def _operand(text: str) -> Operand:
     return Operand(kind, rest)
 
 
-def _binary(made: Instruction, rest: str) -> None:
+def _binary(made: IRInstruction, rest: str) -> None:
     made.type, rest = split_type(rest)
     left, right = parts_of(rest)
     made.operands = [Operand(made.type, left), Operand(made.type, right)]
 
 
-def _unary(made: Instruction, rest: str) -> None:
+def _unary(made: IRInstruction, rest: str) -> None:
     made.type, rest = split_type(rest)
     made.operands = [Operand(made.type, rest)]
 
 
-def _comparison(made: Instruction, rest: str) -> None:
+def _comparison(made: IRInstruction, rest: str) -> None:
     made.word, _, rest = rest.partition(" ")
     words, rest = _words(rest)  # samesign stands after the predicate in no release, before it in this one
     made.flags += words
@@ -112,18 +112,18 @@ def _comparison(made: Instruction, rest: str) -> None:
     made.type = type_of(f"<{kind.count} x i1>") if kind.kind == "vector" else _BIT
 
 
-def _cast(made: Instruction, rest: str) -> None:
+def _cast(made: IRInstruction, rest: str) -> None:
     given, _, to = rest.rpartition(" to ")
     made.operands = [_operand(given)]
     made.type = type_of(to.strip())
 
 
-def _select(made: Instruction, rest: str) -> None:
+def _select(made: IRInstruction, rest: str) -> None:
     made.operands = [_operand(part) for part in parts_of(rest)]
     made.type = made.operands[1].type
 
 
-def _phi(made: Instruction, rest: str) -> None:
+def _phi(made: IRInstruction, rest: str) -> None:
     made.type, rest = split_type(rest)
     for part in parts_of(rest):
         value, source = parts_of(part[1:-1])
@@ -131,7 +131,7 @@ def _phi(made: Instruction, rest: str) -> None:
         made.targets.append(source)
 
 
-def _accessed(made: Instruction, rest: str) -> list[str]:
+def _accessed(made: IRInstruction, rest: str) -> list[str]:
     """Read what loads and stores share; return the parts of the text."""
     atomic = False
     while rest.startswith(("atomic ", "volatile ")):
@@ -146,18 +146,18 @@ def _accessed(made: Instruction, rest: str) -> list[str]:
     return parts
 
 
-def _load(made: Instruction, rest: str) -> None:
+def _load(made: IRInstruction, rest: str) -> None:
     parts = _accessed(made, rest)
     made.type = type_of(parts[0])
     made.operands = [_operand(parts[1])]
 
 
-def _store(made: Instruction, rest: str) -> None:
+def _store(made: IRInstruction, rest: str) -> None:
     parts = _accessed(made, rest)
     made.operands = [_operand(parts[0]), _operand(parts[1])]
 
 
-def _getelementptr(made: Instruction, rest: str) -> None:
+def _getelementptr(made: IRInstruction, rest: str) -> None:
     if rest.startswith("inrange("):
         rest = rest.partition(") ")[2]
     parts = parts_of(rest)
@@ -167,7 +167,7 @@ def _getelementptr(made: Instruction, rest: str) -> None:
     made.type = type_of(f"<{counts[0]} x ptr>") if counts else _POINTER
 
 
-def _elements(made: Instruction, rest: str) -> None:
+def _elements(made: IRInstruction, rest: str) -> None:
     made.operands = [_operand(part) for part in parts_of(rest)]
     first = made.operands[0].type
     if made.opcode == "extractelement":
@@ -178,7 +178,7 @@ def _elements(made: Instruction, rest: str) -> None:
         made.type = type_of(f"<{made.operands[2].type.count} x {first.element}>")
 
 
-def _extractvalue(made: Instruction, rest: str) -> None:
+def _extractvalue(made: IRInstruction, rest: str) -> None:
     first, *indices = parts_of(rest)
     made.operands = [_operand(first)]
     made.indices = tuple(int(index) for index in indices)
@@ -188,14 +188,14 @@ def _extractvalue(made: Instruction, rest: str) -> None:
     made.type = kind
 
 
-def _insertvalue(made: Instruction, rest: str) -> None:
+def _insertvalue(made: IRInstruction, rest: str) -> None:
     first, value, *indices = parts_of(rest)
     made.operands = [_operand(first), _operand(value)]
     made.indices = tuple(int(index) for index in indices)
     made.type = made.operands[0].type
 
 
-def _alloca(made: Instruction, rest: str) -> None:
+def _alloca(made: IRInstruction, rest: str) -> None:
     kind, *more = parts_of(rest)
     made.element, made.type = type_of(kind), _POINTER
     for part in more:
@@ -206,7 +206,7 @@ def _alloca(made: Instruction, rest: str) -> None:
             raise UnreadText(message)
 
 
-def _call(made: Instruction, rest: str) -> None:
+def _call(made: IRInstruction, rest: str) -> None:
     made.text = re.sub(r"\s*#\d+$", "", made.text)
     if found := _RETURN_WORDS.match(rest):
         rest = rest[found.end() :]
@@ -223,7 +223,7 @@ def _call(made: Instruction, rest: str) -> None:
     made.operands = [_operand(part) for part in parts_of(inside) if not part.startswith("metadata")]
 
 
-def _atomicrmw(made: Instruction, rest: str) -> None:
+def _atomicrmw(made: IRInstruction, rest: str) -> None:
     rest = rest.removeprefix("volatile ")
     made.word, _, rest = rest.partition(" ")
     address, value, *more = parts_of(rest)
@@ -236,7 +236,7 @@ def _atomicrmw(made: Instruction, rest: str) -> None:
     made.alignment = next((int(m[1]) for part in more if (m := _ALIGN.match(part))), 1)
 
 
-def _cmpxchg(made: Instruction, rest: str) -> None:
+def _cmpxchg(made: IRInstruction, rest: str) -> None:
     while rest.startswith(("weak ", "volatile ")):
         rest = rest.partition(" ")[2]
     address, expected, new, *more = parts_of(rest)
@@ -250,7 +250,7 @@ def _cmpxchg(made: Instruction, rest: str) -> None:
     made.alignment = next((int(m[1]) for part in more if (m := _ALIGN.match(part))), 1)
 
 
-def _br(made: Instruction, rest: str) -> None:
+def _br(made: IRInstruction, rest: str) -> None:
     parts = parts_of(rest)
     if len(parts) > 1:
         made.operands = [_operand(parts[0])]
@@ -261,7 +261,7 @@ _SWITCH = re.compile(r'(.*?), label (%(?:"[^"]*"|[-\w.$]+)) \[(.*)\]$')
 _CASE = re.compile(r'i\d+ (-?\w+), label (%(?:"[^"]*"|[-\w.$]+))')
 
 
-def _switch(made: Instruction, rest: str) -> None:
+def _switch(made: IRInstruction, rest: str) -> None:
     found = _SWITCH.match(rest)
     if found is None:
         message = "no list of cases"
@@ -272,12 +272,12 @@ def _switch(made: Instruction, rest: str) -> None:
     made.targets = [found[2], *(label for _, label in cases)]
 
 
-def _ret(made: Instruction, rest: str) -> None:
+def _ret(made: IRInstruction, rest: str) -> None:
     if rest != "void" and rest:
         made.operands = [_operand(rest)]
 
 
-def _nothing(made: Instruction, rest: str) -> None:
+def _nothing(made: IRInstruction, rest: str) -> None:
     del made, rest
 
 

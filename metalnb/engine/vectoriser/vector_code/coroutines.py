@@ -1,13 +1,13 @@
 """Barriers: a SIMD-group is a coroutine that suspends at each of them (LLVM, "Coroutines in LLVM").
 
-All SIMD-groups of a threadgroup run up to their first barrier, one after the other, then each up to its next. LLVM splits
-the function at the barriers and keeps what is alive across them in a frame; that is the loop over work-items between
-barriers of pocl, one level up, and it takes barriers in any control flow.
+All SIMD-groups of a threadgroup run up to their first barrier, one after the other, then each up to its next. LLVM
+splits the function at the barriers and keeps what is alive across them in a frame; that is the loop over work-items
+between barriers of pocl, one level up, and it takes barriers in any control flow.
 """
 
 from __future__ import annotations
 
-from .emitter import Emitter
+from .text_emitter import Emitter
 
 __all__ = ["ALIGNMENT", "begun", "ended", "suspend"]
 

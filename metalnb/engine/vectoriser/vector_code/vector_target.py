@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..llvm.types import Type
-from .emitter import Emitter
+from ...llvm.llvm_types import IRType
+from .text_emitter import Emitter
 
-__all__ = ["Target", "pin", "target"]
+__all__ = ["VectorTarget", "pin", "vector_target"]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class VectorTarget:
     """A machine.
 
     Attributes
@@ -29,21 +29,21 @@ class Target:
     permutes: bool
 
 
-def target(macros: str) -> Target:
+def vector_target(macros: str) -> VectorTarget:
     """Return the machine that clang's predefined macros speak of."""
     if "__AVX512BW__" in macros:
-        return Target(512, "v", permutes=True)
+        return VectorTarget(512, "v", permutes=True)
     if "__AVX2__" in macros:
-        return Target(256, "x", permutes=False)
-    return Target(128, "w" if "__aarch64__" in macros else "x", permutes=False)
+        return VectorTarget(256, "x", permutes=False)
+    return VectorTarget(128, "w" if "__aarch64__" in macros else "x", permutes=False)
 
 
-def pin(emitter: Emitter, machine: Target, kind: Type, vector: str) -> str:
+def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> str:
     """Return a vector as it is here, once and for all.
 
-    LLVM computes what is alive across a coroutine's suspension anew after it, from operands that it keeps in its place, and
-    keeps a value where it is defined, which may be in a loop (CoroFrame, "rematerialization"). An empty piece of assembly
-    is neither computed anew nor moved, and costs nothing.
+    LLVM computes what is alive across a coroutine's suspension anew after it, from operands that it keeps in its
+    place, and keeps a value where it is defined, which may be in a loop (CoroFrame, "rematerialization"). An empty
+    piece of assembly is neither computed anew nor moved, and costs nothing.
     """
     if kind.kind not in {"integer", "float"} or kind.bits not in {8, 16, 32, 64} or not vector.startswith("%"):
         return vector

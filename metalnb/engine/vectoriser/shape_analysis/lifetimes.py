@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..llvm.instructions import Instruction
-from ..llvm.syntax import BINARY, CASTS
-from .analysis import Analysis
+from ...llvm.instruction_syntax import BINARY, CASTS
+from ...llvm.instructions import IRInstruction
+from .shape_solver import LaneShapes
 
 __all__ = ["alive_across_barriers"]
 
@@ -15,10 +15,11 @@ _LAST = 1 << 30  # a phi uses its values at the end of a block
 _Place = tuple[int, int]
 
 
-def alive_across_barriers(analysis: Analysis) -> frozenset[str]:
+def alive_across_barriers(analysis: LaneShapes) -> frozenset[str]:
     """Return the names of the varying values that are used after a barrier that follows them.
 
-    A use after the loop in which a value is defined is left out: it reads the variable in which the value leaves the loop.
+    A use after the loop in which a value is defined is left out: it reads the variable in which the value leaves
+    the loop.
     """
     flow = analysis.flow
     rank = {label: i for i, label in enumerate(flow.line())}
@@ -34,7 +35,7 @@ def alive_across_barriers(analysis: Analysis) -> frozenset[str]:
     if not barriers:
         return frozenset()
 
-    def crosses(made: Instruction, use: Instruction, where: str) -> bool:
+    def crosses(made: IRInstruction, use: IRInstruction, where: str) -> bool:
         if not flow.inside_loop(flow.inner[made.block], where):
             return False
         if any(h in waiting_loops and made.block not in flow.loops[h].body for h in flow.around(where)):

@@ -1,25 +1,25 @@
 """The forms of a kernel: how many lanes, and how a threadgroup's threads are laid out over them.
 
 A SIMD-group is 32 threads in the order of their index in the threadgroup (MSL 4.4.1). Where a row of the threadgroup is
-of whole SIMD-groups, or the only one, its lanes are neighbours along x, and y and z are uniform: *rows*. Else x, y and z
-are computed for each lane: *flat*. A kernel that does not ask for its SIMD-group is free to take fewer lanes: as many as a
-short row has.
+of whole SIMD-groups, or the only one, its lanes are neighbours along x, and y and z are uniform: *rows*. Else x, y and
+z are computed for each lane: *flat*. A kernel that does not ask for its SIMD-group is free to take fewer lanes: as many
+as a short row has.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .shapes import BOTH, Shape
+from .shape_analysis.lane_shapes import BOTH, LaneShape
 
-__all__ = ["Form", "form_for", "positions"]
+__all__ = ["SimdForm", "form_for", "positions"]
 
 _GROUP = 32
 _LEAST = 8  # lanes that are worth a vector
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SimdForm:
     """A form of a kernel.
 
     Attributes
@@ -48,7 +48,7 @@ class Form:
 Grid = tuple[int, int, int]
 
 
-def form_for(grid: Grid, threadgroup: Grid, *, simd: bool) -> Form:
+def form_for(grid: Grid, threadgroup: Grid, *, simd: bool) -> SimdForm:
     """Return the form that a dispatch runs best in.
 
     Parameters
@@ -69,9 +69,9 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool) -> Form:
         rows = line or x >= _LEAST
     if not rows:
         whole = all(g % t == 0 for g, t in zip(grid, threadgroup, strict=True))
-        return Form(_GROUP, flat=True, full=whole and x * y * z % _GROUP == 0, grid_even=False, index_even=True)
+        return SimdForm(_GROUP, flat=True, full=whole and x * y * z % _GROUP == 0, grid_even=False, index_even=True)
     full = all(size % width == 0 for size in sizes)
-    return Form(width, flat=False, full=full, grid_even=x % width == 0, index_even=line or full)
+    return SimdForm(width, flat=False, full=full, grid_even=x % width == 0, index_even=line or full)
 
 
 def _width(x: int) -> int:
@@ -81,14 +81,14 @@ def _width(x: int) -> int:
     return next((w for w in (8, 16) if x <= w), _GROUP if x == _GROUP or x % 8 else 8) if x <= _GROUP else _GROUP
 
 
-def positions(form: Form) -> dict[str, Shape]:
+def positions(form: SimdForm) -> dict[str, LaneShape]:
     """Return how what says where a thread stands changes from lane to lane, by the call that asks."""
-    lane = Shape(1, 1 << 32, BOTH)
-    from_start = Shape(1, form.width, BOTH)
-    anywhere = Shape(1)
-    uniform = Shape(0, 1, BOTH)
+    lane = LaneShape(1, 1 << 32, BOTH)
+    from_start = LaneShape(1, form.width, BOTH)
+    anywhere = LaneShape(1)
+    uniform = LaneShape(0, 1, BOTH)
     if form.flat:
-        varying = Shape(None)
+        varying = LaneShape(None)
         where = dict.fromkeys(("grid_x", "grid_y", "grid_z", "group_x", "group_y", "group_z"), varying)
         where |= {"index": from_start}
     else:

@@ -1,11 +1,12 @@
 """Control flow: the blocks in one line, each under its mask, nested by dominance.
 
-A block is written inside the region of its immediate dominator, after its predecessors, so that every value it uses stands
-before it. Its mask is that of a dominator all of whose lanes come to it, if there is one; that of its predecessor behind a
-uniform branch, which stays a branch; else a variable that its edges are or-ed into, and the region is left out when that
-is empty. A loop goes on while any lane does; what is dominated by a block of the loop and lies after it is written after
-the loop. Phis, the masks of lanes that leave, and values that leave a loop are variables in memory, of which clang makes
-registers again; all else is plain SSA (linearisation: R. Karrenberg, S. Hack, "Whole-Function Vectorization", CGO 2011).
+A block is written inside the region of its immediate dominator, after its predecessors, so that every value it uses
+stands before it. Its mask is that of a dominator all of whose lanes come to it, if there is one; that of its
+predecessor behind a uniform branch, which stays a branch; else a variable that its edges are or-ed into, and the region
+is left out when that is empty. A loop goes on while any lane does; what is dominated by a block of the loop and lies
+after it is written after the loop. Phis, the masks of lanes that leave, and values that leave a loop are variables in
+memory, of which clang makes registers again; all else is plain SSA (linearisation: R. Karrenberg, S. Hack,
+"Whole-Function Vectorization", CGO 2011).
 
 What must hold:
 
@@ -17,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..llvm.instructions import Instruction
-from .arrays import DROPPED
-from .body import Body, Kept
-from .shapes import UNIFORM, VARYING, Shape
-from .target import pin
+from ...llvm.instructions import IRInstruction
+from ..shape_analysis.interleaving import DROPPED
+from ..shape_analysis.lane_shapes import UNIFORM, VARYING, LaneShape
+from .function_body import FunctionBody, KeptValue
+from .vector_target import pin
 
 __all__ = ["Regions"]
 
@@ -35,7 +36,7 @@ class Regions:
 
     Parameters
     ----------
-    body : Body
+    body : FunctionBody
     everyone : str
         The mask of the lanes that exist.
     write : callable
@@ -45,7 +46,7 @@ class Regions:
     """
 
     def __init__(
-        self, body: Body, everyone: str, write: Callable[[Body, Instruction], None], *, waits: bool,
+        self, body: FunctionBody, everyone: str, write: Callable[[FunctionBody, IRInstruction], None], *, waits: bool,
     ) -> None:  # fmt: skip
         self._waits = waits
         self._body = body
@@ -82,12 +83,12 @@ class Regions:
             outside = [at for _, at in uses if header is not None and not flow.inside_loop(header, at)]
             if outside:
                 wanted = {analysis.at(name, at).varying for at in outside}
-                self._body.outside[name] = Kept(
+                self._body.outside[name] = KeptValue(
                     self._variables(definition, UNIFORM)[0] if False in wanted else "",
                     tuple(self._variables(definition, VARYING)) if True in wanted else (),
                 )
 
-    def _variables(self, made: Instruction, shape: Shape) -> list[str]:
+    def _variables(self, made: IRInstruction, shape: LaneShape) -> list[str]:
         emitter = self._body.emitter
         if not shape.varying:
             return [emitter.slot(made.type)]
@@ -226,7 +227,7 @@ class Regions:
         for inner in self._flow.inside[label]:
             self._region(inner)
 
-    def _phi(self, made: Instruction) -> None:
+    def _phi(self, made: IRInstruction) -> None:
         body, op = self._body, self._body.emitter.op
         slots = self.phis[made.result]
         if body.analysis.of(made.result).varying:
@@ -236,7 +237,7 @@ class Regions:
         else:
             body.define_scalar(made, op(f"load {made.type}, ptr {slots[0]}"))
 
-    def _keep(self, made: Instruction) -> None:
+    def _keep(self, made: IRInstruction) -> None:
         """Keep a value that leaves a loop: of the lanes that are active now."""
         body, kept = self._body, self._body.outside[made.result]
         if kept.scalar:
@@ -265,7 +266,7 @@ class Regions:
             self._conditions[label, target] = condition
             _Edge(self, self._body, label, target, condition, mask).write()
 
-    def _taken(self, last: Instruction, label: str) -> dict[str, tuple[str, str]]:
+    def _taken(self, last: IRInstruction, label: str) -> dict[str, tuple[str, str]]:
         """Return, by target, the scalar condition of a uniform branch and the mask of a varying one."""
         body, emitter = self._body, self._body.emitter
         mask = body.masks[label]
@@ -284,7 +285,7 @@ class Regions:
             return {target: (c, "") for target, c in conditions.items()}
         return {target: ("", emitter.both(mask, c)) for target, c in conditions.items()}
 
-    def _cases(self, last: Instruction, value: str, kind: str, *, uniform: bool) -> dict[str, str]:
+    def _cases(self, last: IRInstruction, value: str, kind: str, *, uniform: bool) -> dict[str, str]:
         emitter, given = self._body.emitter, last.operands[0].type
         conditions: dict[str, str] = {}
         any_case = ""
@@ -307,7 +308,7 @@ class _Edge:
     """An edge from a block to another, under a scalar condition, a mask, or neither."""
 
     def __init__(
-        self, regions: Regions, body: Body, source: str, target: str, condition: str, mask: str,
+        self, regions: Regions, body: FunctionBody, source: str, target: str, condition: str, mask: str,
     ) -> None:  # fmt: skip
         self._regions = regions
         self._body = body
@@ -369,7 +370,7 @@ class _Edge:
             taken = emitter.op(f"or i1 {taken}, {emitter.op(f'load i1, ptr {slot}')}")
         emitter.do(f"store i1 {taken}, ptr {slot}")
 
-    def _values(self, made: Instruction, text: str) -> list[str]:
+    def _values(self, made: IRInstruction, text: str) -> list[str]:
         """Return the stores of what a phi takes along this edge."""
         body, emitter, slots = self._body, self._body.emitter, self._regions.phis[made.result]
         alone = self._is_alone()

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..llvm.types import Type
-from .body import Body
+from ...llvm.llvm_types import IRType
+from .function_body import FunctionBody
 
 __all__ = ["by_lane"]
 
 
 def by_lane(
-    body: Body,
-    given: Sequence[tuple[Type, str]],
-    results: Sequence[Type],
+    body: FunctionBody,
+    given: Sequence[tuple[IRType, str]],
+    results: Sequence[IRType],
     make: Callable[[list[str]], list[str]],
 ) -> list[str]:
     """Write a loop over the active lanes.
 
     Parameters
     ----------
-    body : Body
-    given : sequence of (Type, str)
+    body : FunctionBody
+    given : sequence of (IRType, str)
         Scalar types and vectors.
-    results : sequence of Type
+    results : sequence of IRType
         Scalar types of what a lane gives.
     make : callable
         Writes one lane's part: from its scalars to its results.
@@ -60,7 +60,7 @@ def by_lane(
 class _Column:
     """A vector in memory, so that a lane's element can be read and written. A bool takes a byte there."""
 
-    def __init__(self, body: Body, kind: Type) -> None:
+    def __init__(self, body: FunctionBody, kind: IRType) -> None:
         self._emitter = body.emitter
         self._bits = f"i{body.width}"
         self._bool = kind.bits == 1

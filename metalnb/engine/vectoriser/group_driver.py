@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .forms import Form
+from .simd_forms import SimdForm
 
 __all__ = ["driver"]
 
@@ -35,12 +35,12 @@ _HEAD = "define hidden i32 @metalnb_threads({region}, ptr %arena, ptr %frames, i
 _REGION = "ptr noalias readonly %given, ptr noalias readonly %region"
 
 
-def driver(form: Form, *, waits: bool) -> str:
+def driver(form: SimdForm, *, waits: bool) -> str:
     """Return the text of ``metalnb_threads``, which runs a threadgroup, and of what it calls.
 
     Parameters
     ----------
-    form : Form
+    form : SimdForm
     waits : bool
         Whether SIMD-groups are coroutines.
     """
@@ -55,10 +55,12 @@ def driver(form: Form, *, waits: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(form: Form, *, waits: bool) -> str:
+def _rows(form: SimdForm, *, waits: bool) -> str:
     z, y, x = (
         f"\n  %n{axis} = phi i64 [ {first} ], [ %n2, %{last} ]" if waits else ""
-        for axis, first, last in (("_z", "0, %begin", "end_y"), ("_y", "%n_z, %rows_z", "end_x"), ("", "%n_y, %rows_y", "next"))
+        for axis, first, last in (
+            ("_z", "0, %begin", "end_y"), ("_y", "%n_z, %rows_z", "end_x"), ("", "%n_y, %rows_y", "next"),
+        )
     )
     return f"""  br label %rows_z
 rows_z:
@@ -92,7 +94,7 @@ end_y:
   br i1 %more_z, label %rows_z, label %started"""
 
 
-def _flat(form: Form, *, waits: bool) -> str:
+def _flat(form: SimdForm, *, waits: bool) -> str:
     number = "\n  %n = phi i64 [ 0, %begin ], [ %n2, %next ]" if waits else ""
     return f"""  %area = mul i32 %nx, %ny
   %threads = mul i32 %area, %nz
@@ -113,17 +115,16 @@ next:
   br i1 %more, label %groups, label %started"""
 
 
-def _one(form: Form, *, waits: bool) -> str:
+def _one(form: SimdForm, *, waits: bool) -> str:
     """Return the text that runs one SIMD-group, or starts it."""
     mask = f"<{form.width} x i1>"
-    ramp = ", ".join(f"i32 {i}" for i in range(form.width))
     given = f"ptr %given, ptr %region, ptr %arena, {_PLACES}"
     everyone = f", {mask} splat (i1 true)"
     if waits:
         lines = []
         chosen = everyone
         if not form.full:
-            lines = _mask_of_left(form, mask, ramp)
+            lines = _mask_of_left(form)
             chosen = f", {mask} %mask"
         return "\n".join([
             *lines,
@@ -146,7 +147,8 @@ some_lanes:
   br label %next"""
 
 
-def _mask_of_left(form: Form, mask: str, ramp: str) -> list[str]:
+def _mask_of_left(form: SimdForm) -> list[str]:
+    ramp = ", ".join(f"i32 {i}" for i in range(form.width))
     vector = f"<{form.width} x i32>"
     return [
         f"  %left1 = insertelement {vector} poison, i32 %left, i64 0",
@@ -155,10 +157,9 @@ def _mask_of_left(form: Form, mask: str, ramp: str) -> list[str]:
     ]
 
 
-def _partial(form: Form) -> str:
+def _partial(form: SimdForm) -> str:
     mask = f"<{form.width} x i1>"
-    ramp = ", ".join(f"i32 {i}" for i in range(form.width))
-    lines = "\n".join(_mask_of_left(form, mask, ramp))
+    lines = "\n".join(_mask_of_left(form))
     return f"""define internal void @metalnb_part({_REGION}, ptr %arena, {_PLACES}, i32 %left) #2 {{
 {lines}
   call void @metalnb_lanes(ptr %given, ptr %region, ptr %arena, {_PLACES}, {mask} %mask)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..llvm.instructions import Instruction
-from ..llvm.syntax import BINARY, CASTS
-from ..llvm.types import Layout, Type, type_of
+from ...llvm.instruction_syntax import BINARY, CASTS
+from ...llvm.instructions import IRInstruction
+from ...llvm.llvm_types import MemoryLayout, IRType, type_of
+from ..not_vectorised import NotVectorised
+from ..shape_analysis.lane_shapes import is_aligned
 from .addresses import address
-from .body import Body
-from .flow import NotVectorised
-from .shapes import is_aligned
+from .function_body import FunctionBody
 
 __all__ = ["OPERATIONS", "operate"]
 
@@ -18,7 +18,7 @@ _DROPPED = frozenset({"nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "in
 _DIVISIONS = frozenset({"udiv", "sdiv", "urem", "srem"})
 
 
-def operate(body: Body, made: Instruction) -> None:
+def operate(body: FunctionBody, made: IRInstruction) -> None:
     """Write an operation."""
     shape = body.analysis.of(made.result)
     if shape.varying:
@@ -34,7 +34,7 @@ def operate(body: Body, made: Instruction) -> None:
 # ---- Scalars.
 
 
-def _strided(body: Body, made: Instruction) -> None:
+def _strided(body: FunctionBody, made: IRInstruction) -> None:
     """Compute lane 0's value. It must be right where lane 0 is not active: nothing may be poison there."""
     shape = body.analysis.of(made.result)
     if made.opcode in {"zext", "sext"} and not shape.guards:
@@ -51,7 +51,7 @@ def _strided(body: Body, made: Instruction) -> None:
     value.parts = _vectors(body, made)
 
 
-def _unflagged(body: Body, made: Instruction) -> str:
+def _unflagged(body: FunctionBody, made: IRInstruction) -> str:
     """Return an instruction's scalar text without what would make poison."""
     text = made.renamed(body.names(made))
     if made.opcode == "or" and "disjoint" in made.flags:
@@ -62,7 +62,7 @@ def _unflagged(body: Body, made: Instruction) -> str:
     return text
 
 
-def _widened(body: Body, text: str, kind: Type, cast: Instruction) -> str:
+def _widened(body: FunctionBody, text: str, kind: IRType, cast: IRInstruction) -> str:
     """Return the 64-bit number that lane 0 stands for, by widening where it cannot wrap.
 
     Where ``nuw`` or ``nsw`` say that no active lane wraps, an inactive lane 0 may: the operands are widened in place of
@@ -81,7 +81,7 @@ def _widened(body: Body, text: str, kind: Type, cast: Instruction) -> str:
     return op(f"{opcode} {cast.type} {left}, {right}")
 
 
-def _no_wrap(body: Body, made: Instruction, stride: int) -> str:
+def _no_wrap(body: FunctionBody, made: IRInstruction, stride: int) -> str:
     """Return the condition under which no lane's index wraps before it is widened."""
     kind = made.operands[0].type
     last = stride * (body.width - 1)
@@ -91,7 +91,7 @@ def _no_wrap(body: Body, made: Instruction, stride: int) -> str:
     return body.emitter.op(f"icmp sle {kind} {scalar}, {(1 << kind.bits - 1) - 1 - last}")
 
 
-def _vectors(body: Body, made: Instruction) -> list[str]:
+def _vectors(body: FunctionBody, made: IRInstruction) -> list[str]:
     """Compute a guarded value's vector from its operands' vectors: right whether the guards hold or not."""
     emitter = body.emitter
     if made.opcode in BINARY:
@@ -110,7 +110,7 @@ def _vectors(body: Body, made: Instruction) -> list[str]:
 # ---- Vectors.
 
 
-def _binary(body: Body, made: Instruction) -> None:
+def _binary(body: FunctionBody, made: IRInstruction) -> None:
     kind = made.type.element
     columns = [body.parts(o.text, o.type) for o in made.operands]
     if made.opcode in _DIVISIONS:
@@ -120,7 +120,7 @@ def _binary(body: Body, made: Instruction) -> None:
     body.define(made, [op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}") for a, b in zip(*columns, strict=True)])
 
 
-def divided(body: Body, made: Instruction, kind: str, a: str, b: str) -> str:
+def divided(body: FunctionBody, made: IRInstruction, kind: str, a: str, b: str) -> str:
     """Divide integers; lanes that are not active divide by 1. 32 bits go through double, which is exact."""
     emitter = body.emitter
     op, lanes = emitter.op, emitter.lanes(kind)
@@ -138,7 +138,7 @@ def divided(body: Body, made: Instruction, kind: str, a: str, b: str) -> str:
     return op(f"sub {lanes} {a}, {op(f'mul {lanes} {quotient}, {b}')}")
 
 
-def _unary(body: Body, made: Instruction) -> None:
+def _unary(body: FunctionBody, made: IRInstruction) -> None:
     given = made.operands[0]
     kinds = body.scalars(made.type)
     body.define(made, [
@@ -147,7 +147,7 @@ def _unary(body: Body, made: Instruction) -> None:
     ])  # fmt: skip
 
 
-def _compare(body: Body, made: Instruction) -> None:
+def _compare(body: FunctionBody, made: IRInstruction) -> None:
     kind = made.operands[0].type
     lanes = body.emitter.lanes(kind.element)
     a, b = (body.parts(o.text, kind) for o in made.operands)
@@ -156,7 +156,7 @@ def _compare(body: Body, made: Instruction) -> None:
     ])  # fmt: skip
 
 
-def _cast(body: Body, made: Instruction) -> None:
+def _cast(body: FunctionBody, made: IRInstruction) -> None:
     given, emitter = made.operands[0], body.emitter
     source = body.parts(given.text, given.type)
     old, new = given.type.element, made.type.element
@@ -168,7 +168,7 @@ def _cast(body: Body, made: Instruction) -> None:
     ])  # fmt: skip
 
 
-def recast(body: Body, source: list[str], old: Type, new: Type, made: Instruction) -> list[str]:
+def recast(body: FunctionBody, source: list[str], old: IRType, new: IRType, made: IRInstruction) -> list[str]:
     """Return components of other widths with the same bits (little-endian)."""
     if 1 in {old.bits, new.bits}:
         return _recast_bits(body, source, old, new, made)
@@ -199,7 +199,7 @@ def recast(body: Body, source: list[str], old: Type, new: Type, made: Instructio
     return made_of
 
 
-def _recast_bits(body: Body, source: list[str], old: Type, new: Type, made: Instruction) -> list[str]:
+def _recast_bits(body: FunctionBody, source: list[str], old: IRType, new: IRType, made: IRInstruction) -> list[str]:
     """Between a vector of bits and an integer."""
     op, lanes = body.emitter.op, body.emitter.lanes
     if old.bits == 1 and new.kind == "integer" and new.bits == len(source):
@@ -217,7 +217,7 @@ def _recast_bits(body: Body, source: list[str], old: Type, new: Type, made: Inst
     raise NotVectorised(message, made)
 
 
-def _select(body: Body, made: Instruction) -> None:
+def _select(body: FunctionBody, made: IRInstruction) -> None:
     condition, a, b = made.operands
     emitter = body.emitter
     kinds = body.scalars(made.type)
@@ -234,7 +234,7 @@ def _select(body: Body, made: Instruction) -> None:
     ])  # fmt: skip
 
 
-def _extract_element(body: Body, made: Instruction) -> None:
+def _extract_element(body: FunctionBody, made: IRInstruction) -> None:
     vector, index = made.operands
     parts = body.parts(vector.text, vector.type)
     if index.text.isdigit():
@@ -251,7 +251,7 @@ def _extract_element(body: Body, made: Instruction) -> None:
     body.define(made, [found])
 
 
-def _insert_element(body: Body, made: Instruction) -> None:
+def _insert_element(body: FunctionBody, made: IRInstruction) -> None:
     vector, new, index = made.operands
     parts = list(body.parts(vector.text, vector.type))
     value = body.vector(new.text, new.type)
@@ -267,7 +267,7 @@ def _insert_element(body: Body, made: Instruction) -> None:
     body.define(made, parts)
 
 
-def _shuffle(body: Body, made: Instruction) -> None:
+def _shuffle(body: FunctionBody, made: IRInstruction) -> None:
     a, b, mask = made.operands
     given = [*body.parts(a.text, a.type), *body.parts(b.text, b.type)]
     indices = _shuffle_mask(mask.text, mask.type.count)
@@ -280,12 +280,12 @@ def _shuffle_mask(text: str, count: int) -> list[int | None]:
     if text in {"poison", "undef"}:
         return [None] * count
     if text.startswith("splat"):
-        return [int(text[:-1].split()[-1])] * count
+        return [int(text[:-1].rsplit(maxsplit=1)[-1])] * count
     listed = (part.split()[1] for part in text[1:-1].split(","))
     return [int(word) if word.isdigit() else None for word in listed]
 
 
-def field_span(layout: Layout, kind: Type, indices: tuple[int, ...]) -> tuple[int, int]:
+def field_span(layout: MemoryLayout, kind: IRType, indices: tuple[int, ...]) -> tuple[int, int]:
     """Return which of an aggregate's scalars a field is: the first, and how many."""
     first = 0
     for index in indices:
@@ -299,13 +299,13 @@ def field_span(layout: Layout, kind: Type, indices: tuple[int, ...]) -> tuple[in
     return first, len(layout.scalars(kind))
 
 
-def _extract_value(body: Body, made: Instruction) -> None:
+def _extract_value(body: FunctionBody, made: IRInstruction) -> None:
     given = made.operands[0]
     first, count = field_span(body.analysis.layout, given.type, made.indices)
     body.define(made, body.parts(given.text, given.type)[first : first + count])
 
 
-def _insert_value(body: Body, made: Instruction) -> None:
+def _insert_value(body: FunctionBody, made: IRInstruction) -> None:
     whole, new = made.operands
     first, count = field_span(body.analysis.layout, whole.type, made.indices)
     parts = list(body.parts(whole.text, whole.type))
@@ -313,11 +313,11 @@ def _insert_value(body: Body, made: Instruction) -> None:
     body.define(made, parts)
 
 
-def _freeze(body: Body, made: Instruction) -> None:
+def _freeze(body: FunctionBody, made: IRInstruction) -> None:
     _unary(body, made)
 
 
-OPERATIONS: dict[str, Callable[[Body, Instruction], None]] = {
+OPERATIONS: dict[str, Callable[[FunctionBody, IRInstruction], None]] = {
     **dict.fromkeys(BINARY, _binary), **dict.fromkeys(CASTS, _cast),
     "fneg": _unary, "freeze": _freeze, "icmp": _compare, "fcmp": _compare, "select": _select,
     "extractelement": _extract_element, "insertelement": _insert_element, "shufflevector": _shuffle,

@@ -5,48 +5,46 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ..llvm.instructions import Instruction
-from ..llvm.types import Layout
-from .divergence import Divergence
-from .flow import Flow
-from .rules import RULES, Known
-from .shapes import BOTH, UNIFORM, VARYING, Shape, is_aligned, twos
+from ...llvm.instructions import IRInstruction
+from ...llvm.llvm_types import MemoryLayout
+from .lane_divergence import LaneDivergence
+from .lane_shapes import BOTH, UNIFORM, VARYING, LaneShape, is_aligned, twos
+from .reducible_flow import ControlFlow
+from .shape_rules import RULES, ShapeFacts, Known
 
-__all__ = ["Analysis"]
+__all__ = ["LaneShapes"]
 
 _UNDEFINED = frozenset({"undef", "poison"})
 
 
-class Analysis:
+class LaneShapes:
     """Shapes, in one form of a kernel.
 
     Parameters
     ----------
-    flow : Flow
-    layout : Layout
+    flow : ControlFlow
+    layout : MemoryLayout
     width : int
         Lanes.
-    given : mapping of str to Shape
+    given : mapping of str to LaneShape
         Of the calls that say where a thread stands.
     interleaved : mapping of str to int
-        See `arrays.interleaved`.
+        See `interleaving.interleaved`.
     pure : frozenset of str
         Functions whose results depend on nothing but their arguments.
     """
 
     def __init__(
-        self, flow: Flow, layout: Layout, width: int, given: Mapping[str, Shape], interleaved: Mapping[str, int],
+        self, flow: ControlFlow, layout: MemoryLayout, width: int, given: Mapping[str, LaneShape], interleaved: Mapping[str, int],
         pure: frozenset[str],
     ) -> None:  # fmt: skip
         self.flow = flow
         self.layout = layout
         self.width = width
-        self.given = given
         self.interleaved = interleaved
-        self.pure = pure
-        self.divergence = Divergence(flow)
-        self.definitions: dict[str, Instruction] = {}
-        self.uses: dict[str, list[tuple[Instruction, str]]] = defaultdict(list)
+        self.divergence = LaneDivergence(flow)
+        self.definitions: dict[str, IRInstruction] = {}
+        self.uses: dict[str, list[tuple[IRInstruction, str]]] = defaultdict(list)
         for label in flow.order:
             for made in flow.function.blocks[label]:
                 if made.result:
@@ -54,25 +52,30 @@ class Analysis:
         for label in flow.order:
             for made in flow.function.blocks[label]:
                 self._note_uses(made, label)
-        self._shapes: dict[str, Shape] = {}
+        self._facts = ShapeFacts(layout, width, given, interleaved, pure, self.definitions)
+        self._shapes: dict[str, LaneShape] = {}
         self._solve()
 
-    def _note_uses(self, made: Instruction, label: str) -> None:
+    def _note_uses(self, made: IRInstruction, label: str) -> None:
         for i, operand in enumerate(made.operands):
             where = made.targets[i] if made.opcode == "phi" else label
             if operand.text in self.definitions and where in self.flow.number:
                 self.uses[operand.text].append((made, where))
 
-    def of(self, name: str) -> Shape:
+    def of(self, name: str) -> LaneShape:
         """Return the shape of a value where it is defined."""
         return self._shapes.get(name, UNIFORM)
 
-    def at(self, text: str, label: str) -> Shape:
+    def of_position(self, name: str) -> LaneShape:
+        """Return the shape of what says where a thread stands, by the call that asks."""
+        return self._facts.given[name]
+
+    def at(self, text: str, label: str) -> LaneShape:
         """Return the shape that an operand has in a block: what leaves a divergent loop is varying after it."""
         found = self._at(text, label)
         return VARYING if found is None else found
 
-    def _at(self, text: str, label: str) -> Shape | None:
+    def _at(self, text: str, label: str) -> LaneShape | None:
         definition = self.definitions.get(text)
         if definition is None:
             return _constant(text)
@@ -123,18 +126,18 @@ class Analysis:
             if shape is not None and not shape.uniform:
                 self.divergence.add(label)
 
-    def _shape(self, made: Instruction, label: str) -> Shape | None:
+    def _shape(self, made: IRInstruction, label: str) -> LaneShape | None:
         shapes = []
         for operand in made.operands:
             shape = self._at(operand.text, label)
             if shape is None:
                 return None
             shapes.append(shape)
-        return RULES[made.opcode](Known(self, made, shapes))
+        return RULES[made.opcode](Known(self._facts, made, shapes))
 
-    def _phi(self, made: Instruction, label: str) -> Shape | None:
+    def _phi(self, made: IRInstruction, label: str) -> LaneShape | None:
         """Return the shape of a phi: that of all its values, if lanes do not come from different predecessors."""
-        found: Shape | None = None
+        found: LaneShape | None = None
         values = set()
         for operand, source in zip(made.operands, made.targets, strict=True):
             if source not in self.flow.number or operand.text in _UNDEFINED:
@@ -155,13 +158,13 @@ class Analysis:
         return found._replace(tight=BOTH if found.uniform or is_aligned(found, self.width) else 0)
 
 
-def _lower(old: Shape, new: Shape) -> Shape:
+def _lower(old: LaneShape, new: LaneShape) -> LaneShape:
     if new.stride != old.stride:
         return VARYING
-    return Shape(old.stride, min(old.align, new.align), old.tight & new.tight, old.guards | new.guards)
+    return LaneShape(old.stride, min(old.align, new.align), old.tight & new.tight, old.guards | new.guards)
 
 
-def _constant(text: str) -> Shape:
+def _constant(text: str) -> LaneShape:
     if text.lstrip("-").isdigit():
-        return Shape(0, twos(int(text)), tight=BOTH)
+        return LaneShape(0, twos(int(text)), tight=BOTH)
     return UNIFORM

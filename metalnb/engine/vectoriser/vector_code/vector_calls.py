@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from ..llvm.instructions import Instruction
-from ..llvm.types import type_of
-from .arrays import DROPPED, zeroed
-from .body import Body
+from ...llvm.instructions import IRInstruction
+from ...llvm.llvm_types import type_of
+from ..not_vectorised import NotVectorised
+from ..shape_analysis.interleaving import DROPPED, zeroed
 from .collectives import collective
 from .coroutines import suspend
-from .emitter import mangled
-from .flow import NotVectorised
+from .function_body import FunctionBody
 from .lane_loop import by_lane
-from .memory import clear
+from .text_emitter import mangled
+from .vector_memory import clear
 
 __all__ = ["call"]
 
@@ -31,7 +31,7 @@ _SATURATING = re.compile(r"llvm\.(fpto[su]i\.sat)\.")
 _BIT = type_of("i1")
 
 
-def call(body: Body, made: Instruction) -> None:
+def call(body: FunctionBody, made: IRInstruction) -> None:
     """Write a call."""
     name = made.word
     if name.startswith(DROPPED):
@@ -49,7 +49,7 @@ def call(body: Body, made: Instruction) -> None:
         _by_lane(body, made)
 
 
-def _own(body: Body, made: Instruction) -> None:
+def _own(body: FunctionBody, made: IRInstruction) -> None:
     """Write a call of what the target's header declares (native/collectives.h)."""
     name, emitter = made.word, body.emitter
     if name in body.positions:
@@ -65,14 +65,12 @@ def _own(body: Body, made: Instruction) -> None:
         collective(body, made)
 
 
-def _intrinsic(body: Body, made: Instruction) -> None:
+def _intrinsic(body: FunctionBody, made: IRInstruction) -> None:
     if found := _INTRINSIC.match(made.word):
         _elementwise(body, made, found[1])
     elif found := _OVERFLOW.match(made.word):
         _overflow(body, made, found[1])
-    elif found := _THREE_WAY.match(made.word):
-        _elementwise(body, made, found[1], also=1)
-    elif found := _SATURATING.match(made.word):
+    elif (found := _THREE_WAY.match(made.word)) or (found := _SATURATING.match(made.word)):
         _elementwise(body, made, found[1], also=1)
     elif made.word.startswith("llvm.is.fpclass"):
         _classified(body, made)
@@ -89,7 +87,7 @@ def _intrinsic(body: Body, made: Instruction) -> None:
         raise NotVectorised(message, made)
 
 
-def _elementwise(body: Body, made: Instruction, base: str, also: int = 0) -> None:
+def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int = 0) -> None:
     """Write an intrinsic of vectors; with ``also``, its name says the type of its argument, too."""
     emitter, kind = body.emitter, made.type.element
     name = f"llvm.{base}.v{body.width}{mangled(str(kind))}"
@@ -112,7 +110,7 @@ def _elementwise(body: Body, made: Instruction, base: str, also: int = 0) -> Non
     ])  # fmt: skip
 
 
-def _overflow(body: Body, made: Instruction, base: str) -> None:
+def _overflow(body: FunctionBody, made: IRInstruction, base: str) -> None:
     emitter, kind = body.emitter, made.operands[0].type
     if kind.kind == "vector":
         message = f"a call of {made.word}"
@@ -124,7 +122,7 @@ def _overflow(body: Body, made: Instruction, base: str) -> None:
     body.define(made, [emitter.op(f"extractvalue {both} {found}, {i}") for i in (0, 1)])
 
 
-def _classified(body: Body, made: Instruction) -> None:
+def _classified(body: FunctionBody, made: IRInstruction) -> None:
     emitter, given = body.emitter, made.operands[0]
     lanes = emitter.lanes(given.type.element)
     name = f"llvm.is.fpclass.v{body.width}{mangled(str(given.type.element))}"
@@ -143,7 +141,7 @@ _CALLED = {
 }  # fmt: skip
 
 
-def _folded(body: Body, made: Instruction) -> None:
+def _folded(body: FunctionBody, made: IRInstruction) -> None:
     """Write a reduction of a thread's vector as operations on its components, in order."""
     emitter = body.emitter
     word = made.word.split(".")[3]
@@ -162,7 +160,7 @@ def _folded(body: Body, made: Instruction) -> None:
     body.define(made, [total])
 
 
-def _by_lane(body: Body, made: Instruction) -> None:
+def _by_lane(body: FunctionBody, made: IRInstruction) -> None:
     """Call a function for each active lane."""
     scalar = all(o.type.kind in {"integer", "float", "pointer"} for o in made.operands)
     if not scalar or made.type.kind not in {"integer", "float", "pointer", "other"}:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..llvm.instructions import Instruction, Operand
-from ..llvm.types import type_of
-from .body import Body
+from ...llvm.instructions import IRInstruction, Operand
+from ...llvm.llvm_types import type_of
 from .collectives import REDUCTIONS, reduced
+from .function_body import FunctionBody
 from .lane_loop import by_lane
 
 __all__ = ["atomic"]
@@ -17,7 +17,7 @@ _PLAIN = frozenset({"add", "sub", "and", "or", "xor"})
 _BIT = type_of("i1")
 
 
-def atomic(body: Body, made: Instruction) -> None:
+def atomic(body: FunctionBody, made: IRInstruction) -> None:
     """Write an atomic load, store, update or exchange."""
     used = bool(made.result) and bool(body.analysis.uses.get(made.result))
     pointer = made.pointer
@@ -35,7 +35,7 @@ def atomic(body: Body, made: Instruction) -> None:
     _each(body, made, used=used)
 
 
-def _each(body: Body, made: Instruction, *, used: bool) -> None:
+def _each(body: FunctionBody, made: IRInstruction, *, used: bool) -> None:
     """Write an atomic operation of each active lane."""
     emitter = body.emitter
     given = [(o.type, body.vector(o.text, o.type)) for o in made.operands]
@@ -63,7 +63,7 @@ def _each(body: Body, made: Instruction, *, used: bool) -> None:
         body.define(made, found)
 
 
-def _replaced(made: Instruction, scalars: Sequence[str]) -> str:
+def _replaced(made: IRInstruction, scalars: Sequence[str]) -> str:
     """Return an instruction's text with these operands, in the order of the text."""
     text = made.text
     at = 0
@@ -76,7 +76,7 @@ def _replaced(made: Instruction, scalars: Sequence[str]) -> str:
     return text
 
 
-def in_threadgroup(body: Body, operand: Operand) -> bool:
+def in_threadgroup(body: FunctionBody, operand: Operand) -> bool:
     """Return whether an address is one of threadgroup memory: one core runs all of a threadgroup's threads."""
     name = operand.text
     while (definition := body.analysis.definitions.get(name)) is not None:

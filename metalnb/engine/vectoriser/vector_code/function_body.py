@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..llvm.instructions import Instruction
-from ..llvm.types import Type, parts_of, split_type
-from .analysis import Analysis
-from .emitter import Emitter, Mark
-from .flow import NotVectorised
-from .shapes import Shape
-from .target import Target, pin
+from ...llvm.instructions import IRInstruction
+from ...llvm.llvm_types import IRType, parts_of, split_type
+from ..not_vectorised import NotVectorised
+from ..shape_analysis.lane_shapes import LaneShape
+from ..shape_analysis.shape_solver import LaneShapes
+from .text_emitter import Emitter, Mark
+from .vector_target import VectorTarget, pin
 
-__all__ = ["Body", "Kept", "Value"]
+__all__ = ["FunctionBody", "KeptValue", "LaneValue"]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptValue:
     """The variables in which a value leaves a loop: as a scalar, as vectors, or as both.
 
     It may be uniform in a loop around its own, and varying after that, where lanes leave the outer one at different
@@ -34,14 +34,14 @@ class Kept:
 
 
 @dataclass(slots=True)
-class Value:
+class LaneValue:
     """A value.
 
     Attributes
     ----------
-    type : Type
+    type : IRType
         Of a thread's.
-    shape : Shape
+    shape : LaneShape
     scalar : str
         Lane 0's, of a uniform or strided value.
     parts : list of str or None
@@ -50,25 +50,25 @@ class Value:
         Where it is defined, so that its vector can be made there.
     """
 
-    type: Type
-    shape: Shape
+    type: IRType
+    shape: LaneShape
     scalar: str = ""
     parts: list[str] | None = None
     mark: Mark | None = None
 
 
 @dataclass(slots=True)
-class Body:
+class FunctionBody:
     """What the parts of the vectoriser share while they write a function.
 
     Attributes
     ----------
-    analysis : Analysis
+    analysis : LaneShapes
     emitter : Emitter
-    target : Target
+    target : VectorTarget
     pinned : frozenset of str
         Values that are alive across a barrier (see `lifetimes`).
-    values : dict of str to Value
+    values : dict of str to LaneValue
     masks : dict
         Of each block, its active lanes.
     guards : dict
@@ -79,27 +79,27 @@ class Body:
         By the name of a value that leaves a loop, the variables that keep it.
     escaped : dict
         Such values as they were read, by name and block.
-    gathers : list of Instruction
+    gathers : list of IRInstruction
         Accesses that each lane makes for itself.
     storage : dict of str to int
         Where in the threadgroup's memory each of its variables is, by the slot that names it.
-    positions : dict of str to Value
+    positions : dict of str to LaneValue
         What the calls that ask where a thread stands give.
     """
 
-    analysis: Analysis
+    analysis: LaneShapes
     emitter: Emitter
-    target: Target
+    target: VectorTarget
     pinned: frozenset[str] = frozenset()
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, LaneValue] = field(default_factory=dict)
     masks: dict[str, str] = field(default_factory=dict)
     guards: dict[str, str] = field(default_factory=dict)
     current: str = ""
-    escaped: dict[tuple[str, str], Value] = field(default_factory=dict)
-    outside: dict[str, Kept] = field(default_factory=dict)
-    gathers: list[Instruction] = field(default_factory=list)
+    escaped: dict[tuple[str, str], LaneValue] = field(default_factory=dict)
+    outside: dict[str, KeptValue] = field(default_factory=dict)
+    gathers: list[IRInstruction] = field(default_factory=list)
     storage: dict[str, int] = field(default_factory=dict)
-    positions: dict[str, Value] = field(default_factory=dict)
+    positions: dict[str, LaneValue] = field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -111,17 +111,17 @@ class Body:
         """The active lanes of the block that is being written."""
         return self.masks[self.current]
 
-    def shape(self, text: str) -> Shape:
+    def shape(self, text: str) -> LaneShape:
         """Return an operand's shape here."""
         return self.analysis.at(text, self.current)
 
-    def scalars(self, kind: Type) -> list[Type]:
+    def scalars(self, kind: IRType) -> list[IRType]:
         """Return the scalar types that a type is made of."""
         return self.analysis.layout.scalars(kind)
 
     # ---- Values that are used.
 
-    def value(self, text: str) -> Value | None:
+    def value(self, text: str) -> LaneValue | None:
         """Return a value as it is here, or None for a constant."""
         found = self.values.get(text)
         if found is None:
@@ -136,7 +136,7 @@ class Body:
                 return self._from_loop(text, found)
         return found
 
-    def _from_loop(self, text: str, found: Value) -> Value:
+    def _from_loop(self, text: str, found: LaneValue) -> LaneValue:
         """Return a value that leaves a loop, from the variables that it is kept in."""
         key = (text, self.current)
         known = self.escaped.get(key)
@@ -145,7 +145,7 @@ class Body:
         shape = self.analysis.at(text, self.current)
         kept = self.outside[text]
         op, lanes = self.emitter.op, self.emitter.lanes
-        made = Value(found.type, shape)
+        made = LaneValue(found.type, shape)
         if shape.varying:
             kinds = self.scalars(found.type)
             made.parts = [op(f"load {lanes(k)}, ptr {s}") for k, s in zip(kinds, kept.parts, strict=True)]
@@ -164,7 +164,7 @@ class Body:
             raise NotVectorised(message)
         return found.scalar
 
-    def parts(self, text: str, kind: Type) -> list[str]:
+    def parts(self, text: str, kind: IRType) -> list[str]:
         """Return an operand's vectors, one for each scalar that its type is made of."""
         found = self.value(text)
         if found is None:
@@ -177,11 +177,11 @@ class Body:
             found.parts = made
         return made
 
-    def vector(self, text: str, kind: Type) -> str:
+    def vector(self, text: str, kind: IRType) -> str:
         """Return the vector of an operand of a scalar type."""
         return self.parts(text, kind)[0]
 
-    def _spread(self, found: Value) -> list[str]:
+    def _spread(self, found: LaneValue) -> list[str]:
         """Make the vectors of a uniform or strided value, where it is defined."""
         emitter, kind, at = self.emitter, found.type, found.mark
         if found.shape.stride:
@@ -194,7 +194,7 @@ class Body:
             for k, one in zip(self.scalars(kind), self._pieces(kind, found.scalar, at), strict=True)
         ]
 
-    def _pieces(self, kind: Type, scalar: str, at: Mark | None) -> list[str]:
+    def _pieces(self, kind: IRType, scalar: str, at: Mark | None) -> list[str]:
         """Take a uniform vector or aggregate apart."""
         whole = self.analysis.layout.resolved(kind)
         op = self.emitter.op
@@ -209,7 +209,7 @@ class Body:
             return found
         return [scalar]
 
-    def _constants(self, kind: Type, text: str) -> list[str]:
+    def _constants(self, kind: IRType, text: str) -> list[str]:
         """Take a constant apart."""
         whole = self.analysis.layout.resolved(kind)
         count = len(self.scalars(kind))
@@ -229,19 +229,19 @@ class Body:
 
     # ---- Values that are defined.
 
-    def define_scalar(self, made: Instruction, scalar: str) -> Value:
+    def define_scalar(self, made: IRInstruction, scalar: str) -> LaneValue:
         """Give a uniform or strided value its scalar."""
-        value = Value(made.type, self.analysis.of(made.result), scalar, None, self.emitter.mark())
+        value = LaneValue(made.type, self.analysis.of(made.result), scalar, None, self.emitter.mark())
         self.values[made.result] = value
         return value
 
-    def define(self, made: Instruction, parts: list[str]) -> None:
+    def define(self, made: IRInstruction, parts: list[str]) -> None:
         """Give a varying value its vectors."""
         if made.result in self.pinned:
             parts = [pin(self.emitter, self.target, k, x) for k, x in zip(self.scalars(made.type), parts, strict=True)]
-        self.values[made.result] = Value(made.type, self.analysis.of(made.result), parts=parts)
+        self.values[made.result] = LaneValue(made.type, self.analysis.of(made.result), parts=parts)
 
-    def names(self, made: Instruction) -> dict[str, str]:
+    def names(self, made: IRInstruction) -> dict[str, str]:
         """Return the scalars of an instruction's operands."""
         return {name: self.scalar(name) for name in made.names if name in self.values}
 

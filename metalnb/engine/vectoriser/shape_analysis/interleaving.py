@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..llvm.instructions import Instruction
-from ..llvm.types import Layout
-from .flow import Flow
-from .rules import steps_of
+from ...llvm.instructions import IRInstruction
+from ...llvm.llvm_types import MemoryLayout
+from .reducible_flow import ControlFlow
+from .shape_rules import steps_of
 
 __all__ = ["DROPPED", "interleaved", "zeroed"]
 
@@ -21,9 +21,9 @@ DROPPED = (
 _MOST_ZEROED = 1024  # bytes that a memset may clear by stores
 
 
-def interleaved(flow: Flow, layout: Layout) -> dict[str, int]:
+def interleaved(flow: ControlFlow, layout: MemoryLayout) -> dict[str, int]:
     """Return the granules, in bytes, by the name of each array and of each pointer into one."""
-    users: dict[str, list[Instruction]] = {}
+    users: dict[str, list[IRInstruction]] = {}
     arrays = []
     for label in flow.order:
         for made in flow.function.blocks[label]:
@@ -40,7 +40,7 @@ def interleaved(flow: Flow, layout: Layout) -> dict[str, int]:
     return found
 
 
-def _granule(array: str, users: Mapping[str, list[Instruction]], layout: Layout) -> tuple[set[str], int]:
+def _granule(array: str, users: Mapping[str, list[IRInstruction]], layout: MemoryLayout) -> tuple[set[str], int]:
     """Return the pointers into an array and its granule; 0 if it has none."""
     pointers, work = {array}, [array]
     sizes: set[int] = set()
@@ -70,7 +70,7 @@ def _granule(array: str, users: Mapping[str, list[Instruction]], layout: Layout)
     return pointers, granule if all(step % granule == 0 for step in steps) else 0
 
 
-def zeroed(made: Instruction, pointer: str) -> int:
+def zeroed(made: IRInstruction, pointer: str) -> int:
     """Return how many bytes a call clears from a pointer on, if it is a small memset to 0; else 0."""
     if not made.word.startswith("llvm.memset") or made.operands[0].text != pointer or made.operands[1].text != "0":
         return 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .instructions import Function, Instruction, Module, Operand
-from .syntax import read_instruction
-from .types import UnreadText, parts_of, split_type, type_of
+from .instruction_syntax import read_instruction
+from .instructions import IRFunction, IRInstruction, IRModule, Operand
+from .llvm_types import UnreadText, parts_of, split_type, type_of
 
 __all__ = ["read"]
 
@@ -19,7 +19,7 @@ _LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
 _IGNORED = ("source_filename", ";", "module asm", "$", "^", "uselistorder")
 
 
-def read(text: str) -> Module:
+def read(text: str) -> IRModule:
     """Return a module's records.
 
     Raises
@@ -27,7 +27,7 @@ def read(text: str) -> Module:
     UnreadText
         With the line that is not understood.
     """
-    module = Module()
+    module = IRModule()
     lines = iter(text.splitlines())
     for line in lines:
         if not line or line.startswith(_IGNORED):
@@ -41,7 +41,7 @@ def read(text: str) -> Module:
     return module
 
 
-def _top(module: Module, line: str) -> bool:
+def _top(module: IRModule, line: str) -> bool:
     """Keep a line that stands outside functions; False for one that is not known."""
     if line.startswith("@") and (found := _GLOBAL.match(line)):
         module.globals[found[1]] = line
@@ -62,7 +62,7 @@ def _top(module: Module, line: str) -> bool:
     return True
 
 
-def _function(head: str, lines: Iterator[str]) -> Function:
+def _function(head: str, lines: Iterator[str]) -> IRFunction:
     found = _HEAD.match(head)
     if found is None:
         message = f"LLVM's text: not understood: {head}"
@@ -71,8 +71,8 @@ def _function(head: str, lines: Iterator[str]) -> Function:
     for part in parts_of(_list_of(found[2])):
         kind, rest = split_type(part)
         parameters.append(Operand(kind, rest.split()[-1]))
-    blocks: dict[str, list[Instruction]] = {}
-    current: list[Instruction] | None = None
+    blocks: dict[str, list[IRInstruction]] = {}
+    current: list[IRInstruction] | None = None
     label = f"%{len(parameters)}"
     open_switch = ""
     for line in lines:
@@ -101,7 +101,7 @@ def _function(head: str, lines: Iterator[str]) -> Function:
             raise UnreadText(message) from error
         made.block = label
         current.append(made)
-    return Function(found[1], head, parameters, blocks)
+    return IRFunction(found[1], head, parameters, blocks)
 
 
 def _list_of(text: str) -> str:

@@ -1,10 +1,10 @@
-"""Divergence: where lanes that part at a branch come together again, and which loops they leave at different iterations.
+"""Divergence: where lanes that part at a branch come together again, and which loops they leave one by one.
 
-The lanes of a varying branch carry the label of the successor that they take. Where two labels come together is a join:
-what differs from path to path is varying there. In a loop, lanes that leave with one label while others go on with
-another leave it at different iterations: the loop is divergent, and so is what is alive after it (the sync dependence
-of J. Rosemann, S. Moll, S. Hack, "An Abstract Interpretation for SPMD Divergence on Reducible Control Flow Graphs",
-POPL 2021).
+The lanes of a varying branch carry the label of the successor that they take. Where two labels come together is a
+join: what differs from path to path is varying there. In a loop, lanes that leave with one label while others go on
+with another leave it at different iterations: the loop is divergent, and so is what is alive after it (the sync
+dependence of J. Rosemann, S. Moll, S. Hack, "An Abstract Interpretation for SPMD Divergence on Reducible Control ControlFlow
+Graphs", POPL 2021).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from .flow import Flow
+from .reducible_flow import ControlFlow
 
-__all__ = ["Divergence"]
+__all__ = ["LaneDivergence"]
 
 
-class Divergence:
+class LaneDivergence:
     """What is known so far; it grows with each varying branch.
 
     Attributes
@@ -30,7 +30,7 @@ class Divergence:
         Headers of divergent loops.
     """
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: ControlFlow) -> None:
         self._flow = flow
         self.branches: set[str] = set()
         self.joins: set[str] = set()

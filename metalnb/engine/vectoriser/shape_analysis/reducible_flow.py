@@ -8,23 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..llvm.instructions import Function, Instruction
+from ...llvm.instructions import IRFunction
+from ..not_vectorised import NotVectorised
 
-__all__ = ["Flow", "Loop", "NotVectorised"]
-
-
-class NotVectorised(Exception):
-    """A kernel that has to run a thread at a time, with the reason.
-
-    Attributes
-    ----------
-    place : str
-        The ``!dbg`` of the instruction, or an empty string.
-    """
-
-    def __init__(self, reason: str, instruction: Instruction | None = None) -> None:
-        super().__init__(reason)
-        self.place = instruction.place if instruction else ""
+__all__ = ["ControlFlow", "Loop"]
 
 
 @dataclass(slots=True)
@@ -51,7 +38,7 @@ class Loop:
     exits: list[tuple[str, str]] = field(default_factory=list)
 
 
-class Flow:
+class ControlFlow:
     """The control flow of a function. Blocks that are never reached are left out.
 
     Attributes
@@ -69,11 +56,11 @@ class Flow:
     inner : dict
         The header of the innermost loop around each block, or None.
     inside, after : dict
-        How blocks nest when they are written in one line: the blocks that a block's region holds, and those that follow a
-        loop, though a block of it dominates them.
+        How blocks nest when they are written in one line: the blocks that a block's region holds, and those
+        that follow a loop, though a block of it dominates them.
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: IRFunction) -> None:
         self.function = function
         self.entry = function.entry
         self.successors = {label: [*dict.fromkeys(b[-1].targets)] for label, b in function.blocks.items()}
