@@ -13,7 +13,7 @@ from kernels.case import FOLDER, Bench, Case, Check
 from metal_module import metal_module
 
 from metalnb import engine as engines
-from metalnb.engine.metal import open_engine
+from metalnb.engine.metal.metalcompute_path import open_engine
 
 CASES = [case for file in (linear, neural, ordering, arrays, images, integers, physics) for case in file.table.cases]
 
@@ -47,10 +47,10 @@ def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> 
 
 @pytest.fixture(scope="module")
 def metal_engine() -> Iterator[None]:
-    """Let ``engine="metal"`` mean one over metalcompute, or over its double."""
+    """Let ``engine="metal:metalcompute"`` mean one over metalcompute, or over its double."""
     opened, others = open_engine(module=metal_module()), engines._open
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
+        patch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
         yield
 
 
@@ -58,7 +58,7 @@ def metal_engine() -> Iterator[None]:
 def test_kernel_through_metalcompute(
     case: Case, sizes: dict[str, Any], rng: np.random.Generator, metal_engine: None
 ) -> None:
-    _verify(case.run(Bench(case.name, "metal", rng), **sizes))
+    _verify(case.run(Bench(case.name, "metal:metalcompute", rng), **sizes))
 
 
 def test_every_kernel_file_is_run() -> None:

@@ -11,7 +11,7 @@ from metal_module import metal_module
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
-from metalnb.engine.metal import MetalEngine, open_engine
+from metalnb.engine.metal.metalcompute_path import MetalcomputeEngine, open_engine
 from metalnb.engine.metal.assembled_source import Assembly
 from metalnb.msl.language.versions import newer
 from metalnb.msl.rewrite.scan import scan
@@ -26,16 +26,16 @@ def metalcompute() -> ModuleType:
 
 
 @pytest.fixture(autouse=True)
-def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> MetalEngine:
-    """Let ``engine="metal"`` mean one over the metalcompute of these tests."""
+def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> MetalcomputeEngine:
+    """Let ``engine="metal:metalcompute"`` mean one over the metalcompute of these tests."""
     opened = open_engine(module=metalcompute)
     others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
+    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
     return opened
 
 
 def metal(source: str, **options: object) -> Program:
-    return mnb.compile(HEAD + source, engine="metal", **options)
+    return mnb.compile(HEAD + source, engine="metal:metalcompute", **options)
 
 
 # ---- Every thread of the grid runs exactly once, and knows where it is -----------------------------------------------
@@ -189,7 +189,7 @@ def test_arguments_that_lie_partly_in_each_other() -> None:
     metal(source).f(x[:10], x[10:])
 
 
-def test_memory_of_the_engine_is_not_copied(metal_engine: MetalEngine) -> None:
+def test_memory_of_the_engine_is_not_copied(metal_engine: MetalcomputeEngine) -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }"
     x = np.frombuffer(metal_engine.alloc(400), np.float32)
     f = metal(source).f
@@ -229,7 +229,7 @@ def test_thirty_buffers_fit_and_thirty_one_do_not() -> None:
 
     out = metal(source(30)).f(*range(29), shapes={"out": 3}, grid=3)
     assert out.tolist() == [sum(range(29))] * 3
-    with pytest.raises(mnb.CompileError, match=r"31 buffers; engine 'metal' needs the last of Metal's 31 for itself"):
+    with pytest.raises(mnb.CompileError, match=r"31 buffers; engine 'metal:metalcompute' needs the last of Metal's 31 for itself"):
         metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
 
 
@@ -298,7 +298,7 @@ def test_a_cell_without_the_standard_library() -> None:
     source = """kernel void f(device float* out, threadgroup float* m [[threadgroup(0)]],
         uint i [[thread_index_in_threadgroup]]) { m[i] = i; out[i] = m[i] * 2; }"""
     out = np.zeros(40, np.float32)
-    mnb.compile(source, engine="metal").f(out, threadgroup=40)
+    mnb.compile(source, engine="metal:metalcompute").f(out, threadgroup=40)
     np.testing.assert_array_equal(out, 2 * np.arange(40))
 
 
@@ -523,7 +523,7 @@ def test_the_report_of_apples_compiler() -> None:
 
 def test_more_than_msl_2_3() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]); }"
-    with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; engine 'metal' has MSL 2\.3") as caught:
+    with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; engine 'metal:metalcompute' has MSL 2\.3") as caught:
         metal(source).f.binary  # noqa: B018
     assert (caught.value.line, caught.value.column) == (3, 77)
 
@@ -561,7 +561,7 @@ def test_words_newer_than_msl_2_3(source: str, words: list) -> None:
 
 def test_precise_math_is_refused() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1 / x[i]; }"
-    with pytest.raises(mnb.CompileError, match="kernel 'f': engine 'metal' has fast math only"):
+    with pytest.raises(mnb.CompileError, match="kernel 'f': engine 'metal:metalcompute' has fast math only"):
         metal(source, math="precise").f(np.ones(3, np.float32))
 
 
@@ -598,7 +598,7 @@ def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: p
     broken = open_engine(module=_Broken(metalcompute, lambda text: text))
     monkeypatch.setattr(broken._device, "kernel", lambda text: Refusing())
     others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal" else others(name))
+    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
     with pytest.raises(mnb.LaunchError) as caught:
         metal("kernel void refused(device float* x) { x[0] = 1; }").refused(np.zeros(100, np.float32), threadgroup=40)
     assert str(caught.value) == (
@@ -628,7 +628,7 @@ def test_a_gpu_that_fails_is_not_believed(
 ) -> None:  # fmt: skip
     broken = open_engine(module=_Broken(metalcompute, damage))
     others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal" else others(name))
+    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
     source = f"kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }} // {message}"
     with pytest.raises(mnb.KernelFault, match=message):
         metal(source).f(np.zeros(100, np.float32), threadgroup=64)
@@ -640,13 +640,13 @@ def test_a_gpu_that_fails_is_not_believed(
 def test_a_kernel_is_pickled_with_its_engine() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = i; }"
     again = pickle.loads(pickle.dumps(metal(source).f))  # noqa: S301
-    assert again.engine.name == "metal"
+    assert again.engine.name == "metal:metalcompute"
     x = np.zeros(5, np.float32)
     again(x)
     assert x.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_what_the_engine_can_do(metal_engine: MetalEngine) -> None:
+def test_what_the_engine_can_do(metal_engine: MetalcomputeEngine) -> None:
     caps = metal_engine.caps
     assert (caps.msl, caps.clock, caps.threadgroup_memory) == ((2, 3), "wall", 32768)
     assert caps.versions["metalcompute"].startswith("0.2.")
@@ -658,7 +658,7 @@ def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.system", lambda: "Linux")
     with pytest.raises(mnb.EngineUnavailable) as caught:
         open_engine()
-    assert str(caught.value) == "engine 'metal' needs macOS 14 and metalcompute: pip install metalcompute"
+    assert str(caught.value) == "engine 'metal:metalcompute' needs macOS 14 and metalcompute: pip install metalcompute"
 
 
 def test_the_double_stands_in_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

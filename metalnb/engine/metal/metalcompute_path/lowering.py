@@ -28,8 +28,8 @@ from metalnb.msl.text.kernel_head import KernelHead, ParameterText, kernel_heads
 from metalnb.msl.text.scanned_cell import Cell
 from metalnb.msl.text.tokens import tokenize
 
-from ..unit import Unit, literal
-from .assembled_source import AssembledSource, Assembly
+from metalnb.engine.unit import Unit, literal
+from ..assembled_source import AssembledSource, Assembly
 
 __all__ = ["as_written", "metal"]
 

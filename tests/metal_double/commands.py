@@ -1,0 +1,202 @@
+"""The double's queue, command buffers and encoders, strict about order, indices, nil and sizes."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from .compiler import MTLComputePipelineState, engine
+from .runtime import NSError, ObjCObject, must, objc, selector
+from .structures import CONSTANTS, STRINGS, MTLSize
+
+_BUFFERS, _BYTES, _MEMORY = 31, 4096, 32768
+
+
+class MTLCommandBufferDescriptor(ObjCObject):
+    def __init__(self) -> None:
+        self.options = 0
+
+    @selector("setErrorOptions:", "Q")
+    def setErrorOptions_(self, options: int) -> None:
+        self.options = options
+
+
+class MTLCommandBufferEncoderInfo(ObjCObject):
+    def __init__(self, label: str, state: int) -> None:
+        self._label, self._state = label, state
+
+    @selector("label")
+    def label(self) -> str:
+        return self._label
+
+    @selector("errorState")
+    def errorState(self) -> int:
+        return self._state
+
+
+class MTLCommandQueue(ObjCObject):
+    def __init__(self, most: int) -> None:
+        self._free = threading.Semaphore(most)
+        self._gpu = ThreadPoolExecutor(1)  # in the order of `commit`, after it has returned
+        self.fails: list[int] = []  # codes of the next command buffers
+
+    @selector("commandBufferWithDescriptor:", "#")
+    def commandBufferWithDescriptor_(self, described: MTLCommandBufferDescriptor) -> MTLCommandBuffer:
+        must(objc.pools, "a command buffer outside an autorelease pool is never freed")
+        must(self._free.acquire(timeout=30), "the queue is full: nothing that was made is committed")
+        return MTLCommandBuffer(self, described.options)
+
+    def run(self, work: Callable[[], None]) -> Future[None]:
+        return self._gpu.submit(work)
+
+    def done(self) -> None:
+        self._free.release()
+
+
+class MTLCommandBuffer(ObjCObject):
+    def __init__(self, queue: MTLCommandQueue, options: int) -> None:
+        self._queue, self._options, self._label = queue, options, ""
+        self._status = CONSTANTS["MTLCommandBufferStatusNotEnqueued"]
+        self._encoder: MTLComputeCommandEncoder | None = None
+        self._ended: Future[None] | None = None
+        self._error: NSError | None = None
+        self._start = self._end = 0.0
+
+    @selector("setLabel:", "@")
+    def setLabel_(self, label: str) -> None:
+        self._label = label
+
+    @selector("computeCommandEncoder")
+    def computeCommandEncoder(self) -> MTLComputeCommandEncoder:
+        must(self._ended is None, "it is committed")
+        must(self._encoder is None or self._encoder.ended, "another encoder is open")
+        self._encoder = MTLComputeCommandEncoder()
+        return self._encoder
+
+    @selector("commit")
+    def commit(self) -> None:
+        must(self._ended is None, "commit twice")
+        must(self._encoder is not None and self._encoder.ended, "commit before endEncoding")
+        self._status = CONSTANTS["MTLCommandBufferStatusCommitted"]
+        self._ended = self._queue.run(self._run)
+
+    def _run(self) -> None:
+        must(self._encoder, "nothing is encoded")
+        self._start = time.perf_counter()
+        code = self._queue.fails.pop(0) if self._queue.fails else 0
+        if code:
+            state = CONSTANTS["MTLCommandEncoderErrorStateFaulted"]
+            about = MTLCommandBufferEncoderInfo(self._encoder.label, state)
+            info = {STRINGS["MTLCommandBufferEncoderInfoErrorKey"]: [about]} if self._options else {}
+            self._error = NSError("Caused GPU Address Fault Error (0000000b)", code, info)
+        else:
+            for work in self._encoder.work:
+                work()
+        self._end = time.perf_counter()
+        self._encoder = None  # Metal lets go of what it retained
+        self._status = CONSTANTS[f"MTLCommandBufferStatus{'Error' if code else 'Completed'}"]
+        self._queue.done()
+
+    @selector("waitUntilCompleted")
+    def waitUntilCompleted(self) -> None:
+        must(self._ended is not None, "wait before commit")
+        self._ended.result()
+
+    @selector("status")
+    def status(self) -> int:
+        return self._status
+
+    @selector("error")
+    def error(self) -> NSError | None:
+        return self._error
+
+    @selector("GPUStartTime")
+    def GPUStartTime(self) -> float:
+        return self._start
+
+    @selector("GPUEndTime")
+    def GPUEndTime(self) -> float:
+        return self._end
+
+
+class MTLComputeCommandEncoder(ObjCObject):
+    def __init__(self) -> None:
+        self.label, self.ended = "", False
+        self.work: list[Callable[[], None]] = []
+        self._pipeline: MTLComputePipelineState | None = None
+        self._buffers: dict[int, Any] = {}
+        self._lengths: dict[int, int] = {}
+
+    @selector("setLabel:", "@")
+    def setLabel_(self, label: str) -> None:
+        self.label = label
+
+    @selector("setComputePipelineState:", "#")
+    def setComputePipelineState_(self, pipeline: MTLComputePipelineState) -> None:
+        self._open()
+        self._pipeline = pipeline
+
+    @selector("setBuffer:offset:atIndex:", "#QQ")
+    def setBuffer_offset_atIndex_(self, buffer: Any, offset: int, index: int) -> None:
+        self._open()
+        must(index < _BUFFERS, f"buffer index {index}")
+        must(offset < buffer.length(), f"offset {offset} in a buffer of {buffer.length()} bytes")
+        self._buffers[index] = (buffer.memory, offset)
+
+    @selector("setBytes:length:atIndex:", "nQQ")
+    def setBytes_length_atIndex_(self, data: Any, length: int, index: int) -> None:
+        self._open()
+        must(index < _BUFFERS, f"buffer index {index}")
+        must(0 < length <= _BYTES, f"setBytes of {length} bytes")
+        must(memoryview(data).nbytes >= length, "setBytes beyond the data's end")
+        self._buffers[index] = (np.frombuffer(data, np.uint8)[:length].copy(), 0)
+
+    @selector("setThreadgroupMemoryLength:atIndex:", "QQ")
+    def setThreadgroupMemoryLength_atIndex_(self, length: int, index: int) -> None:
+        self._open()
+        must(index < _BUFFERS, f"threadgroup index {index}")
+        must(length % 16 == 0, f"threadgroup memory of {length} bytes, no multiple of 16")
+        self._lengths[index] = length
+
+    @selector("dispatchThreads:threadsPerThreadgroup:", "SS")
+    def dispatchThreads_threadsPerThreadgroup_(self, grid: MTLSize, group: MTLSize) -> None:
+        self._open()
+        pipeline = self._pipeline
+        must(pipeline is not None, "dispatch without a pipeline")
+        must(min(*grid, *group) > 0, f"an empty grid or threadgroup: {grid}, {group}")
+        most = pipeline.maxTotalThreadsPerThreadgroup()
+        must(math.prod(group) <= most, f"{math.prod(group)} threads in a threadgroup, and {most} are allowed")
+        memory = pipeline.staticThreadgroupMemoryLength() + sum(self._lengths.values())
+        must(memory <= _MEMORY, f"{memory} bytes of threadgroup memory")
+        arguments = [self._argument(pipeline, param) for param in pipeline.unit.signature.params]
+        launch = engine().launch
+        self.work.append(lambda: launch(pipeline.binary, arguments, tuple(grid), tuple(group)).wait())
+
+    def _argument(self, pipeline: MTLComputePipelineState, param: Any) -> Any:
+        if param.space == "threadgroup":
+            must(param.index in self._lengths, f"no length of [[threadgroup({param.index})]]")
+            return self._lengths[param.index]
+        if pipeline.unit.absent(param):
+            return None
+        must(param.index in self._buffers, f"missing buffer binding at index {param.index} for {param.name}[0]")
+        memory, offset = self._buffers[param.index]
+        least = min(param.type.alignment or 1, 16)
+        multiple = max(least, 4) if param.space == "constant" else least
+        must(offset % multiple == 0, f"offset {offset} of {param.name} is no multiple of {multiple}")
+        size = param.type.size if param.reference else 0
+        must(memory.size - offset >= size, f"{memory.size - offset} bytes for {param.name}, which has {size}")
+        return memory[offset:]
+
+    @selector("endEncoding")
+    def endEncoding(self) -> None:
+        self._open()
+        self.ended = True
+
+    def _open(self) -> None:
+        must(not self.ended, "the encoder has ended")
