@@ -13,7 +13,8 @@ from metalnb.msl.text.bracket_tree import outline
 
 __all__ = ["engine_of"]
 
-_PRINTS = frozenset({"$printf", "os_log_default", "os_log"})
+_OWN = frozenset({"$printf"})  # metalnb's own: Metal has no such function
+_PRINTS = _OWN | {"os_log_default", "os_log"}
 
 
 def engine_of(units: Mapping[str, Unit], chosen: engines.Engine) -> engines.Engine:
@@ -27,7 +28,9 @@ def engine_of(units: Mapping[str, Unit], chosen: engines.Engine) -> engines.Engi
     if chosen.name == "native" or not units:
         return chosen
     unit = next(iter(units.values()))
-    found = next(((c, at) for c in (unit.cell, *unit.headers.values()) for at in _printing(c.edited.text)), None)
+    cells = (unit.cell, *unit.headers.values())
+    asked = _OWN if chosen.caps.prints else _PRINTS
+    found = next(((c, at) for c in cells for at, word in _printing(c.edited.text) if word in asked), None)
     if found is None:
         return chosen
     names, (cell, at) = ", ".join(units), found
@@ -42,6 +45,7 @@ def engine_of(units: Mapping[str, Unit], chosen: engines.Engine) -> engines.Engi
 
 
 @functools.lru_cache(64)
-def _printing(text: str) -> tuple[int, ...]:
-    """Return where a cell prints."""
-    return tuple(token.start for tree in outline(text).trees for token in tree.tokens if token.text in _PRINTS)
+def _printing(text: str) -> tuple[tuple[int, str], ...]:
+    """Return where a cell prints, and with which word."""
+    tokens = (token for tree in outline(text).trees for token in tree.tokens)
+    return tuple((token.start, token.text) for token in tokens if token.text in _PRINTS)

@@ -11,8 +11,8 @@ from metal_module import metal_module
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
-from metalnb.engine.metal.metalcompute_path import MetalcomputeEngine, open_engine
 from metalnb.engine.metal.assembled_source import Assembly
+from metalnb.engine.metal.metalcompute_path import MetalcomputeEngine, open_engine
 from metalnb.msl.language.versions import newer
 from metalnb.msl.rewrite.scan import scan
 from metalnb.program import Program
@@ -229,7 +229,7 @@ def test_thirty_buffers_fit_and_thirty_one_do_not() -> None:
 
     out = metal(source(30)).f(*range(29), shapes={"out": 3}, grid=3)
     assert out.tolist() == [sum(range(29))] * 3
-    with pytest.raises(mnb.CompileError, match=r"31 buffers; engine 'metal:metalcompute' needs the last of Metal's 31 for itself"):
+    with pytest.raises(mnb.CompileError, match="31 buffers; engine 'metal:metalcompute' needs the last of M"):
         metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
 
 
@@ -523,7 +523,8 @@ def test_the_report_of_apples_compiler() -> None:
 
 def test_more_than_msl_2_3() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]); }"
-    with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; engine 'metal:metalcompute' has MSL 2\.3") as caught:
+    words = r"'bfloat' needs MSL 3\.1; engine 'metal:metalcompute' has MSL 2\.3"
+    with pytest.raises(mnb.CompileError, match=words) as caught:
         metal(source).f.binary  # noqa: B018
     assert (caught.value.line, caught.value.column) == (3, 77)
 

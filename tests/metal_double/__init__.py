@@ -5,7 +5,7 @@ raises `MetalAbortError` where Metal's validation would end the process. ``METAL
 ``metal`` on it.
 """
 
-from .commands import MTLCommandBufferDescriptor
+from .commands import MTLCommandBufferDescriptor, MTLLogStateDescriptor
 from .compiler import MTLCompileOptions, MTLFunctionConstantValues
 from .device import MTLDevice
 from .runtime import SELECTORS, MetalAbortError, objc
@@ -13,7 +13,7 @@ from .structures import CONSTANTS, STRINGS, MTLSize
 
 __all__ = [
     "SELECTORS", "MTLCommandBufferDescriptor", "MTLCompileOptions", "MTLCopyAllDevices", "MTLCreateSystemDefaultDevice",
-    "MTLFunctionConstantValues", "MTLSize", "MetalAbortError", "objc",
+    "MTLFunctionConstantValues", "MTLLogStateDescriptor", "MTLSize", "MetalAbortError", "objc",
 ]  # fmt: skip
 
 globals().update(CONSTANTS)

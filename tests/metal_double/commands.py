@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import io
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -20,11 +23,48 @@ _BUFFERS, _BYTES, _MEMORY = 31, 4096, 32768
 
 class MTLCommandBufferDescriptor(ObjCObject):
     def __init__(self) -> None:
-        self.options = 0
+        self.options, self.log = 0, None
+
+    @selector("setLogState:", "@")
+    def setLogState_(self, state: MTLLogState | None) -> None:
+        self.log = state
 
     @selector("setErrorOptions:", "Q")
     def setErrorOptions_(self, options: int) -> None:
         self.options = options
+
+
+class MTLLogStateDescriptor(ObjCObject):
+    def __init__(self) -> None:
+        self.level, self.size = 0, 0
+
+    @selector("setLevel:", "q")
+    def setLevel_(self, level: int) -> None:
+        self.level = level
+
+    @selector("setBufferSize:", "q")
+    def setBufferSize_(self, size: int) -> None:
+        must(size >= 1024, "the least of a log's buffer is 1 KB")
+        self.size = size
+
+
+class MTLLogState(ObjCObject):
+    def __init__(self) -> None:
+        self._handlers: list[Callable[[Any, Any, int, str], None]] = []
+
+    @selector("addLogHandler:", "?")
+    def addLogHandler_(self, handler: Callable[[Any, Any, int, str], None]) -> None:
+        must(len(inspect.signature(handler).parameters) == 4, "a log handler takes four values")
+        self._handlers.append(handler)
+
+    @contextlib.contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Hand what the engine prints to the handlers, without the thread's place, which Apple's log does not have."""
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            yield
+        for line in printed.getvalue().splitlines():
+            for handler in self._handlers:
+                handler(None, None, CONSTANTS["MTLLogLevelNotice"], line.partition(": ")[2])
 
 
 class MTLCommandBufferEncoderInfo(ObjCObject):
@@ -50,7 +90,7 @@ class MTLCommandQueue(ObjCObject):
     def commandBufferWithDescriptor_(self, described: MTLCommandBufferDescriptor) -> MTLCommandBuffer:
         must(objc.pools, "a command buffer outside an autorelease pool is never freed")
         must(self._free.acquire(timeout=30), "the queue is full: nothing that was made is committed")
-        return MTLCommandBuffer(self, described.options)
+        return MTLCommandBuffer(self, described)
 
     def run(self, work: Callable[[], None]) -> Future[None]:
         return self._gpu.submit(work)
@@ -60,8 +100,8 @@ class MTLCommandQueue(ObjCObject):
 
 
 class MTLCommandBuffer(ObjCObject):
-    def __init__(self, queue: MTLCommandQueue, options: int) -> None:
-        self._queue, self._options, self._label = queue, options, ""
+    def __init__(self, queue: MTLCommandQueue, described: MTLCommandBufferDescriptor) -> None:
+        self._queue, self._options, self._log, self._label = queue, described.options, described.log, ""
         self._status = CONSTANTS["MTLCommandBufferStatusNotEnqueued"]
         self._encoder: MTLComputeCommandEncoder | None = None
         self._ended: Future[None] | None = None
@@ -96,8 +136,9 @@ class MTLCommandBuffer(ObjCObject):
             info = {STRINGS["MTLCommandBufferEncoderInfoErrorKey"]: [about]} if self._options else {}
             self._error = NSError("Caused GPU Address Fault Error (0000000b)", code, info)
         else:
-            for work in self._encoder.work:
-                work()
+            with self._log.collecting() if self._log else contextlib.nullcontext():
+                for work in self._encoder.work:
+                    work()
         self._end = time.perf_counter()
         self._encoder = None  # Metal lets go of what it retained
         self._status = CONSTANTS[f"MTLCommandBufferStatus{'Error' if code else 'Completed'}"]
@@ -132,6 +173,7 @@ class MTLComputeCommandEncoder(ObjCObject):
         self._pipeline: MTLComputePipelineState | None = None
         self._buffers: dict[int, Any] = {}
         self._lengths: dict[int, int] = {}
+        self._reached: list[Any] = []
 
     @selector("setLabel:", "@")
     def setLabel_(self, label: str) -> None:
@@ -157,6 +199,12 @@ class MTLComputeCommandEncoder(ObjCObject):
         must(memoryview(data).nbytes >= length, "setBytes beyond the data's end")
         self._buffers[index] = (np.frombuffer(data, np.uint8)[:length].copy(), 0)
 
+    @selector("useResource:usage:", "#Q")
+    def useResource_usage_(self, buffer: Any, usage: int) -> None:
+        self._open()
+        must(usage in {1, 2, 3}, f"no usage: {usage}")
+        self._reached.append(buffer)
+
     @selector("setThreadgroupMemoryLength:atIndex:", "QQ")
     def setThreadgroupMemoryLength_atIndex_(self, length: int, index: int) -> None:
         self._open()
@@ -175,8 +223,20 @@ class MTLComputeCommandEncoder(ObjCObject):
         memory = pipeline.staticThreadgroupMemoryLength() + sum(self._lengths.values())
         must(memory <= _MEMORY, f"{memory} bytes of threadgroup memory")
         arguments = [self._argument(pipeline, param) for param in pipeline.unit.signature.params]
+        self._check_addresses(pipeline)
         launch = engine().launch
         self.work.append(lambda: launch(pipeline.binary, arguments, tuple(grid), tuple(group)).wait())
+
+    def _check_addresses(self, pipeline: MTLComputePipelineState) -> None:
+        """Hold each pointer in a struct to the buffers that `useResource` named: others may not be there."""
+        for param in pipeline.unit.signature.buffers:
+            record = pipeline.library.struct(param.type.name) if param.reference else None
+            for field in record.fields if record else ():
+                if field.type.name == "pointer":
+                    memory, offset = self._buffers[param.index]
+                    at = int(memory[offset + field.offset :][:8].view(np.uint64)[0])
+                    spans = [(b.memory.ctypes.data, b.memory.size) for b in self._reached]
+                    must(any(a <= at < a + n for a, n in spans), f"{field.name} leads to memory that is not resident")
 
     def _argument(self, pipeline: MTLComputePipelineState, param: Any) -> Any:
         if param.space == "threadgroup":

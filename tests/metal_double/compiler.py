@@ -30,17 +30,16 @@ def engine() -> Engine:
 
 class MTLCompileOptions(ObjCObject):
     def __init__(self) -> None:
-        self.version, self.mode, self.functions, self.macros = (3, 2), 2, 0, {}
+        self.version, self.mode, self.functions, self.logging = (3, 2), 2, 0, False
 
     @selector("setLanguageVersion:", "Q")
     def setLanguageVersion_(self, version: int) -> None:
         self.version = (version >> 16, version & 0xFFFF)
         must(self.version in VERSIONS, f"no version of the language: {version}")
 
-    @selector("setPreprocessorMacros:", "@")
-    def setPreprocessorMacros_(self, macros: dict[str, str]) -> None:
-        must(all(type(k) is str and type(v) in {str, int} for k, v in macros.items()), "macros are strings and numbers")
-        self.macros = dict(macros)
+    @selector("setEnableLogging:", "Z")
+    def setEnableLogging_(self, enable: bool) -> None:
+        self.logging = enable
 
     @selector("setMathMode:", "q")
     def setMathMode_(self, mode: int) -> None:
@@ -70,7 +69,7 @@ class MTLFunctionConstantValues(ObjCObject):
                 count = kind - first + 1
                 self.values[index] = (name.lower() + (str(count) if count > 1 else ""), unpacked(code, count, value))
                 return
-        must(False, f"no type of a function constant: {kind}")  # noqa: FBT003
+        must(False, f"no type of a function constant: {kind}")
 
 
 def unpacked(code: str, count: int, value: Any) -> Any:
@@ -92,12 +91,13 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
     ------
     CompileError
     """
-    must(options.macros.get("METALNB") == "1", "the cell does not see METALNB")
     cell = scan(source, "program_source")
     found = newer(cell, options.version)
     if found:
         raise CompileError([Diagnostic(d.line, d.column, f"unknown type name '{w}'", d.text) for w, _, d in found])
     made = cell.instantiations
+    if any(word.startswith("os_log") for word in words(cell)):
+        must(options.logging, "a cell that logs, compiled without logging")
     if cell.expands:
         from metalnb.engine.clang.driver import expand
 
@@ -151,21 +151,21 @@ class MTLLibrary(ObjCObject):
             return None
         missing = tuple(c for c in self._found.constants if c not in given)
         math = "fast" if self._options.mode == CONSTANTS["MTLMathModeFast"] else "precise"
-        return MTLFunction(Unit(
-            signature, self._cell, constants=given, undefined=missing, math=math, version=self._options.version
-        ))  # fmt: skip
+        version = self._options.version
+        unit = Unit(signature, self._cell, constants=given, undefined=missing, math=math, version=version)
+        return MTLFunction(unit, self._found)
 
 
 class MTLFunction(ObjCObject):
-    def __init__(self, unit: Unit) -> None:
-        self.unit = unit
+    def __init__(self, unit: Unit, library: Reflection) -> None:
+        self.unit, self.library = unit, library
 
 
 class MTLComputePipelineState(ObjCObject):
     most = _MOST  # a test lowers it, as many registers do
 
     def __init__(self, function: MTLFunction) -> None:
-        self.unit = function.unit
+        self.unit, self.library = function.unit, function.library
         self.binary = compiled(engine(), function.unit)
 
     @selector("maxTotalThreadsPerThreadgroup")

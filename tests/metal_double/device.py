@@ -9,7 +9,7 @@ import numpy as np
 
 from metalnb.errors import CompileError
 
-from .commands import MTLCommandQueue
+from .commands import MTLCommandQueue, MTLLogState, MTLLogStateDescriptor
 from .compiler import MTLCompileOptions, MTLComputePipelineState, MTLFunction, MTLLibrary, library_of, report
 from .runtime import NSError, ObjCObject, VarList, must, selector
 from .structures import CONSTANTS, MTLSize
@@ -22,6 +22,10 @@ class MTLBuffer(ObjCObject):
     @selector("contents")
     def contents(self) -> VarList:
         return VarList(memoryview(self.memory))
+
+    @selector("gpuAddress")
+    def gpuAddress(self) -> int:
+        return int(self.memory.ctypes.data)
 
     @selector("length")
     def length(self) -> int:
@@ -90,6 +94,12 @@ class MTLDevice(ObjCObject):
             return library_of(source, options or MTLCompileOptions()), warning
         except CompileError as refused:
             return None, report(refused)
+
+    @selector("newLogStateWithDescriptor:error:", "#o")
+    def newLogStateWithDescriptor_error_(
+        self, described: MTLLogStateDescriptor, error: None
+    ) -> tuple[MTLLogState | None, NSError | None]:
+        return MTLLogState(), None
 
     @selector("newComputePipelineStateWithFunction:error:", "#o")
     def newComputePipelineStateWithFunction_error_(

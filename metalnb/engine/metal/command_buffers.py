@@ -13,6 +13,7 @@ from metalnb.errors import KernelFault
 
 from .bindings import Bindings
 from .faults import fault_of
+from .kernel_logs import KernelLogs
 from .libraries import Pipeline
 
 __all__ = ["Commands", "Encoded", "GpuTime", "MetalTicket"]
@@ -31,11 +32,14 @@ class Encoded:
     values : list of (int, bytes)
     lengths : list of (int, int)
         Threadgroup memory: index, bytes.
+    reached : list of MTLBuffer
+        What addresses among the values lead to.
     """
 
     buffers: list[tuple[int, Any, int]]
     values: list[tuple[int, bytes]]
     lengths: list[tuple[int, int]]
+    reached: list[Any]
 
 
 class Commands:
@@ -45,9 +49,14 @@ class Commands:
     ----------
     found : Bindings
     device : MTLDevice
+
+    Attributes
+    ----------
+    logs : KernelLogs
     """
 
     def __init__(self, found: Bindings, device: Any) -> None:
+        self.logs = KernelLogs(found, device)
         self._found = found
         self._queue = device.newCommandQueueWithMaxCommandBufferCount_(_UNDER_WAY)
         self._lock = threading.Lock()
@@ -64,6 +73,8 @@ class Commands:
         metal = self._found.metal
         described = metal.MTLCommandBufferDescriptor.alloc().init()
         described.setErrorOptions_(metal.MTLCommandBufferErrorOptionEncoderExecutionStatus)
+        if pipeline.logs:
+            described.setLogState_(self.logs.state())
         command = self._queue.commandBufferWithDescriptor_(described)
         command.setLabel_(name)
         encoder = command.computeCommandEncoder()
@@ -73,6 +84,8 @@ class Commands:
             encoder.setBuffer_offset_atIndex_(buffer, offset, index)
         for index, value in what.values:
             encoder.setBytes_length_atIndex_(value, len(value), index)
+        for buffer in what.reached:
+            encoder.useResource_usage_(buffer, metal.MTLResourceUsageRead | metal.MTLResourceUsageWrite)
         for index, nbytes in what.lengths:
             encoder.setThreadgroupMemoryLength_atIndex_(nbytes, index)
         encoder.dispatchThreads_threadsPerThreadgroup_(metal.MTLSize(*grid), metal.MTLSize(*threadgroup))
@@ -122,15 +135,21 @@ class MetalTicket:
         Those still to be copied back, and the memory of NumPy's that the GPU works on.
     """
 
-    __slots__ = ("__weakref__", "_command", "_fault", "_found", "_lock", "_name", "_staging", "elapsed", "results")
+    __slots__ = (
+        "__weakref__", "_command", "_fault", "_found", "_lock", "_logs", "_name", "_staging", "elapsed", "results",
+    )  # fmt: skip
 
-    def __init__(self, found: Bindings, name: str, command: Any, results: list[Result], staging: Staging) -> None:
+    def __init__(
+        self, found: Bindings, name: str, command: Any, results: list[Result], staging: Staging,
+        logs: KernelLogs | None = None,
+    ) -> None:  # fmt: skip
         self.elapsed = GpuTime(found, command)
         self.results = results
         self._found = found
         self._name = name
         self._command = command
         self._staging = staging
+        self._logs = logs
         self._fault: KernelFault | None = None
         self._lock = threading.Lock()
 
@@ -149,6 +168,8 @@ class MetalTicket:
                 if self._fault is None:
                     self._staging.fetch(self.results)
                 self._command, self.results = None, []
+                if self._logs is not None:
+                    self._logs.show()
         if self._fault is not None:
             raise self._fault
 

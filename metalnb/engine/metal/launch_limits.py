@@ -6,7 +6,6 @@ Source: Metal feature set tables, and the documentation of `MTLComputeCommandEnc
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from metalnb.engine.base import Grid
 from metalnb.errors import LaunchError

@@ -16,6 +16,7 @@ from metalnb.msl.text.scanned_cell import Cell
 
 from .assembled_source import AssembledSource, Assembly
 from .bindings import Bindings
+from .kernel_logs import logs
 from .launch_limits import BUFFERS
 
 __all__ = ["Libraries", "Pipeline", "author_text"]
@@ -43,12 +44,15 @@ class Pipeline:
         Threads of a SIMD-group.
     declared : int
         Bytes of threadgroup memory that the kernel declares.
+    logs : bool
+        Whether it may log.
     """
 
     state: Any
     threads: int
     width: int
     declared: int
+    logs: bool = False
 
 
 def author_text(unit: Unit) -> AssembledSource:
@@ -96,7 +100,7 @@ class Libraries:
                 raise _refused(unit, text, error)
             return Pipeline(
                 state, state.maxTotalThreadsPerThreadgroup(), state.threadExecutionWidth(),
-                state.staticThreadgroupMemoryLength(),
+                state.staticThreadgroupMemoryLength(), logs(unit),
             )  # fmt: skip
 
     def _check(self, unit: Unit) -> None:
@@ -143,7 +147,8 @@ class Libraries:
         options = metal.MTLCompileOptions.alloc().init()
         major, minor = min(unit.version, self._newest)
         options.setLanguageVersion_(getattr(metal, f"MTLLanguageVersion{major}_{minor}"))
-        options.setPreprocessorMacros_({"METALNB": "1"})
+        if logs(unit):
+            options.setEnableLogging_(True)
         fast = unit.math == "fast"
         if hasattr(options, "setMathMode_"):  # macOS 15
             options.setMathMode_(metal.MTLMathModeFast if fast else metal.MTLMathModeSafe)

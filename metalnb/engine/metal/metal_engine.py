@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.engine.base import Caps, Grid, SharedMemory
+from metalnb.engine.base import Caps, Grid, Pointed, SharedMemory
 from metalnb.engine.observation import Observable
 from metalnb.engine.staging import Result, Staging
 from metalnb.engine.unit import Unit
+from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param
 
 from .bindings import Bindings
@@ -29,7 +30,7 @@ _THREADGROUP_MEMORY = 32768  # Metal's, which a cell may count on everywhere
 _BATCH = 32  # dispatches that `timed` prepares before the first may start
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MetalBinary:
     """A kernel compiled for the device.
 
@@ -67,6 +68,8 @@ class MetalEngine(Observable, SharedMemory):
             clock="device",
             msl=language,
             threads=device.maxThreadsPerThreadgroup().width,
+            pointers=language >= (3, 0),
+            prints=language >= (3, 2),
         )
         self._apple = bool(device.supportsFamily_(found.metal.MTLGPUFamilyApple7))
         self._most_memory = min(_THREADGROUP_MEMORY, device.maxThreadgroupMemoryLength())
@@ -93,6 +96,20 @@ class MetalEngine(Observable, SharedMemory):
         """Return a shared buffer."""
         return allocated(self._found, self._device, nbytes)
 
+    def address(self, memory: Any) -> int:
+        """Return where on the GPU a view of the engine's memory starts.
+
+        Raises
+        ------
+        ArgumentError
+            For an array on the engine that is NumPy's memory.
+        """
+        place = self._staging.own(memory)
+        if place is None:
+            raise ArgumentError("the array is NumPy's memory, which has no address there. Pass a copy: mnb.array(…).")
+        where: int = place.memory.buffer.gpuAddress()
+        return where + place.offset
+
     def start(self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> MetalTicket:
         """Start a dispatch.
 
@@ -104,7 +121,8 @@ class MetalEngine(Observable, SharedMemory):
         name = binary.unit.signature.name
         what, results = self._encoded(binary, arguments, threadgroup)
         command = self._commands.submit(name, binary.pipeline, what, grid, threadgroup)
-        ticket = MetalTicket(self._found, name, command, results, self._staging)
+        logs = self._commands.logs if binary.pipeline.logs else None
+        ticket = MetalTicket(self._found, name, command, results, self._staging, logs)
         self._staging.expect(ticket)
         return ticket
 
@@ -116,10 +134,9 @@ class MetalEngine(Observable, SharedMemory):
         what, results = self._encoded(binary, arguments, threadgroup)
         seconds: list[float] = []
         for first in range(0, count, _BATCH):
-            commands = []
             with self._timing, self._found.pool():
-                for _ in range(min(_BATCH, count - first)):
-                    commands.append(self._commands.encode(name, binary.pipeline, what, grid, threadgroup))
+                several = range(min(_BATCH, count - first))
+                commands = [self._commands.encode(name, binary.pipeline, what, grid, threadgroup) for _ in several]
                 for command in commands:
                     command.commit()
                 for command in commands:
@@ -130,6 +147,7 @@ class MetalEngine(Observable, SharedMemory):
                     taken = GpuTime(self._found, command)()
                     seconds.append(math.nan if taken is None else taken)
         self._staging.fetch(results)
+        self._commands.logs.show()
         return seconds
 
     def _encoded(
@@ -147,7 +165,9 @@ class MetalEngine(Observable, SharedMemory):
         for (param, _), place in zip(staged, places, strict=True):
             check_offset(signature.name, param, place.offset, apple=self._apple)
             buffers.append((param.index, place.memory.buffer, place.offset))
-        return Encoded(buffers, values, lengths), results
+        memories = (m for _, a in given if isinstance(a, Pointed) for m in a.memories)
+        reached = [place.memory.buffer for place in map(self._staging.own, memories) if place is not None]
+        return Encoded(buffers, values, lengths, reached), results
 
     def _values(self, given: list[tuple[Param, Any]]) -> tuple[list[tuple[int, bytes]], list[tuple[Param, Any]]]:
         """Part the arguments that are small and only read, which Metal copies into the command, from the others."""

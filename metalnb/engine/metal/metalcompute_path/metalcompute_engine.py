@@ -76,10 +76,10 @@ class MetalcomputeEngine(Observable, SharedMemory):
         for cell in (unit.cell, *unit.headers.values()):
             for _, _, found in newer(cell, _MSL):
                 message = f"{found.message}; engine 'metal:metalcompute' has MSL 2.3 (metalcompute 0.2.9)"
-                problems.append(_found(found, message, "run the cell on engine 'cpu', or do without it"))
+                problems.append(_found(found, message, "run the cell on engine 'metal' or 'cpu', or do without it"))
         if unit.math != "fast":
             message = "engine 'metal:metalcompute' has fast math only (metalcompute 0.2.9)"
-            problems.append(_at_kernel(unit, message, "leave math='precise' out"))
+            problems.append(_at_kernel(unit, message, "run it on engine 'metal' or 'cpu', or leave math='precise' out"))
         count = len(unit.signature.buffers)
         if count >= _BUFFERS:
             message = f"{count} buffers; engine 'metal:metalcompute' needs the last of Metal's {_BUFFERS} for itself"
@@ -98,7 +98,9 @@ class MetalcomputeEngine(Observable, SharedMemory):
         """Return one of metalcompute's buffers, which a launch does not copy."""
         return self._device.buffer(nbytes)
 
-    def start(self, binary: MetalcomputeBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> MetalcomputeTicket:
+    def start(
+        self, binary: MetalcomputeBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> MetalcomputeTicket:
         """Start a dispatch.
 
         Raises
