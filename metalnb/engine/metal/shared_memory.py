@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import weakref
 from typing import Any, Self
@@ -29,7 +30,10 @@ class SharedBuffer(np.ndarray[Any, np.dtype[np.uint8]]):
 
     def __new__(cls, nbytes: int, buffer: Any) -> Self:
         """Make NumPy's view of a buffer."""
-        made = super().__new__(cls, nbytes, np.uint8, buffer=buffer.contents().as_buffer(nbytes))
+        there = max(nbytes, 1)
+        # NumPy leaves out of the chain of bases what is an array upon an array: this one must be found in it.
+        memory = (ctypes.c_ubyte * there).from_buffer(buffer.contents().as_buffer(there))
+        made = super().__new__(cls, nbytes, np.uint8, buffer=memory)
         made.buffer = buffer
         return made
 

@@ -1,0 +1,670 @@
+"""The engine `metal` over a strict double of PyObjC's module: what it asks of Metal, and what it makes of the answers."""
+
+import functools
+import gc
+import itertools
+import mmap
+import pickle
+from types import SimpleNamespace
+from typing import Any
+
+import metal_double
+import numpy as np
+import pytest
+from metal_double import CONSTANTS, MetalAbortError
+from metal_double.commands import MTLComputeCommandEncoder
+from metal_double.compiler import MTLCompileOptions, MTLComputePipelineState
+from metal_double.device import MTLDevice
+from metal_module import metal_module
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.engine import metal as room
+from metalnb.engine.metal import MetalEngine, metalcompute_path
+from metalnb.engine.metal.libraries import constant_bytes
+from metalnb.program import Program
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+ADD = "kernel void add(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]])"
+ADD += " { y[i] = x[i] + a; }"
+PAGE = mmap.PAGESIZE
+
+
+@functools.cache
+def doubled() -> dict[str, Any]:
+    """The engines of a Mac over the doubles; programs are kept, and so are these."""
+    other = metalcompute_path.open_engine(module=metal_module())
+    return {"metal": room.open_engine(module=metal_double), "metal:metalcompute": other}
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> MetalEngine:
+    """Let the names of a Mac's engines mean those over the doubles."""
+    opened, others = doubled(), engines._open
+    monkeypatch.setattr(engines, "_open", lambda name: opened.get(name) or others(name))
+    found: MetalEngine = opened["metal"]
+    return found
+
+
+def metal(source: str, **options: Any) -> Program:
+    return mnb.compile(HEAD + source, engine="metal", **options)
+
+
+class Calls:
+    """Records the calls of some of the double's selectors."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
+
+    def of(self, owner: type, name: str) -> list[tuple[Any, ...]]:
+        seen: list[tuple[Any, ...]] = []
+        real = getattr(owner, name)
+
+        def call(this: Any, *arguments: Any) -> Any:
+            seen.append(arguments)
+            return real(this, *arguments)
+
+        self._patch.setattr(owner, name, call)
+        return seen
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(monkeypatch)
+
+
+def pages(count: int = 1) -> np.ndarray:
+    """An array of whole pages of NumPy's."""
+    return np.frombuffer(mmap.mmap(-1, count * PAGE), np.float32)
+
+
+# ---- Compiling -------------------------------------------------------------------------------------------------------
+
+
+def test_metal_is_given_the_authors_own_text(calls: Calls) -> None:
+    seen = calls.of(MTLDevice, "newLibraryWithSource_options_error_")
+    source = "// as I wrote it\nkernel void f(device float*x,uint i[[thread_position_in_grid]]){x[i]=1;}"
+    kernel = metal(source).f
+    kernel(np.zeros(3, np.float32))
+    assert [text for text, *_ in seen] == [HEAD + source]
+    assert kernel.engine.text(kernel.unit) == HEAD + source
+
+
+def test_header_cells_stand_where_they_are_included() -> None:
+    headers = {
+        "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',
+        "more.h": "#pragma once\ninline float more(float x) { return x + 1; }\n",
+    }
+    source = """#include "more.h"
+#include "ops.h"
+kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = op(x[i]) + more(0); }"""
+    x = np.arange(9, dtype=np.float32)
+    metal(source, headers=headers).f(x)
+    np.testing.assert_array_equal(x, (np.arange(9) + 1) * 2 + 1)
+
+
+def test_kernels_of_a_cell_share_a_library(calls: Calls) -> None:
+    seen = calls.of(MTLDevice, "newLibraryWithSource_options_error_")
+    program = metal("kernel void one(device float* x) { x[0] = 1; }\nkernel void two(device float* x) { x[0] = 2; }")
+    x = np.zeros(1, np.float32)
+    program.one(x)
+    program.two(x)
+    assert (len(seen), x[0]) == (1, 2)
+
+
+@pytest.mark.parametrize(("math", "mode", "functions"), [("fast", 2, 0), ("precise", 0, 1)])
+def test_the_math_mode(calls: Calls, math: str, mode: int, functions: int) -> None:
+    modes = calls.of(MTLCompileOptions, "setMathMode_")
+    of_functions = calls.of(MTLCompileOptions, "setMathFloatingPointFunctions_")
+    _ = metal(ADD + f"// {math}", math=math).add.binary
+    assert (modes, of_functions) == ([(mode,)], [(functions,)])
+
+
+@pytest.mark.parametrize("math", ["fast", "precise"])
+def test_before_macos_15_math_is_fast_or_not(monkeypatch: pytest.MonkeyPatch, calls: Calls, math: str) -> None:
+    monkeypatch.delattr(MTLCompileOptions, "setMathMode_")
+    seen = calls.of(MTLCompileOptions, "setFastMathEnabled_")
+    _ = metal(ADD + f"// older, {math}", math=math).add.binary
+    assert seen == [(math == "fast",)]
+
+
+@pytest.mark.parametrize(
+    ("macos", "newest"), [((13, 6), (3, 0)), ((14, 0), (3, 1)), ((15, 0), (3, 2)), ((26, 1), (3, 2))]
+)
+def test_the_language_is_the_newest_that_the_system_has(
+    monkeypatch: pytest.MonkeyPatch, calls: Calls, macos: tuple[int, int], newest: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(metal_double.objc, "macos", macos)
+    seen = calls.of(MTLCompileOptions, "setLanguageVersion_")
+    opened = room.open_engine(module=metal_double)
+    assert opened.caps.msl == newest
+    assert (opened.caps.pointers, opened.caps.prints) == (True, newest >= (3, 2))
+    opened.compile(metal(ADD).add.unit)
+    assert seen[-1] == ((newest[0] << 16) + newest[1],)
+    opened.compile(metal(ADD, msl="2.4").add.unit)
+    assert seen[-1] == (0x20004,)
+
+
+def test_a_word_newer_than_the_system_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metal_double.objc, "macos", (13, 6))
+    unit = metal("kernel void f(device float* x) { x[0] = bfloat(x[0]); }").f.unit
+    with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; this macOS has MSL 3\.0") as caught:
+        room.open_engine(module=metal_double).compile(unit)
+    assert (caught.value.line, caught.value.column) == (3, 41)
+
+
+CONSTANT_TYPES = [
+    ("bool", True), ("char", -5), ("uchar", 250), ("short", -300), ("ushort", 65000), ("int", -70000),
+    ("uint", 4_000_000_000), ("long", -(2**40)), ("ulong", 2**63), ("half", 0.5), ("float", 1.25),
+    ("float3", (1.0, 2.0, 4.0)), ("int2", (3, -4)), ("ushort4", (1, 2, 3, 4)), ("bool2", (True, False)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "value"), CONSTANT_TYPES)
+def test_function_constants_of_each_type(kind: str, value: Any) -> None:
+    source = f"constant {kind} C [[function_constant(7)]];\n"
+    parts = value if isinstance(value, tuple) else (value,)
+    names = [f"C[{i}]" for i in range(len(parts))] if isinstance(value, tuple) else ["C"]
+    out = "long" if "long" in kind else "float"
+    body = " ".join(f"x[{i}] = {out}({name});" for i, name in enumerate(names))
+    x = np.zeros(4, np.int64 if out == "long" else np.float32)
+    metal(f"{source}kernel void f(device {out}* x) {{ {body} }}", constants={"C": value}).f(x, grid=1)
+    assert x[: len(parts)].tolist() == [np.array(p).astype(x.dtype) for p in parts]
+
+
+@pytest.mark.parametrize(("value", "bits"), [
+    (1.0, 0x3F80), (-2.5, 0xC020), (float.fromhex("0x1.01p0"), 0x3F80), (float.fromhex("0x1.03p0"), 0x3F82),
+    (float("inf"), 0x7F80),
+])  # fmt: skip
+def test_a_bfloat_is_rounded_to_the_nearest(value: float, bits: int) -> None:
+    assert constant_bytes("bfloat", value) == ("BFloat", bits.to_bytes(2, "little"))
+    assert constant_bytes("bfloat3", (value, 0.0, 0.0)) == ("BFloat3", bits.to_bytes(2, "little") + bytes(6))
+
+
+def test_constants_without_a_value_and_parameters_that_one_removes() -> None:
+    source = """
+constant int N [[function_constant(0)]];
+constant int more = is_function_constant_defined(N) ? N : -5;
+constant bool wide [[function_constant(1)]];
+kernel void f(device float* y, device const float* z [[buffer(3), function_constant(wide)]],
+              uint i [[thread_position_in_grid]]) { y[i] = more; if (wide) y[i] += z[i]; }"""
+    y, z = np.zeros(3, np.float32), np.ones(3, np.float32)
+    program = metal(source, constants={"wide": False})
+    program.f(y)
+    assert y.tolist() == [-5, -5, -5]
+    program.specialize(N=2, wide=True).f(y, z)
+    assert y.tolist() == [3, 3, 3]
+
+
+def test_templates_are_found_by_host_name() -> None:
+    source = """template <class T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = x[i] + 1; }
+template [[host_name("of_int")]] [[kernel]] decltype(f<int>) f<int>;"""
+    x = np.arange(4, dtype=np.int32)
+    metal(source).of_int(x)
+    assert x.tolist() == [1, 2, 3, 4]
+
+
+def test_apples_errors_are_at_the_authors_line() -> None:
+    source = """#include "bad.h"
+template <class T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = bad(x[i]); }
+template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
+    header = "template <typename T> T bad(T x) {\n  return x.nothing;\n}\n"
+    with pytest.raises(mnb.CompileError) as caught:
+        metal(source, headers={"bad.h": header}).g(np.zeros(8, np.float32))
+    first = caught.value.diagnostics[0]
+    assert (first.file, first.line) == ("bad.h", 2)
+    assert not any("warning" in d.message for d in caught.value.diagnostics)
+
+
+def test_a_refusal_without_a_line_is_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "Compiler encountered an internal error\nwith more"
+    refuse = metal_double.runtime.NSError(words, 2)
+    monkeypatch.setattr(MTLDevice, "newComputePipelineStateWithFunction_error_", lambda *_: (None, refuse))
+    with pytest.raises(mnb.CompileError, match="kernel 'add': Metal refused the kernel: Compiler encountered an in"):
+        _ = metal(ADD + "// refused").add.binary
+
+
+# ---- What only the whole of Metal has --------------------------------------------------------------------------------
+
+LOGS = "#include <metal_logging>\nkernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ {} x[i] += 1; }}"
+BEYOND: dict[str, tuple[str, dict[str, Any], str]] = {
+    "bfloat": ("kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]) + 1; }", {},
+               r"'bfloat' needs MSL 3\.1; engine 'metal:metalcompute' has MSL 2\.3"),
+    "atomic_float": (
+        "kernel void f(device atomic_float* x, uint i [[thread_position_in_grid]]) "
+        "{ atomic_fetch_add_explicit(x + i, 1.0f, memory_order_relaxed); }", {},
+        r"'atomic_float' needs MSL 3\.0; engine 'metal:metalcompute' has MSL 2\.3"),
+    "log": (LOGS.format('if (i == 1) os_log_default.log("x = %f", x[i]);'), {},
+            "engine 'metal:metalcompute' cannot show what a kernel prints"),
+    "precise": ("kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = exp(log(x[i])) + 1; }",
+                {"math": "precise"}, "engine 'metal:metalcompute' has fast math only"),
+    "argument buffer": (
+        "struct Args { device float* x [[id(0)]]; float a [[id(1)]]; };\n"
+        "kernel void f(constant Args& args, uint i [[thread_position_in_grid]]) { args.x[i] += args.a; }", {},
+        "engine 'metal:metalcompute' has no argument buffers"),
+}  # fmt: skip
+
+
+def run(name: str, engine: str) -> np.ndarray:
+    source, options, _ = BEYOND[name]
+    kernel = mnb.compile(HEAD + source, engine=engine, **options).f
+    x = mnb.array([1, 2, 3], dtype="float32", device=engine)
+    kernel({"x": x, "a": 1} if "Args" in source else x, grid=3)
+    return np.asarray(x)
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_what_metalcompute_has_no_words_for_is_refused_by_name(name: str) -> None:
+    with pytest.raises((mnb.CompileError, mnb.ArgumentError), match=BEYOND[name][2]):
+        run(name, "metal:metalcompute")
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_and_is_taken_here(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    np.testing.assert_allclose(run(name, "metal"), [2, 3, 4], rtol=1e-6)
+    assert capsys.readouterr().out == ("x = 2.000000\n" if name == "log" else "")
+
+
+def test_lines_beyond_a_thousand_are_counted(capsys: pytest.CaptureFixture[str], engine: MetalEngine) -> None:
+    logs = engine._commands.logs
+    for i in range(1003):
+        logs._told(None, None, 3, f"line {i}")
+    logs.show()
+    assert capsys.readouterr().out.splitlines()[-2:] == ["line 999", "… and 3 more lines"]
+    logs.show()
+    assert capsys.readouterr().out == ""
+
+
+def test_metalnbs_own_printf_is_not_metals() -> None:
+    source = '#ifdef METALNB\n#define SAY printf("x");\n#else\n#define SAY\n#endif\nkernel void f(device float* x) { SAY }'
+    with pytest.raises(mnb.CompileError, match="the engine 'metal' cannot show what a kernel prints"):
+        metal(source)
+
+
+def test_a_pointer_in_a_struct_leads_to_the_engines_memory() -> None:
+    kernel = metal(BEYOND["argument buffer"][0]).f
+    words = r"f: argument 'args' \[\[buffer\(0\)\]\] is constant Args&: field 'x' is pointer"
+    with pytest.raises(mnb.ArgumentError, match=f"{words}: it takes an array that lives on the engine; got ndarray"):
+        kernel({"x": np.zeros(3, np.float32), "a": 1}, grid=3)
+    with pytest.raises(mnb.ArgumentError, match=f"{words}: the array is NumPy's memory"):
+        kernel({"x": mnb.asarray(np.zeros(3, np.float32), device="metal"), "a": 1}, grid=3)
+    with pytest.raises(mnb.ArgumentError, match="is an array on engine 'native', but the kernel is compiled for 'met"):
+        kernel({"x": mnb.zeros(3, dtype="float32", device="native"), "a": 1}, grid=3)
+    x = mnb.zeros((4, 3), dtype="float32", device="metal")
+    kernel({"x": x[2], "a": 5}, grid=3)  # from the middle of its memory
+    assert np.asarray(x).tolist() == [[0] * 3, [0] * 3, [5] * 3, [0] * 3]
+
+
+def test_whoever_reads_what_a_struct_points_at_waits() -> None:
+    kernel = metal(BEYOND["argument buffer"][0]).f
+    x = mnb.zeros(1 << 16, dtype="float32", device="metal")
+    for _ in range(20):
+        kernel({"x": x, "a": 1}, grid=1 << 16)
+    assert set(np.asarray(x).tolist()) == {20.0}
+
+
+# ---- Binding ---------------------------------------------------------------------------------------------------------
+
+
+def test_small_values_go_with_the_command_and_arrays_as_buffers(calls: Calls) -> None:
+    add = metal(ADD).add
+    x, y = (mnb.ones(2000, dtype="float32", device="metal") for _ in range(2))
+    values = calls.of(MTLComputeCommandEncoder, "setBytes_length_atIndex_")
+    buffers = calls.of(MTLComputeCommandEncoder, "setBuffer_offset_atIndex_")
+    add(x, y, 2.5)
+    assert [(length, index) for _, length, index in values] == [(4, 2)]
+    assert [(offset, index) for _, offset, index in buffers] == [(0, 0), (0, 1)]
+    assert np.asarray(y)[7] == 3.5
+
+
+@pytest.mark.parametrize("nbytes", [4096, 4100])
+def test_four_kilobytes_at_most_go_with_the_command(calls: Calls, nbytes: int) -> None:
+    source = f"struct S {{ float v[{nbytes // 4}]; }};\n"
+    source += "kernel void f(device float* y, constant S& s, uint i [[thread_position_in_grid]]) { y[i] = s.v[i]; }"
+    v = np.arange(nbytes // 4, dtype=np.float32)
+    y = mnb.zeros(nbytes // 4, dtype="float32", device="metal")
+    values = calls.of(MTLComputeCommandEncoder, "setBytes_length_atIndex_")
+    metal(source).f(y, {"v": v})
+    assert np.array_equal(np.asarray(y), v)
+    assert [length for _, length, _ in values] == ([4096] if nbytes == 4096 else [])
+
+
+def test_an_array_that_is_written_as_well_is_one_buffer() -> None:
+    x = np.arange(8, dtype=np.float32)
+    metal(ADD).add(x, x, 1)
+    assert x.tolist() == list(range(1, 9))
+
+
+def test_the_engines_own_memory_is_bound_where_it_is(engine: MetalEngine, calls: Calls) -> None:
+    buffers = calls.of(MTLComputeCommandEncoder, "setBuffer_offset_atIndex_")
+    memory, other = engine.alloc(400), engine.alloc(400)
+    x, y = np.frombuffer(memory, np.float32), np.frombuffer(other, np.float32)
+    x[:] = np.arange(100)
+    metal(ADD).add(x[10:30], y[50:70], 0)
+    assert [(b, o) for b, o, _ in buffers] == [(memory.buffer, 40), (other.buffer, 200)]
+    assert np.array_equal(y[50:70], x[10:30])
+
+
+@pytest.mark.parametrize(("kind", "space", "start", "multiple"), [
+    ("float4", "device const", 4, 16), ("uchar", "constant", 1, 4), ("uchar", "device const", 1, 0),
+    ("float", "constant", 4, 0), ("half", "constant", 2, 4), ("float2", "device const", 8, 0),
+])  # fmt: skip
+def test_an_offset_is_refused_before_metal_would(kind: str, space: str, start: int, multiple: int) -> None:
+    source = f"kernel void f({space} {kind}* x, device uchar* y, uint i [[thread_position_in_grid]]) "
+    kernel = metal(source + f"{{ y[i] = uchar(x[0]{'.x' if kind[-1].isdigit() else ''}); }}").f
+    memory = np.frombuffer(engines.named("metal").alloc(256), np.uint8)
+    x = memory[start : start + 64].view(kernel._binder.slots[0].dtype)
+    x = x.reshape(-1, *kernel._binder.slots[0].value_shape)
+    y = np.zeros(1, np.uint8)
+    if multiple:
+        message = rf"'x' .* starts {start} bytes into its buffer, and Metal takes multiples of {multiple}\. Pass a copy"
+        with pytest.raises(mnb.LaunchError, match=message):
+            kernel(x, y, grid=1)
+    else:
+        kernel(x, y, grid=1)
+
+
+def test_constant_memory_of_an_intel_mac_starts_at_multiples_of_32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MTLDevice, "supportsFamily_", lambda *_: False)
+    opened = room.open_engine(module=metal_double)
+    monkeypatch.setitem(doubled(), "metal", opened)
+    kernel = metal("kernel void f(constant float* x, device float* y) { y[0] = x[0]; } // intel").f
+    memory = np.frombuffer(opened.alloc(256), np.float32)
+    with pytest.raises(mnb.LaunchError, match="takes multiples of 32"):
+        kernel(memory[1:], np.zeros(1, np.float32), grid=1)
+
+
+def test_threadgroup_memory_is_rounded_and_bounded() -> None:
+    source = """kernel void f(device float* x, threadgroup float* b [[threadgroup(2)]],
+        uint i [[thread_position_in_threadgroup]]) {
+        threadgroup float a[4200]; a[i] = b[i] = x[i]; threadgroup_barrier(mem_flags::mem_threadgroup);
+        x[i] = a[i ^ 1] + b[i ^ 1]; }"""
+    f = metal(source).f
+    x = np.arange(62, dtype=np.float32)
+    f(x, threadgroup=62)  # 248 bytes are 256
+    np.testing.assert_array_equal(x, 2 * (np.arange(62) ^ 1))
+    with pytest.raises(mnb.LaunchError, match="f: needs 33,184 bytes of threadgroup memory"):
+        f(x, threadgroup=62, threadgroup_memory={"b": 16384})
+    with pytest.raises(mnb.LaunchError, match=r"f: needs 33,184 bytes of threadgroup memory \(16,800 declared, 16,384 p"):
+        f.engine.launch(f.binary, [x, 16384], (62, 1, 1), (62, 1, 1))
+
+
+def test_thirty_one_buffers_fit_and_the_next_is_refused() -> None:
+    def source(n: int) -> str:
+        parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
+        total = " + ".join(f"a{k}" for k in range(n - 1))
+        return f"kernel void f({parameters}, device uint* out, uint i [[thread_position_in_grid]]) {{ out[i] = {total}; }}"
+
+    out = metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
+    assert out.tolist() == [sum(range(30))] * 3
+    with pytest.raises(mnb.CompileError, match=r"buffer\(31\)|\[\[buffer\(0\)\]\] to \[\[buffer\(30\)\]\]"):
+        _ = metal(source(32)).f.binary
+
+
+def test_a_kernel_of_many_registers_has_smaller_threadgroups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MTLComputePipelineState, "most", 96)
+    add = metal(ADD + "// many registers").add
+    x, y = np.ones(500, np.float32), np.zeros(500, np.float32)
+    ready = add.prepare(x, y, 1)
+    assert ready.threadgroup == (96, 1, 1)
+    ready.run()
+    assert (y == 2).all()
+    with pytest.raises(mnb.LaunchError, match=r"add: threadgroup \(128,\) is 128 threads; this kernel allows 96 \(this dev"):
+        add(x, y, 1, threadgroup=128)
+    with pytest.raises(mnb.LaunchError, match="add: a threadgroup of 256 threads; this kernel allows 96 on this device"):
+        add.engine.launch(add.binary, [x, y, b"\0\0\0\0"], (500, 1, 1), (256, 1, 1))
+
+
+# ---- Memory ----------------------------------------------------------------------------------------------------------
+
+
+def test_whole_pages_of_numpys_are_not_copied(calls: Calls, engine: MetalEngine) -> None:
+    buffers = calls.of(MTLComputeCommandEncoder, "setBuffer_offset_atIndex_")
+    x, y = pages(), pages(2)[: PAGE // 4]
+    x[:] = 1
+    metal(ADD).add(x, y, 2)
+    assert [b.memory.ctypes.data for b, _, _ in buffers] == [x.ctypes.data, y.ctypes.data]
+    assert (y == 3).all()
+    z = np.zeros(PAGE // 4 + 1, np.float32)[1:]  # not at a page's start
+    metal(ADD).add(x, z, 2)
+    assert buffers[-1][0].memory.ctypes.data != z.ctypes.data
+    assert (z == 3).all()
+
+
+def test_the_same_pages_are_one_buffer_while_a_dispatch_works_on_them(calls: Calls) -> None:
+    buffers = calls.of(MTLComputeCommandEncoder, "setBuffer_offset_atIndex_")
+    add = metal(ADD).add
+    x, y, z = pages(), pages(), pages()
+    first = add.prepare(x, y, 1).launch()
+    second = add.prepare(y, z, 1).launch()
+    assert buffers[1][0] is buffers[2][0]  # Metal sees that the second reads what the first writes
+    second.wait()
+    first.wait()
+    assert (z == 2).all()
+
+
+def test_pages_that_overlap_in_part_wait_for_each_other() -> None:
+    add = metal(ADD).add
+    whole = pages(3)
+    n = PAGE // 4
+    for _ in range(5):
+        one = add.prepare(whole[:n], whole[n : 2 * n], 1).launch()
+        two = add.prepare(whole[n : 3 * n], whole[n : 3 * n], 1, grid=2 * n).launch()
+        assert one.results == []  # it was waited for: the buffers are two to Metal
+        three = add.prepare(whole[n + 8 : n + 16].copy(), whole[:8], 0).launch()
+        for ticket in (one, two, three):
+            ticket.wait()
+    assert whole[n + 100] == 2
+    assert whole[2 * n] == 5
+
+
+def test_a_buffer_that_is_a_copy_after_all_is_not_used(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine._device, "copies", True)
+    x, y = pages(), pages()
+    metal(ADD).add(x, y, 2)
+    assert (y == 2).all()
+
+
+def test_pages_live_as_long_as_the_dispatch() -> None:
+    add = metal(ADD).add
+    for _ in range(50):
+        ticket = add.prepare(pages(16), pages(16), 2).launch()
+        del ticket
+        gc.collect()
+
+
+def test_a_result_that_is_still_to_be_copied_is_waited_for() -> None:
+    add = metal(ADD).add
+    a, b, c = (np.zeros(1 << 16, np.float32)[1:] for _ in range(3))
+    first = add.prepare(a, b, 1).launch()
+    add(b, c, 1)
+    first.wait()
+    assert (c == 2).all()
+    small, out = np.zeros(8, np.float32), mnb.zeros(8, dtype="float32", device="metal")
+    first = add.prepare(a[:8], small, 1).launch()
+    add(small, out, 1)  # goes with the command
+    assert np.asarray(out).tolist() == [2] * 8
+    first.wait()
+
+
+def test_memory_that_metal_does_not_have(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MemoryError, match="at most 17,179,869,184"):
+        engine.alloc((1 << 34) + 1)
+    monkeypatch.setattr(MTLDevice, "newBufferWithLength_options_", lambda *_: None)
+    with pytest.raises(MemoryError, match="Metal has no 64 bytes"):
+        engine.alloc(64)
+
+
+def test_memory_of_no_bytes_is_memory(engine: MetalEngine) -> None:
+    memory = engine.alloc(0)
+    assert (memory.nbytes, memory.buffer.length()) == (0, 1)
+
+
+# ---- Time and faults -------------------------------------------------------------------------------------------------
+
+
+def test_time_is_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = itertools.count(1)
+    add = metal(ADD).add
+    x = mnb.ones(5, dtype="float32", device="metal")
+    assert np.asarray(x)[0] == 1
+    clock = SimpleNamespace(perf_counter=lambda: float(next(times)))
+    monkeypatch.setattr(metal_double.commands, "time", clock)
+    ticket = add.prepare(x, x, 1).launch()
+    ticket.wait()
+    assert ticket.elapsed() == 1.0
+
+
+def test_more_runs_are_timed_than_one_batch_holds(engine: MetalEngine) -> None:
+    add = metal(ADD).add
+    x = mnb.zeros(5, dtype="float32", device="metal")
+    bound = add.prepare(x, x, 1)
+    seconds = engine.timed(bound.binary, bound.arguments, bound.grid, bound.threadgroup, 70)
+    assert len(seconds) == 70
+    assert min(seconds) > 0
+    assert np.asarray(x)[0] == 70
+
+
+@pytest.mark.parametrize(("word", "kind", "said"), [
+    ("PageFault", "", "it accessed memory that it was not given"),
+    ("Timeout", "stopped", "it ran longer than the system lets a GPU work"),
+    ("OutOfMemory", "", "the GPU has no memory left"),
+])  # fmt: skip
+def test_a_command_buffer_that_fails_is_a_fault(engine: MetalEngine, word: str, kind: str, said: str) -> None:
+    queue = engine._commands._queue
+    queue.fails.append(CONSTANTS[f"MTLCommandBufferError{word}"])
+    add = metal(ADD).add
+    x = np.zeros(5, np.float32)
+    ticket = add.prepare(x, x, 1).launch()
+    for _ in range(2):
+        with pytest.raises(mnb.KernelFault) as caught:
+            ticket.wait()
+    message = str(caught.value)
+    assert message.startswith(f"add: the GPU did not finish it (MTLCommandBufferError{word}): {said}")
+    assert message.endswith("(encoder 'add' faulted.) Metal: Caused GPU Address Fault Error (0000000b)")
+    assert caught.value.kind == kind
+    assert np.isnan(ticket.elapsed())
+    assert (x == 0).all()
+    add(x, x, 1)
+    assert (x == 1).all()
+
+
+def test_an_unknown_error_is_told_by_its_number(engine: MetalEngine) -> None:
+    engine._commands._queue.fails.append(77)
+    x = np.zeros(5, np.float32)
+    with pytest.raises(mnb.KernelFault, match=r"\(MTLCommandBufferError 77\): Metal does not say why"):
+        metal(ADD).add(x, x, 1)
+
+
+def test_a_fault_among_timed_runs(engine: MetalEngine) -> None:
+    bound = metal(ADD).add.prepare(np.zeros(5, np.float32), np.zeros(5, np.float32), 1)
+    engine._commands._queue.fails.append(3)
+    with pytest.raises(mnb.KernelFault, match="PageFault"):
+        engine.timed(bound.binary, bound.arguments, bound.grid, bound.threadgroup, 3)
+
+
+# ---- Opening ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_it_says_of_itself(engine: MetalEngine) -> None:
+    caps = engine.caps
+    assert (caps.device, caps.clock, caps.msl) == ("Apple M0 (double)", "device", (3, 2))
+    assert caps.precise
+    assert caps.offsets
+    assert caps.versions == {"PyObjC": "12.2 (double)", "MSL": "3.2"}
+
+
+def test_the_second_device() -> None:
+    second = room.open_engine(1, module=metal_double)
+    assert (second.name, second.caps.device) == ("metal:1", "Apple M0 (its second double)")
+    with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' has no device 2: this machine has 2 devices"):
+        room.open_engine(2, module=metal_double)
+
+
+def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("METALNB_METAL", raising=False)
+    for system in ("Linux", "Darwin"):  # on which PyObjC is not installed
+        monkeypatch.setattr("platform.system", lambda system=system: system)
+        monkeypatch.setitem(__import__("sys").modules, "Metal", None)
+        with pytest.raises(mnb.EngineUnavailable) as caught:
+            room.open_engine()
+        assert str(caught.value) == "engine 'metal' needs macOS 13 and PyObjC: pip install pyobjc-framework-Metal"
+    monkeypatch.setattr(metal_double, "MTLCreateSystemDefaultDevice", lambda: None)
+    with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' found no Metal device"):
+        room.open_engine(module=metal_double)
+
+
+def test_without_pyobjc_metalcompute_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    def only(name: str) -> Any:
+        if name != "metal:metalcompute":
+            raise mnb.EngineUnavailable(name)
+        return doubled()[name]
+
+    monkeypatch.setattr(engines, "_open", only)
+    engines._default.cache_clear()
+    try:
+        assert engines._default() == "metal:metalcompute"
+    finally:
+        engines._default.cache_clear()
+
+
+def test_the_double_stands_in_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METALNB_METAL", "metal_double")
+    assert room.open_engine().caps.device == "Apple M0 (double)"
+
+
+def test_a_kernel_is_pickled_with_its_engine() -> None:
+    again = pickle.loads(pickle.dumps(metal(ADD).add))  # noqa: S301  (our own bytes)
+    assert again.engine.name == "metal"
+
+
+# ---- The double is strict --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def encoder(engine: MetalEngine) -> Any:
+    with engine._found.pool():
+        command = engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
+    encoder = command.computeCommandEncoder()
+    encoder.command = command
+    return encoder
+
+
+SIZE = metal_double.MTLSize(1, 1, 1)
+
+
+@pytest.mark.parametrize(("error", "misuse"), [
+    (AttributeError, lambda e: e.setByte_length_atIndex_(b"", 0, 0)),
+    (TypeError, lambda e: e.setBytes_length_atIndex_(b"1234", 4)),
+    (ValueError, lambda e: e.setBytes_length_atIndex_("1234", 4, 0)),
+    (ValueError, lambda e: e.setBytes_length_atIndex_(b"1234", np.int64(4), 0)),
+    (ValueError, lambda e: e.setBuffer_offset_atIndex_(None, 0, 0)),
+    (ValueError, lambda e: e.setThreadgroupMemoryLength_atIndex_(-16, 0)),
+    (ValueError, lambda e: e.dispatchThreads_threadsPerThreadgroup_((1, 1, 1), SIZE)),
+    (MetalAbortError, lambda e: e.dispatchThreads_threadsPerThreadgroup_(SIZE, SIZE)),
+    (MetalAbortError, lambda e: e.setBytes_length_atIndex_(bytes(4097), 4097, 0)),
+    (MetalAbortError, lambda e: e.setBytes_length_atIndex_(bytes(4), 4, 31)),
+    (MetalAbortError, lambda e: e.setThreadgroupMemoryLength_atIndex_(8, 0)),
+    (MetalAbortError, lambda e: e.command.commit()),
+    (MetalAbortError, lambda e: e.command.waitUntilCompleted()),
+    (MetalAbortError, lambda e: e.command.computeCommandEncoder()),
+    (MetalAbortError, lambda e: (e.endEncoding(), e.endEncoding())),
+])  # fmt: skip
+def test_the_double_refuses_misuse(encoder: Any, error: type, misuse: Any) -> None:
+    with pytest.raises(error):
+        misuse(encoder)
+
+
+def test_the_double_misses_a_buffer_that_is_not_bound(encoder: Any) -> None:
+    encoder.setComputePipelineState_(metal(ADD).add.binary.pipeline.state)
+    with pytest.raises(MetalAbortError, match="missing buffer binding at index 0 for x"):
+        encoder.dispatchThreads_threadsPerThreadgroup_(SIZE, SIZE)
+
+
+def test_the_double_wants_a_pool_and_a_place_for_the_error(engine: MetalEngine) -> None:
+    with pytest.raises(MetalAbortError, match="autorelease pool"):
+        engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
+    with pytest.raises(TypeError, match="Need 3 arguments, got 2"):
+        engine._device.newLibraryWithSource_options_error_("", None)
+    with pytest.raises(ValueError, match="depythonifying argument 2"):
+        engine._device.newLibraryWithSource_options_error_("", None, "error")
