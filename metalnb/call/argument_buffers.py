@@ -62,6 +62,4 @@ def address(value: Any, label: str) -> int:
 
 def pointed(data: bytes, value: Any) -> Pointed:
     """Return a struct's bytes with the memory that its addresses lead to."""
-    made = Pointed(data)
-    made.memories = tuple(array.__metal_memory__() for array in arrays_of(value))
-    return made
+    return Pointed(data, tuple(array.__metal_memory__() for array in arrays_of(value)))

@@ -305,7 +305,9 @@ class Pointed(bytearray):
         Views of the memory that they lead to.
     """
 
-    memories: tuple[Any, ...] = ()
+    def __init__(self, data: bytes, memories: tuple[Any, ...]) -> None:
+        super().__init__(data)
+        self.memories = memories
 
 
 class SharedMemory:

@@ -32,7 +32,7 @@ class SharedBuffer(np.ndarray[Any, np.dtype[np.uint8]]):
         """Make NumPy's view of a buffer."""
         there = max(nbytes, 1)
         # NumPy leaves out of the chain of bases what is an array upon an array: this one must be found in it.
-        memory = (ctypes.c_ubyte * there).from_buffer(buffer.contents().as_buffer(there))
+        memory: Any = (ctypes.c_ubyte * there).from_buffer(buffer.contents().as_buffer(there))
         made = super().__new__(cls, nbytes, np.uint8, buffer=memory)
         made.buffer = buffer
         return made
