@@ -1,5 +1,6 @@
 """The engine `metal` over a strict double of PyObjC's module: what it asks of Metal, and what it makes of answers."""
 
+import dataclasses
 import functools
 import gc
 import itertools
@@ -22,6 +23,7 @@ from metalnb import engine as engines
 from metalnb.engine import metal as room
 from metalnb.engine.metal import MetalEngine, metalcompute_path
 from metalnb.engine.metal.libraries import constant_bytes
+from metalnb.msl.rewrite.scan import scan
 from metalnb.program import Program
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -196,6 +198,13 @@ kernel void f(device float* y, device const float* z [[buffer(3), function_const
     assert y.tolist() == [3, 3, 3]
 
 
+def test_a_constant_that_nobody_gives_is_undefined() -> None:
+    source = """constant int N [[function_constant(0)]];
+constant int more = is_function_constant_defined(N) ? N : -5;
+kernel void f(device float* y, uint i [[thread_position_in_grid]]) { y[i] = more; }"""
+    assert metal(source).f(shapes={"y": 2}, grid=2).tolist() == [-5, -5]
+
+
 def test_templates_are_found_by_host_name() -> None:
     source = """template <class T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = x[i] + 1; }
 template [[host_name("of_int")]] [[kernel]] decltype(f<int>) f<int>;"""
@@ -204,16 +213,19 @@ template [[host_name("of_int")]] [[kernel]] decltype(f<int>) f<int>;"""
     assert x.tolist() == [1, 2, 3, 4]
 
 
-def test_apples_errors_are_at_the_authors_line() -> None:
-    source = """#include "bad.h"
-template <class T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = bad(x[i]); }
-template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
-    header = "template <typename T> T bad(T x) {\n  return x.nothing;\n}\n"
+def test_apples_errors_are_at_the_authors_line(engine: MetalEngine) -> None:
+    headers = {"bad.h": "inline float bad(float x) {\n  return x;\n}\n"}
+    source = '#include "bad.h"\nkernel void f(device float* x) { x[0] = bad(1); }'
+    unit = metal(source, headers=headers).f.unit
+    worse = scan(headers["bad.h"].replace("return x", "return y"), "bad.h")
+    cell = scan(HEAD + source.replace("x[0]", "z[0]"), headers=frozenset(headers))
     with pytest.raises(mnb.CompileError) as caught:
-        metal(source, headers={"bad.h": header}).g(np.zeros(8, np.float32))
-    first = caught.value.diagnostics[0]
-    assert (first.file, first.line) == ("bad.h", 2)
-    assert not any("warning" in d.message for d in caught.value.diagnostics)
+        engine.compile(dataclasses.replace(unit, headers={"bad.h": worse}))
+    (first,) = caught.value.diagnostics  # and the warning is none
+    assert (first.file, first.line, first.column, first.text) == ("bad.h", 2, 10, "  return y;")
+    with pytest.raises(mnb.CompileError) as caught:
+        engine.compile(dataclasses.replace(unit, cell=cell))
+    assert (caught.value.line, caught.value.column) == (4, 34)
 
 
 def test_a_refusal_without_a_line_is_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,7 +403,7 @@ def test_threadgroup_memory_is_rounded_and_bounded() -> None:
         f.engine.launch(f.binary, [x, 16384], (62, 1, 1), (62, 1, 1))
 
 
-def test_thirty_one_buffers_fit_and_the_next_is_refused() -> None:
+def test_thirty_one_buffers_fit_and_the_next_is_refused(engine: MetalEngine) -> None:
     def source(n: int) -> str:
         parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
         total = " + ".join(f"a{k}" for k in range(n - 1))
@@ -400,8 +412,10 @@ def test_thirty_one_buffers_fit_and_the_next_is_refused() -> None:
 
     out = metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
     assert out.tolist() == [sum(range(30))] * 3
-    with pytest.raises(mnb.CompileError, match=r"buffer\(31\)|\[\[buffer\(0\)\]\] to \[\[buffer\(30\)\]\]"):
-        _ = metal(source(32)).f.binary
+    unit = metal(ADD).add.unit
+    beyond = tuple(dataclasses.replace(p, index=31) for p in unit.signature.params)
+    with pytest.raises(mnb.CompileError, match=r"buffer\(31\)\]\]; Metal has \[\[buffer\(0\)\]\] to \[\[buffer\(30"):
+        engine.compile(dataclasses.replace(unit, signature=dataclasses.replace(unit.signature, params=beyond)))
 
 
 def test_a_kernel_of_many_registers_has_smaller_threadgroups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -428,10 +442,11 @@ def test_whole_pages_of_numpys_are_not_copied(calls: Calls, engine: MetalEngine)
     metal(ADD).add(x, y, 2)
     assert [b.memory.ctypes.data for b, _, _ in buffers] == [x.ctypes.data, y.ctypes.data]
     assert (y == 3).all()
-    z = np.zeros(PAGE // 4 + 1, np.float32)[1:]  # not at a page's start
-    metal(ADD).add(x, z, 2)
-    assert buffers[-1][0].memory.ctypes.data != z.ctypes.data
-    assert (z == 3).all()
+    short = pages(2)[: PAGE // 4 + 4]  # not to a page's end, and not from a page's start
+    for z in (short[:-8], short[4:]):
+        metal(ADD).add(x[: z.size], z, 2)
+        assert buffers[-1][0].memory.ctypes.data != z.ctypes.data
+        assert (z == 3).all()
 
 
 def test_the_same_pages_are_one_buffer_while_a_dispatch_works_on_them(calls: Calls) -> None:

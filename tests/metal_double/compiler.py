@@ -125,7 +125,10 @@ class MTLLibrary(ObjCObject):
 
     @selector("newFunctionWithName:", "#")
     def newFunctionWithName_(self, name: str) -> MTLFunction | None:
-        return self._function(name, {})
+        made = self._function(name, {})
+        if made is not None:
+            made.specialised = not any(words(self._cell).count(c.name) > 1 for c in self._found.constants)
+        return made
 
     @selector("newFunctionWithName:constantValues:error:", "##o")
     def newFunctionWithName_constantValues_error_(
@@ -158,7 +161,7 @@ class MTLLibrary(ObjCObject):
 
 class MTLFunction(ObjCObject):
     def __init__(self, unit: Unit, library: Reflection) -> None:
-        self.unit, self.library = unit, library
+        self.unit, self.library, self.specialised = unit, library, True
 
 
 class MTLComputePipelineState(ObjCObject):

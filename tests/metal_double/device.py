@@ -75,8 +75,8 @@ class MTLDevice(ObjCObject):
         memory = np.frombuffer(data, np.uint8)
         if memory.size < length:
             raise ValueError(f"Sequence too small, {length} bytes needed")  # PyObjC's
-        if memory.ctypes.data % mmap.PAGESIZE or length % mmap.PAGESIZE:
-            return None
+        must(memory.ctypes.data % mmap.PAGESIZE == 0 == length % mmap.PAGESIZE, "no whole pages")
+        must(options == CONSTANTS["MTLResourceStorageModeShared"], "NumPy sees shared memory only")
         return MTLBuffer(memory.copy() if self.copies else memory[:length])
 
     @selector("newCommandQueueWithMaxCommandBufferCount:", "Q")
@@ -105,6 +105,8 @@ class MTLDevice(ObjCObject):
     def newComputePipelineStateWithFunction_error_(
         self, function: MTLFunction, error: None
     ) -> tuple[MTLComputePipelineState | None, NSError | None]:
+        if not function.specialised:
+            return None, NSError("function f cannot be used to build a pipeline state", 3)
         try:
             return MTLComputePipelineState(function), None
         except CompileError as refused:
