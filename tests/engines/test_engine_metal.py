@@ -315,6 +315,8 @@ def test_whoever_reads_what_a_struct_points_at_waits() -> None:
     for _ in range(20):
         kernel({"x": x, "a": 1}, grid=1 << 16)
     assert set(np.asarray(x).tolist()) == {20.0}
+    (held,) = kernel.prepare({"x": x, "a": 1}, grid=3).residents
+    assert held is x
 
 
 # ---- Binding ---------------------------------------------------------------------------------------------------------
@@ -344,9 +346,11 @@ def test_four_kilobytes_at_most_go_with_the_command(calls: Calls, nbytes: int) -
 
 
 def test_an_array_that_is_written_as_well_is_one_buffer() -> None:
-    x = np.arange(8, dtype=np.float32)
-    metal(ADD).add(x, x, 1)
-    assert x.tolist() == list(range(1, 9))
+    source = """kernel void f(device const float* x, device float* y) {
+        y[0] = 5; threadgroup_barrier(mem_flags::mem_device); y[1] = x[0]; }"""
+    x = np.zeros(8, np.float32)
+    metal(source).f(x, x, grid=1)
+    assert x[:2].tolist() == [5, 5]
 
 
 def test_the_engines_own_memory_is_bound_where_it_is(engine: MetalEngine, calls: Calls) -> None:
