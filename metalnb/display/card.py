@@ -17,6 +17,7 @@ from .text_table import Table, columns, html_table
 __all__ = ["Card", "bundle", "cards_html", "cards_text"]
 
 _LINES = 500  # of a cell's source that its card repeats
+_THREADS = 1024  # of a threadgroup, as Metal allows
 _FULL = 4  # kernels of a program that get a card each; more are shown as a table
 
 
@@ -37,6 +38,8 @@ class Card:
     threadgroup_bytes : int
         What the kernel declares; 0 for none, or if not known yet.
     threadgroup_limit : int
+    threads : int
+        The most of a threadgroup that the compiled kernel runs with; 0 if not known yet.
     source : str
         The cell's text.
     """
@@ -50,6 +53,7 @@ class Card:
     absent: frozenset[str] = frozenset()
     threadgroup_bytes: int = 0
     threadgroup_limit: int = 32768
+    threads: int = 0
     source: str = ""
 
     @property
@@ -68,8 +72,9 @@ class Card:
         facts = []
         if self.threadgroup_bytes:
             facts.append(("threadgroup memory", f"{self.threadgroup_bytes:,} of {self.threadgroup_limit:,} bytes"))
-        if self.signature.max_threads:
-            facts.append(("threads in a threadgroup", f"at most {self.signature.max_threads:,}"))
+        most = min(n or _THREADS for n in (self.signature.max_threads, self.threads))
+        if most < _THREADS or self.signature.max_threads:
+            facts.append(("threads in a threadgroup", f"at most {most:,}"))
         if self.constants:
             facts.append(("function constants", ", ".join(f"{k} = {v!r}" for k, v in self.constants.items())))
         return facts

@@ -6,6 +6,7 @@ import gc
 import itertools
 import mmap
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +24,8 @@ from metalnb import engine as engines
 from metalnb.engine import metal as room
 from metalnb.engine.metal import MetalEngine, metalcompute_path
 from metalnb.engine.metal.libraries import constant_bytes
+from metalnb.magics.line import COMMANDS
+from metalnb.magics.session import Session
 from metalnb.msl.rewrite.scan import scan
 from metalnb.program import Program
 
@@ -583,6 +586,67 @@ def test_a_fault_among_timed_runs(engine: MetalEngine) -> None:
     engine._commands._queue.fails.append(3)
     with pytest.raises(mnb.KernelFault, match="PageFault"):
         engine.timed(bound.binary, bound.arguments, bound.grid, bound.threadgroup, 3)
+
+
+# ---- Recordings ------------------------------------------------------------------------------------------------------
+
+
+def test_a_recording_has_the_dispatches_of_its_block(tmp_path: Path) -> None:
+    add = metal(ADD).add
+    x = mnb.ones(5, dtype="float32", device="metal")
+    add(x, x, 1)
+    with mnb.capture(tmp_path / "f.gputrace", engine="metal") as path:
+        add(x, x, 1)
+        add(x, x, 1)
+    add(x, x, 1)
+    assert path.read_text("utf-8").split() == ["add", "add"]
+    with pytest.raises(mnb.ArgumentError, match=r"capture: '.*f\.gputrace' exists"), mnb.capture(path, engine="metal"):
+        pass
+
+
+def test_a_recording_ends_where_its_block_fails(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), mnb.capture(tmp_path / "f.gputrace", engine="metal"):
+        _ = 1 / 0
+    with mnb.capture(tmp_path / "g.gputrace", engine="metal"):
+        pass
+
+
+def test_why_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = tmp_path / "f.gputrace"
+    with pytest.raises(mnb.ArgumentError, match="engine 'native' makes no recordings"), mnb.capture(engine="native"):
+        pass
+    wrong = pytest.raises(mnb.ArgumentError, match=r"ends in \.gputrace; got 'f\.txt'")
+    with wrong, mnb.capture("f.txt", engine="metal"):
+        pass
+    with (
+        mnb.capture(where, engine="metal"),
+        pytest.raises(mnb.EngineUnavailable, match="Capture is already in progress"),
+        mnb.capture(tmp_path / "g.gputrace", engine="metal"),
+    ):
+        pass
+    monkeypatch.setattr(metal_double.MTLCaptureManager, "enabled", False)
+    unset = pytest.raises(mnb.EngineUnavailable, match="set MTL_CAPTURE_ENABLED=1 in the environment before")
+    with unset, mnb.capture(tmp_path / "h.gputrace", engine="metal"):
+        pass
+
+
+def test_the_magic_records_until_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engines, "_chosen", ["metal"])
+    session = Session(None)
+    run = COMMANDS["capture"].run
+    assert run(session, None) == "recording to metalnb.gputrace, until %metal capture end"
+    metal(ADD).add(np.zeros(3, np.float32), np.zeros(3, np.float32), 1)
+    assert "Xcode" in run(session, "end")
+    assert Path("metalnb.gputrace").read_text("utf-8") == "add"
+
+
+def test_the_card_tells_the_most_threads_once_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MTLComputePipelineState, "most", 448)
+    kernel = metal(ADD + "// on a card").add
+    assert kernel.card.facts == []
+    _ = kernel.binary
+    assert kernel.card.facts == [("threads in a threadgroup", "at most 448")]
 
 
 # ---- Opening ---------------------------------------------------------------------------------------------------------

@@ -35,7 +35,11 @@ UNLISTED = {
     "setLogState:": "MTLCommandBuffer.h", "setLevel:": "MTLLogState.h", "setBufferSize:": "MTLLogState.h",
     "setConstantValue:type:atIndex:": "MTLFunctionConstantValues.h", "localizedDescription": "NSError.h",
     "code": "NSError.h", "userInfo": "NSError.h", "init": "NSObject.h",
-    "MTLFunctionConstantValues": "MTLFunctionConstantValues.h", "MTLLogStateDescriptor": "MTLLogState.h",
+    "sharedCaptureManager": "MTLCaptureManager.h", "stopCapture": "MTLCaptureManager.h",
+    "setCaptureObject:": "MTLCaptureManager.h", "setDestination:": "MTLCaptureManager.h",
+    "setOutputURL:": "MTLCaptureManager.h", "MTLCaptureDescriptor": "MTLCaptureManager.h",
+    "fileURLWithPath:": "NSURL.h", "MTLFunctionConstantValues": "MTLFunctionConstantValues.h",
+    "MTLLogStateDescriptor": "MTLLogState.h",
 }  # fmt: skip
 PYTHON = (str, bytes, dict, list, queue.SimpleQueue)  # whose methods are none of Metal's
 BRIDGE = ("registerMetaDataForSelector", "macos_available", "autorelease_pool", "as_buffer")
@@ -136,7 +140,7 @@ def texts() -> list[str]:
 def ours() -> set[str]:
     """The functions that the room itself defines, and those of the house and of Python's modules that it calls."""
     defined = {n.name for text in texts() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)}
-    return defined | {"Lock", "WeakValueDictionary", "autorelease_pool", "done", "elapsed", "SimpleQueue", "system"}
+    return defined | {"Lock", "WeakValueDictionary", "autorelease_pool", "done", "elapsed", "resolve", "SimpleQueue", "system"}
 
 
 def unknown(sources: list[str], wheel: Wheel) -> set[str]:

@@ -5,14 +5,15 @@ raises `MetalAbortError` where Metal's validation would end the process. ``METAL
 ``metal`` on it.
 """
 
-from .commands import MTLCommandBufferDescriptor, MTLLogStateDescriptor
+from .commands import NSURL, MTLCaptureDescriptor, MTLCaptureManager, MTLCommandBufferDescriptor, MTLLogStateDescriptor
 from .compiler import MTLCompileOptions, MTLFunctionConstantValues
 from .device import MTLDevice
 from .runtime import SELECTORS, MetalAbortError, objc
 from .structures import CONSTANTS, STRINGS, MTLSize
 
 __all__ = [
-    "SELECTORS", "MTLCommandBufferDescriptor", "MTLCompileOptions", "MTLCopyAllDevices", "MTLCreateSystemDefaultDevice",
+    "NSURL", "SELECTORS", "MTLCaptureDescriptor", "MTLCaptureManager", "MTLCommandBufferDescriptor",
+    "MTLCompileOptions", "MTLCopyAllDevices", "MTLCreateSystemDefaultDevice",
     "MTLFunctionConstantValues", "MTLLogStateDescriptor", "MTLSize", "MetalAbortError", "objc",
 ]  # fmt: skip
 

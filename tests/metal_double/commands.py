@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,66 @@ class MTLLogState(ObjCObject):
         for line in printed.getvalue().splitlines():
             for handler in self._handlers:
                 handler(None, None, CONSTANTS["MTLLogLevelNotice"], line.partition(": ")[2])
+
+
+class NSURL(ObjCObject):
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @classmethod
+    def fileURLWithPath_(cls, path: str) -> NSURL:
+        must(type(path) is str, "a path is a string")
+        return cls(path)
+
+
+class MTLCaptureDescriptor(ObjCObject):
+    def __init__(self) -> None:
+        self.what, self.destination, self.url = None, 0, None
+
+    @selector("setCaptureObject:", "@")
+    def setCaptureObject_(self, what: Any) -> None:
+        self.what = what
+
+    @selector("setDestination:", "q")
+    def setDestination_(self, destination: int) -> None:
+        self.destination = destination
+
+    @selector("setOutputURL:", "@")
+    def setOutputURL_(self, url: NSURL) -> None:
+        self.url = url
+
+
+class MTLCaptureManager(ObjCObject):
+    enabled = True
+    running: MTLCaptureDescriptor | None = None
+    recorded: list[str] = []  # noqa: RUF012  (the manager is one for all)
+
+    @classmethod
+    def sharedCaptureManager(cls) -> MTLCaptureManager:
+        return _manager
+
+    @selector("supportsDestination:", "q")
+    def supportsDestination_(self, destination: int) -> bool:
+        return self.enabled and destination == CONSTANTS["MTLCaptureDestinationGPUTraceDocument"]
+
+    @selector("startCaptureWithDescriptor:error:", "#o")
+    def startCaptureWithDescriptor_error_(
+        self, described: MTLCaptureDescriptor, error: None
+    ) -> tuple[bool, NSError | None]:
+        must(described.what is not None, "nothing to record")
+        if self.running is not None:
+            return False, NSError("Capture is already in progress", 2)
+        self.running = described
+        return True, None
+
+    @selector("stopCapture")
+    def stopCapture(self) -> None:
+        must(self.running is not None, "no capture is running")
+        Path(self.running.url.path).write_text("\n".join(self.recorded), "utf-8")
+        self.running, self.recorded[:] = None, []
+
+
+_manager = MTLCaptureManager()
 
 
 class MTLCommandBufferEncoderInfo(ObjCObject):
@@ -124,6 +185,8 @@ class MTLCommandBuffer(ObjCObject):
         must(self._ended is None, "commit twice")
         must(self._encoder is not None and self._encoder.ended, "commit before endEncoding")
         self._status = CONSTANTS["MTLCommandBufferStatusCommitted"]
+        if _manager.running is not None:
+            _manager.recorded.append(self._label)
         self._ended = self._queue.run(self._run)
 
     def _run(self) -> None:
@@ -217,7 +280,7 @@ class MTLComputeCommandEncoder(ObjCObject):
         self._open()
         pipeline = self._pipeline
         must(pipeline is not None, "dispatch without a pipeline")
-        must(min(*grid, *group) > 0, f"an empty grid or threadgroup: {grid}, {group}")
+        must(all(type(n) is int and n > 0 for n in (*grid, *group)), f"no sizes: {grid}, {group}")
         most = pipeline.maxTotalThreadsPerThreadgroup()
         must(math.prod(group) <= most, f"{math.prod(group)} threads in a threadgroup, and {most} are allowed")
         memory = pipeline.staticThreadgroupMemoryLength() + sum(self._lengths.values())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from metalnb.msl.signature import Param
 from .bindings import Bindings
 from .command_buffers import Commands, Encoded, GpuTime, MetalTicket
 from .faults import fault_of
+from .gpu_trace import recorded
 from .launch_limits import BYTES, check_memory_lengths, check_offset, check_threads, whole
 from .libraries import Libraries, Pipeline, author_text
 from .shared_memory import LentPages, SharedBuffer, allocated
@@ -95,6 +98,10 @@ class MetalEngine(Observable, SharedMemory):
     def alloc(self, nbytes: int) -> SharedBuffer:
         """Return a shared buffer."""
         return allocated(self._found, self._device, nbytes)
+
+    def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
+        """Record the dispatches of a ``with`` block to a file for Xcode."""
+        return recorded(self._found, self._device, path)
 
     def address(self, memory: Any) -> int:
         """Return where on the GPU a view of the engine's memory starts.
