@@ -44,8 +44,8 @@ def address(value: Any, label: str) -> int:
         For what is no array of an engine that follows pointers.
     """
     if not is_resident(value):
-        message = f"{label}: it takes an array that lives on the engine; got {type(value).__name__}. Pass mnb.array(…)"
-        raise ArgumentError(f"{message}.")
+        message = f"{label}: it takes an array that lives on engine 'metal' or 'native'; got {type(value).__name__}"
+        raise ArgumentError(f"{message}. Pass mnb.array(…), or make the pointer a parameter.")
     engine: Any = value.engine
     if not engine.caps.pointers:
         message = f"{label}: engine '{engine.name}' has no argument buffers: make the pointer a parameter"

@@ -343,6 +343,7 @@ class Kernel:
             absent=frozenset(p.name for p in self.signature.params if self.unit.absent(p)),
             threadgroup_bytes=self._declared_bytes(),
             threadgroup_limit=caps.threadgroup_memory,
+            pointers=caps.pointers,
             threads=getattr(self._binary, "threads", 0),
             source=self.source,
         )  # fmt: skip

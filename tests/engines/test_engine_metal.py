@@ -5,7 +5,10 @@ import functools
 import gc
 import itertools
 import mmap
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -301,7 +304,7 @@ def test_metalnbs_own_printf_is_not_metals() -> None:
 def test_a_pointer_in_a_struct_leads_to_the_engines_memory() -> None:
     kernel = metal(BEYOND["argument buffer"][0]).f
     words = r"f: argument 'args' \[\[buffer\(0\)\]\] is constant Args&: field 'x' is pointer"
-    with pytest.raises(mnb.ArgumentError, match=f"{words}: it takes an array that lives on the engine; got ndarray"):
+    with pytest.raises(mnb.ArgumentError, match=f"{words}: it takes an array that lives on engine 'metal' or 'na"):
         kernel({"x": np.zeros(3, np.float32), "a": 1}, grid=3)
     with pytest.raises(mnb.ArgumentError, match=f"{words}: the array is NumPy's memory"):
         kernel({"x": mnb.asarray(np.zeros(3, np.float32), device="metal"), "a": 1}, grid=3)
@@ -671,7 +674,7 @@ def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("METALNB_METAL", raising=False)
     for system in ("Linux", "Darwin"):  # on which PyObjC is not installed
         monkeypatch.setattr("platform.system", lambda system=system: system)
-        monkeypatch.setitem(__import__("sys").modules, "Metal", None)
+        monkeypatch.setitem(sys.modules, "Metal", None)
         with pytest.raises(mnb.EngineUnavailable) as caught:
             room.open_engine()
         assert str(caught.value) == "engine 'metal' needs macOS 13 and PyObjC: pip install pyobjc-framework-Metal"
@@ -702,6 +705,27 @@ def test_the_double_stands_in_when_it_is_asked_for(monkeypatch: pytest.MonkeyPat
 def test_a_kernel_is_pickled_with_its_engine() -> None:
     again = pickle.loads(pickle.dumps(metal(ADD).add))  # noqa: S301  (our own bytes)
     assert again.engine.name == "metal"
+
+
+# ---- Samples of other tests ------------------------------------------------------------------------------------------
+
+OPS = ("exp-float32", "floor_divide-int32", "sum-float32", "cumulative_sum-int64", "sort-float32", "matmul-float32")
+
+
+@pytest.mark.parametrize("tests", [
+    ("msl/test_groups.py", "msl/test_constants.py", "msl/test_threadgroup_arguments.py"),
+    tuple(f"library/test_library.py::test_an_op_agrees_with_its_reference[{op}]" for op in OPS),
+], ids=["msl", "ops"])  # fmt: skip
+def test_a_sample_of_others_tests_passes(tests: tuple[str, ...]) -> None:
+    """The whole of them: ``METALNB_ENGINE=metal METALNB_METAL=metal_double pytest tests/msl tests/library``."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "METALNB_ENGINE": "metal", "METALNB_METAL": "metal_double"}
+    folder = Path(__file__).parents[1]
+    done = subprocess.run(
+        [*command, *(f"{folder}/{test}" for test in tests)], capture_output=True, text=True, env=environment,
+        check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 # ---- The double is strict --------------------------------------------------------------------------------------------

@@ -140,7 +140,8 @@ def texts() -> list[str]:
 def ours() -> set[str]:
     """The functions that the room itself defines, and those of the house and of Python's modules that it calls."""
     defined = {n.name for text in texts() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)}
-    return defined | {"Lock", "WeakValueDictionary", "autorelease_pool", "done", "elapsed", "resolve", "SimpleQueue", "system"}
+    others = {"Lock", "WeakValueDictionary", "autorelease_pool", "done", "elapsed", "resolve", "SimpleQueue", "system"}
+    return defined | others
 
 
 def unknown(sources: list[str], wheel: Wheel) -> set[str]:
