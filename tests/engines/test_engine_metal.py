@@ -161,6 +161,20 @@ def test_a_word_newer_than_the_system_is_refused_by_name(monkeypatch: pytest.Mon
     assert (caught.value.line, caught.value.column) == (3, 41)
 
 
+def test_a_cell_sees_the_systems_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metal_double.objc, "macos", (14, 0))
+    monkeypatch.setitem(doubled(), "metal", room.open_engine(module=metal_double))
+    source = """
+#if __METAL_VERSION__ >= 320
+kernel void f(device int* x, constant int& a) { x[0] = a; }
+#else
+kernel void f(device int* x) { x[0] = __METAL_VERSION__; }
+#endif"""
+    x = np.zeros(1, np.int32)
+    metal(source).f(x)
+    assert x[0] == 310
+
+
 CONSTANT_TYPES = [
     ("bool", True), ("char", -5), ("uchar", 250), ("short", -300), ("ushort", 65000), ("int", -70000),
     ("uint", 4_000_000_000), ("long", -(2**40)), ("ulong", 2**63), ("half", 0.5), ("float", 1.25),

@@ -101,9 +101,9 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
     if cell.expands:
         from metalnb.engine.clang.driver import expand
 
-        made = instantiations(expand(cell, {}))
+        made = instantiations(expand(cell, {}, options.version))
     try:
-        found_kernels = reflect(cell, {}, made)
+        found_kernels = reflect(cell, {}, made, options.version)
     except CompileError as refused:
         if refused.diagnostics != (no_kernel(cell),):
             raise

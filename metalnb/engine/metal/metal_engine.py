@@ -58,13 +58,18 @@ class MetalEngine(Observable, SharedMemory):
     found : Bindings
     device : MTLDevice
     index : int, optional
+
+    Attributes
+    ----------
+    language : tuple of int
+        The newest version of MSL that this macOS has: a cell that asks for none sees it.
     """
 
     def __init__(self, found: Bindings, device: Any, index: int = 0) -> None:
         self.name = f"metal:{index}" if index else "metal"
         self._found = found
         self._device = device
-        language = found.language()
+        self.language = language = found.language()
         self.caps = Caps(
             device=str(device.name()),
             versions={"PyObjC": found.version, "MSL": f"{language[0]}.{language[1]}"},
