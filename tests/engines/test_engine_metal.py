@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -507,12 +508,24 @@ def test_a_buffer_that_is_a_copy_after_all_is_not_used(engine: MetalEngine, monk
     assert (y == 2).all()
 
 
-def test_pages_live_as_long_as_the_dispatch() -> None:
-    add = metal(ADD).add
-    for _ in range(50):
-        ticket = add.prepare(pages(16), pages(16), 2).launch()
-        del ticket
-        gc.collect()
+def test_pages_of_one_dispatch_may_overlap() -> None:
+    whole = pages(3)
+    n = PAGE // 4
+    whole[: 2 * n] = 1
+    metal("kernel void last(device const float* x, device float* y) { y[0] = x[0] + 1; }").last(
+        whole[: 2 * n], whole[n:], grid=1
+    )
+    assert whole[n] == 2
+
+
+def test_pages_live_as_long_as_the_dispatch(engine: MetalEngine) -> None:
+    engine._commands._queue.run(lambda: time.sleep(0.3))  # the GPU is busy
+    ticket = metal(ADD).add.prepare(pages(), pages(), 2).launch()
+    command = ticket._command
+    assert command.status() == CONSTANTS["MTLCommandBufferStatusCommitted"]
+    del ticket
+    gc.collect()
+    assert command.status() == CONSTANTS["MTLCommandBufferStatusCompleted"]
 
 
 def test_a_result_that_is_still_to_be_copied_is_waited_for() -> None:
