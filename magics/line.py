@@ -14,6 +14,7 @@ from ..cache import Usage, store
 from ..call.kernel import Kernel
 from ..display import Listing, Source, Table, nbytes
 from ..engine import EngineStatus, engines, use
+from ..timing.gpu_capture import capture
 from ..timing.limits import Limits, limits
 from .call_checks import MODES
 from .options import unquoted
@@ -90,6 +91,14 @@ def _check(session: Session, word: str | None) -> str:
     return session.checking
 
 
+def _capture(session: Session, word: str | None) -> str:
+    session.recording.close()
+    if word == "end":
+        return "in Xcode: open the .gputrace, then Replay; each dispatch shows its buffers and counters"
+    path = session.recording.enter_context(capture(word or "metalnb.gputrace"))
+    return f"recording to {path}, until %metal capture end"
+
+
 COMMANDS = {
     "engines": Command("engines", "what can run here, and what is missing for the rest", _engines),
     "use": Command("use NAME", "run on this engine from now on; `default` goes back", _use),
@@ -102,6 +111,7 @@ COMMANDS = {
     "check": Command(
         "check [on|off|first]", "check every call, none, or the first one of each version of a cell", _check
     ),
+    "capture": Command("capture [FILE|end]", "record what the GPU is asked for, for Xcode, until `end`", _capture),
     "cache": Command("cache [clear]", "where compiled kernels are kept, and how much; `clear` empties it", _cache),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import keyword
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class Session:
         The arguments that a kernel of that name was last measured with.
     checking : {"asked", "off", "first", "on"}
         Which calls are checked before they are made (see `call_checks`).
+    recording : ExitStack
+        Ends the recording that `%metal capture` began.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -54,6 +57,7 @@ class Session:
         self.versions: dict[str, list[Kernel]] = {}
         self.calls: dict[str, ast.Call] = {}
         self.checking = "asked"
+        self.recording = contextlib.ExitStack()
 
     @classmethod
     def of(cls, shell: Any) -> Self:

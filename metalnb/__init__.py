@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .stepping.trace_record import KernelTrace as KernelTrace
     from .timing.compare import Comparison as Comparison
     from .timing.compare import compare as compare
+    from .timing.gpu_capture import capture as capture
     from .timing.limits import Limits as Limits
     from .timing.limits import limits as limits
     from .timing.measure import measure as measure
@@ -83,6 +84,7 @@ _PUBLIC = {
     "library_kernels.ops.custom_reduction": ("reduction",),
     "program": ("Program", "compile", "load"),
     "timing.compare": ("Comparison", "compare"),
+    "timing.gpu_capture": ("capture",),
     "timing.limits": ("Limits", "limits"),
     "timing.measure": ("measure",),
     "timing.records": ("Timing", "Traffic"),

@@ -14,7 +14,8 @@ import numpy as np
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param, Reflection, Signature
 
-from .engine_arrays import is_resident
+from .argument_buffers import arrays_of, holds_pointers, pointed
+from .engine_arrays import Resident, is_resident
 from .packing import described, pack, type_dtype
 
 __all__ = ["Binder", "Memory", "Slot"]
@@ -41,10 +42,12 @@ class Slot:
         The axes of one element: ``()`` for ``float``, ``(4,)`` for ``float4``.
     opaque : bool
         True for ``void*``: any dtype will do.
+    points : bool
+        True for a struct that holds pointers.
     """
 
     __slots__ = (
-        "_pack", "_record", "_reflection", "components", "dtype", "kernel", "opaque", "param", "takes_array",
+        "_pack", "_record", "_reflection", "components", "dtype", "kernel", "opaque", "param", "points", "takes_array",
         "value_shape",
     )  # fmt: skip
 
@@ -54,11 +57,13 @@ class Slot:
         self.opaque = param.type.name == "void"
         self.dtype, self.value_shape = type_dtype(param.type, reflection)
         self.takes_array = not param.reference or param.writable
+        self.points = not self.takes_array and holds_pointers(param.type, reflection)
         self.components = math.prod(self.value_shape)
         self._reflection = reflection
         plain = not self.takes_array and not self.value_shape and self.dtype.char in _PLAIN
         self._pack = struct.Struct(_PLAIN[self.dtype.char]).pack if plain else None
-        self._record = None if self.takes_array or self.value_shape else _plain_record(self.dtype)
+        packed_here = not (self.takes_array or self.value_shape or self.points)
+        self._record = _plain_record(self.dtype) if packed_here else None
 
     @property
     def label(self) -> str:
@@ -118,7 +123,8 @@ class Slot:
             value = value.read()
         if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
             return bytearray(value.tobytes())
-        return bytearray(pack(self.param.type, value, self.label, self._reflection).tobytes())
+        packed = pack(self.param.type, value, self.label, self._reflection).tobytes()
+        return pointed(packed, value) if self.points else bytearray(packed)
 
     def elements(self, array: Array) -> tuple[int, ...]:  # noqa: RET503  (_refuse never returns)
         """Return an array's shape in elements of the parameter's type."""
@@ -196,6 +202,7 @@ class Binder:
         self.signature = signature
         self.slots = tuple(Slot(signature.name, p, reflection) for p in params)
         self._places = {slot.param.name: i for i, slot in enumerate(self.slots)}
+        self.points = any(slot.points for slot in self.slots)
 
     def bind(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Memory | None]:
         """Bind a call; None stands for a writable buffer that was left out.
@@ -225,6 +232,12 @@ class Binder:
                 message = f"{slot.label}; it is missing. {self._usage()}"
                 raise ArgumentError(message)
         return bound
+
+    def pointed(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[tuple[str, Resident]]:
+        """Return the arrays that a call's structs point at, each with the struct's name."""
+        given = [*zip(self._places, args, strict=False), *named.items()]
+        places = self._places
+        return [(n, a) for n, v in given if n in places and self.slots[places[n]].points for a in arrays_of(v)]
 
     def _unknown(self, name: str) -> str:
         """Return what is wrong with a name that no buffer has."""

@@ -168,9 +168,9 @@ def _warn_of_grid(signature: Signature, name: str, threads: int, arrays: list[tu
             return
 
 
-def default_threadgroup(signature: Signature, grid: Grid) -> Grid:
+def default_threadgroup(signature: Signature, grid: Grid, most: int = MAX_THREADS) -> Grid:
     """Choose a threadgroup: 256 threads (or the kernel's own maximum), 32 wide where there is more than one row."""
-    budget = signature.max_threads or _DEFAULT
+    budget = min(signature.max_threads or _DEFAULT, most)
     flat = grid[1] == grid[2] == 1
     x = max(1, min(grid[0], budget if flat else _SIMD, budget))
     y = max(1, min(grid[1], budget // x))
@@ -183,6 +183,7 @@ def check_threadgroup(
     threadgroup: Any,
     grid: Grid,
     tuned: Mapping[int, Grid] | None = None,
+    most: int = MAX_THREADS,
 ) -> Grid:
     """Check a caller's threadgroup, or choose one.
 
@@ -190,6 +191,8 @@ def check_threadgroup(
     ----------
     tuned : mapping of int to tuple of 3 int, optional
         Threadgroups to choose, by the number of the grid's dimensions.
+    most : int, optional
+        The most threads that the compiled kernel runs with.
 
     Raises
     ------
@@ -198,7 +201,7 @@ def check_threadgroup(
     if threadgroup is None:
         found = tuned.get(dimensions(grid)) if tuned else None
         if found is None:
-            return default_threadgroup(signature, grid)
+            return default_threadgroup(signature, grid, most)
         x, y, z = (max(1, min(n, size)) for n, size in zip(found, grid, strict=True))
         return (x, y, z)
     sizes = _triple(signature, "threadgroup", threadgroup, least=1)
@@ -207,9 +210,10 @@ def check_threadgroup(
     if threads > MAX_THREADS:
         message = f"{signature.name}: threadgroup {shown} is {threads} threads; Metal allows {MAX_THREADS}."
         raise LaunchError(message)
-    limit = signature.max_threads or MAX_THREADS
+    limit = min(signature.max_threads or MAX_THREADS, most)
     if threads > limit:
-        why = "[[max_total_threads_per_threadgroup]]"
+        own = limit == signature.max_threads
+        why = "[[max_total_threads_per_threadgroup]]" if own else "this device has no more registers for it"
         message = f"{signature.name}: threadgroup {shown} is {threads} threads; this kernel allows {limit} ({why})."
         raise LaunchError(message)
     return sizes

@@ -21,7 +21,7 @@ from metalnb.msl.signature import Reflection, Signature
 from . import tuned_threadgroups as tuned
 from .binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
-from .grids import check_places, check_threadgroup, grid_of_call, grid_of_groups
+from .grids import MAX_THREADS, check_places, check_threadgroup, grid_of_call, grid_of_groups
 from .known_calls import KnownCalls
 from .outputs import make_outputs, refuse_options, refuse_shapes
 from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
@@ -252,16 +252,14 @@ class Kernel:
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
         binary = self.binary
-        held = residents((*args, *named.values()))
-        for array in held:
-            if array.engine is not self.engine:
-                self._refuse_engine(args, named)
         signature, binder = self.signature, self._binder
+        held = self._held(args, named)
         bound = binder.bind(args, named)
         if groups is not None:
             grid, threadgroup = grid_of_groups(signature, groups, threadgroup, grid)
         sizes, shape = grid_of_call(signature, binder.slots, bound, grid, shapes or {})
-        group = check_threadgroup(signature, threadgroup, sizes, self.tuned)
+        most = getattr(binary, "threads", MAX_THREADS)
+        group = check_threadgroup(signature, threadgroup, sizes, self.tuned, most)
         if signature.places:
             check_places(signature, sizes, group)
         outputs = []
@@ -298,6 +296,19 @@ class Kernel:
         run = importlib.import_module(_VALIDATION)  # which stands above this module
         return run.validate(self, *args, expected=expected, **options)
 
+    def _held(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the engine's arrays that a call may touch: its arguments, and what structs among them point at."""
+        held = residents((*args, *named.values()))
+        if any(array.engine is not self.engine for array in held):
+            self._refuse_engine(args, named)
+        if not self._binder.points:
+            return held
+        found = self._binder.pointed(args, named)
+        for name, array in found:
+            if array.engine is not self.engine:
+                refuse_engine(self.signature.name, name, array.engine.name, self.engine.name)
+        return held + tuple(array for _, array in found)
+
     def _refuse_engine(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         names = (*(p.name for p in self._present), *("" for _ in args))
         for name, value in (*zip(names, args, strict=False), *named.items()):
@@ -332,6 +343,8 @@ class Kernel:
             absent=frozenset(p.name for p in self.signature.params if self.unit.absent(p)),
             threadgroup_bytes=self._declared_bytes(),
             threadgroup_limit=caps.threadgroup_memory,
+            pointers=caps.pointers,
+            threads=getattr(self._binary, "threads", 0),
             source=self.source,
         )  # fmt: skip
 

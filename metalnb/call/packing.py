@@ -13,6 +13,8 @@ from metalnb.dtypes import Layout, layout_of, numpy_dtype
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Constant, Reflection, Struct, Type
 
+from .argument_buffers import address
+
 __all__ = ["check_constant", "described", "pack", "scalar", "struct_dtype", "type_dtype"]
 
 
@@ -176,8 +178,8 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
             _fill(target[field.name], nested, given[field.name], inner, reflection)
             continue
         if field.type.name == "pointer":
-            message = f"{inner}: a pointer in a struct cannot be given from Python. Make it a parameter."
-            raise ArgumentError(message)
+            target[field.name] = address(given[field.name], inner)
+            continue
         packed = pack(field.type, given[field.name], inner, reflection)
         slot = target.dtype.fields[field.name][0].shape
         target[field.name] = packed[tuple(slice(n) for n in slot)] if slot else packed

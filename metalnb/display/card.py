@@ -17,6 +17,7 @@ from .text_table import Table, columns, html_table
 __all__ = ["Card", "bundle", "cards_html", "cards_text"]
 
 _LINES = 500  # of a cell's source that its card repeats
+_THREADS = 1024  # of a threadgroup, as Metal allows
 _FULL = 4  # kernels of a program that get a card each; more are shown as a table
 
 
@@ -37,6 +38,10 @@ class Card:
     threadgroup_bytes : int
         What the kernel declares; 0 for none, or if not known yet.
     threadgroup_limit : int
+    pointers : bool
+        Whether a struct's pointers can be given.
+    threads : int
+        The most of a threadgroup that the compiled kernel runs with; 0 if not known yet.
     source : str
         The cell's text.
     """
@@ -50,6 +55,8 @@ class Card:
     absent: frozenset[str] = frozenset()
     threadgroup_bytes: int = 0
     threadgroup_limit: int = 32768
+    pointers: bool = False
+    threads: int = 0
     source: str = ""
 
     @property
@@ -68,8 +75,9 @@ class Card:
         facts = []
         if self.threadgroup_bytes:
             facts.append(("threadgroup memory", f"{self.threadgroup_bytes:,} of {self.threadgroup_limit:,} bytes"))
-        if self.signature.max_threads:
-            facts.append(("threads in a threadgroup", f"at most {self.signature.max_threads:,}"))
+        most = min(n or _THREADS for n in (self.signature.max_threads, self.threads))
+        if most < _THREADS or self.signature.max_threads:
+            facts.append(("threads in a threadgroup", f"at most {most:,}"))
         if self.constants:
             facts.append(("function constants", ", ".join(f"{k} = {v!r}" for k, v in self.constants.items())))
         return facts
@@ -97,7 +105,7 @@ class Card:
         for p in self.signature.params:
             access = "shared" if p.space == "threadgroup" else _ACCESS[p.use or ("update" if p.writable else "read")]
             gone = p.name in self.absent
-            passed = f"nothing: {p.gate} is false" if gone else _passed(p, self.signature.name, self.reflection)
+            passed = f"nothing: {p.gate} is false" if gone else _passed(p, self)
             rows.append((p.name, p.spelling, p.attribute, "–" if gone else access, passed))
         return rows
 
@@ -105,19 +113,20 @@ class Card:
 _ACCESS = {"read": "read", "write": "write", "update": "read, write", "none": "not used"}
 
 
-def _passed(param: Param, kernel: str, reflection: Reflection) -> str:
+def _passed(param: Param, card: Card) -> str:
     """Return what a caller passes for a parameter."""
     if param.space == "threadgroup":
         return f"sized by the launch: one {param.type}{'' if param.reference else ' for each thread'}"
     if param.reference and not param.writable:
-        return _value(param, reflection)
+        return _value(param, card.reflection, pointers=card.pointers)
     layout, extents = param.type.layout, param.type.extents
     shape = (*extents, *(layout.stride if layout else ()))
     tail = f" (…, {', '.join(map(str, shape))})" if shape else ""
     if layout is not None:
         kind = f"{SCALARS[layout.scalar]} array"
     else:
-        kind = "any array" if param.type.name == "void" else f'array of {kernel}.program.dtype("{param.type.name}")'
+        record = f'array of {card.signature.name}.program.dtype("{param.type.name}")'
+        kind = "any array" if param.type.name == "void" else record
     one = " of one element" if param.reference else tail
     return kind + one + (", or left out: returned" if param.writable and param.type.name != "void" else "")
 
@@ -149,13 +158,15 @@ def _example(param: Param) -> str:
     return f"({', '.join([one] * shape[0])})" if shape else one
 
 
-def _value(param: Param, reflection: Reflection) -> str:
-    """Return what a caller passes for one value."""
+def _value(param: Param, reflection: Reflection, *, pointers: bool) -> str:
+    """Return what a caller passes for one value; whether a struct's pointers can be given is the engine's matter."""
     layout, extents = param.type.layout, param.type.extents
     if layout is None:
         record = reflection.struct(param.type.name)
         if record and any(f.type.name == "pointer" for f in record.fields):
-            return "nothing: it holds pointers; make them parameters"
+            names = ", ".join(f.name for f in record.fields)
+            given = f"a dict of {names}; its pointers take mnb.array"
+            return given if pointers else "nothing: it holds pointers; make them parameters"
         fields = ", ".join(f.name for f in record.fields) if record else ""
         return f"dict, dataclass or record: {fields}" if fields else "bytes"
     shape = (*extents, *layout.shape)

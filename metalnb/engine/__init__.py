@@ -23,6 +23,7 @@ __all__ = ["REGISTRY", "Engine", "EngineStatus", "current", "engines", "named", 
 # Name -> module with open_engine(device), in the order in which a default is sought.
 REGISTRY = {
     "metal": "metalnb.engine.metal",
+    "metal:metalcompute": "metalnb.engine.metal.metalcompute_path",
     "cpu": "metalnb.engine.cpu",
     "native": "metalnb.engine.native",
     "cuda": "metalnb.engine.cuda",
@@ -59,9 +60,14 @@ class EngineStatus:
 
 @functools.cache
 def _open(name: str) -> Engine:
-    engine, _, device = name.partition(":")
+    engine, _, device = _split(name)
     opened: Engine = importlib.import_module(REGISTRY[engine]).open_engine(int(device or 0))
     return opened
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    """Cut a name into the engine's, which may hold a colon itself, the last colon, and the device's index."""
+    return (name, "", "") if name in REGISTRY else name.rpartition(":")
 
 
 def _parsed(name: str) -> str:
@@ -71,7 +77,7 @@ def _parsed(name: str) -> str:
     ------
     EngineUnavailable
     """
-    engine, colon, device = name.partition(":")
+    engine, colon, device = _split(name)
     if engine not in REGISTRY:
         message = f"unknown engine {name!r}; there are: {', '.join(REGISTRY)}"
         raise EngineUnavailable(message)
@@ -170,7 +176,7 @@ def engines() -> Listing[EngineStatus]:
 
 def _table(found: dict[str, EngineStatus]) -> Table:
     try:
-        chosen = current().name.partition(":")[0]
+        chosen, _, _ = _split(current().name)
     except EngineUnavailable:
         chosen = ""
     rows = []

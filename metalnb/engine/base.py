@@ -17,8 +17,8 @@ from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, EngineUnavailable
 
 __all__ = [
-    "Binary", "Bytes", "Caps", "Clocked", "Engine", "Grid", "Observation", "Observer", "SharedMemory", "Ticket",
-    "compiled", "refuse_device",
+    "Addressing", "Binary", "Bytes", "Caps", "Clocked", "Engine", "Grid", "Observation", "Observer", "Pointed",
+    "SharedMemory", "Ticket", "compiled", "refuse_device",
 ]  # fmt: skip
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -63,6 +63,10 @@ class Caps:
         Bytes of the device's last-level cache; 0 when unknown.
     ahead : bool
         Whether a kernel gains by asking for memory before its turn, as the device fetches too little by itself.
+    pointers : bool
+        Whether a struct may hold pointers (MSL 2.13, argument buffers): the engine then is an `Addressing` one.
+    prints : bool
+        Whether what a kernel logs (MSL 6.17) is shown.
     """
 
     device: str
@@ -80,6 +84,8 @@ class Caps:
     nominal: tuple[float, float] | None = None
     last_cache: int = 0
     ahead: bool = False
+    pointers: bool = False
+    prints: bool = False
 
 
 class Binary(Protocol):
@@ -91,6 +97,8 @@ class Binary(Protocol):
         What it was compiled from.
     threadgroup_bytes : int
         Threadgroup memory that the kernel itself declares.
+    threads : int, optional
+        The most threads of a threadgroup that it runs with; without it, `Caps.threads`.
     """
 
     unit: Unit
@@ -275,6 +283,31 @@ class Clocked(Engine, Protocol):
             When the kernel failed.
         """
         ...
+
+
+class Addressing(Engine, Protocol):
+    """An engine whose kernels follow pointers that a struct holds.
+
+    An argument that holds addresses is a `Pointed`; what they lead to stays alive as long as the dispatch.
+    """
+
+    def address(self, memory: Any) -> int:
+        """Return where on the device a view of memory from `alloc` starts."""
+        ...
+
+
+class Pointed(bytearray):
+    """A struct's bytes, with addresses among them.
+
+    Attributes
+    ----------
+    memories : tuple
+        Views of the memory that they lead to.
+    """
+
+    def __init__(self, data: bytes, memories: tuple[Any, ...]) -> None:
+        super().__init__(data)
+        self.memories = memories
 
 
 class SharedMemory:

@@ -1,4 +1,4 @@
-"""NumPy's memory on a device that does not reach it: what is copied in, bound, and copied back.
+"""NumPy's memory on a device that does not reach it: what is lent, copied in, bound, and copied back.
 
 Every engine of such a device shares this. What comes in are the arguments of a launch; what goes out are places in the
 device's memory, and the results to copy back when the dispatch is done.
@@ -7,7 +7,7 @@ device's memory, and the results to copy back when the dispatch is done.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -52,10 +52,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is to be copied back: a caller's memory, and the memory that stands for it on the device."""
+    """What is to be copied back: a caller's memory, and the memory that stands for it on the device.
+
+    Attributes
+    ----------
+    target : Bytes
+    memory : object
+    lent : bool
+        True where the device works on the caller's memory itself: nothing is copied, but others must wait.
+    """
 
     target: Bytes
     memory: Any
+    lent: bool = False
 
 
 def place_of(view: Any) -> Place | None:
@@ -100,10 +109,13 @@ class Staging:
     Parameters
     ----------
     engine : Engine
+    lend : callable, optional
+        Takes bytes of the caller's; returns what the engine knows them by where they are, or None to have them copied.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, lend: Callable[[Bytes], Any] = lambda _: None) -> None:
         self._engine = engine
+        self._lend = lend
         self._own_type = type(engine.alloc(16))
         self._pending: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -125,20 +137,44 @@ class Staging:
         places: list[Place] = []
         results: list[Result] = []
         copies: dict[Span, Place] = {}
+        lent: set[Span] = set()
+        written: set[Span] = set()
         for writable, argument in given:
-            own = self._own(argument)
+            own = self.own(argument)
             if own is not None:
                 places.append(own)
                 continue
             view = _bytes(argument)
             span = _span(view)
             if span not in copies:
-                copies[span] = self._copy(view, span)
+                memory = self._lend(view)
+                if memory is None:
+                    copies[span] = self._copy(view)
+                else:
+                    self.settle(view, but=memory)
+                    copies[span] = Place(memory)
+                    lent.add(span)
+                    results.append(Result(view, memory, lent=True))
             places.append(copies[span])
-            if writable and all(r.memory is not copies[span].memory for r in results):
-                results.append(Result(view, copies[span].memory))
-        self._check_overlap(kernel, results, copies)
+            if writable and span not in written:
+                written.add(span)
+                if span not in lent:
+                    results.append(Result(view, copies[span].memory))
+        self._check_overlap(kernel, written, lent, copies)
         return places, results
+
+    def taken(self, argument: Any) -> bytes:
+        """Return the bytes of the caller's memory as the dispatches before leave them."""
+        if isinstance(argument, np.ndarray):
+            self.settle(_bytes(argument))
+        return bytes(_bytes(argument))
+
+    def settle(self, view: Bytes, *, but: Any = None) -> None:
+        """Wait for the dispatches whose results will lie in some of these bytes, unless they know them as ``but``."""
+        span = _span(view)
+        for pending in list(self._pending):
+            if any(_overlap(span, _span(r.target)) and r.memory is not but for r in pending.results):
+                pending.wait()
 
     def expect(self, pending: Pending) -> None:
         """Remember a dispatch until its results are copied back: whoever reads them must wait for it."""
@@ -148,17 +184,16 @@ class Staging:
     def fetch(self, results: Sequence[Result]) -> None:
         """Copy results back; the dispatch is done."""
         for result in results:
-            self._engine.copy_out(result.memory, 0, result.target)
+            if not result.lent:
+                self._engine.copy_out(result.memory, 0, result.target)
 
-    def _copy(self, view: Bytes, span: Span) -> Place:
-        for pending in list(self._pending):
-            if any(_overlap(span, _span(r.target)) for r in pending.results):
-                pending.wait()
+    def _copy(self, view: Bytes) -> Place:
+        self.settle(view)
         memory = self._engine.alloc(max(view.size, 1))
         self._engine.copy_in(memory, 0, view)
         return Place(memory)
 
-    def _own(self, argument: Any) -> Place | None:
+    def own(self, argument: Any) -> Place | None:
         """Find the engine's memory that an argument is a view of; None when it is other memory, or must be copied."""
         owner = argument
         while type(owner) is not self._own_type and isinstance(owner, (np.ndarray, memoryview)):
@@ -168,10 +203,10 @@ class Staging:
         offset = _span(_bytes(argument))[0] - _span(np.frombuffer(owner, np.uint8))[0]
         return None if offset and not self._engine.caps.offsets else Place(owner, offset)
 
-    def _check_overlap(self, kernel: str, results: list[Result], copies: dict[Span, Place]) -> None:
-        for result in results:
-            span = _span(result.target)
-            if any(other != span and _overlap(span, other) for other in copies):
+    def _check_overlap(self, kernel: str, written: set[Span], lent: set[Span], copies: dict[Span, Place]) -> None:
+        for span in written:
+            apart = (other for other in copies if other != span and not {span, other} <= lent)
+            if any(_overlap(span, other) for other in apart):
                 message = f"{kernel}: an argument that it writes overlaps another in part"
                 raise LaunchError(f"{message}; engine '{self._engine.name}' copies each. Pass a copy of one of them.")
 

@@ -18,6 +18,7 @@ from metalnb.display import bundle, cards_html
 from metalnb.engine.unit import CHECKED, Unit
 from metalnb.errors import ArgumentError
 from metalnb.library_includes import bundled
+from metalnb.msl.language.versions import DEFAULT, spelled
 from metalnb.msl.language.versions import read as read_version
 from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.signature import Reflection
@@ -239,6 +240,9 @@ def compile(
     texts = {header_name(n): text(t, n) for n, t in (headers or {}).items()}
     texts = {**bundled((source, *texts.values())), **texts}
     chosen = engines.named(engine)
+    newest = getattr(chosen, "language", DEFAULT)  # of a Mac's system
+    if msl is None and newest < DEFAULT:
+        msl = spelled(newest)
     recipe = Recipe(source, constants or {}, math, texts, chosen.name, name, msl, checked)
     key = recipe.key
     with _lock:

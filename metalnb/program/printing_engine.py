@@ -13,27 +13,32 @@ from metalnb.msl.text.bracket_tree import outline
 
 __all__ = ["engine_of"]
 
-_PRINTS = frozenset({"$printf", "os_log_default", "os_log"})
+_OWN = frozenset({"$printf"})  # Metal has no such function
+_PRINTS = _OWN | {"os_log_default", "os_log"}
 
 
 def engine_of(units: Mapping[str, Unit], chosen: engines.Engine) -> engines.Engine:
-    """Return the engine that runs a cell's kernels: the one chosen, or ``native`` for a cell that prints.
+    """Return the engine that runs a cell's kernels: the one chosen, but ``native`` for ``cpu`` if the cell prints.
 
     Raises
     ------
     CompileError
-        When the cell prints, and the engine chosen has its memory elsewhere.
+        When the cell prints, and the engine chosen does not show it.
     """
     if chosen.name == "native" or not units:
         return chosen
     unit = next(iter(units.values()))
-    found = next(((c, at) for c in (unit.cell, *unit.headers.values()) for at in _printing(c.edited.text)), None)
-    if found is None:
+    cells = (unit.cell, *unit.headers.values())
+    told = [(cell, at, word) for cell in cells for at, word in _printing(cell.edited.text)]
+    if not told:
         return chosen
-    names, (cell, at) = ", ".join(units), found
     if chosen.name == "cpu":
-        sys.stdout.write(f"{names}: a cell that prints runs on the engine 'native'\n")
+        sys.stdout.write(f"{', '.join(units)}: a cell that prints runs on the engine 'native'\n")
         return engines.named("native")
+    beyond = [(cell, at) for cell, at, word in told if word in _OWN or not chosen.caps.prints]
+    if not beyond:
+        return chosen
+    cell, at = beyond[0]
     line = cell.edited.text.count("\n", 0, at) + 1
     raise CompileError([Diagnostic(
         line, 1, f"the engine '{chosen.name}' cannot show what a kernel prints", cell.edited.line(line), cell.name,
@@ -42,6 +47,7 @@ def engine_of(units: Mapping[str, Unit], chosen: engines.Engine) -> engines.Engi
 
 
 @functools.lru_cache(64)
-def _printing(text: str) -> tuple[int, ...]:
-    """Return where a cell prints."""
-    return tuple(token.start for tree in outline(text).trees for token in tree.tokens if token.text in _PRINTS)
+def _printing(text: str) -> tuple[tuple[int, str], ...]:
+    """Return where a cell prints, and with which word."""
+    tokens = (token for tree in outline(text).trees for token in tree.tokens)
+    return tuple((token.start, token.text) for token in tokens if token.text in _PRINTS)

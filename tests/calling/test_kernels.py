@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import metal_double
 import numpy as np
 import pytest
 from kernels import arrays, images, integers, linear, neural, ordering, physics
@@ -13,18 +14,19 @@ from kernels.case import FOLDER, Bench, Case, Check
 from metal_module import metal_module
 
 from metalnb import engine as engines
-from metalnb.engine.metal import open_engine
+from metalnb.engine import metal
+from metalnb.engine.metal import metalcompute_path
 
 CASES = [case for file in (linear, neural, ordering, arrays, images, integers, physics) for case in file.table.cases]
 
 
-def _rows(*, metal: bool = False) -> list[Any]:
-    """Each case at each of its sizes; through metalcompute the last alone, where it can dispatch it."""
+def _rows(*, last: bool = False, metalcompute: bool = False) -> list[Any]:
+    """Each case at each of its sizes, or at the last alone; for metalcompute, those that it can dispatch."""
     rows = []
     for case in CASES:
-        if metal and not case.metal:
+        if metalcompute and not case.metal:
             continue
-        for sizes in case.sizes[-1:] if metal else case.sizes:
+        for sizes in case.sizes[-1:] if last else case.sizes:
             label = "-".join([case.run.__name__, *(f"{k}={v}" for k, v in sizes.items())])
             marks = []
             if case.needs and importlib.util.find_spec(case.needs) is None:
@@ -46,19 +48,26 @@ def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> 
 
 
 @pytest.fixture(scope="module")
-def metal_engine() -> Iterator[None]:
-    """Let ``engine="metal"`` mean one over metalcompute, or over its double."""
-    opened, others = open_engine(module=metal_module()), engines._open
+def doubled() -> Iterator[None]:
+    """Let the names of a Mac's engines mean those over metalcompute, or its double, and over the double of Metal."""
+    opened: dict[str, Any] = {"metal:metalcompute": metalcompute_path.open_engine(module=metal_module())}
+    opened["metal"] = metal.open_engine(module=metal_double)
+    others = engines._open
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
+        patch.setattr(engines, "_open", lambda name: opened.get(name) or others(name))
         yield
 
 
-@pytest.mark.parametrize(("case", "sizes"), _rows(metal=True))
-def test_kernel_through_metalcompute(
-    case: Case, sizes: dict[str, Any], rng: np.random.Generator, metal_engine: None
-) -> None:
+@pytest.mark.parametrize(("case", "sizes"), _rows(last=True))
+def test_kernel_through_metal(case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None) -> None:
     _verify(case.run(Bench(case.name, "metal", rng), **sizes))
+
+
+@pytest.mark.parametrize(("case", "sizes"), _rows(last=True, metalcompute=True))
+def test_kernel_through_metalcompute(
+    case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None
+) -> None:
+    _verify(case.run(Bench(case.name, "metal:metalcompute", rng), **sizes))
 
 
 def test_every_kernel_file_is_run() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb.engine.base import Caps
 from metalnb.engine.native.printed_lines import MOST_LINES
 from metalnb.errors import CompileError
 
@@ -127,9 +128,10 @@ def test_a_gpu_does_not_print(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = compiled('os_log_default.log("x");')
 
     class Gpu:
-        name = "metal"
+        name = "metal:metalcompute"
+        caps = Caps("a GPU", {})
 
-    with pytest.raises(CompileError, match="the engine 'metal' cannot show what a kernel prints"):
+    with pytest.raises(CompileError, match="the engine 'metal:metalcompute' cannot show what a kernel prints"):
         printing_engine.engine_of({"k": kernel.unit}, Gpu())
 
 

@@ -1,418 +1,104 @@
-"""The metal engine: on real Metal where metalcompute can be imported, else over its double."""
+"""The engine `metal` over a strict double of PyObjC's module: what it asks of Metal, and what it makes of answers."""
 
+import dataclasses
+import functools
+import itertools
+import mmap
+import os
 import pickle
-import re
-from types import ModuleType
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import metal_double
 import numpy as np
 import pytest
+from metal_double import CONSTANTS, MetalAbortError
+from metal_double.commands import MTLComputeCommandEncoder
+from metal_double.compiler import MTLCompileOptions, MTLComputePipelineState
+from metal_double.device import MTLDevice
 from metal_module import metal_module
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.call.kernel import Kernel
-from metalnb.engine.metal import MetalEngine, open_engine
-from metalnb.engine.metal.assembled_source import Assembly
-from metalnb.msl.language.versions import newer
+from metalnb.engine import metal as room
+from metalnb.engine.metal import MetalEngine, metalcompute_path
+from metalnb.engine.metal.libraries import constant_bytes
+from metalnb.magics.line import COMMANDS
+from metalnb.magics.session import Session
 from metalnb.msl.rewrite.scan import scan
 from metalnb.program import Program
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+ADD = "kernel void add(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]])"
+ADD += " { y[i] = x[i] + a; }"
+PAGE = mmap.PAGESIZE
 
 
-@pytest.fixture(scope="module")
-def metalcompute() -> ModuleType:
-    return metal_module()
+@functools.cache
+def doubled() -> dict[str, Any]:
+    """The engines of a Mac over the doubles; programs are kept, and so are these."""
+    other = metalcompute_path.open_engine(module=metal_module())
+    return {"metal": room.open_engine(module=metal_double), "metal:metalcompute": other}
 
 
 @pytest.fixture(autouse=True)
-def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> MetalEngine:
-    """Let ``engine="metal"`` mean one over the metalcompute of these tests."""
-    opened = open_engine(module=metalcompute)
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
-    return opened
+def engine(monkeypatch: pytest.MonkeyPatch) -> MetalEngine:
+    """Let the names of a Mac's engines mean those over the doubles."""
+    opened, others = doubled(), engines._open
+    monkeypatch.setattr(engines, "_open", lambda name: opened.get(name) or others(name))
+    found: MetalEngine = opened["metal"]
+    return found
 
 
-def metal(source: str, **options: object) -> Program:
+def metal(source: str, **options: Any) -> Program:
     return mnb.compile(HEAD + source, engine="metal", **options)
 
 
-# ---- Every thread of the grid runs exactly once, and knows where it is -----------------------------------------------
+class Calls:
+    """Records the calls of some of the double's selectors."""
 
-COUNT = {
-    1: """kernel void count(device atomic_uint* seen, uint p [[thread_position_in_grid]]) {
-        atomic_fetch_add_explicit(&seen[p], 1u, memory_order_relaxed); }""",
-    2: """kernel void count(device atomic_uint* seen, ushort2 p [[thread_position_in_grid]],
-                            ushort2 n [[threads_per_grid]]) {
-        atomic_fetch_add_explicit(&seen[p.y * n.x + p.x], 1u, memory_order_relaxed); }""",
-    3: """kernel void count(device atomic_uint* seen, uint3 p [[thread_position_in_grid]],
-                            uint3 n [[threads_per_grid]]) {
-        atomic_fetch_add_explicit(&seen[(p.z * n.y + p.y) * n.x + p.x], 1u, memory_order_relaxed); }""",
-}
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
 
+    def of(self, owner: type, name: str) -> list[tuple[Any, ...]]:
+        seen: list[tuple[Any, ...]] = []
+        real = getattr(owner, name)
 
-@pytest.mark.parametrize("barrier", [False, True], ids=["", "barrier"])
-@pytest.mark.parametrize(
-    ("grid", "threadgroup"),
-    [
-        ((1,), (1,)),
-        ((1000,), (32,)),
-        ((1000,), (256,)),
-        ((1025,), (1024,)),
-        ((77,), (7,)),
-        ((37, 13), (8, 4)),
-        ((37, 13), (33, 5)),
-        ((5, 3), (16, 16)),
-        ((7, 5, 3), (2, 2, 2)),
-        ((19, 9, 4), (8, 4, 3)),
-    ],
-)
-def test_a_grid_that_no_threadgroup_divides(grid: tuple, threadgroup: tuple, barrier: bool) -> None:
-    source = COUNT[len(grid)]
-    if barrier:
-        source = source.replace("{", "{ threadgroup_barrier(mem_flags::mem_none);", 1)
-    seen = np.zeros(grid[::-1], np.uint32)
-    metal(source).count(seen, grid=grid, threadgroup=threadgroup)
-    assert (seen == 1).all()
+        def call(this: Any, *arguments: Any) -> Any:
+            seen.append(arguments)
+            return real(this, *arguments)
+
+        self._patch.setattr(owner, name, call)
+        return seen
 
 
-INPUTS = """
-struct Place { uint3 at, in, group, size, grid, groups, nominal; uint i, lane, simd, simds, width; };
-kernel void place(device Place* out [[buffer(0)]],
-    uint3 at [[thread_position_in_grid]], uint3 in [[thread_position_in_threadgroup]],
-    uint3 group [[threadgroup_position_in_grid]], uint3 size [[threads_per_threadgroup]],
-    uint3 grid [[threads_per_grid]], uint3 groups [[threadgroups_per_grid]],
-    uint3 nominal [[dispatch_threads_per_threadgroup]],
-    uint i [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],
-    uint simd [[simdgroup_index_in_threadgroup]], uint simds [[simdgroups_per_threadgroup]],
-    uint width [[threads_per_simdgroup]])
-{
-    uint here = (at.z * grid.y + at.y) * grid.x + at.x;
-    out[here] = {at, in, group, size, grid, groups, nominal, i, lane, simd, simds, width};
-}"""
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(monkeypatch)
 
 
-def expected_places(dtype: np.dtype, grid: tuple, threadgroup: tuple) -> np.ndarray:
-    out = np.zeros(grid[::-1], dtype)
-    for z, y, x in np.ndindex(grid[::-1]):
-        at = np.array((x, y, z))
-        group, local = at // threadgroup, at % threadgroup
-        size = np.minimum(threadgroup, np.array(grid) - group * threadgroup)
-        i = (local[2] * size[1] + local[1]) * size[0] + local[0]
-        groups = -(-np.array(grid) // threadgroup)
-        simds = -(-size.prod() // 32)
-        out[z, y, x] = (at, local, group, size, grid, groups, threadgroup, i, i % 32, i // 32, simds, 32)
-    return out
+def pages(count: int = 1) -> np.ndarray:
+    """An array of whole pages of NumPy's."""
+    return np.frombuffer(mmap.mmap(-1, count * PAGE), np.float32)
 
 
-@pytest.mark.parametrize("barrier", [False, True], ids=["", "barrier"])
-def test_every_input_is_metals_own(barrier: bool) -> None:
-    """A smaller threadgroup at the grid's edge is its first threads in order, and SIMD-groups are cut from them."""
-    source = INPUTS.replace("{\n", "{ threadgroup_barrier(mem_flags::mem_none);\n", 1) if barrier else INPUTS
-    program = metal(source)
-    grid, threadgroup = (19, 7, 3), (8, 5, 2)
-    out = np.zeros(grid[::-1], program.dtype("Place"))
-    program.place(out, grid=grid, threadgroup=threadgroup)
-    wanted = expected_places(out.dtype, grid, threadgroup)
-    for name in out.dtype.names:
-        np.testing.assert_array_equal(out[name], wanted[name], name)
+# ---- Compiling -------------------------------------------------------------------------------------------------------
 
 
-def test_inputs_are_the_kernels_own_variables() -> None:
-    """A kernel may count in its inputs, and declare them const, in any order with the buffers."""
-    source = """kernel void f(const ushort lane [[thread_position_in_threadgroup]], device uint* out,
-        uint i [[thread_position_in_grid]], uint) { for (; i < 100; i += 40) out[i] = i + lane * 1000; }"""
-    out = np.zeros(100, np.uint32)
-    with pytest.raises(mnb.CompileError):
-        metal(source)
-    metal(source.replace(", uint)", ")")).f(out, grid=40, threadgroup=40)
-    i = np.arange(100)
-    np.testing.assert_array_equal(out, i + i % 40 * 1000)
+def test_metal_is_given_the_authors_own_text(calls: Calls) -> None:
+    seen = calls.of(MTLDevice, "newLibraryWithSource_options_error_")
+    source = "// as I wrote it\nkernel void f(device float*x,uint i[[thread_position_in_grid]]){x[i]=1;}"
+    kernel = metal(source).f
+    kernel(np.zeros(3, np.float32))
+    assert [text for text, *_ in seen] == [HEAD + source]
+    assert kernel.engine.text(kernel.unit) == HEAD + source
 
 
-# ---- Arguments -------------------------------------------------------------------------------------------------------
-
-
-def test_buffers_in_any_order_and_with_gaps() -> None:
-    source = """kernel void f(device float* out [[buffer(7)]], uint i [[thread_position_in_grid]],
-        constant float& a [[buffer(2)]], device const float* x [[buffer(0)]], constant int2& b [[buffer(30)]])
-    { out[i] = a * x[i] + b.x - b.y; }"""
-    x = np.arange(77, dtype=np.float32)
-    np.testing.assert_array_equal(metal(source).f(x, 2.5, b=(7, 3)), 2.5 * x + 4)
-
-
-def test_pointers_to_arrays() -> None:
-    source = """kernel void f(device float (*rows)[4], constant float (&row)[4], uint i [[thread_position_in_grid]]) {
-        for (int k = 0; k < 4; ++k) rows[i][k] = row[k] * i; }"""
-    rows = np.zeros((10, 4), np.float32)
-    metal(source).f(rows, [1, 2, 3, 4], grid=10)
-    np.testing.assert_array_equal(rows, np.outer(np.arange(10), [1, 2, 3, 4]))
-
-
-def test_structs_and_references() -> None:
-    source = """
-struct Body { float3 position; packed_float3 velocity; half mass; };
-kernel void f(constant Body& body, device Body* bodies, device atomic_uint& count, uint i [[thread_position_in_grid]]) {
-    bodies[i].position = body.position * float(i);
-    bodies[i].velocity = body.velocity;
-    bodies[i].mass = body.mass + half(i);
-    atomic_fetch_add_explicit(&count, 1u, memory_order_relaxed);
-}"""
-    program = metal(source)
-    bodies = np.zeros(50, program.dtype("Body"))
-    count = np.zeros(1, np.uint32)
-    program.f({"position": (1, 2, 3), "velocity": (4, 5, 6), "mass": 0.5}, bodies, count)
-    i = np.arange(50)
-    np.testing.assert_array_equal(bodies["position"], i[:, None] * [1, 2, 3])
-    np.testing.assert_array_equal(bodies["velocity"], np.tile([4, 5, 6], (50, 1)))
-    np.testing.assert_array_equal(bodies["mass"], i + 0.5)
-    assert count[0] == 50
-
-
-def test_in_place_and_the_same_array_twice() -> None:
-    source = """kernel void f(device const uchar* x, device uchar* y, uint i [[thread_position_in_grid]]) {
-        y[i] = x[i] + 2; }"""
-    add = metal(source).f
-    x = np.arange(1000, dtype=np.uint8)
-    wanted = x + np.uint8(2)
-    add(x, x)
-    np.testing.assert_array_equal(x, wanted)
-
-
-def test_arguments_that_lie_partly_in_each_other() -> None:
-    source = """kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
-        y[i] = x[i]; }"""
-    x = np.zeros(20, np.float32)
-    with pytest.raises(mnb.LaunchError, match=r"^f: an argument that it writes overlaps another in part"):
-        metal(source).f(x[:10], x[5:15])
-    metal(source).f(x[:10], x[10:])
-
-
-def test_memory_of_the_engine_is_not_copied(metal_engine: MetalEngine) -> None:
-    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }"
-    x = np.frombuffer(metal_engine.alloc(400), np.float32)
-    f = metal(source).f
-    f(x)
-    f(x)
-    np.testing.assert_array_equal(x, 2 * np.arange(100))
-    assert metal_engine._staging.bind("f", [(True, x)])[1] == []
-    tail = x[50:]  # metalcompute binds a buffer at its start only
-    f(tail)
-    np.testing.assert_array_equal(tail, 2 * np.arange(50, 100) + np.arange(50))
-
-
-def test_a_dispatch_waits_for_the_one_whose_results_it_reads() -> None:
-    source = """kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
-        y[i] = x[i] + 1; }"""
-    f = metal(source).f
-    a, b, c = (np.zeros(1 << 20, np.float32) for _ in range(3))
-    first = f.prepare(a, b).launch()
-    second = f.prepare(b, c).launch()
-    second.wait()
-    first.wait()
-    assert (c == 2).all()
-
-
-def test_an_empty_grid() -> None:
-    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }"
-    x = np.zeros(0, np.float32)
-    assert metal(source).f(x) is None
-
-
-def test_thirty_buffers_fit_and_thirty_one_do_not() -> None:
-    def source(n: int) -> str:
-        parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
-        total = " + ".join(f"a{k}" for k in range(n - 1))
-        parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
-        return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
-
-    out = metal(source(30)).f(*range(29), shapes={"out": 3}, grid=3)
-    assert out.tolist() == [sum(range(29))] * 3
-    with pytest.raises(mnb.CompileError, match=r"31 buffers; engine 'metal' needs the last of Metal's 31 for itself"):
-        metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
-
-
-# ---- Threadgroups and SIMD-groups ------------------------------------------------------------------------------------
-
-TREE = """
-kernel void total(device const float* x, device float* sums, uint i [[thread_position_in_grid]],
-    uint l [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]],
-    uint g [[threadgroup_position_in_grid]]%s)
-{
-    %s
-    part[l] = x[i];
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint step = 128; step > 0; step /= 2) {
-        if (l < step && l + step < n) part[l] += part[l + step];
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-    }
-    if (l == 0) sums[g] = part[0];
-}"""
-TREES = {
-    "declared": TREE % ("", "threadgroup float part[256];"),
-    "argument": TREE % (",\n    threadgroup float* part [[threadgroup(0)]]", ""),
-    "reference": TREE % (",\n    threadgroup array<float, 256>& part [[threadgroup(3)]]", ""),
-    "simd": """
-kernel void total(device const float* x, device float* sums, uint i [[thread_position_in_grid]],
-    uint lane [[thread_index_in_simdgroup]], uint simd [[simdgroup_index_in_threadgroup]],
-    uint simds [[simdgroups_per_threadgroup]], uint l [[thread_index_in_threadgroup]],
-    uint g [[threadgroup_position_in_grid]])
-{
-    threadgroup float part[32];
-    float sum = simd_sum(x[i]);
-    if (lane == 0) part[simd] = sum;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (simd == 0) {
-        float all = simd_sum(lane < simds ? part[lane] : 0.0f);
-        if (l == 0) sums[g] = all;
-    }
-}""",
-}
-
-
-@pytest.mark.parametrize("kind", TREES)
-@pytest.mark.parametrize("n", [1, 31, 32, 33, 255, 256, 257, 1_000_003])
-def test_a_reduction_in_threadgroups_of_256(kind: str, n: int) -> None:
-    x = np.random.default_rng(n).standard_normal(n, np.float32)
-    groups = -(-n // 256)
-    sums = metal(TREES[kind]).total(x, grid=n, threadgroup=256, shapes={"sums": groups})
-    padded = np.zeros(groups * 256)
-    padded[:n] = x
-    np.testing.assert_allclose(sums, padded.reshape(-1, 256).sum(1), rtol=0, atol=2e-4)
-
-
-def test_threadgroup_memory_of_a_given_size() -> None:
-    source = """kernel void f(device uint* out, threadgroup uint4* a [[threadgroup(1)]],
-        threadgroup uchar* b [[threadgroup(0)]], uint i [[thread_position_in_threadgroup]],
-        uint n [[threads_per_threadgroup]]) {
-        for (uint k = i; k < 64; k += n) { a[k] = k; b[k] = k; }
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-        out[i] = a[63 - i].w * 1000 + b[63 - i]; }"""
-    out = np.zeros(50, np.uint32)
-    metal(source).f(out, grid=50, threadgroup=50, threadgroup_memory={"a": 1024, "b": 64})
-    np.testing.assert_array_equal(out, (63 - np.arange(50)) * 1001)
-
-
-def test_a_cell_without_the_standard_library() -> None:
-    source = """kernel void f(device float* out, threadgroup float* m [[threadgroup(0)]],
-        uint i [[thread_index_in_threadgroup]]) { m[i] = i; out[i] = m[i] * 2; }"""
-    out = np.zeros(40, np.float32)
-    mnb.compile(source, engine="metal").f(out, threadgroup=40)
-    np.testing.assert_array_equal(out, 2 * np.arange(40))
-
-
-def test_too_much_threadgroup_memory() -> None:
-    source = """kernel void f(device float* x, threadgroup float* b, uint i [[thread_position_in_threadgroup]]) {
-        threadgroup float a[4200]; a[i] = b[i] = x[i]; threadgroup_barrier(mem_flags::mem_threadgroup);
-        x[i] = a[i ^ 1] + b[i ^ 1]; }"""
-    f = metal(source).f
-    x = np.arange(64, dtype=np.float32)
-    f(x, threadgroup=64)
-    np.testing.assert_array_equal(x, 2 * (np.arange(64) ^ 1))
-    with pytest.raises((mnb.LaunchError, mnb.CompileError), match="threadgroup memory"):
-        f(x, threadgroup=64, threadgroup_memory={"b": 16384})
-    with pytest.raises(mnb.LaunchError, match="f: needs 32,784 bytes of threadgroup memory"):
-        f(x, threadgroup=64, threadgroup_memory={"b": 32784})
-
-
-# ---- What is made again in the text ----------------------------------------------------------------------------------
-
-
-def test_function_constants() -> None:
-    source = """
-constant int N [[function_constant(0)]];
-constant float scale [[function_constant(1)]];
-constant bool twice [[function_constant(2)]];
-constant short extra [[ function_constant(3) ]];
-constant short more = is_function_constant_defined(extra) ? extra : short(-5);
-kernel void f(device const float* x, device float* y [[buffer(1)]],
-              device const float* z [[buffer(2), function_constant(twice)]], uint i [[thread_position_in_grid]])
-{ y[i] = x[i] * scale + N + more; if (twice) y[i] += z[i]; }
-kernel void g(device float* y, device const float* z [[function_constant(twice)]]) { y[0] = twice ? z[0] : 1; }
-"""
-    x = np.arange(40, dtype=np.float32)
-    given = {"N": -3, "scale": 0.25, "twice": False}
-    np.testing.assert_array_equal(metal(source, constants=given).f(x), x * 0.25 - 8)
-    given |= {"twice": True, "extra": 100}
-    np.testing.assert_array_equal(metal(source, constants=given).f(x, z=x), x * 0.25 + 97 + x)
-
-
-STYLES = """
-template <typename T, int N>
-[[kernel, max_total_threads_per_threadgroup(512)]] void plus(device const T* x [[buffer(0)]], device T* y [[buffer(1)]],
-    uint i [[thread_position_in_grid]])
-{
-    y[i] = x[i] + T(N);
-}
-template [[host_name("plus_float")]] [[kernel]] decltype(plus<float, 1>) plus<float, 1>;
-typedef decltype(plus<int, 2>) plus_t;
-template [[host_name("plus_int")]] [[kernel]] plus_t plus<int, 2>;
-template [[host_name("plus_uchar")]] [[kernel]] void plus<uchar, 3>(device const uchar* x [[buffer(0)]],
-    device uchar* y [[buffer(1)]], uint i [[thread_position_in_grid]]);
-#define PLUS(name, T, N) \\
-    template [[host_name("plus_" #name)]] [[kernel]] \\
-    decltype(plus<T, N>) plus<T, N>;
-PLUS(half, half, 4)
-#define RESTATED(name, T, N)                                                  \\
-    template [[host_name("plus_" #name)]]                                     \\
-    kernel void plus<T, N>(device const T* x [[buffer(0)]], /* many           \\
-        lines */ device T* y [[buffer(1)]],                                   \\
-        uint i [[thread_position_in_grid]]);
-RESTATED(short, short, 5)
-"""
-
-
-@pytest.mark.parametrize(("name", "n"), [("float32", 1), ("int32", 2), ("uint8", 3), ("float16", 4), ("int16", 5)])
-def test_host_name_templates_in_every_style(name: str, n: int) -> None:
-    kernels = {"float32": "plus_float", "int32": "plus_int", "uint8": "plus_uchar", "float16": "plus_half"}
-    kernel = kernels.get(name, "plus_short")
-    x = np.arange(70).astype(name)
-    np.testing.assert_array_equal(metal(STYLES)[kernel](x), x + np.array(n, name))
-
-
-def test_kernels_that_a_macro_makes() -> None:
-    source = """
-#define UNARY(name, expression)                                            \\
-    kernel void name(device const float* x [[buffer(0)]],                  \\
-                     device float* y [[buffer(1)]],                        \\
-                     uint i [[thread_position_in_grid]]) {                 \\
-        float v = x[i];                                                    \\
-        y[i] = expression;                                                 \\
-    }
-UNARY(half_of, v / 2)
-UNARY(square, v * v)
-"""
-    x = np.arange(50, dtype=np.float32)
-    program = metal(source)
-    np.testing.assert_array_equal(program.half_of(x), x / 2)
-    np.testing.assert_array_equal(program.square(x), x * x)
-
-
-def test_macros_with_everyday_names() -> None:
-    source = """
-#define size 4
-#define threads [
-#define at [
-#define local ]
-#define group [
-#define grid ]
-#define uint2 ushort2
-kernel void f(device float* x, uint2 p [[thread_position_in_grid]], uint2 n [[threads_per_grid]])
-{ x[p.y * n.x + p.x] = size; }"""
-    x = np.zeros((5, 3), np.float32)
-    metal(source).f(x)
-    assert (x == 4).all()
-
-
-def test_a_kernel_whose_parameters_a_macro_hides() -> None:
-    source = """#define ARGS device float* x, uint i [[thread_position_in_grid]]
-kernel void f(ARGS) { x[i] = 1; }"""
-    with pytest.raises(mnb.CompileError, match="'f' cannot be rewritten for metalcompute: its parameters are not in"):
-        metal(source).f(np.zeros(8, np.float32))
-
-
-def test_header_cells() -> None:
+def test_header_cells_stand_where_they_are_included() -> None:
     headers = {
         "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',
         "more.h": "#pragma once\ninline float more(float x) { return x + 1; }\n",
@@ -425,242 +111,695 @@ kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = op(x
     np.testing.assert_array_equal(x, (np.arange(9) + 1) * 2 + 1)
 
 
-def test_comments_and_lines_in_a_parameter_list() -> None:
-    source = """
-/// Adds.
-[[ max_total_threads_per_threadgroup( 64 ) ]]
-kernel void f(
-    device float* x // the values, one by one
-    [[buffer(0)]],
-    constant float & a /* and , this ( */,
-    uint i
-        [[thread_position_in_grid]]
+def test_kernels_of_a_cell_share_a_library(calls: Calls) -> None:
+    seen = calls.of(MTLDevice, "newLibraryWithSource_options_error_")
+    program = metal("kernel void one(device float* x) { x[0] = 1; }\nkernel void two(device float* x) { x[0] = 2; }")
+    x = np.zeros(1, np.float32)
+    program.one(x)
+    program.two(x)
+    assert (len(seen), x[0]) == (1, 2)
+
+
+@pytest.mark.parametrize(("math", "mode", "functions"), [("fast", 2, 0), ("precise", 0, 1)])
+def test_the_math_mode(calls: Calls, math: str, mode: int, functions: int) -> None:
+    modes = calls.of(MTLCompileOptions, "setMathMode_")
+    of_functions = calls.of(MTLCompileOptions, "setMathFloatingPointFunctions_")
+    _ = metal(ADD + f"// {math}", math=math).add.binary
+    assert (modes, of_functions) == ([(mode,)], [(functions,)])
+
+
+@pytest.mark.parametrize("math", ["fast", "precise"])
+def test_before_macos_15_math_is_fast_or_not(monkeypatch: pytest.MonkeyPatch, calls: Calls, math: str) -> None:
+    monkeypatch.delattr(MTLCompileOptions, "setMathMode_")
+    seen = calls.of(MTLCompileOptions, "setFastMathEnabled_")
+    _ = metal(ADD + f"// older, {math}", math=math).add.binary
+    assert seen == [(math == "fast",)]
+
+
+@pytest.mark.parametrize(
+    ("macos", "newest"), [((13, 6), (3, 0)), ((14, 0), (3, 1)), ((15, 0), (3, 2)), ((26, 1), (3, 2))]
 )
-{ x[i] += a; }"""
-    x = np.zeros(100, np.float32)
-    f = metal(source).f
-    f(x, 2)
-    assert (x == 2).all()
-    with pytest.raises(mnb.LaunchError, match="this kernel allows 64"):
-        f(x, 2, threadgroup=65)
+def test_the_language_is_the_newest_that_the_system_has(
+    monkeypatch: pytest.MonkeyPatch, calls: Calls, macos: tuple[int, int], newest: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(metal_double.objc, "macos", macos)
+    seen = calls.of(MTLCompileOptions, "setLanguageVersion_")
+    opened = room.open_engine(module=metal_double)
+    assert opened.caps.msl == newest
+    assert (opened.caps.pointers, opened.caps.prints) == (True, newest >= (3, 2))
+    opened.compile(metal(ADD).add.unit)
+    assert seen[-1] == ((newest[0] << 16) + newest[1],)
+    opened.compile(metal(ADD, msl="2.4").add.unit)
+    assert seen[-1] == (0x20004,)
 
 
-# ---- As the author wrote it ------------------------------------------------------------------------------------------
+def test_a_word_newer_than_the_system_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metal_double.objc, "macos", (13, 6))
+    unit = metal("kernel void f(device float* x) { x[0] = bfloat(x[0]); }").f.unit
+    with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; this macOS has MSL 3\.0") as caught:
+        room.open_engine(module=metal_double).compile(unit)
+    assert (caught.value.line, caught.value.column) == (3, 41)
 
 
-def texts(kernel: Kernel) -> set:
-    return {key[0] for key in kernel.binary.functions}
-
-
-def test_what_metalcompute_can_dispatch_goes_through_untouched() -> None:
-    source = """[[max_total_threads_per_threadgroup(64)]] kernel void f(device const float* x [[buffer(0)]],
-        device float* y [[buffer(1)]], uint i [[thread_position_in_grid]], uint n [[threads_per_threadgroup]])
-    { y[i] = x[i] + n; }"""
-    f = metal(source).f
-    x = np.arange(640, dtype=np.float32)
-    np.testing.assert_array_equal(f(x, threadgroup=64), x + 64)
-    assert texts(f) == {"as written"}
-    np.testing.assert_array_equal(f(x[:-1], threadgroup=64)[:-63], x[:-64] + 64)
-    np.testing.assert_array_equal(f(x, threadgroup=32), x + 32)
-    assert texts(f) == {"as written", 64, 32}
-
-
-# ---- Errors ----------------------------------------------------------------------------------------------------------
-
-
-def test_an_error_that_only_the_target_finds_is_at_the_authors_line() -> None:
+def test_a_cell_sees_the_systems_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metal_double.objc, "macos", (14, 0))
+    monkeypatch.setitem(doubled(), "metal", room.open_engine(module=metal_double))
     source = """
-template <typename T> T twice(T x) {
-    return x.missing + x;
-}
-template <typename T>
-kernel void f(device T* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
-    x[i] = twice(x[i]);
-}
-template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;
-"""
-    with pytest.raises(mnb.CompileError) as caught:
-        metal(source).g(np.zeros(8, np.float32))
-    assert (caught.value.line, caught.value.column) == (5, 13)
-    assert "return x.missing + x;" in str(caught.value)
-
-
-def test_a_column_on_the_line_that_was_rewritten() -> None:
-    source = """template <class T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = x[i].gone; }
-template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
-    with pytest.raises(mnb.CompileError) as caught:
-        metal(source).g(np.zeros(8, np.float32))
-    assert caught.value.line == 3
-    assert source.splitlines()[0][caught.value.column - 1 :].startswith((".gone", "gone"))
-
-
-def test_an_error_in_a_header_cell() -> None:
-    header = "template <typename T> T bad(T x) {\n  return x.nothing;\n}\n"
-    source = """#include "bad.h"
-template <typename T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = bad(x[i]); }
-template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
-    with pytest.raises(mnb.CompileError) as caught:
-        metal(source, headers={"bad.h": header}).g(np.zeros(8, np.float32))
-    first = caught.value.diagnostics[0]
-    assert (first.file, first.line) == ("bad.h", 2)
-
-
-def test_the_report_of_apples_compiler() -> None:
-    """As it is worded there: warnings and notes between, a place in metalnb's own text, the author's line elsewhere."""
-    cell = scan("kernel void f() {\n  oops;\n}")
-    text = Assembly({})
-    text.ours("struct ours {};\n")
-    text.add(cell)
-    report = (
-        "Compilation failed: \n\nprogram_source:2:6: warning: no previous prototype for function 'f'\n"
-        "program_source:3:3: error: use of undeclared identifier 'oops'\n  oops;\n  ^\n"
-        "program_source:1:1: note: declared here\nprogram_source:1:8: error: of ours\n"
-    )
-    assert [(d.line, d.column, d.message, d.text) for d in text.done().diagnostics(report)] == [
-        (2, 3, "use of undeclared identifier 'oops'", "  oops;"),
-    ]
-
-
-def test_more_than_msl_2_3() -> None:
-    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]); }"
-    with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; engine 'metal' has MSL 2\.3") as caught:
-        metal(source).f.binary  # noqa: B018
-    assert (caught.value.line, caught.value.column) == (3, 77)
-
-
-def test_a_newer_word_that_is_guarded() -> None:
-    source = """
-#if __METAL_VERSION__ >= 990
-typedef bfloat real;
+#if __METAL_VERSION__ >= 320
+kernel void f(device int* x, constant int& a) { x[0] = a; }
 #else
-typedef float real;
-#endif
-// bfloat
-kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = 2; }"""
-    x = np.zeros(3, np.float32)
+kernel void f(device int* x) { x[0] = __METAL_VERSION__; }
+#endif"""
+    x = np.zeros(1, np.int32)
     metal(source).f(x)
-    assert (x == 2).all()
+    assert x[0] == 310
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("device bfloat4* x; atomic_float a; bfloat4 y;", ["bfloat4", "atomic_float"]),
-        ("#define REAL bfloat", ["bfloat"]),
-        (
-            "#if A\n#if __METAL_VERSION__ > 300\nbfloat a;\n#else\natomic_float b;\n#endif\natomic_ulong c;\n#endif",
-            ["atomic_ulong"],
-        ),
-        ("struct atomic_float { float x; }; atomic_float a;", []),
-        ("// bfloat\nfloat x = y.bfloat; /* bfloat */", []),
-    ],
-)
-def test_words_newer_than_msl_2_3(source: str, words: list) -> None:
-    assert [word for word, _, _ in newer(scan(source), (2, 3))] == words
+CONSTANT_TYPES = [
+    ("bool", True), ("char", -5), ("uchar", 250), ("short", -300), ("ushort", 65000), ("int", -70000),
+    ("uint", 4_000_000_000), ("long", -(2**40)), ("ulong", 2**63), ("half", 0.5), ("float", 1.25),
+    ("float3", (1.0, 2.0, 4.0)), ("int2", (3, -4)), ("ushort4", (1, 2, 3, 4)), ("bool2", (True, False)),
+]  # fmt: skip
 
 
-def test_precise_math_is_refused() -> None:
-    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1 / x[i]; }"
-    with pytest.raises(mnb.CompileError, match="kernel 'f': engine 'metal' has fast math only"):
-        metal(source, math="precise").f(np.ones(3, np.float32))
+@pytest.mark.parametrize(("kind", "value"), CONSTANT_TYPES)
+def test_function_constants_of_each_type(kind: str, value: Any) -> None:
+    source = f"constant {kind} C [[function_constant(7)]];\n"
+    parts = value if isinstance(value, tuple) else (value,)
+    names = [f"C[{i}]" for i in range(len(parts))] if isinstance(value, tuple) else ["C"]
+    out = "long" if "long" in kind else "float"
+    body = " ".join(f"x[{i}] = {out}({name});" for i, name in enumerate(names))
+    x = np.zeros(4, np.int64 if out == "long" else np.float32)
+    metal(f"{source}kernel void f(device {out}* x) {{ {body} }}", constants={"C": value}).f(x, grid=1)
+    assert x[: len(parts)].tolist() == [np.array(p).astype(x.dtype) for p in parts]
 
 
-class _Broken:
-    """A metalcompute whose GPU does not run a kernel, or runs it in other threadgroups."""
-
-    def __init__(self, module: ModuleType, damage: object) -> None:
-        self.error, self.__name__, self._module, self._damage = module.error, "broken", module, damage
-
-    def Device(self) -> object:  # noqa: N802
-        device = self._module.Device()
-        outer = self
-
-        class Device:
-            buffer = staticmethod(device.buffer)
-
-            @staticmethod
-            def kernel(text: str) -> object:
-                return device.kernel(outer._damage(text))
-
-        return Device()
+@pytest.mark.parametrize(("value", "bits"), [
+    (1.0, 0x3F80), (-2.5, 0xC020), (float.fromhex("0x1.01p0"), 0x3F80), (float.fromhex("0x1.03p0"), 0x3F82),
+    (float("inf"), 0x7F80),
+])  # fmt: skip
+def test_a_bfloat_is_rounded_to_the_nearest(value: float, bits: int) -> None:
+    assert constant_bytes("bfloat", value) == ("BFloat", bits.to_bytes(2, "little"))
+    assert constant_bytes("bfloat3", (value, 0.0, 0.0)) == ("BFloat3", bits.to_bytes(2, "little") + bytes(6))
 
 
-def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metalcompute makes it at every call, and words its failure by the wrong code."""
+def test_constants_without_a_value_and_parameters_that_one_removes() -> None:
+    source = """
+constant int N [[function_constant(0)]];
+constant int more = is_function_constant_defined(N) ? N : -5;
+constant bool wide [[function_constant(1)]];
+kernel void f(device float* y, device const float* z [[buffer(3), function_constant(wide)]],
+              uint i [[thread_position_in_grid]]) { y[i] = more; if (wide) y[i] += z[i]; }"""
+    y, z = np.zeros(3, np.float32), np.ones(3, np.float32)
+    program = metal(source, constants={"wide": False})
+    program.f(y)
+    assert y.tolist() == [-5, -5, -5]
+    program.specialize(N=2, wide=True).f(y, z)
+    assert y.tolist() == [3, 3, 3]
 
-    class Refusing:
-        def function(self, name: str) -> object:
-            def call(*_: object) -> None:
-                raise metalcompute.error("Cannot create command encoder")
 
-            return call
+def test_a_constant_that_nobody_gives_is_undefined() -> None:
+    source = """constant int N [[function_constant(0)]];
+constant int more = is_function_constant_defined(N) ? N : -5;
+kernel void f(device float* y, uint i [[thread_position_in_grid]]) { y[i] = more; }"""
+    assert metal(source).f(shapes={"y": 2}, grid=2).tolist() == [-5, -5]
 
-    broken = open_engine(module=_Broken(metalcompute, lambda text: text))
-    monkeypatch.setattr(broken._device, "kernel", lambda text: Refusing())
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal" else others(name))
-    with pytest.raises(mnb.LaunchError) as caught:
-        metal("kernel void refused(device float* x) { x[0] = 1; }").refused(np.zeros(100, np.float32), threadgroup=40)
-    assert str(caught.value) == (
-        "refused: Metal cannot run it in threadgroups of 64 threads (metalcompute: Cannot create command encoder). "
-        "It needs too much threadgroup memory (Metal allows 32,768 bytes) or too many registers: "
-        "choose a smaller threadgroup."
+
+def test_templates_are_found_by_host_name() -> None:
+    source = """template <class T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = x[i] + 1; }
+template [[host_name("of_int")]] [[kernel]] decltype(f<int>) f<int>;"""
+    x = np.arange(4, dtype=np.int32)
+    metal(source).of_int(x)
+    assert x.tolist() == [1, 2, 3, 4]
+
+
+def test_apples_errors_are_at_the_authors_line(engine: MetalEngine) -> None:
+    headers = {"bad.h": "inline float bad(float x) {\n  return x;\n}\n"}
+    source = '#include "bad.h"\nkernel void f(device float* x) { x[0] = bad(1); }'
+    unit = metal(source, headers=headers).f.unit
+    worse = scan(headers["bad.h"].replace("return x", "return y"), "bad.h")
+    cell = scan(HEAD + source.replace("x[0]", "z[0]"), headers=frozenset(headers))
+    with pytest.raises(mnb.CompileError) as caught:
+        engine.compile(dataclasses.replace(unit, headers={"bad.h": worse}))
+    (first,) = caught.value.diagnostics  # and the warning is none
+    assert (first.file, first.line, first.column, first.text) == ("bad.h", 2, 10, "  return y;")
+    with pytest.raises(mnb.CompileError) as caught:
+        engine.compile(dataclasses.replace(unit, cell=cell))
+    assert (caught.value.line, caught.value.column) == (4, 34)
+
+
+def test_a_refusal_without_a_line_is_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "Compiler encountered an internal error\nwith more"
+    refuse = metal_double.runtime.NSError(words, 2)
+    monkeypatch.setattr(MTLDevice, "newComputePipelineStateWithFunction_error_", lambda *_: (None, refuse))
+    with pytest.raises(mnb.CompileError, match="kernel 'add': Metal refused the kernel: Compiler encountered an in"):
+        _ = metal(ADD + "// refused").add.binary
+
+
+# ---- What only the whole of Metal has --------------------------------------------------------------------------------
+
+LOGS = "#include <metal_logging>\nkernel void f(device float* x, uint i [[thread_position_in_grid]]) "
+LOGS += "{{ {} x[i] += 1; }}"
+ATOMIC = "kernel void f(device atomic_float* x, uint i [[thread_position_in_grid]]) "
+ARGS = "struct Args { device float* x [[id(0)]]; float a [[id(1)]]; };\n"
+BEYOND: dict[str, tuple[str, dict[str, Any], str]] = {
+    "bfloat": ("kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]) + 1; }", {},
+               r"'bfloat' needs MSL 3\.1; engine 'metal:metalcompute' has MSL 2\.3"),
+    "atomic_float": (
+        ATOMIC + "{ atomic_fetch_add_explicit(x + i, 1.0f, memory_order_relaxed); }", {},
+        r"'atomic_float' needs MSL 3\.0; engine 'metal:metalcompute' has MSL 2\.3"),
+    "log": (LOGS.format('if (i == 1) os_log_default.log("x = %f", x[i]);'), {},
+            "engine 'metal:metalcompute' cannot show what a kernel prints"),
+    "precise": ("kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = exp(log(x[i])) + 1; }",
+                {"math": "precise"}, "engine 'metal:metalcompute' has fast math only"),
+    "argument buffer": (
+        ARGS + "kernel void f(constant Args& args, uint i [[thread_position_in_grid]]) { args.x[i] += args.a; }", {},
+        "engine 'metal:metalcompute' has no argument buffers"),
+}  # fmt: skip
+
+
+def run(name: str, engine: str) -> np.ndarray:
+    source, options, _ = BEYOND[name]
+    kernel = mnb.compile(HEAD + source, engine=engine, **options).f
+    x = mnb.array([1, 2, 3], dtype="float32", device=engine)
+    kernel({"x": x, "a": 1} if "Args" in source else x, grid=3)
+    return np.asarray(x)
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_what_metalcompute_has_no_words_for_is_refused_by_name(name: str) -> None:
+    with pytest.raises((mnb.CompileError, mnb.ArgumentError), match=BEYOND[name][2]):
+        run(name, "metal:metalcompute")
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_and_is_taken_here(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    np.testing.assert_allclose(run(name, "metal"), [2, 3, 4], rtol=1e-6)
+    assert capsys.readouterr().out == ("x = 2.000000\n" if name == "log" else "")
+
+
+def test_lines_beyond_a_thousand_are_counted(capsys: pytest.CaptureFixture[str], engine: MetalEngine) -> None:
+    logs = engine._commands.logs
+    for i in range(1003):
+        logs._told(None, None, 3, f"line {i}")
+    logs.show()
+    assert capsys.readouterr().out.splitlines()[-2:] == ["line 999", "… and 3 more lines"]
+    logs.show()
+    assert capsys.readouterr().out == ""
+
+
+def test_metalnbs_own_printf_is_not_metals() -> None:
+    source = '#ifdef METALNB\n#define SAY printf("x");\n#else\n#define SAY\n#endif\n'
+    source += "kernel void f(device float* x) { SAY }"
+    with pytest.raises(mnb.CompileError, match="the engine 'metal' cannot show what a kernel prints"):
+        metal(source)
+
+
+def test_a_pointer_in_a_struct_leads_to_the_engines_memory() -> None:
+    kernel = metal(BEYOND["argument buffer"][0]).f
+    words = r"f: argument 'args' \[\[buffer\(0\)\]\] is constant Args&: field 'x' is pointer"
+    with pytest.raises(mnb.ArgumentError, match=f"{words}: it takes an array that lives on engine 'metal' or 'na"):
+        kernel({"x": np.zeros(3, np.float32), "a": 1}, grid=3)
+    with pytest.raises(mnb.ArgumentError, match=f"{words}: the array is NumPy's memory"):
+        kernel({"x": mnb.asarray(np.zeros(3, np.float32), device="metal"), "a": 1}, grid=3)
+    with pytest.raises(mnb.ArgumentError, match="is an array on engine 'native', but the kernel is compiled for 'met"):
+        kernel({"x": mnb.zeros(3, dtype="float32", device="native"), "a": 1}, grid=3)
+    x = mnb.zeros((4, 3), dtype="float32", device="metal")
+    kernel({"x": x[2], "a": 5}, grid=3)  # from the middle of its memory
+    assert np.asarray(x).tolist() == [[0] * 3, [0] * 3, [5] * 3, [0] * 3]
+
+
+def test_whoever_reads_what_a_struct_points_at_waits() -> None:
+    kernel = metal(BEYOND["argument buffer"][0]).f
+    x = mnb.zeros(1 << 16, dtype="float32", device="metal")
+    for _ in range(20):
+        kernel({"x": x, "a": 1}, grid=1 << 16)
+    assert set(np.asarray(x).tolist()) == {20.0}
+    (held,) = kernel.prepare({"x": x, "a": 1}, grid=3).residents
+    assert held is x
+
+
+# ---- Binding ---------------------------------------------------------------------------------------------------------
+
+
+def test_small_values_go_with_the_command_and_arrays_as_buffers(calls: Calls) -> None:
+    add = metal(ADD).add
+    x, y = (mnb.ones(2000, dtype="float32", device="metal") for _ in range(2))
+    values = calls.of(MTLComputeCommandEncoder, "setBytes_length_atIndex_")
+    buffers = calls.of(MTLComputeCommandEncoder, "setBuffer_offset_atIndex_")
+    add(x, y, 2.5)
+    assert [(length, index) for _, length, index in values] == [(4, 2)]
+    assert [(offset, index) for _, offset, index in buffers] == [(0, 0), (0, 1)]
+    assert np.asarray(y)[7] == 3.5
+
+
+@pytest.mark.parametrize("nbytes", [4096, 4100])
+def test_four_kilobytes_at_most_go_with_the_command(calls: Calls, nbytes: int) -> None:
+    source = f"struct S {{ float v[{nbytes // 4}]; }};\n"
+    source += "kernel void f(device float* y, constant S& s, uint i [[thread_position_in_grid]]) { y[i] = s.v[i]; }"
+    v = np.arange(nbytes // 4, dtype=np.float32)
+    y = mnb.zeros(nbytes // 4, dtype="float32", device="metal")
+    values = calls.of(MTLComputeCommandEncoder, "setBytes_length_atIndex_")
+    metal(source).f(y, {"v": v})
+    assert np.array_equal(np.asarray(y), v)
+    assert [length for _, length, _ in values] == ([4096] if nbytes == 4096 else [])
+
+
+def test_an_array_that_is_written_as_well_is_one_buffer() -> None:
+    source = """kernel void f(device const float* x, device float* y) {
+        y[0] = 5; threadgroup_barrier(mem_flags::mem_device); y[1] = x[0]; }"""
+    x = np.zeros(8, np.float32)
+    metal(source).f(x, x, grid=1)
+    assert x[:2].tolist() == [5, 5]
+
+
+def test_the_engines_own_memory_is_bound_where_it_is(engine: MetalEngine, calls: Calls) -> None:
+    buffers = calls.of(MTLComputeCommandEncoder, "setBuffer_offset_atIndex_")
+    memory, other = engine.alloc(400), engine.alloc(400)
+    x, y = np.frombuffer(memory, np.float32), np.frombuffer(other, np.float32)
+    x[:] = np.arange(100)
+    metal(ADD).add(x[10:30], y[50:70], 0)
+    assert [(b, o) for b, o, _ in buffers] == [(memory.buffer, 40), (other.buffer, 200)]
+    assert np.array_equal(y[50:70], x[10:30])
+
+
+@pytest.mark.parametrize(("kind", "space", "start", "multiple"), [
+    ("float4", "device const", 4, 16), ("uchar", "constant", 1, 4), ("uchar", "device const", 1, 0),
+    ("float", "constant", 4, 0), ("half", "constant", 2, 4), ("float2", "device const", 8, 0),
+])  # fmt: skip
+def test_an_offset_is_refused_before_metal_would(kind: str, space: str, start: int, multiple: int) -> None:
+    source = f"kernel void f({space} {kind}* x, device uchar* y, uint i [[thread_position_in_grid]]) "
+    kernel = metal(source + f"{{ y[i] = uchar(x[0]{'.x' if kind[-1].isdigit() else ''}); }}").f
+    memory = np.frombuffer(engines.named("metal").alloc(256), np.uint8)
+    x = memory[start : start + 64].view(kernel._binder.slots[0].dtype)
+    x = x.reshape(-1, *kernel._binder.slots[0].value_shape)
+    y = np.zeros(1, np.uint8)
+    if multiple:
+        message = rf"'x' .* starts {start} bytes into its buffer, and Metal takes multiples of {multiple}\. Pass a copy"
+        with pytest.raises(mnb.LaunchError, match=message):
+            kernel(x, y, grid=1)
+    else:
+        kernel(x, y, grid=1)
+
+
+def test_constant_memory_of_an_intel_mac_starts_at_multiples_of_32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MTLDevice, "supportsFamily_", lambda *_: False)
+    opened = room.open_engine(module=metal_double)
+    monkeypatch.setitem(doubled(), "metal", opened)
+    kernel = metal("kernel void f(constant float* x, device float* y) { y[0] = x[0]; } // intel").f
+    memory = np.frombuffer(opened.alloc(256), np.float32)
+    with pytest.raises(mnb.LaunchError, match="takes multiples of 32"):
+        kernel(memory[1:], np.zeros(1, np.float32), grid=1)
+
+
+def test_threadgroup_memory_is_rounded_and_bounded() -> None:
+    source = """kernel void f(device float* x, threadgroup float* b [[threadgroup(2)]],
+        uint i [[thread_position_in_threadgroup]]) {
+        threadgroup float a[4200]; a[i] = b[i] = x[i]; threadgroup_barrier(mem_flags::mem_threadgroup);
+        x[i] = a[i ^ 1] + b[i ^ 1]; }"""
+    f = metal(source).f
+    x = np.arange(62, dtype=np.float32)
+    f(x, threadgroup=62)  # 248 bytes are 256
+    np.testing.assert_array_equal(x, 2 * (np.arange(62) ^ 1))
+    with pytest.raises(mnb.LaunchError, match="f: needs 33,184 bytes of threadgroup memory"):
+        f(x, threadgroup=62, threadgroup_memory={"b": 16384})
+    with pytest.raises(mnb.LaunchError, match=r"33,184 bytes of threadgroup memory \(16,800 declared, 16,384 passed"):
+        f.engine.launch(f.binary, [x, 16384], (62, 1, 1), (62, 1, 1))
+
+
+def test_thirty_one_buffers_fit_and_the_next_is_refused(engine: MetalEngine) -> None:
+    def source(n: int) -> str:
+        parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
+        total = " + ".join(f"a{k}" for k in range(n - 1))
+        parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
+        return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
+
+    out = metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
+    assert out.tolist() == [sum(range(30))] * 3
+    unit = metal(ADD).add.unit
+    beyond = tuple(dataclasses.replace(p, index=31) for p in unit.signature.params)
+    with pytest.raises(mnb.CompileError, match=r"buffer\(31\)\]\]; Metal has \[\[buffer\(0\)\]\] to \[\[buffer\(30"):
+        engine.compile(dataclasses.replace(unit, signature=dataclasses.replace(unit.signature, params=beyond)))
+
+
+def test_a_kernel_of_many_registers_has_smaller_threadgroups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MTLComputePipelineState, "most", 96)
+    add = metal(ADD + "// many registers").add
+    x, y = np.ones(500, np.float32), np.zeros(500, np.float32)
+    ready = add.prepare(x, y, 1)
+    assert ready.threadgroup == (96, 1, 1)
+    ready.run()
+    assert (y == 2).all()
+    with pytest.raises(mnb.LaunchError, match=r"\(128,\) is 128 threads; this kernel allows 96 \(this device"):
+        add(x, y, 1, threadgroup=128)
+    with pytest.raises(mnb.LaunchError, match="a threadgroup of 256 threads; this kernel allows 96 on this device"):
+        add.engine.launch(add.binary, [x, y, b"\0\0\0\0"], (500, 1, 1), (256, 1, 1))
+
+
+# ---- Memory ----------------------------------------------------------------------------------------------------------
+
+
+def test_whole_pages_of_numpys_are_not_copied(calls: Calls, engine: MetalEngine) -> None:
+    buffers = calls.of(MTLComputeCommandEncoder, "setBuffer_offset_atIndex_")
+    x, y = pages(), pages(2)[: PAGE // 4]
+    x[:] = 1
+    metal(ADD).add(x, y, 2)
+    assert [b.memory.ctypes.data for b, _, _ in buffers] == [x.ctypes.data, y.ctypes.data]
+    assert (y == 3).all()
+    short = pages(2)[: PAGE // 4 + 4]  # not to a page's end, and not from a page's start
+    for z in (short[:-8], short[4:]):
+        metal(ADD).add(x[: z.size], z, 2)
+        assert buffers[-1][0].memory.ctypes.data != z.ctypes.data
+        assert (z == 3).all()
+
+
+def test_the_same_pages_are_one_buffer_while_a_dispatch_works_on_them(calls: Calls) -> None:
+    buffers = calls.of(MTLComputeCommandEncoder, "setBuffer_offset_atIndex_")
+    add = metal(ADD).add
+    x, y, z = pages(), pages(), pages()
+    first = add.prepare(x, y, 1).launch()
+    second = add.prepare(y, z, 1).launch()
+    assert buffers[1][0] is buffers[2][0]  # Metal sees that the second reads what the first writes
+    second.wait()
+    first.wait()
+    assert (z == 2).all()
+
+
+def test_pages_that_overlap_in_part_wait_for_each_other() -> None:
+    add = metal(ADD).add
+    whole = pages(3)
+    n = PAGE // 4
+    for _ in range(5):
+        one = add.prepare(whole[:n], whole[n : 2 * n], 1).launch()
+        two = add.prepare(whole[n : 3 * n], whole[n : 3 * n], 1, grid=2 * n).launch()
+        assert one.results == []  # it was waited for: the buffers are two to Metal
+        three = add.prepare(whole[n + 8 : n + 16].copy(), whole[:8], 0).launch()
+        for ticket in (one, two, three):
+            ticket.wait()
+    assert whole[n + 100] == 2
+    assert whole[2 * n] == 5
+
+
+def test_a_buffer_that_is_a_copy_after_all_is_not_used(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine._device, "copies", True)
+    x, y = pages(), pages()
+    metal(ADD).add(x, y, 2)
+    assert (y == 2).all()
+
+
+def test_pages_of_one_dispatch_may_overlap() -> None:
+    whole = pages(3)
+    n = PAGE // 4
+    whole[: 2 * n] = 1
+    metal("kernel void last(device const float* x, device float* y) { y[0] = x[0] + 1; }").last(
+        whole[: 2 * n], whole[n:], grid=1
     )
+    assert whole[n] == 2
 
 
-def _no_launch(text: str) -> str:
-    return text.replace("metalnb_l.seen_ = metalnb_n", "metalnb_l.seen_ = 0")
+def test_pages_live_as_long_as_the_dispatch(engine: MetalEngine) -> None:
+    engine._commands._queue.run(lambda: time.sleep(0.5))  # the GPU is busy
+    ticket = metal(ADD).add.prepare(pages(), pages(), 2).launch()
+    command = ticket._command
+    assert command.status() == CONSTANTS["MTLCommandBufferStatusCommitted"]
+    del ticket
+    assert command.status() == CONSTANTS["MTLCommandBufferStatusCompleted"]
 
 
-def _small_threadgroups(text: str) -> str:
-    return re.sub(r"max_total_threads_per_threadgroup\(64\)", "max_total_threads_per_threadgroup(32)", text)
+def test_a_result_that_is_still_to_be_copied_is_waited_for() -> None:
+    add = metal(ADD).add
+    a, b, c = (np.zeros(1 << 16, np.float32)[1:] for _ in range(3))
+    first = add.prepare(a, b, 1).launch()
+    add(b, c, 1)
+    first.wait()
+    assert (c == 2).all()
+    small, out = np.zeros(8, np.float32), mnb.zeros(8, dtype="float32", device="metal")
+    first = add.prepare(a[:8], small, 1).launch()
+    add(small, out, 1)  # goes with the command
+    assert np.asarray(out).tolist() == [2] * 8
+    first.wait()
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (_no_launch, "f: the GPU did not run it"),
-        (_small_threadgroups, "f: the GPU ran threadgroups of 32 threads where 64 were asked for"),
-    ],
-)
-def test_a_gpu_that_fails_is_not_believed(
-    metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch, damage: object, message: str,
-) -> None:  # fmt: skip
-    broken = open_engine(module=_Broken(metalcompute, damage))
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal" else others(name))
-    source = f"kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }} // {message}"
-    with pytest.raises(mnb.KernelFault, match=message):
-        metal(source).f(np.zeros(100, np.float32), threadgroup=64)
+def test_memory_that_metal_does_not_have(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MemoryError, match="at most 17,179,869,184"):
+        engine.alloc((1 << 34) + 1)
+    monkeypatch.setattr(MTLDevice, "newBufferWithLength_options_", lambda *_: None)
+    with pytest.raises(MemoryError, match="Metal has no 64 bytes"):
+        engine.alloc(64)
 
 
-# ---- The engine itself -----------------------------------------------------------------------------------------------
+def test_memory_of_no_bytes_is_memory(engine: MetalEngine) -> None:
+    memory = engine.alloc(0)
+    assert (memory.nbytes, memory.buffer.length()) == (0, 1)
 
 
-def test_a_kernel_is_pickled_with_its_engine() -> None:
-    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = i; }"
-    again = pickle.loads(pickle.dumps(metal(source).f))  # noqa: S301
-    assert again.engine.name == "metal"
+# ---- Time and faults -------------------------------------------------------------------------------------------------
+
+
+def test_time_is_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = itertools.count(1)
+    add = metal(ADD).add
+    x = mnb.ones(5, dtype="float32", device="metal")
+    assert np.asarray(x)[0] == 1
+    clock = SimpleNamespace(perf_counter=lambda: float(next(times)))
+    monkeypatch.setattr(metal_double.commands, "time", clock)
+    ticket = add.prepare(x, x, 1).launch()
+    ticket.wait()
+    assert ticket.elapsed() == 1.0
+
+
+def test_more_runs_are_timed_than_one_batch_holds(engine: MetalEngine) -> None:
+    add = metal(ADD).add
+    x = mnb.zeros(5, dtype="float32", device="metal")
+    bound = add.prepare(x, x, 1)
+    seconds = engine.timed(bound.binary, bound.arguments, bound.grid, bound.threadgroup, 70)
+    assert len(seconds) == 70
+    assert min(seconds) > 0
+    assert np.asarray(x)[0] == 70
+
+
+@pytest.mark.parametrize(("word", "kind", "said"), [
+    ("PageFault", "", "it accessed memory that it was not given"),
+    ("Timeout", "stopped", "it ran longer than the system lets a GPU work"),
+    ("OutOfMemory", "", "the GPU has no memory left"),
+])  # fmt: skip
+def test_a_command_buffer_that_fails_is_a_fault(engine: MetalEngine, word: str, kind: str, said: str) -> None:
+    queue = engine._commands._queue
+    queue.fails.append(CONSTANTS[f"MTLCommandBufferError{word}"])
+    add = metal(ADD).add
     x = np.zeros(5, np.float32)
-    again(x)
-    assert x.tolist() == [0, 1, 2, 3, 4]
+    ticket = add.prepare(x, x, 1).launch()
+    for _ in range(2):
+        with pytest.raises(mnb.KernelFault) as caught:
+            ticket.wait()
+    message = str(caught.value)
+    assert message.startswith(f"add: the GPU did not finish it (MTLCommandBufferError{word}): {said}")
+    assert message.endswith("(encoder 'add' faulted.) Metal: Caused GPU Address Fault Error (0000000b)")
+    assert caught.value.kind == kind
+    assert np.isnan(ticket.elapsed())
+    assert (x == 0).all()
+    add(x, x, 1)
+    assert (x == 1).all()
 
 
-def test_what_the_engine_can_do(metal_engine: MetalEngine) -> None:
-    caps = metal_engine.caps
-    assert (caps.msl, caps.clock, caps.threadgroup_memory) == ((2, 3), "wall", 32768)
-    assert caps.versions["metalcompute"].startswith("0.2.")
-    assert caps.device
+def test_an_unknown_error_is_told_by_its_number(engine: MetalEngine) -> None:
+    engine._commands._queue.fails.append(77)
+    x = np.zeros(5, np.float32)
+    with pytest.raises(mnb.KernelFault, match=r"\(MTLCommandBufferError 77\): Metal does not say why"):
+        metal(ADD).add(x, x, 1)
+
+
+def test_a_fault_among_timed_runs(engine: MetalEngine) -> None:
+    bound = metal(ADD).add.prepare(np.zeros(5, np.float32), np.zeros(5, np.float32), 1)
+    engine._commands._queue.fails.append(3)
+    with pytest.raises(mnb.KernelFault, match="PageFault"):
+        engine.timed(bound.binary, bound.arguments, bound.grid, bound.threadgroup, 3)
+
+
+# ---- Recordings ------------------------------------------------------------------------------------------------------
+
+
+def test_a_recording_has_the_dispatches_of_its_block(tmp_path: Path) -> None:
+    add = metal(ADD).add
+    x = mnb.ones(5, dtype="float32", device="metal")
+    add(x, x, 1)
+    with mnb.capture(tmp_path / "f.gputrace", engine="metal") as path:
+        add(x, x, 1)
+        add(x, x, 1)
+    add(x, x, 1)
+    assert path.read_text("utf-8").split() == ["add", "add"]
+    with pytest.raises(mnb.ArgumentError, match=r"capture: '.*f\.gputrace' exists"), mnb.capture(path, engine="metal"):
+        pass
+
+
+def test_a_recording_ends_where_its_block_fails(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), mnb.capture(tmp_path / "f.gputrace", engine="metal"):
+        _ = 1 / 0
+    with mnb.capture(tmp_path / "g.gputrace", engine="metal"):
+        pass
+
+
+def test_why_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = tmp_path / "f.gputrace"
+    with pytest.raises(mnb.ArgumentError, match="engine 'native' makes no recordings"), mnb.capture(engine="native"):
+        pass
+    wrong = pytest.raises(mnb.ArgumentError, match=r"ends in \.gputrace; got 'f\.txt'")
+    with wrong, mnb.capture("f.txt", engine="metal"):
+        pass
+    with (
+        mnb.capture(where, engine="metal"),
+        pytest.raises(mnb.EngineUnavailable, match="Capture is already in progress"),
+        mnb.capture(tmp_path / "g.gputrace", engine="metal"),
+    ):
+        pass
+    monkeypatch.setattr(metal_double.MTLCaptureManager, "enabled", False)
+    unset = pytest.raises(mnb.EngineUnavailable, match="set MTL_CAPTURE_ENABLED=1 in the environment before")
+    with unset, mnb.capture(tmp_path / "h.gputrace", engine="metal"):
+        pass
+
+
+def test_the_magic_records_until_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engines, "_chosen", ["metal"])
+    session = Session(None)
+    run = COMMANDS["capture"].run
+    assert run(session, None) == "recording to metalnb.gputrace, until %metal capture end"
+    metal(ADD).add(np.zeros(3, np.float32), np.zeros(3, np.float32), 1)
+    assert "Xcode" in run(session, "end")
+    assert Path("metalnb.gputrace").read_text("utf-8") == "add"
+
+
+def test_the_card_tells_the_most_threads_once_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MTLComputePipelineState, "most", 448)
+    kernel = metal(ADD + "// on a card").add
+    assert kernel.card.facts == []
+    _ = kernel.binary
+    assert kernel.card.facts == [("threads in a threadgroup", "at most 448")]
+
+
+# ---- Opening ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_it_says_of_itself(engine: MetalEngine) -> None:
+    caps = engine.caps
+    assert (caps.device, caps.clock, caps.msl) == ("Apple M0 (double)", "device", (3, 2))
+    assert caps.precise
+    assert caps.offsets
+    assert caps.versions == {"PyObjC": "12.2 (double)", "MSL": "3.2"}
+
+
+def test_the_second_device() -> None:
+    second = room.open_engine(1, module=metal_double)
+    assert (second.name, second.caps.device) == ("metal:1", "Apple M0 (its second double)")
+    with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' has no device 2: this machine has 2 devices"):
+        room.open_engine(2, module=metal_double)
 
 
 def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("METALNB_METALCOMPUTE", raising=False)
-    monkeypatch.setattr("platform.system", lambda: "Linux")
-    with pytest.raises(mnb.EngineUnavailable) as caught:
-        open_engine()
-    assert str(caught.value) == "engine 'metal' needs macOS 14 and metalcompute: pip install metalcompute"
+    monkeypatch.delenv("METALNB_METAL", raising=False)
+    for system in ("Linux", "Darwin"):  # on which PyObjC is not installed
+        monkeypatch.setattr("platform.system", lambda system=system: system)
+        monkeypatch.setitem(sys.modules, "Metal", None)
+        with pytest.raises(mnb.EngineUnavailable) as caught:
+            room.open_engine()
+        assert str(caught.value) == "engine 'metal' needs macOS 13 and PyObjC: pip install pyobjc-framework-Metal"
+    monkeypatch.setattr(metal_double, "MTLCreateSystemDefaultDevice", lambda: None)
+    with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' found no Metal device"):
+        room.open_engine(module=metal_double)
+
+
+def test_without_pyobjc_metalcompute_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    def only(name: str) -> Any:
+        if name != "metal:metalcompute":
+            raise mnb.EngineUnavailable(name)
+        return doubled()[name]
+
+    monkeypatch.setattr(engines, "_open", only)
+    engines._default.cache_clear()
+    try:
+        assert engines._default() == "metal:metalcompute"
+    finally:
+        engines._default.cache_clear()
 
 
 def test_the_double_stands_in_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("METALNB_METALCOMPUTE", "double")
-    assert open_engine().caps.versions == {"metalcompute": "0.2.9 (double)"}
+    monkeypatch.setenv("METALNB_METAL", "metal_double")
+    assert room.open_engine().caps.device == "Apple M0 (double)"
+
+
+def test_a_kernel_is_pickled_with_its_engine() -> None:
+    again = pickle.loads(pickle.dumps(metal(ADD).add))  # noqa: S301  (our own bytes)
+    assert again.engine.name == "metal"
+
+
+# ---- Samples of other tests ------------------------------------------------------------------------------------------
+
+OPS = ("exp-float32", "floor_divide-int32", "sum-float32", "cumulative_sum-int64", "sort-float32", "matmul-float32")
+
+
+@pytest.mark.parametrize("tests", [
+    ("msl/test_groups.py", "msl/test_constants.py", "msl/test_threadgroup_arguments.py"),
+    tuple(f"library/test_library.py::test_an_op_agrees_with_its_reference[{op}]" for op in OPS),
+], ids=["msl", "ops"])  # fmt: skip
+def test_a_sample_of_others_tests_passes(tests: tuple[str, ...]) -> None:
+    """The whole of them: ``METALNB_ENGINE=metal METALNB_METAL=metal_double pytest tests/msl tests/library``."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "METALNB_ENGINE": "metal", "METALNB_METAL": "metal_double"}
+    folder = Path(__file__).parents[1]
+    done = subprocess.run(
+        [*command, *(f"{folder}/{test}" for test in tests)], capture_output=True, text=True, env=environment,
+        check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+# ---- The double is strict --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def encoder(engine: MetalEngine) -> Any:
+    with engine._found.pool():
+        command = engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
+    encoder = command.computeCommandEncoder()
+    encoder.command = command
+    return encoder
+
+
+SIZE = metal_double.MTLSize(1, 1, 1)
+
+
+@pytest.mark.parametrize(("error", "misuse"), [
+    (AttributeError, lambda e: e.setByte_length_atIndex_(b"", 0, 0)),
+    (TypeError, lambda e: e.setBytes_length_atIndex_(b"1234", 4)),
+    (ValueError, lambda e: e.setBytes_length_atIndex_("1234", 4, 0)),
+    (ValueError, lambda e: e.setBytes_length_atIndex_(b"1234", np.int64(4), 0)),
+    (ValueError, lambda e: e.setBuffer_offset_atIndex_(None, 0, 0)),
+    (ValueError, lambda e: e.setThreadgroupMemoryLength_atIndex_(-16, 0)),
+    (ValueError, lambda e: e.dispatchThreads_threadsPerThreadgroup_((1, 1, 1), SIZE)),
+    (MetalAbortError, lambda e: e.dispatchThreads_threadsPerThreadgroup_(SIZE, SIZE)),
+    (MetalAbortError, lambda e: e.setBytes_length_atIndex_(bytes(4097), 4097, 0)),
+    (MetalAbortError, lambda e: e.setBytes_length_atIndex_(bytes(4), 4, 31)),
+    (MetalAbortError, lambda e: e.setThreadgroupMemoryLength_atIndex_(8, 0)),
+    (MetalAbortError, lambda e: e.command.commit()),
+    (MetalAbortError, lambda e: e.command.waitUntilCompleted()),
+    (MetalAbortError, lambda e: e.command.computeCommandEncoder()),
+    (MetalAbortError, lambda e: (e.endEncoding(), e.endEncoding())),
+])  # fmt: skip
+def test_the_double_refuses_misuse(encoder: Any, error: type, misuse: Any) -> None:
+    with pytest.raises(error):
+        misuse(encoder)
+
+
+def test_the_double_misses_a_buffer_that_is_not_bound(encoder: Any) -> None:
+    encoder.setComputePipelineState_(metal(ADD).add.binary.pipeline.state)
+    with pytest.raises(MetalAbortError, match="missing buffer binding at index 0 for x"):
+        encoder.dispatchThreads_threadsPerThreadgroup_(SIZE, SIZE)
+
+
+def test_the_double_wants_a_pool_and_a_place_for_the_error(engine: MetalEngine) -> None:
+    with pytest.raises(MetalAbortError, match="autorelease pool"):
+        engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
+    with pytest.raises(TypeError, match="Need 3 arguments, got 2"):
+        engine._device.newLibraryWithSource_options_error_("", None)
+    with pytest.raises(ValueError, match="depythonifying argument 2"):
+        engine._device.newLibraryWithSource_options_error_("", None, "error")

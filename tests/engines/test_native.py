@@ -343,6 +343,17 @@ def on_native(*tests: str) -> int:
     return int(passed[1]) if passed else 0
 
 
+def test_arrays_in_a_structs_pointers() -> None:
+    kernel = compiled("""struct Inner { device const float* x [[id(0)]]; };
+    struct Outer { uint n; Inner inner; device float* y; };
+    kernel void k(constant Outer& o, uint i [[thread_position_in_grid]]) { o.y[i] = o.inner.x[i] + o.n; }""").k
+    x, y = (mnb.array([1, 2, 3], dtype="float32", device="native") for _ in range(2))
+    kernel({"n": 4, "inner": {"x": x}, "y": y}, grid=3)
+    assert np.asarray(y).tolist() == [5, 6, 7]
+    with pytest.raises(mnb.ArgumentError, match="field 'y' is pointer; got an array that is not C-contiguous"):
+        kernel({"n": 4, "inner": {"x": x}, "y": mnb.zeros((3, 3), dtype="float32", device="native")[:, 0]}, grid=3)
+
+
 @pytest.mark.parametrize("function", ["exp", "exp2", "cospi"])
 def test_a_half_of_a_double(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a processor without AVX-512 FP16: clang calls a function for it, which must be there."""

@@ -14,7 +14,7 @@ from metal_module import metal_module
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.engine.metal import open_engine
+from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.library_kernels.launching.programs import program
 from metalnb.random import Generator
 from metalnb.random.keys import block as host_block
@@ -112,10 +112,10 @@ def test_seeds_are_far_apart() -> None:
 
 @pytest.fixture
 def metal(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let the device "metal" mean one over metalcompute, or over its double."""
+    """Let the device "metal:metalcompute" mean one over metalcompute, or over its double."""
     opened, others = open_engine(module=metal_module()), engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
-    return "metal"
+    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
+    return "metal:metalcompute"
 
 
 def test_another_engine_gives_the_same_numbers(metal: str) -> None:

@@ -17,7 +17,7 @@ from metal_module import metal_module
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.engine.metal import open_engine
+from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.timing import sampling
 from metalnb.timing.bottleneck import bottleneck
 from metalnb.timing.records import Traffic
@@ -361,10 +361,10 @@ def test_memory_of_a_device_is_restored_there_and_copies_are_told(monkeypatch: p
 def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_engine(module=metal_module())
     others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal" else others(name))
+    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
     limits = mnb.limits
     monkeypatch.setattr("metalnb.timing.measure.limits", lambda engine: limits(engine="cpu"))
-    saxpy = mnb.compile(SOURCE, engine="metal").saxpy
+    saxpy = mnb.compile(SOURCE, engine="metal:metalcompute").saxpy
     x, y = arrays()
     job = sampling.DispatchJob(saxpy.prepare(x, y, 2.0))
     assert job.clock == "wall"
@@ -378,7 +378,7 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     job.restore()
     np.testing.assert_array_equal(job.dispatch.arguments[1], y)
     timing = mnb.measure(saxpy, x, y, 2.0, cold=False)
-    assert (timing.clock, timing.engine) == ("wall", "metal")
+    assert (timing.clock, timing.engine) == ("wall", "metal:metalcompute")
     assert (y == 1).all()
 
 

@@ -143,8 +143,9 @@ tables that drive them (`make docs`); a test fails when it no longer says what t
 {counts}
 
 **Sections** are those of the Metal Shading Language specification, version 4. **Since** is the version of MSL, on
-macOS, that brought a name. The metal engine, over metalcompute, compiles MSL 2.3, and says so when a cell needs more;
-the cpu engine takes everything here. A test is named only where it passed, used the name and compared the results.
+macOS, that brought a name. The metal engine has the version of its macOS, and 2.3 through metalcompute; it says so when
+a cell needs more. The cpu engine takes everything here. A test is named only where it passed, used the name and
+compared the results.
 
 **Errors** are in units in the last place of the result's own type (MSL 8.4): the greatest that the test met, on edge
 cases (zeros, denormals, infinities, NaN, poles) and random arguments, scalars and vectors, against a float64 oracle.

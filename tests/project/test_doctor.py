@@ -64,7 +64,7 @@ def test_an_engine_that_is_missing_says_what_mends_it(found: Checkup) -> None:
         assert trial.works != bool(trial.problem)
     (metal,) = (t for t in found.trials if t.name == "metal")
     if sys.platform != "darwin":
-        assert "pip install metalcompute" in metal.problem
+        assert "pip install pyobjc-framework-Metal" in metal.problem
         assert f"✗ metal\n    {metal.problem}\n" in write(found)
 
 

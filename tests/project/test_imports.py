@@ -71,7 +71,7 @@ ALLOWED = {
     ("rendering", "validation.access_report"): "likewise",
     ("rendering", "stepping"): "likewise",
     ("call.kernel", "validation"): "by name, on request: `Kernel.check` is short for `validate`",
-    ("engine.metal.__init__", "metalcompute"): "by name, on request: the double, which runs on the engine `cpu`",
+    ("engine.metal.metalcompute_path.__init__", "metalcompute"): "by name, on request: the double, on the engine `cpu`",
     ("arrays.protocols", "__init__"): "by name: `__array_namespace__` must return the package itself",
 }
 

@@ -17,7 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "metalnb"
 HEAVY = (
-    "anywidget", "clang", "IPython", "ipywidgets", "matplotlib", "metalcompute", "PIL", "psutil", "pyopencl", "ziglang",
+    "anywidget", "clang", "IPython", "ipywidgets", "matplotlib", "Metal", "metalcompute", "objc", "PIL", "psutil",
+    "pyopencl", "ziglang",
 )  # fmt: skip
 
 

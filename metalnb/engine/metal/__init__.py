@@ -1,34 +1,24 @@
-"""The engine ``metal``: an Apple GPU through metalcompute, or through its double where there is none.
+"""The engine ``metal``: an Apple GPU through PyObjC's module ``Metal``.
 
-Units and launches come in, as ``engine/base.py`` has them; metalcompute's kernels, buffers and handles stay inside.
+Units and launches come in, as ``engine/base.py`` has them; Metal's objects stay inside. A cell is compiled as its
+author wrote it, its header cells put where it includes them; a dispatch is one compute encoder in a command buffer of
+its own, over exactly the grid. Memory is shared: an array lies in an `MTLBuffer` that NumPy sees, NumPy's own whole
+pages are lent to the GPU where they are, and what is neither is copied.
 
-metalcompute dispatches one row of whole threadgroups, as large as the kernel allows. So the kernel is rewritten
-(``lowering``) to find its place in any grid from its place in that row, and compiled again for each number
-of threads in a threadgroup, as a multiple of 32: metalcompute takes only whole SIMD-groups.
-
-Which threads of a row may be idle decides whether a barrier is right. The threads that only fill up the last SIMD-group
-leave at the start of the kernel: an Apple GPU's barrier waits for SIMD-groups, and each still has a live thread that
-reaches it. A SIMD-group of which no thread is left would be another matter (MSL 6.9 wants every thread of the
-threadgroup to reach a barrier). So the smaller threadgroups at a grid's far edges are not dispatched in the size of the
-others with idle SIMD-groups: where the cell has a threadgroup barrier, each region of equal threadgroups is a dispatch
-of its own, at most eight in all. Without a barrier there is no difference, and one dispatch is enough.
+``metalcompute_path`` is the other way to the same GPU, the engine ``metal:metalcompute``, for a Mac without PyObjC.
 """
 
 from __future__ import annotations
 
-import importlib
-import os
-import platform
 from typing import Any
 
 from metalnb.engine.base import refuse_device
 from metalnb.errors import EngineUnavailable
 
+from .bindings import bindings
 from .metal_engine import MetalEngine
 
 __all__ = ["MetalEngine", "open_engine"]
-
-_NEEDS = "engine 'metal' needs macOS 14 and metalcompute: pip install metalcompute"
 
 
 def open_engine(device: int = 0, *, module: Any = None) -> MetalEngine:
@@ -37,33 +27,24 @@ def open_engine(device: int = 0, *, module: Any = None) -> MetalEngine:
     Parameters
     ----------
     device : int, optional
-        0 is the system's own choice; others count metalcompute's `get_devices`.
+        0 is the system's own choice; others count `MTLCopyAllDevices`.
     module : module, optional
-        What speaks metalcompute's API; by default metalcompute, or with ``METALNB_METALCOMPUTE=double`` the double.
+        What stands in for PyObjC's ``Metal``.
 
     Raises
     ------
     EngineUnavailable
-        When there is no Metal on this machine, or no such device.
+        When there is no PyObjC or no Metal on this machine, or no such device.
     """
-    module = module or _metalcompute()
-    if device:
-        count = len(module.get_devices())
-        if device >= count:
-            refuse_device("metal", device, count)
-    try:
-        return MetalEngine(module, device)
-    except module.error as error:
-        message = f"engine 'metal' found no Metal device: {error}"
-        raise EngineUnavailable(message) from error
-
-
-def _metalcompute() -> Any:
-    if os.environ.get("METALNB_METALCOMPUTE") == "double":
-        return importlib.import_module("metalnb.metalcompute")
-    if platform.system() != "Darwin":
-        raise EngineUnavailable(_NEEDS)
-    try:
-        return importlib.import_module("metalcompute")
-    except ImportError as error:
-        raise EngineUnavailable(_NEEDS) from error
+    found = bindings(module)
+    with found.pool():
+        chosen = found.metal.MTLCreateSystemDefaultDevice()
+        if device and chosen is not None:
+            every = list(found.metal.MTLCopyAllDevices())
+            if device >= len(every):
+                refuse_device("metal", device, len(every))
+            chosen = every[device]
+    if chosen is None:
+        message = "engine 'metal' found no Metal device: this process has no GPU, as in some virtual machines"
+        raise EngineUnavailable(message)
+    return MetalEngine(found, chosen, device)

@@ -1,4 +1,4 @@
-"""The single text that metalcompute takes, made of a cell and its header cells, with a way back for its errors."""
+"""The single text that Metal's compiler takes, made of a cell and its header cells, with a way back for its errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["AssembledSource", "Assembly"]
 
 @dataclass(frozen=True)
 class AssembledSource:
-    """A text for metalcompute.
+    """A text for Metal's compiler.
 
     Attributes
     ----------

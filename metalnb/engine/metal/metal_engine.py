@@ -1,191 +1,206 @@
-"""The engine: a kernel rewritten for metalcompute, and its dispatches."""
+"""The engine: kernels in Metal's hands, and their dispatches."""
 
 from __future__ import annotations
 
-import importlib.metadata
+import contextlib
 import math
-import struct
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from metalnb.engine.base import Caps, Grid, SharedMemory
-from metalnb.engine.grid_split import equal_boxes
-from metalnb.engine.observation import Observable, Stopwatch
-from metalnb.engine.staging import Staging
-from metalnb.engine.unit import Unit
-from metalnb.errors import CompileError, Diagnostic, LaunchError
-from metalnb.msl.language.versions import newer, words
+import numpy as np
 
-from .assembled_source import AssembledSource
-from .lowering import as_written, metal
-from .ticket import MetalTicket
+from metalnb.engine.base import Caps, Grid, Pointed, SharedMemory
+from metalnb.engine.observation import Observable
+from metalnb.engine.staging import Result, Staging
+from metalnb.engine.unit import Unit
+from metalnb.errors import ArgumentError
+from metalnb.msl.signature import Param
+
+from .bindings import Bindings
+from .command_buffers import Commands, Encoded, GpuTime, MetalTicket
+from .faults import fault_of
+from .gpu_trace import recorded
+from .launch_limits import BYTES, check_memory_lengths, check_offset, check_threads, whole
+from .libraries import Libraries, Pipeline, author_text
+from .shared_memory import LentPages, SharedBuffer, allocated
 
 __all__ = ["MetalEngine"]
 
-_MSL = (2, 3)
-_SIMD = 32
-_BUFFERS = 31
-_RECORD = struct.Struct("16I")  # struct metalnb_launch of ``lowering``; `seen` is its last member
+_THREADGROUP_MEMORY = 32768  # Metal's, which a cell may count on everywhere
+_BATCH = 32  # dispatches that `timed` prepares before the first may start
 
 
 @dataclass(slots=True)
 class MetalBinary:
-    """A kernel, and its functions: one for each size of threadgroup it was launched with."""
+    """A kernel compiled for the device.
+
+    Attributes
+    ----------
+    unit : Unit
+    pipeline : Pipeline
+    threadgroup_bytes, threads : int
+    """
 
     unit: Unit
-    barriers: bool
-    threadgroup_bytes: int = 0  # metalcompute does not report it; too much fails at the launch
-    functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    pipeline: Pipeline
+    threadgroup_bytes: int
+    threads: int
 
 
 class MetalEngine(Observable, SharedMemory):
-    """Runs kernels through metalcompute.
+    """Runs kernels on one Apple GPU.
 
     Parameters
     ----------
-    module : module
-        metalcompute, or its double.
-    device : int, optional
+    found : Bindings
+    device : MTLDevice
+    index : int, optional
+
+    Attributes
+    ----------
+    language : tuple of int
+        The newest version of MSL that this macOS has: a cell that asks for none sees it.
     """
 
-    def __init__(self, module: Any, device: int = 0) -> None:
-        self._mc = module
-        self.name = f"metal:{device}" if device else "metal"
-        self._device = module.Device(device) if device else module.Device()
-        double = module.__name__ != "metalcompute"
-        version = "0.2.9 (double)" if double else importlib.metadata.version("metalcompute")
-        device_name = str(self._device).removeprefix("metalcompute.Device(").removesuffix(")")
+    def __init__(self, found: Bindings, device: Any, index: int = 0) -> None:
+        self.name = f"metal:{index}" if index else "metal"
+        self._found = found
+        self._device = device
+        self.language = language = found.language()
         self.caps = Caps(
-            device=device_name, versions={"metalcompute": version}, clock="wall", msl=_MSL, offsets=False, precise=False
+            device=str(device.name()),
+            versions={"PyObjC": found.version, "MSL": f"{language[0]}.{language[1]}"},
+            clock="device",
+            msl=language,
+            threads=device.maxThreadsPerThreadgroup().width,
+            pointers=language >= (3, 0),
+            prints=language >= (3, 2),
         )
-        self._absent = self.alloc(16)  # bound where a function constant removes the argument
-        self._staging = Staging(self)
+        self._apple = bool(device.supportsFamily_(found.metal.MTLGPUFamilyApple7))
+        self._most_memory = min(_THREADGROUP_MEMORY, device.maxThreadgroupMemoryLength())
+        self._libraries = Libraries(found, device, language)
+        self._commands = Commands(found, device)
+        self._staging = Staging(self, LentPages(found, device))
+        self._timing = threading.Lock()
+
+    def text(self, unit: Unit) -> str:
+        """Return the author's text, with the header cells in it."""
+        return author_text(unit).text
 
     def compile(self, unit: Unit) -> MetalBinary:
-        """Check that metalcompute can run a kernel. Metal's compiler sees the text at the first launch of each size.
+        """Compile one kernel.
 
         Raises
         ------
         CompileError
-            When the cell needs more than metalcompute has.
         """
-        problems = []
-        for cell in (unit.cell, *unit.headers.values()):
-            for _, _, found in newer(cell, _MSL):
-                message = f"{found.message}; engine 'metal' has MSL 2.3 (metalcompute 0.2.9)"
-                problems.append(_found(found, message, "run the cell on engine 'cpu', or do without it"))
-        if unit.math != "fast":
-            message = "engine 'metal' has fast math only (metalcompute 0.2.9)"
-            problems.append(_at_kernel(unit, message, "leave math='precise' out"))
-        count = len(unit.signature.buffers)
-        if count >= _BUFFERS:
-            message = f"{count} buffers; engine 'metal' needs the last of Metal's {_BUFFERS} for itself"
-            problems.append(_at_kernel(unit, message, "put several values into one struct"))
-        if problems:
-            raise CompileError(problems)
-        metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup})  # raises when it cannot be rewritten
-        said = (word for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
-        return MetalBinary(unit, any("barrier" in word for word in said))
+        pipeline = self._libraries.pipeline(unit)
+        return MetalBinary(unit, pipeline, pipeline.declared, pipeline.threads)
 
-    def text(self, unit: Unit) -> str:
-        """Return the MSL that metalcompute is given, for threadgroups of one SIMD-group."""
-        return metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup}).text
+    def alloc(self, nbytes: int) -> SharedBuffer:
+        """Return a shared buffer."""
+        return allocated(self._found, self._device, nbytes)
 
-    def alloc(self, nbytes: int) -> Any:
-        """Return one of metalcompute's buffers, which a launch does not copy."""
-        return self._device.buffer(nbytes)
+    def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
+        """Record the dispatches of a ``with`` block to a file for Xcode."""
+        return recorded(self._found, self._device, path)
+
+    def address(self, memory: Any) -> int:
+        """Return where on the GPU a view of the engine's memory starts.
+
+        Raises
+        ------
+        ArgumentError
+            For an array on the engine that is NumPy's memory.
+        """
+        place = self._staging.own(memory)
+        if place is None:
+            raise ArgumentError("the array is NumPy's memory, which has no address there. Pass a copy: mnb.array(…).")
+        where: int = place.memory.buffer.gpuAddress()
+        return where + place.offset
 
     def start(self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> MetalTicket:
         """Start a dispatch.
 
         Raises
         ------
-        CompileError
-            When Metal's compiler refuses the kernel.
         LaunchError
-            When it cannot be run in such threadgroups, or arguments overlap in memory.
+            When it is beyond the device's limits, or arguments overlap in memory.
         """
-        elapsed = Stopwatch()
-        unit = binary.unit
-        name = unit.signature.name
-        given = list(zip(unit.signature.params, arguments, strict=True))
-        memory = {p.name: a for p, a in given if p.space == "threadgroup"}
-        bound = [(p.writable, self._absent if a is None else a) for p, a in given if p.space != "threadgroup"]
-        places, results = self._staging.bind(name, bound)
-        buffers = [p.memory for p in places]
-        runs: list[tuple[Any, Any, int]] = []
-        if as_written(unit, threadgroup, grid):
-            text = AssembledSource(unit.cell.edited.original, ())
-            function = self._function(binary, ("as written",), lambda: text)
-            runs.append((self._run(name, function, grid[0], buffers, threadgroup[0]), None, threadgroup[0]))
-        else:
-            for first, count, threads in _rows(grid, threadgroup, split=binary.barriers):
-                function = self._function(
-                    binary, (threads, *memory.values()), lambda threads=threads: metal(unit, threads, memory),
-                )  # fmt: skip
-                record = self._device.buffer(_record(grid, threadgroup, first, count))
-                handle = self._run(name, function, math.prod(count) * threads, [*buffers, record], threads)
-                runs.append((handle, record, threads))
-                del handle
-        ticket = MetalTicket(name, runs, results, self._staging, (buffers, arguments), elapsed)
+        name = binary.unit.signature.name
+        what, results = self._encoded(binary, arguments, threadgroup)
+        command = self._commands.submit(name, binary.pipeline, what, grid, threadgroup)
+        logs = self._commands.logs if binary.pipeline.logs else None
+        ticket = MetalTicket(self._found, name, command, results, self._staging, logs)
         self._staging.expect(ticket)
         return ticket
 
-    def _function(self, binary: MetalBinary, key: tuple[Any, ...], text: Any) -> Any:
-        """Compile a text, once for each key."""
-        with binary.lock:
-            if key not in binary.functions:
-                binary.functions[key] = self._compile(binary.unit, text())
-            return binary.functions[key]
+    def timed(
+        self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
+    ) -> list[float]:  # fmt: skip
+        """Run a dispatch ``count`` times back to back; give the seconds of each by the GPU's clock."""
+        name = binary.unit.signature.name
+        what, results = self._encoded(binary, arguments, threadgroup)
+        seconds: list[float] = []
+        for first in range(0, count, _BATCH):
+            with self._timing, self._found.pool():
+                several = range(min(_BATCH, count - first))
+                commands = [self._commands.encode(name, binary.pipeline, what, grid, threadgroup) for _ in several]
+                for command in commands:
+                    command.commit()
+                for command in commands:
+                    command.waitUntilCompleted()
+                    fault = fault_of(self._found, name, command)
+                    if fault is not None:
+                        raise fault
+                    taken = GpuTime(self._found, command)()
+                    seconds.append(math.nan if taken is None else taken)
+        self._staging.fetch(results)
+        self._commands.logs.show()
+        return seconds
 
-    def _compile(self, unit: Unit, text: AssembledSource) -> Any:
-        try:
-            return self._device.kernel(text.text).function(unit.signature.name)
-        except self._mc.error as error:
-            report = str(error)
-            found = text.diagnostics(report)
-            first = next(iter(report.strip().splitlines()), "no reason given")
-            raise CompileError(found or [_at_kernel(unit, f"Metal refused the kernel: {first}", "")]) from error
+    def _encoded(
+        self, binary: MetalBinary, arguments: Sequence[Any], threadgroup: Grid
+    ) -> tuple[Encoded, list[Result]]:
+        """Return what a dispatch binds, checked, and what is to be copied back."""
+        signature = binary.unit.signature
+        check_threads(signature.name, threadgroup, binary.threads)
+        given = [(p, a) for p, a in zip(signature.params, arguments, strict=True) if a is not None]
+        lengths = [(p.index, whole(a)) for p, a in given if p.space == "threadgroup"]
+        check_memory_lengths(signature, binary.threadgroup_bytes, [n for _, n in lengths], self._most_memory)
+        values, staged = self._values([(p, a) for p, a in given if p.space != "threadgroup"])
+        places, results = self._staging.bind(signature.name, [(p.writable, a) for p, a in staged])
+        buffers = []
+        for (param, _), place in zip(staged, places, strict=True):
+            check_offset(signature.name, param, place.offset, apple=self._apple)
+            buffers.append((param.index, place.memory.buffer, place.offset))
+        memories = (m for _, a in given if isinstance(a, Pointed) for m in a.memories)
+        reached = [place.memory.buffer for place in map(self._staging.own, memories) if place is not None]
+        return Encoded(buffers, values, lengths, reached), results
 
-    def _run(self, name: str, function: Any, count: int, buffers: list[Any], threads: int) -> Any:
-        try:
-            return function(count, *buffers)
-        except self._mc.error as error:  # the pipeline state, which metalcompute makes at every call
-            message = (
-                f"{name}: Metal cannot run it in threadgroups of {threads} threads (metalcompute: {error}). "
-                "It needs too much threadgroup memory (Metal allows 32,768 bytes) or too many registers: "
-                "choose a smaller threadgroup."
-            )
-            raise LaunchError(message) from error
+    def _values(self, given: list[tuple[Param, Any]]) -> tuple[list[tuple[int, bytes]], list[tuple[Param, Any]]]:
+        """Part the arguments that are small and only read, which Metal copies into the command, from the others."""
+        written = any(p.writable and self._staging.own(a) is None for p, a in given)
+        values: list[tuple[int, bytes]] = []
+        staged: list[tuple[Param, Any]] = []
+        for param, argument in given:
+            if isinstance(argument, (bytes, bytearray)):
+                small = 0 < len(argument) <= BYTES
+            else:  # an array may be the one that another argument writes to
+                small = not written and 0 < argument.nbytes <= BYTES and self._staging.own(argument) is None
+            if small and not param.writable:
+                values.append((param.index, self._staging.taken(argument)))
+            else:
+                staged.append((param, argument))
+        return values, staged
 
-
-def _rows(grid: Grid, threadgroup: Grid, *, split: bool) -> Iterator[tuple[Grid, Grid, int]]:
-    """Yield the dispatches: first threadgroup, number of threadgroups, and threads in each, in whole SIMD-groups."""
-    if split:
-        for first, count, size in equal_boxes(grid, threadgroup):
-            yield first, count, _whole(size)
-    else:
-        x, y, z = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
-        yield (0, 0, 0), (x, y, z), _whole(threadgroup)
-
-
-def _whole(size: Grid) -> int:
-    return -(-math.prod(size) // _SIMD) * _SIMD
-
-
-def _record(grid: Grid, threadgroup: Grid, first: Grid, count: Grid) -> bytes:
-    groups = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
-    return _RECORD.pack(*grid, *threadgroup, *groups, *first, *count, 0)
-
-
-def _found(found: Diagnostic, message: str, hint: str) -> Diagnostic:
-    return Diagnostic(found.line, found.column, message, found.text, found.file, hint)
-
-
-def _at_kernel(unit: Unit, message: str, hint: str) -> Diagnostic:
-    line = unit.signature.line
-    text = unit.cell.edited.line(line)
-    return Diagnostic(line, 1, f"kernel '{unit.signature.name}': {message}", text, unit.cell.name, hint)
+    def bind(self, memory: Any) -> Any:
+        """Return what stands for memory in launches: a shared buffer with the bytes of a record that stays as it is."""
+        if self._staging.own(memory) is not None:
+            return memory
+        made = self.alloc(memory.nbytes)
+        self.copy_in(made, 0, np.ascontiguousarray(memory).reshape(-1).view(np.uint8))
+        return made

@@ -98,7 +98,8 @@ class NativeEngine(Observable, SharedMemory):
 
     def __init__(self) -> None:
         named = os.environ.get("METALNB_CLANG")
-        self.caps = Caps(_device(), {"clang": named} if named else {"ziglang": importlib.metadata.version("ziglang")})
+        versions = {"clang": named} if named else {"ziglang": importlib.metadata.version("ziglang")}
+        self.caps = Caps(_device(), versions, pointers=True, prints=True)
 
     def text(self, unit: Unit) -> str:
         """Return the cell with its entry point behind it: one thread of a threadgroup."""
@@ -123,6 +124,10 @@ class NativeEngine(Observable, SharedMemory):
         run = ctypes.cast(loaded.metalnb_groups, ctypes.c_void_p).value or 0
         prints = b"metalnb_print" in code
         return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded, prints, reason)
+
+    def address(self, memory: Any) -> int:
+        """Return where a view of memory starts."""
+        return _address(memory)
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned."""

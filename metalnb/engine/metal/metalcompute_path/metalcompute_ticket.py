@@ -11,10 +11,10 @@ from metalnb.engine.observation import Stopwatch
 from metalnb.engine.staging import Result, Staging
 from metalnb.errors import KernelFault
 
-__all__ = ["MetalTicket"]
+__all__ = ["MetalcomputeTicket"]
 
 
-class MetalTicket:
+class MetalcomputeTicket:
     """A dispatch under way.
 
     Attributes

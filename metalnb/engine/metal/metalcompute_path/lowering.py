@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from metalnb.engine.unit import Unit, literal
 from metalnb.errors import CompileError, Diagnostic
 from metalnb.msl.signature import Input, Param
 from metalnb.msl.text.bracket_tree import Outline, Tree, outline
@@ -28,8 +29,7 @@ from metalnb.msl.text.kernel_head import KernelHead, ParameterText, kernel_heads
 from metalnb.msl.text.scanned_cell import Cell
 from metalnb.msl.text.tokens import tokenize
 
-from ..unit import Unit, literal
-from .assembled_source import AssembledSource, Assembly
+from ..assembled_source import AssembledSource, Assembly
 
 __all__ = ["as_written", "metal"]
 

@@ -1,0 +1,85 @@
+"""PyObjC's modules, and what must be told to PyObjC before Metal is used through it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import platform
+from dataclasses import dataclass
+from typing import Any
+
+from metalnb.errors import EngineUnavailable
+from metalnb.msl.language.versions import VERSIONS, Version
+
+__all__ = ["Bindings", "bindings"]
+
+_NEEDS = "engine 'metal' needs macOS 13 and PyObjC: pip install pyobjc-framework-Metal"
+
+# The first macOS whose Metal has a version of the language (Metal Shading Language specification, 1.1).
+_SINCE: dict[Version, int] = {(2, 3): 11, (2, 4): 12, (3, 0): 13, (3, 1): 14, (3, 2): 15}
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """What speaks PyObjC's API.
+
+    Attributes
+    ----------
+    metal : module
+        ``Metal``, or a stand-in for it.
+    objc : module
+        ``objc`` of pyobjc-core, or the stand-in's.
+    """
+
+    metal: Any
+    objc: Any
+
+    @property
+    def version(self) -> str:
+        """PyObjC's version."""
+        return str(self.objc.__version__)
+
+    def language(self) -> Version:
+        """Return the newest version of the language that this macOS has, of those that a cell can ask for."""
+        return max(v for v in VERSIONS if v == VERSIONS[0] or self.objc.macos_available(_SINCE[v], 0))
+
+    def pool(self) -> contextlib.AbstractContextManager[Any]:
+        """Return an autorelease pool: a thread of Python's has none, and command buffers would pile up in it."""
+        pool: contextlib.AbstractContextManager[Any] = self.objc.autorelease_pool()
+        return pool
+
+
+def bindings(module: Any = None) -> Bindings:
+    """Load PyObjC.
+
+    Parameters
+    ----------
+    module : module, optional
+        What stands in for it, with an attribute ``objc``; by default what ``METALNB_METAL`` names, else PyObjC.
+
+    Raises
+    ------
+    EngineUnavailable
+    """
+    named = os.environ.get("METALNB_METAL")
+    if module is None and named:
+        module = importlib.import_module(named)
+    if module is not None:
+        return _prepared(Bindings(module, module.objc))
+    if platform.system() != "Darwin":
+        raise EngineUnavailable(_NEEDS)
+    try:
+        return _prepared(Bindings(importlib.import_module("Metal"), importlib.import_module("objc")))
+    except ImportError as error:
+        raise EngineUnavailable(_NEEDS) from error
+
+
+def _prepared(found: Bindings) -> Bindings:
+    """Tell PyObjC what its own tables leave out.
+
+    They do not say that the ``const void*`` of a function constant is a value to read, so bytes would be refused.
+    """
+    value = {"type": b"^v", "type_modifier": b"n", "c_array_of_variable_length": True}
+    found.objc.registerMetaDataForSelector(b"NSObject", b"setConstantValue:type:atIndex:", {"arguments": {2: value}})
+    return found

@@ -1,0 +1,59 @@
+"""What Metal says of a dispatch that failed, as a `KernelFault`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metalnb.errors import KernelFault
+
+from .bindings import Bindings
+
+__all__ = ["fault_of"]
+
+# Metal's name -> the fault's kind, and what it means. The names are those of `MTLCommandBufferError`.
+_MEANING = {
+    "Timeout": ("stopped", "it ran longer than the system lets a GPU work at a time. Make the grid smaller"),
+    "PageFault": ("", "it accessed memory that it was not given. `validate` names the access"),
+    "InvalidResource": ("", "a buffer of it was freed while it ran"),
+    "OutOfMemory": ("", "the GPU has no memory left for it"),
+    "StackOverflow": ("", "its functions call each other too deeply, or hold too many variables"),
+    "NotPermitted": ("", "the system does not let this process use the GPU now"),
+    "AccessRevoked": ("", "the system took the GPU from this process, as after several faults. Restart the kernel"),
+    "DeviceRemoved": ("", "the GPU was unplugged"),
+    "Internal": ("", "Metal does not say why"),
+}
+_STATE = {"Faulted": "faulted", "Affected": "was stopped by another's fault", "Pending": "had not started"}
+
+
+def fault_of(found: Bindings, name: str, command: Any) -> KernelFault | None:
+    """Return the fault of a command buffer that has ended; None when it has none.
+
+    Parameters
+    ----------
+    found : Bindings
+    name : str
+        Of the kernel.
+    command : MTLCommandBuffer
+    """
+    if command.status() != found.metal.MTLCommandBufferStatusError:
+        return None
+    error = command.error()
+    if error is None:
+        return KernelFault(f"{name}: the GPU did not run it; Metal does not say why.")
+    code = int(error.code())
+    word = next((w for w in _MEANING if getattr(found.metal, f"MTLCommandBufferError{w}") == code), "")
+    kind, meaning = _MEANING.get(word, ("", "Metal does not say why"))
+    shown = f"MTLCommandBufferError{word}" if word else f"MTLCommandBufferError {code}"
+    told = f"{name}: the GPU did not finish it ({shown}): {meaning}.{_encoders(found.metal, error)}"
+    return KernelFault(f"{told} Metal: {error.localizedDescription()}", kind=kind)
+
+
+def _encoders(metal: Any, error: Any) -> str:
+    """Return what became of the encoders, where Metal tells."""
+    told = []
+    for about in error.userInfo().get(metal.MTLCommandBufferEncoderInfoErrorKey) or ():
+        state = about.errorState()
+        word = next((w for w in _STATE if getattr(metal, f"MTLCommandEncoderErrorState{w}") == state), "")
+        if word:
+            told.append(f"encoder '{about.label()}' {_STATE[word]}")
+    return f" ({', '.join(told)}.)" if told else ""

@@ -1,0 +1,77 @@
+"""What kernels log (MSL 6.17, since MSL 3.2): collected by Metal, shown by whoever waits for the dispatch."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import sys
+import threading
+from typing import Any
+
+from metalnb.engine.unit import Unit
+from metalnb.errors import KernelFault
+from metalnb.msl.language.versions import words
+
+from .bindings import Bindings
+
+__all__ = ["KernelLogs", "logs"]
+
+_BYTES = 1 << 20  # for what the GPU logs before the host reads it
+_MOST = 1000  # lines shown at a time
+
+
+def logs(unit: Unit) -> bool:
+    """Return whether a kernel's cell logs."""
+    return any(word.startswith("os_log") for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
+
+
+class KernelLogs:
+    """The lines that the kernels of one device have logged.
+
+    Metal calls back in a thread of its own; lines wait here until a dispatch is waited for.
+
+    Parameters
+    ----------
+    found : Bindings
+    device : MTLDevice
+    """
+
+    def __init__(self, found: Bindings, device: Any) -> None:
+        self._found = found
+        self._device = device
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._state: Any = None
+        self._lock = threading.Lock()
+
+    def state(self) -> Any:
+        """Return the `MTLLogState` that a command buffer is given.
+
+        Raises
+        ------
+        KernelFault
+        """
+        with self._lock:
+            if self._state is None:
+                metal = self._found.metal
+                described = metal.MTLLogStateDescriptor.alloc().init()
+                described.setLevel_(metal.MTLLogLevelDebug)
+                described.setBufferSize_(_BYTES)
+                state, error = self._device.newLogStateWithDescriptor_error_(described, None)
+                if state is None:
+                    raise KernelFault(f"Metal keeps no log: {error.localizedDescription()}")
+                state.addLogHandler_(self._told)
+                self._state = state
+            return self._state
+
+    def _told(self, _subsystem: Any, _category: Any, _level: int, message: Any) -> None:
+        self._lines.put(str(message))
+
+    def show(self) -> None:
+        """Print what was logged until now."""
+        found: list[str] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                found.append(self._lines.get_nowait())
+        if found:
+            rest = len(found) - _MOST
+            sys.stdout.write("\n".join(found[:_MOST]) + (f"\n… and {rest:,} more lines\n" if rest > 0 else "\n"))

@@ -1,0 +1,76 @@
+"""Apple's documented limits, refused before Metal would: its validation ends the process.
+
+Source: Metal feature set tables, and the documentation of `MTLComputeCommandEncoder`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from metalnb.engine.base import Grid
+from metalnb.errors import LaunchError
+from metalnb.msl.signature import Param, Signature
+
+__all__ = ["BUFFERS", "BYTES", "check_memory_lengths", "check_offset", "check_threads", "offset_multiple", "whole"]
+
+BUFFERS = 31  # of a kernel: [[buffer(0)]] to [[buffer(30)]]
+BYTES = 4096  # of setBytes
+_MULTIPLE = 16  # of setThreadgroupMemoryLength
+_VECTOR = 16  # the largest alignment that an offset needs: a float4's
+_WORD = 4  # the least of an offset into constant memory on Apple's GPUs
+_CONSTANT = 32  # likewise on others, the family Mac2
+
+
+def whole(nbytes: int) -> int:
+    """Return the length of threadgroup memory that Metal takes for so many bytes."""
+    return -(-nbytes // _MULTIPLE) * _MULTIPLE
+
+
+def offset_multiple(param: Param, *, apple: bool) -> int:
+    """Return what an argument's offset into its buffer is a multiple of."""
+    own = min(max(param.type.alignment, 1), _VECTOR)
+    if param.space == "constant":
+        return max(own, _WORD if apple else _CONSTANT)
+    return own
+
+
+def check_offset(kernel: str, param: Param, offset: int, *, apple: bool) -> None:
+    """Refuse an argument that starts where Metal does not take it.
+
+    Raises
+    ------
+    LaunchError
+    """
+    multiple = offset_multiple(param, apple=apple)
+    if offset % multiple:
+        message = f"starts {offset:,} bytes into its buffer, and Metal takes multiples of {multiple}"
+        label = f"{kernel}: argument '{param.name}' {param.attribute} is {param.spelling}; it"
+        raise LaunchError(f"{label} {message}. Pass a copy of it.")
+
+
+def check_threads(kernel: str, threadgroup: Grid, most: int) -> None:
+    """Refuse a threadgroup for which the GPU has too few registers.
+
+    Raises
+    ------
+    LaunchError
+    """
+    threads = math.prod(threadgroup)
+    if threads > most:
+        message = f"a threadgroup of {threads} threads; this kernel allows {most} on this device, for its registers"
+        raise LaunchError(f"{kernel}: {message}. Pass threadgroup={most} or less.")
+
+
+def check_memory_lengths(signature: Signature, declared: int, lengths: list[int], most: int) -> None:
+    """Refuse more threadgroup memory than the device has.
+
+    Raises
+    ------
+    LaunchError
+    """
+    passed = sum(lengths)
+    if declared + passed > most:
+        message = f"needs {declared + passed:,} bytes of threadgroup memory ({declared:,} declared, {passed:,} passed)"
+        raise LaunchError(f"{signature.name}: {message}; this device has {most:,}.")
+
+

@@ -1,0 +1,200 @@
+"""From a cell's own text to a pipeline: libraries, functions with their constants, and Metal's refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from metalnb.engine.unit import Unit
+from metalnb.errors import CompileError, Diagnostic
+from metalnb.msl.language.versions import Version, newer, spelled
+from metalnb.msl.text.edits import EditedText
+from metalnb.msl.text.scanned_cell import Cell
+
+from .assembled_source import AssembledSource, Assembly
+from .bindings import Bindings
+from .kernel_logs import logs
+from .launch_limits import BUFFERS
+
+__all__ = ["Libraries", "Pipeline", "author_text"]
+
+_KEPT = 32  # libraries; a cell's kernels share one
+
+# Of each scalar type its name among Metal's data types, and how `struct` writes it; bfloat is written by hand.
+_SCALARS = {
+    "bool": ("Bool", "?"), "char": ("Char", "b"), "uchar": ("UChar", "B"), "short": ("Short", "h"),
+    "ushort": ("UShort", "H"), "int": ("Int", "i"), "uint": ("UInt", "I"), "long": ("Long", "q"),
+    "ulong": ("ULong", "Q"), "half": ("Half", "e"), "float": ("Float", "f"), "bfloat": ("BFloat", ""),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A kernel that the GPU can run.
+
+    Attributes
+    ----------
+    state : MTLComputePipelineState
+    threads : int
+        The most of a threadgroup.
+    width : int
+        Threads of a SIMD-group.
+    declared : int
+        Bytes of threadgroup memory that the kernel declares.
+    logs : bool
+        Whether it may log.
+    """
+
+    state: Any
+    threads: int
+    width: int
+    declared: int
+    logs: bool = False
+
+
+def author_text(unit: Unit) -> AssembledSource:
+    """Return the text for Metal's compiler: the cell as it was written, its header cells where it includes them."""
+    text = Assembly({name: _as_written(cell) for name, cell in unit.headers.items()})
+    text.add(_as_written(unit.cell))
+    return text.done()
+
+
+def _as_written(cell: Cell) -> Cell:
+    return dataclasses.replace(cell, edited=EditedText(cell.edited.original, []))
+
+
+class Libraries:
+    """Compiles for one device.
+
+    Parameters
+    ----------
+    found : Bindings
+    device : MTLDevice
+    newest : tuple of int
+        Version of the language.
+    """
+
+    def __init__(self, found: Bindings, device: Any, newest: Version) -> None:
+        self._found = found
+        self._device = device
+        self._newest = newest
+        self._made: dict[tuple[Any, ...], Any] = {}
+        self._lock = threading.Lock()
+
+    def pipeline(self, unit: Unit) -> Pipeline:
+        """Compile one kernel.
+
+        Raises
+        ------
+        CompileError
+        """
+        self._check(unit)
+        text = author_text(unit)
+        with self._found.pool():
+            function = self._function(unit, text)
+            state, error = self._device.newComputePipelineStateWithFunction_error_(function, None)
+            if state is None:
+                raise _refused(unit, text, error)
+            return Pipeline(
+                state, state.maxTotalThreadsPerThreadgroup(), state.threadExecutionWidth(),
+                state.staticThreadgroupMemoryLength(), logs(unit),
+            )  # fmt: skip
+
+    def _check(self, unit: Unit) -> None:
+        """Refuse what is known to be beyond this system's Metal, in words of the cell."""
+        problems = []
+        for cell in (unit.cell, *unit.headers.values()):
+            for _, _, found in newer(cell, self._newest):
+                message = f"{found.message}; this macOS has MSL {spelled(self._newest)}"
+                problems.append(dataclasses.replace(found, message=message, hint="update macOS, or do without it"))
+        last = max((p.index for p in unit.signature.buffers), default=0)
+        if last >= BUFFERS:
+            message = f"[[buffer({last})]]; Metal has [[buffer(0)]] to [[buffer({BUFFERS - 1})]]"
+            problems.append(_at_kernel(unit, message, "put several values into one struct"))
+        if problems:
+            raise CompileError(problems)
+
+    def _function(self, unit: Unit, text: AssembledSource) -> Any:
+        library = self._library(unit, text)
+        name = unit.signature.name
+        if unit.constants or unit.undefined:
+            function, error = library.newFunctionWithName_constantValues_error_(name, self._values(unit), None)
+        else:
+            function, error = library.newFunctionWithName_(name), None
+        if function is None:
+            raise _refused(unit, text, error)
+        return function
+
+    def _library(self, unit: Unit, text: AssembledSource) -> Any:
+        """Compile a text, once for each version and math mode; at most one text at a time."""
+        key = text.text, unit.math, min(unit.version, self._newest)
+        with self._lock:
+            if key not in self._made:
+                options = self._options(unit)
+                library, error = self._device.newLibraryWithSource_options_error_(text.text, options, None)
+                if library is None:  # a warning alone is an error beside a library
+                    raise _refused(unit, text, error)
+                if len(self._made) >= _KEPT:
+                    del self._made[next(iter(self._made))]
+                self._made[key] = library
+            return self._made[key]
+
+    def _options(self, unit: Unit) -> Any:
+        metal = self._found.metal
+        options = metal.MTLCompileOptions.alloc().init()
+        major, minor = min(unit.version, self._newest)
+        options.setLanguageVersion_(getattr(metal, f"MTLLanguageVersion{major}_{minor}"))
+        if logs(unit):
+            options.setEnableLogging_(True)
+        fast = unit.math == "fast"
+        if hasattr(options, "setMathMode_"):  # macOS 15
+            options.setMathMode_(metal.MTLMathModeFast if fast else metal.MTLMathModeSafe)
+            functions = metal.MTLMathFloatingPointFunctionsFast if fast else metal.MTLMathFloatingPointFunctionsPrecise
+            options.setMathFloatingPointFunctions_(functions)
+        else:
+            options.setFastMathEnabled_(fast)
+        return options
+
+    def _values(self, unit: Unit) -> Any:
+        """Return the values of function constants; one without a value stays undefined."""
+        metal = self._found.metal
+        values = metal.MTLFunctionConstantValues.alloc().init()
+        for constant, value in unit.constants.items():
+            kind, data = constant_bytes(constant.type, value)
+            values.setConstantValue_type_atIndex_(data, getattr(metal, f"MTLDataType{kind}"), constant.index)
+        return values
+
+
+def constant_bytes(kind: str, value: Any) -> tuple[str, bytes]:
+    """Return a function constant's type among Metal's data types, and its bytes; a vector's value is a tuple."""
+    parts = value if isinstance(value, tuple) else (value,)
+    count = str(len(parts)) if isinstance(value, tuple) else ""
+    name, code = _SCALARS[kind.removesuffix(count)]
+    data = [struct.pack(f"<{code}", part) if code else _bfloat(part) for part in parts]
+    whole = [*data, bytes(len(data[0]))] if len(parts) == 3 else data  # MSL 2.2: a vector of 3 has the size of 4
+    return f"{name}{count}", b"".join(whole)
+
+
+def _bfloat(value: float) -> bytes:
+    """Round to the nearest, ties to even: the upper half of a float."""
+    bits = int.from_bytes(struct.pack("<f", value), "little")
+    if value == value:  # noqa: PLR0124  (not a NaN, whose bits are cut)
+        bits += 0x7FFF + (bits >> 16 & 1)
+    return (bits >> 16 & 0xFFFF).to_bytes(2, "little")
+
+
+def _refused(unit: Unit, text: AssembledSource, error: Any) -> CompileError:
+    """Return the refusal of a kernel: each of the compiler's errors at the author's line, or what Metal says."""
+    report = "" if error is None else str(error.localizedDescription())
+    found = text.diagnostics(report)
+    first = next(iter(report.strip().splitlines()), "it has no such function")
+    return CompileError(found or [_at_kernel(unit, f"Metal refused the kernel: {first}", "")])
+
+
+def _at_kernel(unit: Unit, message: str, hint: str) -> Diagnostic:
+    line = unit.signature.line
+    text = unit.cell.edited.line(line)
+    return Diagnostic(line, 1, f"kernel '{unit.signature.name}': {message}", text, unit.cell.name, hint)

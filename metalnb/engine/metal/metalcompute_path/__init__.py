@@ -1,0 +1,69 @@
+"""The engine ``metal:metalcompute``: an Apple GPU through metalcompute, or through its double.
+
+Units and launches come in, as ``engine/base.py`` has them; metalcompute's kernels, buffers and handles stay inside.
+
+metalcompute dispatches one row of whole threadgroups, as large as the kernel allows. So the kernel is rewritten
+(``lowering``) to find its place in any grid from its place in that row, and compiled again for each number
+of threads in a threadgroup, as a multiple of 32: metalcompute takes only whole SIMD-groups.
+
+Which threads of a row may be idle decides whether a barrier is right. The threads that only fill up the last SIMD-group
+leave at the start of the kernel: an Apple GPU's barrier waits for SIMD-groups, and each still has a live thread that
+reaches it. A SIMD-group of which no thread is left would be another matter (MSL 6.9 wants every thread of the
+threadgroup to reach a barrier). So the smaller threadgroups at a grid's far edges are not dispatched in the size of the
+others with idle SIMD-groups: where the cell has a threadgroup barrier, each region of equal threadgroups is a dispatch
+of its own, at most eight in all. Without a barrier there is no difference, and one dispatch is enough.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from typing import Any
+
+from metalnb.engine.base import refuse_device
+from metalnb.errors import EngineUnavailable
+
+from .metalcompute_engine import MetalcomputeEngine
+
+__all__ = ["MetalcomputeEngine", "open_engine"]
+
+_NEEDS = "engine 'metal:metalcompute' needs macOS 14 and metalcompute: pip install metalcompute"
+
+
+def open_engine(device: int = 0, *, module: Any = None) -> MetalcomputeEngine:
+    """Open the engine.
+
+    Parameters
+    ----------
+    device : int, optional
+        0 is the system's own choice; others count metalcompute's `get_devices`.
+    module : module, optional
+        What speaks metalcompute's API; by default metalcompute, or with ``METALNB_METALCOMPUTE=double`` the double.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is no Metal on this machine, or no such device.
+    """
+    module = module or _metalcompute()
+    if device:
+        count = len(module.get_devices())
+        if device >= count:
+            refuse_device("metal:metalcompute", device, count)
+    try:
+        return MetalcomputeEngine(module, device)
+    except module.error as error:
+        message = f"engine 'metal:metalcompute' found no Metal device: {error}"
+        raise EngineUnavailable(message) from error
+
+
+def _metalcompute() -> Any:
+    if os.environ.get("METALNB_METALCOMPUTE") == "double":
+        return importlib.import_module("metalnb.metalcompute")
+    if platform.system() != "Darwin":
+        raise EngineUnavailable(_NEEDS)
+    try:
+        return importlib.import_module("metalcompute")
+    except ImportError as error:
+        raise EngineUnavailable(_NEEDS) from error

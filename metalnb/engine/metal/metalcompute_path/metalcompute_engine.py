@@ -1,0 +1,193 @@
+"""The engine: a kernel rewritten for metalcompute, and its dispatches."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from metalnb.engine.base import Caps, Grid, SharedMemory
+from metalnb.engine.grid_split import equal_boxes
+from metalnb.engine.observation import Observable, Stopwatch
+from metalnb.engine.staging import Staging
+from metalnb.engine.unit import Unit
+from metalnb.errors import CompileError, Diagnostic, LaunchError
+from metalnb.msl.language.versions import newer, words
+
+from ..assembled_source import AssembledSource
+from .lowering import as_written, metal
+from .metalcompute_ticket import MetalcomputeTicket
+
+__all__ = ["MetalcomputeEngine"]
+
+_MSL = (2, 3)
+_SIMD = 32
+_BUFFERS = 31
+_RECORD = struct.Struct("16I")  # struct metalnb_launch of ``lowering``; `seen` is its last member
+
+
+@dataclass(slots=True)
+class MetalcomputeBinary:
+    """A kernel, and its functions: one for each size of threadgroup it was launched with."""
+
+    unit: Unit
+    barriers: bool
+    threadgroup_bytes: int = 0  # metalcompute does not report it; too much fails at the launch
+    functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class MetalcomputeEngine(Observable, SharedMemory):
+    """Runs kernels through metalcompute.
+
+    Parameters
+    ----------
+    module : module
+        metalcompute, or its double.
+    device : int, optional
+    """
+
+    def __init__(self, module: Any, device: int = 0) -> None:
+        self._mc = module
+        self.name = f"metal:metalcompute:{device}" if device else "metal:metalcompute"
+        self._device = module.Device(device) if device else module.Device()
+        double = module.__name__ != "metalcompute"
+        version = "0.2.9 (double)" if double else importlib.metadata.version("metalcompute")
+        device_name = str(self._device).removeprefix("metalcompute.Device(").removesuffix(")")
+        self.caps = Caps(
+            device=device_name, versions={"metalcompute": version}, clock="wall", msl=_MSL, offsets=False, precise=False
+        )
+        self._absent = self.alloc(16)  # bound where a function constant removes the argument
+        self._staging = Staging(self)
+
+    def compile(self, unit: Unit) -> MetalcomputeBinary:
+        """Check that metalcompute can run a kernel. Metal's compiler sees the text at the first launch of each size.
+
+        Raises
+        ------
+        CompileError
+            When the cell needs more than metalcompute has.
+        """
+        problems = []
+        for cell in (unit.cell, *unit.headers.values()):
+            for _, _, found in newer(cell, _MSL):
+                message = f"{found.message}; engine 'metal:metalcompute' has MSL 2.3 (metalcompute 0.2.9)"
+                problems.append(_found(found, message, "run the cell on engine 'metal' or 'cpu', or do without it"))
+        if unit.math != "fast":
+            message = "engine 'metal:metalcompute' has fast math only (metalcompute 0.2.9)"
+            problems.append(_at_kernel(unit, message, "run it on engine 'metal' or 'cpu', or leave math='precise' out"))
+        count = len(unit.signature.buffers)
+        if count >= _BUFFERS:
+            message = f"{count} buffers; engine 'metal:metalcompute' needs the last of Metal's {_BUFFERS} for itself"
+            problems.append(_at_kernel(unit, message, "put several values into one struct"))
+        if problems:
+            raise CompileError(problems)
+        metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup})  # raises when it cannot be rewritten
+        said = (word for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
+        return MetalcomputeBinary(unit, any("barrier" in word for word in said))
+
+    def text(self, unit: Unit) -> str:
+        """Return the MSL that metalcompute is given, for threadgroups of one SIMD-group."""
+        return metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup}).text
+
+    def alloc(self, nbytes: int) -> Any:
+        """Return one of metalcompute's buffers, which a launch does not copy."""
+        return self._device.buffer(nbytes)
+
+    def start(
+        self, binary: MetalcomputeBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> MetalcomputeTicket:
+        """Start a dispatch.
+
+        Raises
+        ------
+        CompileError
+            When Metal's compiler refuses the kernel.
+        LaunchError
+            When it cannot be run in such threadgroups, or arguments overlap in memory.
+        """
+        elapsed = Stopwatch()
+        unit = binary.unit
+        name = unit.signature.name
+        given = list(zip(unit.signature.params, arguments, strict=True))
+        memory = {p.name: a for p, a in given if p.space == "threadgroup"}
+        bound = [(p.writable, self._absent if a is None else a) for p, a in given if p.space != "threadgroup"]
+        places, results = self._staging.bind(name, bound)
+        buffers = [p.memory for p in places]
+        runs: list[tuple[Any, Any, int]] = []
+        if as_written(unit, threadgroup, grid):
+            text = AssembledSource(unit.cell.edited.original, ())
+            function = self._function(binary, ("as written",), lambda: text)
+            runs.append((self._run(name, function, grid[0], buffers, threadgroup[0]), None, threadgroup[0]))
+        else:
+            for first, count, threads in _rows(grid, threadgroup, split=binary.barriers):
+                function = self._function(
+                    binary, (threads, *memory.values()), lambda threads=threads: metal(unit, threads, memory),
+                )  # fmt: skip
+                record = self._device.buffer(_record(grid, threadgroup, first, count))
+                handle = self._run(name, function, math.prod(count) * threads, [*buffers, record], threads)
+                runs.append((handle, record, threads))
+                del handle
+        ticket = MetalcomputeTicket(name, runs, results, self._staging, (buffers, arguments), elapsed)
+        self._staging.expect(ticket)
+        return ticket
+
+    def _function(self, binary: MetalcomputeBinary, key: tuple[Any, ...], text: Any) -> Any:
+        """Compile a text, once for each key."""
+        with binary.lock:
+            if key not in binary.functions:
+                binary.functions[key] = self._compile(binary.unit, text())
+            return binary.functions[key]
+
+    def _compile(self, unit: Unit, text: AssembledSource) -> Any:
+        try:
+            return self._device.kernel(text.text).function(unit.signature.name)
+        except self._mc.error as error:
+            report = str(error)
+            found = text.diagnostics(report)
+            first = next(iter(report.strip().splitlines()), "no reason given")
+            raise CompileError(found or [_at_kernel(unit, f"Metal refused the kernel: {first}", "")]) from error
+
+    def _run(self, name: str, function: Any, count: int, buffers: list[Any], threads: int) -> Any:
+        try:
+            return function(count, *buffers)
+        except self._mc.error as error:  # the pipeline state, which metalcompute makes at every call
+            message = (
+                f"{name}: Metal cannot run it in threadgroups of {threads} threads (metalcompute: {error}). "
+                "It needs too much threadgroup memory (Metal allows 32,768 bytes) or too many registers: "
+                "choose a smaller threadgroup."
+            )
+            raise LaunchError(message) from error
+
+
+def _rows(grid: Grid, threadgroup: Grid, *, split: bool) -> Iterator[tuple[Grid, Grid, int]]:
+    """Yield the dispatches: first threadgroup, number of threadgroups, and threads in each, in whole SIMD-groups."""
+    if split:
+        for first, count, size in equal_boxes(grid, threadgroup):
+            yield first, count, _whole(size)
+    else:
+        x, y, z = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
+        yield (0, 0, 0), (x, y, z), _whole(threadgroup)
+
+
+def _whole(size: Grid) -> int:
+    return -(-math.prod(size) // _SIMD) * _SIMD
+
+
+def _record(grid: Grid, threadgroup: Grid, first: Grid, count: Grid) -> bytes:
+    groups = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
+    return _RECORD.pack(*grid, *threadgroup, *groups, *first, *count, 0)
+
+
+def _found(found: Diagnostic, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(found.line, found.column, message, found.text, found.file, hint)
+
+
+def _at_kernel(unit: Unit, message: str, hint: str) -> Diagnostic:
+    line = unit.signature.line
+    text = unit.cell.edited.line(line)
+    return Diagnostic(line, 1, f"kernel '{unit.signature.name}': {message}", text, unit.cell.name, hint)

@@ -1,0 +1,112 @@
+"""Memory that NumPy and the GPU share: Metal's own buffers, and NumPy's pages lent to Metal."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import weakref
+from typing import Any, Self
+
+import numpy as np
+
+from metalnb.engine.base import Bytes
+
+from .bindings import Bindings
+
+__all__ = ["LentPages", "Pages", "SharedBuffer", "allocated"]
+
+
+class SharedBuffer(np.ndarray[Any, np.dtype[np.uint8]]):
+    """Memory from `MetalEngine.alloc`: the bytes of an `MTLBuffer`, which it keeps alive.
+
+    Look at it through ``np.frombuffer``.
+
+    Attributes
+    ----------
+    buffer : MTLBuffer
+    """
+
+    buffer: Any
+
+    def __new__(cls, nbytes: int, buffer: Any) -> Self:
+        """Make NumPy's view of a buffer."""
+        there = max(nbytes, 1)
+        # NumPy leaves out of the chain of bases what is an array upon an array: this one must be found in it.
+        memory: Any = (ctypes.c_ubyte * there).from_buffer(buffer.contents().as_buffer(there))
+        made = super().__new__(cls, nbytes, np.uint8, buffer=memory)
+        made.buffer = buffer
+        return made
+
+
+def allocated(found: Bindings, device: Any, nbytes: int) -> SharedBuffer:
+    """Allocate shared memory, which Metal aligns to pages.
+
+    Raises
+    ------
+    MemoryError
+    """
+    most = device.maxBufferLength()
+    if nbytes > most:
+        raise MemoryError(f"{nbytes:,} bytes; a buffer of this device has at most {most:,}")
+    with found.pool():
+        buffer = device.newBufferWithLength_options_(max(nbytes, 1), found.metal.MTLResourceStorageModeShared)
+    if buffer is None:
+        raise MemoryError(f"Metal has no {nbytes:,} bytes")
+    return SharedBuffer(nbytes, buffer)
+
+
+class Pages:
+    """Whole pages of NumPy's, known to Metal as a buffer.
+
+    Attributes
+    ----------
+    buffer : MTLBuffer
+    """
+
+    __slots__ = ("__weakref__", "_owner", "buffer")
+
+    def __init__(self, buffer: Any, owner: Bytes) -> None:
+        self.buffer = buffer
+        self._owner = owner  # Metal does not keep NumPy's memory alive
+
+
+class LentPages:
+    """Lends NumPy's memory to Metal where it is whole pages.
+
+    The same pages are one buffer for as long as a dispatch works on them, so that Metal sees which dispatches must
+    wait for which.
+
+    Parameters
+    ----------
+    found : Bindings
+    device : MTLDevice
+    """
+
+    def __init__(self, found: Bindings, device: Any) -> None:
+        self._found = found
+        self._device = device
+        self._known: weakref.WeakValueDictionary[tuple[int, int], Pages] = weakref.WeakValueDictionary()
+
+    def __call__(self, view: Bytes) -> Pages | None:
+        """Return the pages of an array's bytes; None for memory that must be copied."""
+        start = view.ctypes.data
+        if not view.size or start % mmap.PAGESIZE or view.size % mmap.PAGESIZE or not view.flags.writeable:
+            return None
+        known = self._known.get((start, view.size))
+        if known is None:
+            buffer = self._buffer(view)
+            if buffer is None:
+                return None
+            known = self._known[start, view.size] = Pages(buffer, view)
+        return known
+
+    def _buffer(self, view: Bytes) -> Any:
+        """Return a buffer of these very bytes; None when Metal, or PyObjC, made one of a copy."""
+        with self._found.pool():
+            buffer = self._device.newBufferWithBytesNoCopy_length_options_deallocator_(
+                view, view.size, self._found.metal.MTLResourceStorageModeShared, None
+            )
+            if buffer is None:
+                return None
+            there = np.frombuffer(buffer.contents().as_buffer(view.size), np.uint8)
+            return buffer if there.ctypes.data == view.ctypes.data else None

@@ -1,0 +1,50 @@
+"""Recording calls for Xcode's GPU debugger."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from metalnb import engine as engines
+from metalnb.arrays.stream import synchronize
+from metalnb.errors import ArgumentError
+
+__all__ = ["capture"]
+
+
+@contextlib.contextmanager
+def capture(path: str | os.PathLike[str] = "metalnb.gputrace", *, engine: str | None = None) -> Iterator[Path]:
+    """Record what the GPU is asked for inside a ``with`` block, for Xcode.
+
+    Open the file with ``open metalnb.gputrace``: Xcode replays it, and shows each dispatch with its buffers, its
+    counters and the time of each line. The process must have been started with ``MTL_CAPTURE_ENABLED=1``.
+
+    Parameters
+    ----------
+    path : path, optional
+        Ends in ``.gputrace``, and does not exist yet.
+    engine : str, optional
+        By default the one in use. Only `metal` records.
+
+    Raises
+    ------
+    ArgumentError
+        When the engine does not record, or the file cannot be made.
+    EngineUnavailable
+        When Metal does not.
+    """
+    chosen = engines.named(engine)
+    record = getattr(chosen, "record", None)
+    if record is None:
+        raise ArgumentError(f"capture: engine '{chosen.name}' makes no recordings; engine 'metal' does.")
+    where = Path(path)
+    if where.suffix != ".gputrace":
+        raise ArgumentError(f"capture: the file's name ends in .gputrace; got {str(path)!r}.")
+    if where.exists():
+        raise ArgumentError(f"capture: {str(path)!r} exists. Remove it, or name another file.")
+    synchronize(chosen.name)  # what was started before is not of the recording
+    with record(where):
+        yield where
+        synchronize(chosen.name)

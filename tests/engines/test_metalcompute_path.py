@@ -1,0 +1,667 @@
+"""The metal engine: on real Metal where metalcompute can be imported, else over its double."""
+
+import pickle
+import re
+from types import ModuleType
+
+import numpy as np
+import pytest
+from metal_module import metal_module
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.call.kernel import Kernel
+from metalnb.engine.metal.assembled_source import Assembly
+from metalnb.engine.metal.metalcompute_path import MetalcomputeEngine, open_engine
+from metalnb.msl.language.versions import newer
+from metalnb.msl.rewrite.scan import scan
+from metalnb.program import Program
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+
+
+@pytest.fixture(scope="module")
+def metalcompute() -> ModuleType:
+    return metal_module()
+
+
+@pytest.fixture(autouse=True)
+def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> MetalcomputeEngine:
+    """Let ``engine="metal:metalcompute"`` mean one over the metalcompute of these tests."""
+    opened = open_engine(module=metalcompute)
+    others = engines._open
+    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
+    return opened
+
+
+def metal(source: str, **options: object) -> Program:
+    return mnb.compile(HEAD + source, engine="metal:metalcompute", **options)
+
+
+# ---- Every thread of the grid runs exactly once, and knows where it is -----------------------------------------------
+
+COUNT = {
+    1: """kernel void count(device atomic_uint* seen, uint p [[thread_position_in_grid]]) {
+        atomic_fetch_add_explicit(&seen[p], 1u, memory_order_relaxed); }""",
+    2: """kernel void count(device atomic_uint* seen, ushort2 p [[thread_position_in_grid]],
+                            ushort2 n [[threads_per_grid]]) {
+        atomic_fetch_add_explicit(&seen[p.y * n.x + p.x], 1u, memory_order_relaxed); }""",
+    3: """kernel void count(device atomic_uint* seen, uint3 p [[thread_position_in_grid]],
+                            uint3 n [[threads_per_grid]]) {
+        atomic_fetch_add_explicit(&seen[(p.z * n.y + p.y) * n.x + p.x], 1u, memory_order_relaxed); }""",
+}
+
+
+@pytest.mark.parametrize("barrier", [False, True], ids=["", "barrier"])
+@pytest.mark.parametrize(
+    ("grid", "threadgroup"),
+    [
+        ((1,), (1,)),
+        ((1000,), (32,)),
+        ((1000,), (256,)),
+        ((1025,), (1024,)),
+        ((77,), (7,)),
+        ((37, 13), (8, 4)),
+        ((37, 13), (33, 5)),
+        ((5, 3), (16, 16)),
+        ((7, 5, 3), (2, 2, 2)),
+        ((19, 9, 4), (8, 4, 3)),
+    ],
+)
+def test_a_grid_that_no_threadgroup_divides(grid: tuple, threadgroup: tuple, barrier: bool) -> None:
+    source = COUNT[len(grid)]
+    if barrier:
+        source = source.replace("{", "{ threadgroup_barrier(mem_flags::mem_none);", 1)
+    seen = np.zeros(grid[::-1], np.uint32)
+    metal(source).count(seen, grid=grid, threadgroup=threadgroup)
+    assert (seen == 1).all()
+
+
+INPUTS = """
+struct Place { uint3 at, in, group, size, grid, groups, nominal; uint i, lane, simd, simds, width; };
+kernel void place(device Place* out [[buffer(0)]],
+    uint3 at [[thread_position_in_grid]], uint3 in [[thread_position_in_threadgroup]],
+    uint3 group [[threadgroup_position_in_grid]], uint3 size [[threads_per_threadgroup]],
+    uint3 grid [[threads_per_grid]], uint3 groups [[threadgroups_per_grid]],
+    uint3 nominal [[dispatch_threads_per_threadgroup]],
+    uint i [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],
+    uint simd [[simdgroup_index_in_threadgroup]], uint simds [[simdgroups_per_threadgroup]],
+    uint width [[threads_per_simdgroup]])
+{
+    uint here = (at.z * grid.y + at.y) * grid.x + at.x;
+    out[here] = {at, in, group, size, grid, groups, nominal, i, lane, simd, simds, width};
+}"""
+
+
+def expected_places(dtype: np.dtype, grid: tuple, threadgroup: tuple) -> np.ndarray:
+    out = np.zeros(grid[::-1], dtype)
+    for z, y, x in np.ndindex(grid[::-1]):
+        at = np.array((x, y, z))
+        group, local = at // threadgroup, at % threadgroup
+        size = np.minimum(threadgroup, np.array(grid) - group * threadgroup)
+        i = (local[2] * size[1] + local[1]) * size[0] + local[0]
+        groups = -(-np.array(grid) // threadgroup)
+        simds = -(-size.prod() // 32)
+        out[z, y, x] = (at, local, group, size, grid, groups, threadgroup, i, i % 32, i // 32, simds, 32)
+    return out
+
+
+@pytest.mark.parametrize("barrier", [False, True], ids=["", "barrier"])
+def test_every_input_is_metals_own(barrier: bool) -> None:
+    """A smaller threadgroup at the grid's edge is its first threads in order, and SIMD-groups are cut from them."""
+    source = INPUTS.replace("{\n", "{ threadgroup_barrier(mem_flags::mem_none);\n", 1) if barrier else INPUTS
+    program = metal(source)
+    grid, threadgroup = (19, 7, 3), (8, 5, 2)
+    out = np.zeros(grid[::-1], program.dtype("Place"))
+    program.place(out, grid=grid, threadgroup=threadgroup)
+    wanted = expected_places(out.dtype, grid, threadgroup)
+    for name in out.dtype.names:
+        np.testing.assert_array_equal(out[name], wanted[name], name)
+
+
+def test_inputs_are_the_kernels_own_variables() -> None:
+    """A kernel may count in its inputs, and declare them const, in any order with the buffers."""
+    source = """kernel void f(const ushort lane [[thread_position_in_threadgroup]], device uint* out,
+        uint i [[thread_position_in_grid]], uint) { for (; i < 100; i += 40) out[i] = i + lane * 1000; }"""
+    out = np.zeros(100, np.uint32)
+    with pytest.raises(mnb.CompileError):
+        metal(source)
+    metal(source.replace(", uint)", ")")).f(out, grid=40, threadgroup=40)
+    i = np.arange(100)
+    np.testing.assert_array_equal(out, i + i % 40 * 1000)
+
+
+# ---- Arguments -------------------------------------------------------------------------------------------------------
+
+
+def test_buffers_in_any_order_and_with_gaps() -> None:
+    source = """kernel void f(device float* out [[buffer(7)]], uint i [[thread_position_in_grid]],
+        constant float& a [[buffer(2)]], device const float* x [[buffer(0)]], constant int2& b [[buffer(30)]])
+    { out[i] = a * x[i] + b.x - b.y; }"""
+    x = np.arange(77, dtype=np.float32)
+    np.testing.assert_array_equal(metal(source).f(x, 2.5, b=(7, 3)), 2.5 * x + 4)
+
+
+def test_pointers_to_arrays() -> None:
+    source = """kernel void f(device float (*rows)[4], constant float (&row)[4], uint i [[thread_position_in_grid]]) {
+        for (int k = 0; k < 4; ++k) rows[i][k] = row[k] * i; }"""
+    rows = np.zeros((10, 4), np.float32)
+    metal(source).f(rows, [1, 2, 3, 4], grid=10)
+    np.testing.assert_array_equal(rows, np.outer(np.arange(10), [1, 2, 3, 4]))
+
+
+def test_structs_and_references() -> None:
+    source = """
+struct Body { float3 position; packed_float3 velocity; half mass; };
+kernel void f(constant Body& body, device Body* bodies, device atomic_uint& count, uint i [[thread_position_in_grid]]) {
+    bodies[i].position = body.position * float(i);
+    bodies[i].velocity = body.velocity;
+    bodies[i].mass = body.mass + half(i);
+    atomic_fetch_add_explicit(&count, 1u, memory_order_relaxed);
+}"""
+    program = metal(source)
+    bodies = np.zeros(50, program.dtype("Body"))
+    count = np.zeros(1, np.uint32)
+    program.f({"position": (1, 2, 3), "velocity": (4, 5, 6), "mass": 0.5}, bodies, count)
+    i = np.arange(50)
+    np.testing.assert_array_equal(bodies["position"], i[:, None] * [1, 2, 3])
+    np.testing.assert_array_equal(bodies["velocity"], np.tile([4, 5, 6], (50, 1)))
+    np.testing.assert_array_equal(bodies["mass"], i + 0.5)
+    assert count[0] == 50
+
+
+def test_in_place_and_the_same_array_twice() -> None:
+    source = """kernel void f(device const uchar* x, device uchar* y, uint i [[thread_position_in_grid]]) {
+        y[i] = x[i] + 2; }"""
+    add = metal(source).f
+    x = np.arange(1000, dtype=np.uint8)
+    wanted = x + np.uint8(2)
+    add(x, x)
+    np.testing.assert_array_equal(x, wanted)
+
+
+def test_arguments_that_lie_partly_in_each_other() -> None:
+    source = """kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
+        y[i] = x[i]; }"""
+    x = np.zeros(20, np.float32)
+    with pytest.raises(mnb.LaunchError, match=r"^f: an argument that it writes overlaps another in part"):
+        metal(source).f(x[:10], x[5:15])
+    metal(source).f(x[:10], x[10:])
+
+
+def test_memory_of_the_engine_is_not_copied(metal_engine: MetalcomputeEngine) -> None:
+    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }"
+    x = np.frombuffer(metal_engine.alloc(400), np.float32)
+    f = metal(source).f
+    f(x)
+    f(x)
+    np.testing.assert_array_equal(x, 2 * np.arange(100))
+    assert metal_engine._staging.bind("f", [(True, x)])[1] == []
+    tail = x[50:]  # metalcompute binds a buffer at its start only
+    f(tail)
+    np.testing.assert_array_equal(tail, 2 * np.arange(50, 100) + np.arange(50))
+
+
+def test_a_dispatch_waits_for_the_one_whose_results_it_reads() -> None:
+    source = """kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
+        y[i] = x[i] + 1; }"""
+    f = metal(source).f
+    a, b, c = (np.zeros(1 << 20, np.float32) for _ in range(3))
+    first = f.prepare(a, b).launch()
+    second = f.prepare(b, c).launch()
+    second.wait()
+    first.wait()
+    assert (c == 2).all()
+
+
+def test_an_empty_grid() -> None:
+    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }"
+    x = np.zeros(0, np.float32)
+    assert metal(source).f(x) is None
+
+
+def test_thirty_buffers_fit_and_thirty_one_do_not() -> None:
+    def source(n: int) -> str:
+        parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
+        total = " + ".join(f"a{k}" for k in range(n - 1))
+        parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
+        return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
+
+    out = metal(source(30)).f(*range(29), shapes={"out": 3}, grid=3)
+    assert out.tolist() == [sum(range(29))] * 3
+    with pytest.raises(mnb.CompileError, match="31 buffers; engine 'metal:metalcompute' needs the last of M"):
+        metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
+
+
+# ---- Threadgroups and SIMD-groups ------------------------------------------------------------------------------------
+
+TREE = """
+kernel void total(device const float* x, device float* sums, uint i [[thread_position_in_grid]],
+    uint l [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]],
+    uint g [[threadgroup_position_in_grid]]%s)
+{
+    %s
+    part[l] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint step = 128; step > 0; step /= 2) {
+        if (l < step && l + step < n) part[l] += part[l + step];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    if (l == 0) sums[g] = part[0];
+}"""
+TREES = {
+    "declared": TREE % ("", "threadgroup float part[256];"),
+    "argument": TREE % (",\n    threadgroup float* part [[threadgroup(0)]]", ""),
+    "reference": TREE % (",\n    threadgroup array<float, 256>& part [[threadgroup(3)]]", ""),
+    "simd": """
+kernel void total(device const float* x, device float* sums, uint i [[thread_position_in_grid]],
+    uint lane [[thread_index_in_simdgroup]], uint simd [[simdgroup_index_in_threadgroup]],
+    uint simds [[simdgroups_per_threadgroup]], uint l [[thread_index_in_threadgroup]],
+    uint g [[threadgroup_position_in_grid]])
+{
+    threadgroup float part[32];
+    float sum = simd_sum(x[i]);
+    if (lane == 0) part[simd] = sum;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (simd == 0) {
+        float all = simd_sum(lane < simds ? part[lane] : 0.0f);
+        if (l == 0) sums[g] = all;
+    }
+}""",
+}
+
+
+@pytest.mark.parametrize("kind", TREES)
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 255, 256, 257, 1_000_003])
+def test_a_reduction_in_threadgroups_of_256(kind: str, n: int) -> None:
+    x = np.random.default_rng(n).standard_normal(n, np.float32)
+    groups = -(-n // 256)
+    sums = metal(TREES[kind]).total(x, grid=n, threadgroup=256, shapes={"sums": groups})
+    padded = np.zeros(groups * 256)
+    padded[:n] = x
+    np.testing.assert_allclose(sums, padded.reshape(-1, 256).sum(1), rtol=0, atol=2e-4)
+
+
+def test_threadgroup_memory_of_a_given_size() -> None:
+    source = """kernel void f(device uint* out, threadgroup uint4* a [[threadgroup(1)]],
+        threadgroup uchar* b [[threadgroup(0)]], uint i [[thread_position_in_threadgroup]],
+        uint n [[threads_per_threadgroup]]) {
+        for (uint k = i; k < 64; k += n) { a[k] = k; b[k] = k; }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        out[i] = a[63 - i].w * 1000 + b[63 - i]; }"""
+    out = np.zeros(50, np.uint32)
+    metal(source).f(out, grid=50, threadgroup=50, threadgroup_memory={"a": 1024, "b": 64})
+    np.testing.assert_array_equal(out, (63 - np.arange(50)) * 1001)
+
+
+def test_a_cell_without_the_standard_library() -> None:
+    source = """kernel void f(device float* out, threadgroup float* m [[threadgroup(0)]],
+        uint i [[thread_index_in_threadgroup]]) { m[i] = i; out[i] = m[i] * 2; }"""
+    out = np.zeros(40, np.float32)
+    mnb.compile(source, engine="metal:metalcompute").f(out, threadgroup=40)
+    np.testing.assert_array_equal(out, 2 * np.arange(40))
+
+
+def test_too_much_threadgroup_memory() -> None:
+    source = """kernel void f(device float* x, threadgroup float* b, uint i [[thread_position_in_threadgroup]]) {
+        threadgroup float a[4200]; a[i] = b[i] = x[i]; threadgroup_barrier(mem_flags::mem_threadgroup);
+        x[i] = a[i ^ 1] + b[i ^ 1]; }"""
+    f = metal(source).f
+    x = np.arange(64, dtype=np.float32)
+    f(x, threadgroup=64)
+    np.testing.assert_array_equal(x, 2 * (np.arange(64) ^ 1))
+    with pytest.raises((mnb.LaunchError, mnb.CompileError), match="threadgroup memory"):
+        f(x, threadgroup=64, threadgroup_memory={"b": 16384})
+    with pytest.raises(mnb.LaunchError, match="f: needs 32,784 bytes of threadgroup memory"):
+        f(x, threadgroup=64, threadgroup_memory={"b": 32784})
+
+
+# ---- What is made again in the text ----------------------------------------------------------------------------------
+
+
+def test_function_constants() -> None:
+    source = """
+constant int N [[function_constant(0)]];
+constant float scale [[function_constant(1)]];
+constant bool twice [[function_constant(2)]];
+constant short extra [[ function_constant(3) ]];
+constant short more = is_function_constant_defined(extra) ? extra : short(-5);
+kernel void f(device const float* x, device float* y [[buffer(1)]],
+              device const float* z [[buffer(2), function_constant(twice)]], uint i [[thread_position_in_grid]])
+{ y[i] = x[i] * scale + N + more; if (twice) y[i] += z[i]; }
+kernel void g(device float* y, device const float* z [[function_constant(twice)]]) { y[0] = twice ? z[0] : 1; }
+"""
+    x = np.arange(40, dtype=np.float32)
+    given = {"N": -3, "scale": 0.25, "twice": False}
+    np.testing.assert_array_equal(metal(source, constants=given).f(x), x * 0.25 - 8)
+    given |= {"twice": True, "extra": 100}
+    np.testing.assert_array_equal(metal(source, constants=given).f(x, z=x), x * 0.25 + 97 + x)
+
+
+STYLES = """
+template <typename T, int N>
+[[kernel, max_total_threads_per_threadgroup(512)]] void plus(device const T* x [[buffer(0)]], device T* y [[buffer(1)]],
+    uint i [[thread_position_in_grid]])
+{
+    y[i] = x[i] + T(N);
+}
+template [[host_name("plus_float")]] [[kernel]] decltype(plus<float, 1>) plus<float, 1>;
+typedef decltype(plus<int, 2>) plus_t;
+template [[host_name("plus_int")]] [[kernel]] plus_t plus<int, 2>;
+template [[host_name("plus_uchar")]] [[kernel]] void plus<uchar, 3>(device const uchar* x [[buffer(0)]],
+    device uchar* y [[buffer(1)]], uint i [[thread_position_in_grid]]);
+#define PLUS(name, T, N) \\
+    template [[host_name("plus_" #name)]] [[kernel]] \\
+    decltype(plus<T, N>) plus<T, N>;
+PLUS(half, half, 4)
+#define RESTATED(name, T, N)                                                  \\
+    template [[host_name("plus_" #name)]]                                     \\
+    kernel void plus<T, N>(device const T* x [[buffer(0)]], /* many           \\
+        lines */ device T* y [[buffer(1)]],                                   \\
+        uint i [[thread_position_in_grid]]);
+RESTATED(short, short, 5)
+"""
+
+
+@pytest.mark.parametrize(("name", "n"), [("float32", 1), ("int32", 2), ("uint8", 3), ("float16", 4), ("int16", 5)])
+def test_host_name_templates_in_every_style(name: str, n: int) -> None:
+    kernels = {"float32": "plus_float", "int32": "plus_int", "uint8": "plus_uchar", "float16": "plus_half"}
+    kernel = kernels.get(name, "plus_short")
+    x = np.arange(70).astype(name)
+    np.testing.assert_array_equal(metal(STYLES)[kernel](x), x + np.array(n, name))
+
+
+def test_kernels_that_a_macro_makes() -> None:
+    source = """
+#define UNARY(name, expression)                                            \\
+    kernel void name(device const float* x [[buffer(0)]],                  \\
+                     device float* y [[buffer(1)]],                        \\
+                     uint i [[thread_position_in_grid]]) {                 \\
+        float v = x[i];                                                    \\
+        y[i] = expression;                                                 \\
+    }
+UNARY(half_of, v / 2)
+UNARY(square, v * v)
+"""
+    x = np.arange(50, dtype=np.float32)
+    program = metal(source)
+    np.testing.assert_array_equal(program.half_of(x), x / 2)
+    np.testing.assert_array_equal(program.square(x), x * x)
+
+
+def test_macros_with_everyday_names() -> None:
+    source = """
+#define size 4
+#define threads [
+#define at [
+#define local ]
+#define group [
+#define grid ]
+#define uint2 ushort2
+kernel void f(device float* x, uint2 p [[thread_position_in_grid]], uint2 n [[threads_per_grid]])
+{ x[p.y * n.x + p.x] = size; }"""
+    x = np.zeros((5, 3), np.float32)
+    metal(source).f(x)
+    assert (x == 4).all()
+
+
+def test_a_kernel_whose_parameters_a_macro_hides() -> None:
+    source = """#define ARGS device float* x, uint i [[thread_position_in_grid]]
+kernel void f(ARGS) { x[i] = 1; }"""
+    with pytest.raises(mnb.CompileError, match="'f' cannot be rewritten for metalcompute: its parameters are not in"):
+        metal(source).f(np.zeros(8, np.float32))
+
+
+def test_header_cells() -> None:
+    headers = {
+        "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',
+        "more.h": "#pragma once\ninline float more(float x) { return x + 1; }\n",
+    }
+    source = """#include "more.h"
+#include "ops.h"
+kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = op(x[i]) + more(0); }"""
+    x = np.arange(9, dtype=np.float32)
+    metal(source, headers=headers).f(x)
+    np.testing.assert_array_equal(x, (np.arange(9) + 1) * 2 + 1)
+
+
+def test_comments_and_lines_in_a_parameter_list() -> None:
+    source = """
+/// Adds.
+[[ max_total_threads_per_threadgroup( 64 ) ]]
+kernel void f(
+    device float* x // the values, one by one
+    [[buffer(0)]],
+    constant float & a /* and , this ( */,
+    uint i
+        [[thread_position_in_grid]]
+)
+{ x[i] += a; }"""
+    x = np.zeros(100, np.float32)
+    f = metal(source).f
+    f(x, 2)
+    assert (x == 2).all()
+    with pytest.raises(mnb.LaunchError, match="this kernel allows 64"):
+        f(x, 2, threadgroup=65)
+
+
+# ---- As the author wrote it ------------------------------------------------------------------------------------------
+
+
+def texts(kernel: Kernel) -> set:
+    return {key[0] for key in kernel.binary.functions}
+
+
+def test_what_metalcompute_can_dispatch_goes_through_untouched() -> None:
+    source = """[[max_total_threads_per_threadgroup(64)]] kernel void f(device const float* x [[buffer(0)]],
+        device float* y [[buffer(1)]], uint i [[thread_position_in_grid]], uint n [[threads_per_threadgroup]])
+    { y[i] = x[i] + n; }"""
+    f = metal(source).f
+    x = np.arange(640, dtype=np.float32)
+    np.testing.assert_array_equal(f(x, threadgroup=64), x + 64)
+    assert texts(f) == {"as written"}
+    np.testing.assert_array_equal(f(x[:-1], threadgroup=64)[:-63], x[:-64] + 64)
+    np.testing.assert_array_equal(f(x, threadgroup=32), x + 32)
+    assert texts(f) == {"as written", 64, 32}
+
+
+# ---- Errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_error_that_only_the_target_finds_is_at_the_authors_line() -> None:
+    source = """
+template <typename T> T twice(T x) {
+    return x.missing + x;
+}
+template <typename T>
+kernel void f(device T* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+    x[i] = twice(x[i]);
+}
+template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;
+"""
+    with pytest.raises(mnb.CompileError) as caught:
+        metal(source).g(np.zeros(8, np.float32))
+    assert (caught.value.line, caught.value.column) == (5, 13)
+    assert "return x.missing + x;" in str(caught.value)
+
+
+def test_a_column_on_the_line_that_was_rewritten() -> None:
+    source = """template <class T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = x[i].gone; }
+template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
+    with pytest.raises(mnb.CompileError) as caught:
+        metal(source).g(np.zeros(8, np.float32))
+    assert caught.value.line == 3
+    assert source.splitlines()[0][caught.value.column - 1 :].startswith((".gone", "gone"))
+
+
+def test_an_error_in_a_header_cell() -> None:
+    header = "template <typename T> T bad(T x) {\n  return x.nothing;\n}\n"
+    source = """#include "bad.h"
+template <typename T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = bad(x[i]); }
+template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
+    with pytest.raises(mnb.CompileError) as caught:
+        metal(source, headers={"bad.h": header}).g(np.zeros(8, np.float32))
+    first = caught.value.diagnostics[0]
+    assert (first.file, first.line) == ("bad.h", 2)
+
+
+def test_the_report_of_apples_compiler() -> None:
+    """As it is worded there: warnings and notes between, a place in metalnb's own text, the author's line elsewhere."""
+    cell = scan("kernel void f() {\n  oops;\n}")
+    text = Assembly({})
+    text.ours("struct ours {};\n")
+    text.add(cell)
+    report = (
+        "Compilation failed: \n\nprogram_source:2:6: warning: no previous prototype for function 'f'\n"
+        "program_source:3:3: error: use of undeclared identifier 'oops'\n  oops;\n  ^\n"
+        "program_source:1:1: note: declared here\nprogram_source:1:8: error: of ours\n"
+    )
+    assert [(d.line, d.column, d.message, d.text) for d in text.done().diagnostics(report)] == [
+        (2, 3, "use of undeclared identifier 'oops'", "  oops;"),
+    ]
+
+
+def test_more_than_msl_2_3() -> None:
+    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]); }"
+    words = r"'bfloat' needs MSL 3\.1; engine 'metal:metalcompute' has MSL 2\.3"
+    with pytest.raises(mnb.CompileError, match=words) as caught:
+        metal(source).f.binary  # noqa: B018
+    assert (caught.value.line, caught.value.column) == (3, 77)
+
+
+def test_a_newer_word_that_is_guarded() -> None:
+    source = """
+#if __METAL_VERSION__ >= 990
+typedef bfloat real;
+#else
+typedef float real;
+#endif
+// bfloat
+kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = 2; }"""
+    x = np.zeros(3, np.float32)
+    metal(source).f(x)
+    assert (x == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("device bfloat4* x; atomic_float a; bfloat4 y;", ["bfloat4", "atomic_float"]),
+        ("#define REAL bfloat", ["bfloat"]),
+        (
+            "#if A\n#if __METAL_VERSION__ > 300\nbfloat a;\n#else\natomic_float b;\n#endif\natomic_ulong c;\n#endif",
+            ["atomic_ulong"],
+        ),
+        ("struct atomic_float { float x; }; atomic_float a;", []),
+        ("// bfloat\nfloat x = y.bfloat; /* bfloat */", []),
+    ],
+)
+def test_words_newer_than_msl_2_3(source: str, words: list) -> None:
+    assert [word for word, _, _ in newer(scan(source), (2, 3))] == words
+
+
+def test_precise_math_is_refused() -> None:
+    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1 / x[i]; }"
+    with pytest.raises(mnb.CompileError, match="kernel 'f': engine 'metal:metalcompute' has fast math only"):
+        metal(source, math="precise").f(np.ones(3, np.float32))
+
+
+class _Broken:
+    """A metalcompute whose GPU does not run a kernel, or runs it in other threadgroups."""
+
+    def __init__(self, module: ModuleType, damage: object) -> None:
+        self.error, self.__name__, self._module, self._damage = module.error, "broken", module, damage
+
+    def Device(self) -> object:  # noqa: N802
+        device = self._module.Device()
+        outer = self
+
+        class Device:
+            buffer = staticmethod(device.buffer)
+
+            @staticmethod
+            def kernel(text: str) -> object:
+                return device.kernel(outer._damage(text))
+
+        return Device()
+
+
+def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metalcompute makes it at every call, and words its failure by the wrong code."""
+
+    class Refusing:
+        def function(self, name: str) -> object:
+            def call(*_: object) -> None:
+                raise metalcompute.error("Cannot create command encoder")
+
+            return call
+
+    broken = open_engine(module=_Broken(metalcompute, lambda text: text))
+    monkeypatch.setattr(broken._device, "kernel", lambda text: Refusing())
+    others = engines._open
+    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
+    with pytest.raises(mnb.LaunchError) as caught:
+        metal("kernel void refused(device float* x) { x[0] = 1; }").refused(np.zeros(100, np.float32), threadgroup=40)
+    assert str(caught.value) == (
+        "refused: Metal cannot run it in threadgroups of 64 threads (metalcompute: Cannot create command encoder). "
+        "It needs too much threadgroup memory (Metal allows 32,768 bytes) or too many registers: "
+        "choose a smaller threadgroup."
+    )
+
+
+def _no_launch(text: str) -> str:
+    return text.replace("metalnb_l.seen_ = metalnb_n", "metalnb_l.seen_ = 0")
+
+
+def _small_threadgroups(text: str) -> str:
+    return re.sub(r"max_total_threads_per_threadgroup\(64\)", "max_total_threads_per_threadgroup(32)", text)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_no_launch, "f: the GPU did not run it"),
+        (_small_threadgroups, "f: the GPU ran threadgroups of 32 threads where 64 were asked for"),
+    ],
+)
+def test_a_gpu_that_fails_is_not_believed(
+    metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch, damage: object, message: str,
+) -> None:  # fmt: skip
+    broken = open_engine(module=_Broken(metalcompute, damage))
+    others = engines._open
+    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
+    source = f"kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }} // {message}"
+    with pytest.raises(mnb.KernelFault, match=message):
+        metal(source).f(np.zeros(100, np.float32), threadgroup=64)
+
+
+# ---- The engine itself -----------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_is_pickled_with_its_engine() -> None:
+    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = i; }"
+    again = pickle.loads(pickle.dumps(metal(source).f))  # noqa: S301
+    assert again.engine.name == "metal:metalcompute"
+    x = np.zeros(5, np.float32)
+    again(x)
+    assert x.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_what_the_engine_can_do(metal_engine: MetalcomputeEngine) -> None:
+    caps = metal_engine.caps
+    assert (caps.msl, caps.clock, caps.threadgroup_memory) == ((2, 3), "wall", 32768)
+    assert caps.versions["metalcompute"].startswith("0.2.")
+    assert caps.device
+
+
+def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("METALNB_METALCOMPUTE", raising=False)
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    with pytest.raises(mnb.EngineUnavailable) as caught:
+        open_engine()
+    assert str(caught.value) == "engine 'metal:metalcompute' needs macOS 14 and metalcompute: pip install metalcompute"
+
+
+def test_the_double_stands_in_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METALNB_METALCOMPUTE", "double")
+    assert open_engine().caps.versions == {"metalcompute": "0.2.9 (double)"}
