@@ -1,0 +1,258 @@
+"""The vectoriser: LLVM's text as it is read, shapes, forms, and the kernels that it once got wrong.
+
+That whole kernels are right in vector registers is what the tests of the language and of the ops show on the engine
+`native`, and the random kernels of tests/fuzz.
+"""
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_types import MemoryLayout, UnreadText, type_of
+from metalnb.engine.native import vector_build
+from metalnb.engine.native.native_engine import NativeBinary
+from metalnb.engine.vectoriser.simd_forms import SimdForm, form_for
+from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup, vectorise
+
+HEAD = "#include <metal_stdlib>\n#include <metal_logging>\nusing namespace metal;\n"
+ROW = SimdForm(32, flat=False, full=True, grid_even=True, index_even=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def native() -> None:
+    try:
+        engines.named("native")
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+
+
+def kernel(body: str, given: str = "device const float* x, device float* o") -> mnb.Kernel:
+    text = f"""{HEAD}kernel void f({given}, uint i [[thread_position_in_grid]],
+        uint t [[thread_position_in_threadgroup]], uint l [[thread_index_in_simdgroup]]) {{ {body} }}"""
+    return mnb.compile(text, engine="native")["f"]
+
+
+# ---- LLVM's text -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", [
+    "  %1 = frobnicate i32 0, 1", "  %1 = add i32 0", "  %1 = load <4 y float>, ptr %0", "  switch i32 0, nowhere",
+])  # fmt: skip
+def test_a_line_that_is_not_understood_is_named(line: str) -> None:
+    with pytest.raises(UnreadText, match=f"not understood: {line.strip().split(' ')[0]}"):
+        read(f"define void @f(ptr %0) {{\n{line}\n  ret void\n}}\n")
+
+
+def test_instructions_have_named_operands() -> None:
+    text = """%"struct.S" = type { i8, <3 x float>, [2 x i16] }
+define hidden void @f(ptr noundef readonly captures(none) %0, i32 noundef range(i32 0, 32) %1) local_unnamed_addr #0 {
+  %3 = getelementptr inbounds nuw %"struct.S", ptr %0, i64 0, i32 2, i64 1
+  %4 = load atomic i32, ptr %3 syncscope("agent") monotonic, align 4, !tbaa !3
+  %5 = tail call nsz noundef float @llvm.fmuladd.f32(float 1.0, float noundef 2.0, float -0.0) #4, !dbg !9
+  switch i32 %1, label %6 [
+    i32 0, label %7
+    i32 -3, label %6
+  ]
+
+6:                                                ; preds = %2, %2
+  br label %7
+
+7:                                                ; preds = %6, %2
+  %8 = phi i32 [ %4, %2 ], [ undef, %6 ]
+  ret void
+}
+"""
+    function = read(text).functions["f"]
+    first, load, call, switch = function.blocks["%2"]
+    assert [p.text for p in function.parameters] == ["%0", "%1"]
+    assert (first.element and first.element.text, len(first.operands)) == ('%"struct.S"', 4)
+    assert (load.ordering, load.alignment, load.pointer.text) == ("monotonic", 4, "%3")
+    assert (call.word, call.place) == ("llvm.fmuladd.f32", "!dbg !9")
+    assert [o.text for o in call.operands] == ["1.0", "2.0", "-0.0"]
+    assert (switch.cases, switch.targets) == (["0", "-3"], ["%6", "%7", "%6"])
+    assert function.blocks["%7"][0].targets == ["%2", "%6"]
+
+
+def test_a_layout_is_cs() -> None:
+    class Inner(ctypes.Structure):
+        _fields_ = [("a", ctypes.c_uint8), ("b", ctypes.c_uint64), ("c", ctypes.c_uint16)]
+
+    class Outer(ctypes.Structure):
+        _fields_ = [("x", ctypes.c_uint16), ("y", Inner * 3), ("z", ctypes.c_float)]
+
+    layout = MemoryLayout({"%Inner": type_of("{ i8, i64, i16 }")})
+    outer = type_of("{ i16, [3 x %Inner], float }")
+    assert layout.size(outer) == ctypes.sizeof(Outer)
+    assert [layout.field(outer, i)[0] for i in range(3)] == [Outer.x.offset, Outer.y.offset, Outer.z.offset]
+    assert layout.field(type_of("<{ i8, i32 }>"), 1)[0] == 1
+    assert [layout.size(type_of(t)) for t in ("<3 x float>", "<4 x i1>", "i1", "[5 x <2 x half>]")] == [16, 1, 1, 20]
+
+
+# ---- Shapes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("body", "gathers"), [
+    ("o[i] = x[i];", 0),
+    ("o[i] = x[i + 1] + x[i - 1];", 0),  # under a guard: the index may wrap
+    ("o[i] = x[2 * i + 1];", 0),
+    ("o[i] = x[i & 63];", 0),
+    ("o[i] = x[i / 32] + x[i % 4096];", 0),
+    ("o[i] = x[int(i) - 7];", 0),
+    ("o[i] = x[as_type<uint>(x[0]) + i];", 0),
+    ("o[i] = t < 64 ? x[i] : x[i + 1];", 0),
+    ("o[i] = x[i & 15];", 1),
+    ("o[i] = x[8 * i];", 1),
+    ("o[as_type<uint>(x[i])] = 1;", 1),
+    ("for (uint k = 0; k < i; ++k) o[i] += x[k];", 0),
+    ("uint k = 0; while (x[k] > i) ++k; o[k] = 1;", 1),  # lanes leave the loop at different iterations
+    ("float own[8]; for (int k = 0; k < 8; ++k) own[k] = x[k + i]; o[i] = own[int(x[i]) & 7];", 1),
+])  # fmt: skip
+def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
+    module = read(vector_build.thread_text(kernel(body).unit))
+    assert len(vectorise(module, ROW, vector_build.machine()).gathers) == gathers
+
+
+# ---- Forms -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("grid", "threadgroup", "simd", "width", "flat", "full"), [
+    ((1024, 1, 1), (256, 1, 1), True, 32, False, True),
+    ((1000, 1, 1), (256, 1, 1), True, 32, False, False),
+    ((77, 1, 1), (77, 1, 1), True, 32, False, False),
+    ((64, 64, 1), (16, 16, 1), False, 16, False, True),
+    ((64, 64, 1), (16, 16, 1), True, 32, True, True),
+    ((60, 60, 1), (16, 16, 1), True, 32, True, False),
+    ((512, 256, 1), (32, 8, 1), True, 32, False, True),
+    ((500, 256, 1), (32, 8, 1), True, 32, True, False),
+    ((8, 8, 8), (4, 4, 4), False, 32, True, True),
+    ((48, 48, 1), (24, 4, 1), False, 8, False, True),
+    ((1, 1, 1), (1, 1, 1), False, 8, False, False),
+])  # fmt: skip
+def test_rows_are_taken_as_they_are(
+    grid: tuple, threadgroup: tuple, simd: bool, width: int, flat: bool, full: bool,
+) -> None:  # fmt: skip
+    form = form_for(grid, threadgroup, simd=simd)
+    assert (form.width, form.flat, form.full) == (width, flat, full)
+
+
+@pytest.mark.parametrize("threadgroup", [(32, 4), (16, 16), (7, 5), (64, 2), (3, 40), (10, 1), (1, 33), (24, 3)])
+@pytest.mark.parametrize("grid", [(64, 16), (50, 33), (1, 1)])
+@pytest.mark.parametrize("simd", [True, False])
+def test_every_thread_stands_where_it_should(grid: tuple, threadgroup: tuple, simd: bool) -> None:
+    program = mnb.compile(f"""{HEAD}
+        kernel void f(device uint* o, uint2 p [[thread_position_in_grid]], uint2 n [[threads_per_grid]],
+                      uint2 t [[thread_position_in_threadgroup]], uint i [[thread_index_in_threadgroup]],
+                      uint l [[thread_index_in_simdgroup]], uint2 s [[threads_per_threadgroup]]) {{
+            o[p.y * n.x + p.x] = t.x + 100 * t.y + (i == t.y * s.x + t.x ? 0 : 7777777)
+                + 100000 * ({"simd_sum(1u) + 100 * (l != i % 32)" if simd else "1"});
+        }}""", engine="native")  # fmt: skip
+    out = np.zeros((grid[1], grid[0]), np.uint32)
+    program.f(out, grid=grid, threadgroup=threadgroup)
+    y, x = np.indices(out.shape)
+    want = x % threadgroup[0] + 100 * (y % threadgroup[1])
+    active = 1
+    if simd:
+        across = np.minimum(threadgroup[0], grid[0] - x // threadgroup[0] * threadgroup[0])
+        down = np.minimum(threadgroup[1], grid[1] - y // threadgroup[1] * threadgroup[1])
+        index = y % threadgroup[1] * across + x % threadgroup[0]
+        active = np.minimum(32, across * down - index // 32 * 32)
+    assert np.array_equal(out, want + 100000 * active)
+
+
+# ---- Kernels that were wrong once, each from a random kernel ---------------------------------------------------------
+
+X = np.random.default_rng(5).integers(-5, 5, 64).astype(np.float32)
+
+
+def _two_loops(lane: int) -> int:
+    b, z, v = X.copy(), 0, 0
+    b[1] = 3
+    while (b[1] > 2 or b[lane] > 1) and z < 7:
+        z += 1
+        for _ in range(0, lane % 16, 3):
+            v = 1024 if b[1] > 1 else v
+            if v <= 1:
+                return 0
+    return 1 + z
+
+
+WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
+    "lanes that leave an inner loop one by one for the outer loop's next iteration": ("""
+        float v = 0; uint z = 0;
+        while ((2 < (t < 99 ? 3.0f : x[0]) || 1 < x[t]) && z < 7u) {
+            ++z;
+            for (uint k = 0; k < t % 16; k += 3) { if (x[80] <= 1) v = 1024; if (v <= 1) return; }
+        }
+        o[i] = 1 + z;""", _two_loops),
+    "a value that is uniform after the inner loop and varying after the outer": ("""
+        ushort v = 127;
+        for (ushort k = 0; k < ushort(t); k += 2) for (uint j = 0; j <= 1; ++j) if (x[80] <= 1) v = 1;
+        o[i] = v;""", lambda lane: 127 if lane == 0 else 1),
+    "a component that nobody set, in a word with others": ("""
+        uchar3 v = uchar3(1, 1, uchar(t & 63)) - uchar3(31, 127, 127); v.x = 1;
+        o[i] = v.x * 7 + v.y * 5 + v.z;""", lambda lane: 7 + (1 - 127) % 256 * 5 + (lane - 127) % 256),
+    "the low bits of a number that falls from lane to lane": (
+        "o[i] = ushort(ushort(0xffff) ^ ushort(uint(ushort(0xffff)) + uint(ushort(t))));",
+        lambda lane: 0xFFFF ^ (0xFFFF + lane) & 0xFFFF),
+    "an array of a thread's own, by its lane": ("""
+        uchar own[8]; for (uint j = 0; j < 8; ++j) own[j] = uchar(1 + j);
+        o[i] = own[t & 7];""", lambda lane: 1 + lane % 8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_ONCE)
+@pytest.mark.parametrize("threadgroup", [64, 8, 40])
+def test_what_was_wrong_once(name: str, threadgroup: int) -> None:
+    body, want = WRONG_ONCE[name]
+    x = np.concatenate([X, np.zeros(64, np.float32)])
+    out = np.zeros(64, np.float32)
+    kernel(body)(x, out, grid=64, threadgroup=threadgroup)
+    assert out.tolist() == [want(i % threadgroup) for i in range(64)]
+
+
+# ---- What runs a thread at a time ------------------------------------------------------------------------------------
+
+
+INTO_A_LOOP = """int k = int(x[i]);
+    switch (k & 3) { case 0: do { o[i] += 1; case 1: o[i] += 2; case 2: o[i] *= 3; } while (--k > 0); }"""
+
+
+@pytest.mark.parametrize(("body", "reason"), [
+    ("float own[20000]; for (int k = 0; k < 20000; ++k) own[(k * 7 + i) % 20000] = k; o[i] = own[i];",
+     "its own variables take 80000 bytes of a thread"),
+    ('os_log_default.log("%f", x[i]); o[i] = 1;', "a call of metalnb_print"),
+    (INTO_A_LOOP, "irreducible"),
+])  # fmt: skip
+def test_what_is_not_vectorised_says_why(body: str, reason: str) -> None:
+    binary = engines.named("native").compile(kernel(body).unit)
+    assert isinstance(binary, NativeBinary)
+    assert reason in binary.reason
+
+
+def test_irreducible_flow_is_right_all_the_same() -> None:
+    x = np.arange(40, dtype=np.float32) % 9
+    out = np.zeros(40, np.float32)
+    kernel(INTO_A_LOOP)(x, out, grid=40)
+
+    def ran(k: int) -> np.float32:
+        o, at = np.float32(0), k & 3
+        if at == 3:
+            return o
+        while True:
+            o = np.float32(o + 1) if at == 0 else o
+            o = np.float32(o + 2) if at <= 1 else o
+            o, at, k = np.float32(o * 3), 0, k - 1
+            if k <= 0:
+                return o
+
+    assert out.tolist() == [ran(int(k)) for k in x]
+
+
+def test_only_kernels_that_name_their_simdgroup_need_32_lanes() -> None:
+    for body, asks in (("o[i] = x[t];", False), ("o[i] = x[l];", True), ("o[i] = simd_max(x[i]);", True)):
+        assert asks_for_simdgroup(read(vector_build.thread_text(kernel(body).unit))) == asks
