@@ -53,7 +53,9 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     for p in arrays:
         seen = facts.buffers[p.name]
         size = seen.contents.size // max(1, p.type.size)
-        buffers.append(WatchedBuffer(p.name, size, p.writable, seen.atomics > 0, seen.reads, seen.writes, seen.strays))
+        buffers.append(WatchedBuffer(
+            p.name, size, p.writable, seen.atomics > 0, seen.reads, seen.writes, seen.strays, seen.others,
+        ))  # fmt: skip
     unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items()}
     events, names, sizes = facts.events, facts.names, {p.name: max(1, p.type.size) for p in arrays}
 
