@@ -70,7 +70,7 @@ def _source(session: Session, name: str | None) -> Source:
 def _headers(session: Session, _word: str | None) -> Listing[Source]:
     rows = tuple((f'#include "{name}"', f"{len(text.strip().splitlines())}") for name, text in session.headers.items())
     empty = "no header cells: %%metal --header NAME keeps one"
-    return Listing(session.headers, Table(("header", "lines"), rows, empty=empty, code=frozenset({0})))
+    return Listing(session.texts, Table(("header", "lines"), rows, empty=empty, code=frozenset({0})))
 
 
 def _cache(_session: Session, word: str | None) -> Listing[Usage]:

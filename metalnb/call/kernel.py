@@ -146,7 +146,6 @@ class Kernel:
         self._binary: Binary | None = None
         self._lock = threading.Lock()
         self.before_call: Callable[[Kernel, tuple[Any, ...], dict[str, Any]], None] | None = None
-        self.first_line = 1  # the number of the text's first line where its author reads it
 
     @functools.cached_property
     def _binder(self) -> Binder:

@@ -43,7 +43,7 @@ def bottleneck(timing: Timing) -> Bottleneck:
         took, empty = seconds(timing.median), seconds(timing.empty)
         sentence = f"an empty dispatch costs {empty}, the kernel itself takes {took}: give each dispatch more work"
         return Bottleneck("dispatch", f"bound by the dispatch: {sentence}")
-    cached = from_caches(timing)
+    cached = from_caches(share, timing.bytes, timing.cache)
     if share is not None and share > (_CACHES if cached else _LIMIT):
         why = "it cannot have moved all the bytes counted, so parts of the arrays are not touched; pass bytes="
         return Bottleneck("unknown", f"{percent(share)} of what {timing.ceiling} reaches: {why}")
@@ -57,13 +57,21 @@ def bottleneck(timing: Timing) -> Bottleneck:
     return _neither(timing, share, part)
 
 
-def from_caches(timing: Timing) -> str:
-    """Return "from" or "partly from" when a kernel is so fast that the caches must serve it, else an empty string."""
-    if timing.share is None or not timing.cache or not timing.bytes:
+def from_caches(share: float | None, moved: int | None, cache: int | None) -> str:
+    """Return "from" or "partly from" when a kernel is so fast that the caches must serve it, else an empty string.
+
+    Parameters
+    ----------
+    share : float or None
+        Its bandwidth as a part of the limit.
+    moved, cache : int or None
+        The bytes of its arrays, and of the device's last-level cache.
+    """
+    if share is None or not cache or not moved:
         return ""
-    if timing.bytes <= timing.cache:
-        return "from" if timing.share > 1 else ""
-    return "partly from" if timing.bytes <= _PARTLY * timing.cache and timing.share > FASTER else ""
+    if moved <= cache:
+        return "from" if share > 1 else ""
+    return "partly from" if moved <= _PARTLY * cache and share > FASTER else ""
 
 
 def _neither(timing: Timing, share: float | None, part: float | None) -> Bottleneck:

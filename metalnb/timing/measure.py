@@ -191,7 +191,7 @@ def _plain(value: Any) -> str:
 
 def _is_beyond(timing: Timing) -> bool:
     """Return whether a kernel was faster than the limits: they were measured at a bad time."""
-    memory = timing.share is not None and timing.share > FASTER and not from_caches(timing)
+    memory = timing.share is not None and timing.share > FASTER and not from_caches(timing.share, timing.bytes, timing.cache)
     return memory or bool(timing.throughput and timing.peak and timing.throughput > FASTER * timing.peak)
 
 
@@ -206,7 +206,7 @@ def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
     if timing.grid and timing.clock == "wall" and timing.median < timing.empty:
         said.append(f"no device clock: {seconds(timing.median)} is the cost of launching rather than the kernel's time")
     if timing.share is not None and timing.share > FASTER:
-        if from_caches(timing) and timing.bytes and timing.cache:
+        if from_caches(timing.share, timing.bytes, timing.cache) and timing.bytes and timing.cache:
             moved, room = nbytes(timing.bytes), nbytes(timing.cache)
             said.append(f"it moves {moved}, and the last-level cache holds {room}; the limit is that of memory")
         else:

@@ -45,9 +45,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     facts = run_checked(kernel.unit, dispatch.arguments, grid, threadgroup, seconds)
     x, y, z = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     left_out = x * y * z - facts.groups
-    judge = Judge(
-        kernel.unit, grid, threadgroup, facts, before, complete=not left_out, first_line=kernel.first_line,
-    )  # fmt: skip
+    judge = Judge(kernel.unit, grid, threadgroup, facts, before, complete=not left_out)
     arrays = [p for p in signature.buffers if not p.reference and p.name in facts.buffers]
     buffers = []
     for p in arrays:
