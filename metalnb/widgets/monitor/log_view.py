@@ -79,8 +79,8 @@ def _kernel(name: str, row: KernelStats) -> list[str]:
     usual = row.typical
     share = "" if usual.share is None else _meter(usual.share, usual.beyond)
     return [
-        f"<code>{escape(name)}</code>", threads(usual.kind.grid), f"{row.count:,}", seconds(usual.seconds), _rate(usual),
-        share, spark([s.seconds for s in list(row.tail)]),
+        f"<code>{escape(name)}</code>", threads(usual.kind.grid), f"{row.count:,}", seconds(usual.seconds),
+        _rate(usual), share, spark([s.seconds for s in list(row.tail)]),
     ]  # fmt: skip
 
 

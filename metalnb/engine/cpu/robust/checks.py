@@ -240,8 +240,8 @@ class _Checks:
     def _whole_steps(self, place: PointerPlace) -> tuple[int, int]:
         """Return by how many steps a single index is short of the element, and the bytes that are left of the rest.
 
-        An index below 0 may be right where bytes are added to it. One that cannot be below 0 is compared as it is: in 32
-        bits it and its steps might go around.
+        An index below 0 may be right where bytes are added to it. One that cannot be below 0 is compared as it is: in
+        32 bits it and its steps might go around.
         """
         ((index, step),) = place.terms
         if self._module.definitions[index].op == Spv.U_CONVERT:
