@@ -234,7 +234,17 @@ class Kernel:
             self._known.keep(args, named, ready.grid, ready.threadgroup)
         return result
 
-    def prepare(
+    def prepare(self, /, *args: Any, **call: Any) -> Dispatch:
+        """Compile the kernel if need be, then check and bind a call; parameters as for the call. Nothing runs yet."""
+        ready = self.rehearse(*args, **call)
+        if 0 not in ready.grid:
+            bound = ready.arguments if self._simple else [ready.arguments[place] for place in self._places]
+            for slot, array in zip(self._binder.slots, bound, strict=True):
+                if slot.takes_array and slot.param.every and array.size < ready.grid[0] * slot.components:
+                    slot.refuse_short(array, ready.grid[0])
+        return ready
+
+    def rehearse(
         self,
         /,
         *args: Any,
@@ -246,7 +256,7 @@ class Kernel:
         timeout: float | None = None,
         **named: Any,
     ) -> Dispatch:
-        """Compile the kernel if need be, then check and bind a call; parameters as for the call. Nothing runs yet."""
+        """Bind a call for a run that watches each access: as `prepare`, but an array may be too short for the grid."""
         refuse_options(self.signature, shapes, threadgroup_memory)
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
@@ -272,7 +282,9 @@ class Kernel:
         if threadgroup_memory and self._simple:
             refuse_memory(signature, threadgroup_memory)
         if 0 not in sizes:
-            self._check_buffers(bound, sizes[0])
+            for slot, array in zip(binder.slots, bound, strict=True):
+                if slot.takes_array and not array.size:
+                    slot.refuse_short(array, sizes[0])
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         if not held:
@@ -311,12 +323,6 @@ class Kernel:
         for place, nbytes in memory_sizes(self.signature, group, memory).items():
             arguments[place] = nbytes
         return arguments
-
-    def _check_buffers(self, bound: list[Any], threads: int) -> None:
-        """Refuse a buffer that is certainly too short for ``threads`` threads along x."""
-        for slot, array in zip(self._binder.slots, bound, strict=True):
-            if slot.takes_array and array.size < (threads * slot.components if slot.param.every else 1):
-                slot.refuse_short(array, threads)
 
     def __repr__(self) -> str:
         return f"<metalnb.Kernel {self.signature} on {self.engine.name}>"

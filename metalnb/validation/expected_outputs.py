@@ -38,7 +38,7 @@ def compared(
     options = {k: v for k, v in call.items() if k in _OPTIONS}
     names = [p.name for p in kernel.signature.buffers if not kernel.unit.absent(p)]
     given = {**dict(zip(names, args, strict=False)), **{k: v for k, v in call.items() if k not in _OPTIONS}}
-    dispatch = kernel.prepare(*args, **call)
+    dispatch = kernel.rehearse(*args, **call)
     found, judge = judged(dispatch, seconds)
     wanted = _wanted(kernel, expected, given, _outputs(dispatch, given))
     differences = list(_differences(kernel, dispatch, given, judge, wanted, (rtol, atol), found.left_out))

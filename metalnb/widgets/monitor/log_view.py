@@ -85,8 +85,9 @@ def _kernel(name: str, row: KernelStats) -> list[str]:
 
 
 def _meter(share: float, beyond: str) -> str:
-    why = f'<span class="metalnb-soft">{beyond}</span>' if beyond else bar(share)
-    return f'<div class="metalnb-meter"><span>{percent(share)}</span> {why}</div>'
+    if beyond:
+        return f'<div class="metalnb-meter metalnb-worded"><span>{percent(share)}</span> {beyond}</div>'
+    return f'<div class="metalnb-meter"><span>{percent(share)}</span> {bar(share)}</div>'
 
 
 def _latest(seen: DispatchRecord) -> list[str]:
