@@ -239,9 +239,7 @@ class Kernel:
         ready = self.rehearse(*args, **call)
         if 0 not in ready.grid:
             bound = ready.arguments if self._simple else [ready.arguments[place] for place in self._places]
-            for slot, array in zip(self._binder.slots, bound, strict=True):
-                if slot.takes_array and slot.param.every and array.size < ready.grid[0] * slot.components:
-                    slot.refuse_short(array, ready.grid[0])
+            self._check_buffers(bound, ready.grid[0], every=True)
         return ready
 
     def rehearse(
@@ -282,9 +280,7 @@ class Kernel:
         if threadgroup_memory and self._simple:
             refuse_memory(signature, threadgroup_memory)
         if 0 not in sizes:
-            for slot, array in zip(binder.slots, bound, strict=True):
-                if slot.takes_array and not array.size:
-                    slot.refuse_short(array, sizes[0])
+            self._check_buffers(bound, sizes[0], every=False)
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         if not held:
@@ -323,6 +319,12 @@ class Kernel:
         for place, nbytes in memory_sizes(self.signature, group, memory).items():
             arguments[place] = nbytes
         return arguments
+
+    def _check_buffers(self, bound: list[Any], threads: int, *, every: bool) -> None:
+        """Refuse a buffer that is empty or, of an element for ``every`` thread along x, certainly too short."""
+        for slot, array in zip(self._binder.slots, bound, strict=True):
+            if slot.takes_array and array.size < (threads * slot.components if every and slot.param.every else 1):
+                slot.refuse_short(array, threads)
 
     def __repr__(self) -> str:
         return f"<metalnb.Kernel {self.signature} on {self.engine.name}>"

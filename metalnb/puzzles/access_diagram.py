@@ -164,11 +164,9 @@ def _stray(event: Event, spans: dict[str, Any], rows: dict[str, int]) -> str:
     """Mark an access beyond the array, where the element would be, as far as there is room."""
     x, width = _beyond(event.index, spans[event.buffer])
     y = rows[event.buffer]
-    label = f"{event.buffer}[{event.index}]"
-    return (
-        f'<g><title>{label}</title><rect x="{x + 0.5:.1f}" y="{y}" width="{max(width - 1.5, 1):.1f}" height="18" rx="2" '
-        f'fill="{_WRONG}" fill-opacity=".25" stroke="{_WRONG}" stroke-dasharray="3 2"/></g>'
-    )
+    box = f'x="{x + 0.5:.1f}" y="{y}" width="{max(width - 1.5, 1):.1f}" height="18" rx="2"'
+    look = f'fill="{_WRONG}" fill-opacity=".25" stroke="{_WRONG}" stroke-dasharray="3 2"'
+    return f"<g><title>{event.buffer}[{event.index}]</title><rect {box} {look}/></g>"
 
 
 def _beyond(index: int, cells: list[tuple[float, float]]) -> tuple[float, float]:
