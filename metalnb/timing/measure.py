@@ -17,7 +17,7 @@ from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
 
 from . import sampling, traffic
-from .bottleneck import FASTER, from_caches
+from .bottleneck import BYTES, FASTER, from_caches
 from .lambda_names import lambda_text
 from .limits import Limits, limits, outdone
 from .other_processes import BUSY, OtherProcesses
@@ -216,7 +216,7 @@ def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
             said.append(f"it moves {moved}, and the last-level cache holds {room}; the limit is that of memory")
         else:
             said.append(
-                f"faster than the limit of {found.date[:10]}: parts of the arrays may never be touched (pass bytes=), "
+                f"faster than the limit of {found.date[:10]}: parts of the arrays may never be touched: {BYTES}, "
                 "or the machine was busy at that time (mnb.limits(again=True))"
             )
     return tuple(said)
