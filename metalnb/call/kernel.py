@@ -182,6 +182,11 @@ class Kernel:
         self._known.clear()
 
     @property
+    def name(self) -> str:
+        """The kernel's name in its program."""
+        return self.signature.name
+
+    @property
     def source(self) -> str:
         """The text of the cell that the kernel was compiled from."""
         source: str = self.program.source

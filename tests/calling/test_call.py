@@ -458,7 +458,7 @@ def test_what_a_kernel_tells_of_itself(saxpy: mnb.Kernel) -> None:
     spelled = "saxpy(device const float* x, device const float* y, device float* out, constant float& a)"
     assert repr(saxpy) == f"<metalnb.Kernel {spelled} on cpu>"
     assert saxpy.__name__ == saxpy.__qualname__ == "saxpy"
-    assert saxpy.source == SAXPY
+    assert (saxpy.source, saxpy.name) == (SAXPY, "saxpy")
     assert str(saxpy.signature) == spelled
     assert [i.attribute for i in saxpy.signature.inputs] == ["thread_position_in_grid"]
     assert saxpy.signature.line == SAXPY.split("\n").index("/// Scale and add.") + 4

@@ -351,13 +351,19 @@ def test_kernels_are_listed(shell: InteractiveShell, run: Run) -> None:
     assert re.search(rf"^twice +x +{ENGINE} +Doubles\.$", repr(found), re.MULTILINE)
 
 
-def test_source_is_what_the_compiler_was_given(shell: InteractiveShell, run: Run) -> None:
+def test_source_is_the_authors_and_lowered_is_what_the_compiler_is_given(
+    shell: InteractiveShell, run: Run, capsys: Capture,
+) -> None:  # fmt: skip
     run(f"%%metal --quiet\n{TWICE}")
-    run(f"%%metal --quiet\n{TWICE.replace('twice', 'thrice')}")
-    last = run("%metal source").result
-    assert "thrice(" in last
-    assert "metalnb_entry" in last
-    assert "thrice(" not in run("%metal source twice").result
+    thrice = TWICE.replace("twice", "thrice")
+    run(f"%%metal --quiet\n{thrice}")
+    assert run("%metal source").result == thrice
+    assert run("%metal source twice").result == TWICE
+    for last in (run("%metal source --lowered").result, run("%metal source thrice --lowered").result):
+        assert "thrice(" in last
+        assert "metalnb_entry" in last
+    assert "thrice(" not in run("%metal source --lowered twice").result
+    assert "--lowered belongs to %metal source" in says(shell, "%metal kernels --lowered", capsys)
 
 
 def test_source_without_a_cell_or_of_no_kernel_is_a_usage_error(
