@@ -439,7 +439,10 @@ def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(
     assert not unreached.outputs
     (output,) = failed.outputs
     assert (output.output_type, output.ename) == ("error", "CompileError")
-    text = ANSI.sub("", "\n".join(output.traceback))
+    shown = "\n".join(output.traceback)
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", shown)) == {"1", "0"}  # no colour, and nothing inverted
+    assert "\x1b[1m^\x1b[0m" in shown
+    text = ANSI.sub("", shown)
     assert text.splitlines() == [
         "CompileError: cell:3:12: error: use of undeclared identifier 'undeclared'",  # as the editor's gutter has it
         "  3 |     x[i] = undeclared;",
