@@ -15,7 +15,7 @@ from metalnb.display import Card, bundle, cards_html
 from metalnb.engine.base import Binary, Engine, Grid, Ticket, compiled
 from metalnb.engine.time_limits import call_limit, check_limit
 from metalnb.engine.unit import Unit
-from metalnb.errors import MetalnbError
+from metalnb.errors import KernelFault, MetalnbError
 from metalnb.msl.signature import Reflection, Signature
 
 from . import tuned_threadgroups as tuned
@@ -52,6 +52,8 @@ class Dispatch(NamedTuple):
         Whether `run` waits for the dispatch: memory of NumPy's can be read at any moment.
     timeout : float or None
         The seconds that it may run, where the engine can stop it; None leaves it to `metalnb.timeout`.
+    made : tuple of str
+        The names of the outputs.
     """
 
     kernel: Kernel
@@ -63,6 +65,7 @@ class Dispatch(NamedTuple):
     residents: tuple[Resident, ...] = ()
     waits: bool = True
     timeout: float | None = None
+    made: tuple[str, ...] = ()
 
     def launch(self) -> Ticket | None:
         """Start it; return None when the grid is empty.
@@ -75,9 +78,22 @@ class Dispatch(NamedTuple):
             with call_limit(self.timeout):
                 return self._replace(timeout=None).launch()
         if self.residents:
-            first = self.residents[0]
+            ticket = self._start()
+        else:
+            ticket = self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
+        if self.made and hasattr(ticket, "made"):  # of an engine that checks accesses
+            ticket.made = self.made
+        return ticket
+
+    def _start(self) -> Ticket:
+        """Start it among the arrays of its engine, which may have to wait for it."""
+        first = self.residents[0]
+        try:
             return first.__metal_start__(self.binary, self.arguments, self.grid, self.threadgroup, self.residents)
-        return self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
+        except KernelFault as fault:
+            if str(fault).startswith(f"{self.kernel.name}, "):  # and not of a dispatch before it
+                raise fault.left_out(self.made) from None
+            raise
 
     def run(self) -> Any:
         """Run it, and wait if it uses NumPy's memory; return the outputs that were left out."""
@@ -277,7 +293,8 @@ class Kernel:
         if signature.places:
             check_places(signature, sizes, group)
         outputs = []
-        if any(b is None for b in bound):
+        left_out = tuple([slot.param.name for slot, b in zip(binder.slots, bound, strict=True) if b is None])
+        if left_out:
             outputs = make_outputs(binder.slots, bound, shape, shapes or {}, held)
         elif shapes:
             refuse_shapes(binder.slots, shapes)
@@ -289,10 +306,10 @@ class Kernel:
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         if not held:
-            return Dispatch(self, binary, arguments, sizes, group, outputs, timeout=timeout)
+            return Dispatch(self, binary, arguments, sizes, group, outputs, timeout=timeout, made=left_out)
         made = residents(outputs)
         alone = len(made) == len(outputs) and not any(type(a) is np.ndarray for a in (*args, *named.values()))
-        return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout)
+        return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout, left_out)
 
     def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
         """Run a call watched and hold its outputs against ``expected``: short for `validate` with these arguments.
