@@ -76,6 +76,8 @@ class Finding:
         Of the buffer, in elements.
     case : str
         Empty for the call itself; else the other size at which it was found.
+    others : tuple of str
+        Of a race: the other buffers in the same memory, through one of which either access may have gone.
     """
 
     kind: str
@@ -94,6 +96,7 @@ class Finding:
     value: float | int | None = None
     size: int = 0
     case: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def is_fault(self) -> bool:

@@ -117,6 +117,7 @@ class Judge:
             fact.offset // fact.element if indexed else None, fact.written, other, fact.count, source,
             given=given, value=fact.values[0] if fact.values else None,
             size=seen.contents.size // fact.element if seen else 0,
+            others=seen.others if seen and fact.kind == "race" else (),
         )  # fmt: skip
 
     @functools.cached_property

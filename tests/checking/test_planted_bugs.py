@@ -425,6 +425,7 @@ def test_arguments_that_overlap_overlap_in_the_copies(name: str) -> None:
     assert "in the memory of x" in repr(found)
     races = [f for f in found.findings if f.kind == "race"]
     assert races
+    assert repr(found).count(" too; pass a copy of one") == len(races)
     for race in races:  # of an element that the one thread writes, and the other reads
         assert race.other
         assert race.index is not None

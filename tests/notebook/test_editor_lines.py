@@ -65,6 +65,13 @@ def test_errors_and_warnings(run: Cell, capsys: pytest.CaptureFixture[str]) -> N
     assert f"cell:{at['wrong']}:" in shown.out + shown.err
 
 
+def test_what_is_wrong_with_the_whole_cell_is_at_its_text(shell: InteractiveShell) -> None:
+    error = shell.run_cell("\n%%metal --quiet\n\nfloat f() { return 1; }", store_history=True).error_in_exec
+    assert isinstance(error, mnb.CompileError)
+    (found,) = error.diagnostics
+    assert (found.line, found.column, found.text) == (4, 1, "float f() { return 1; }")
+
+
 def test_what_only_the_devices_compiler_finds(run: Cell) -> None:
     kernel, at = run("o[i] += __LINE__; // wrong")
     kernel(x, o, 0, 0)
@@ -151,6 +158,16 @@ kernel void f(device const float* x, device float* o, constant int& k) {
     error = shell.run_cell(wrong, store_history=True).error_in_exec
     assert isinstance(error, mnb.CompileError)
     assert [(d.file, d.line) for d in error.diagnostics] == [("taken.h", line)]
+
+
+def test_what_is_kept_for_a_text_is_kept_for_a_cell_of_it(run: Cell) -> None:
+    """Its lines are counted otherwise, and it is another program; what `tune` found is of either."""
+    kernel, _ = run()
+    text = kernel.source
+    assert text.startswith("#include")
+    plain = mnb.compile(text)
+    assert plain is not kernel.program
+    assert plain.recipe.content == kernel.program.recipe.content
 
 
 def test_a_text_in_python_counts_its_own_lines() -> None:
