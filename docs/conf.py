@@ -17,7 +17,10 @@ project_copyright = "metalnb contributors, MIT licence"
 version = release = metalnb.__version__
 
 root_doc = "README"
-include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/api/*.md", "notebooks/*.ipynb"]
+include_patterns = [
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/api/*.md",
+    "notebooks/[0-9][0-9]_*.ipynb",  # and none that a reader has made beside them
+]  # fmt: skip
 exclude_patterns = ["docs/README.md", ".*", "build"]  # the site's own contents say which documents there are
 
 extensions = [

@@ -48,7 +48,12 @@ class Call:
 
     @property
     def label(self) -> str:
-        """The function as it was written."""
+        """The function as it was written; of a lambda, or what is no call, all of it."""
+        if isinstance(self.function, ast.Lambda):
+            text = self.text
+            while text.startswith("(") and text.removeprefix("(").lstrip().startswith(("(", "lambda")):
+                text = text[1:-1].strip()
+            return text
         return _PLACED.sub(r"\2@\1", ast.unparse(self.function))
 
 
@@ -60,31 +65,46 @@ def parsed(magic: str, text: str) -> Call:
     UsageError
         When it is none.
     """
-    text = text.rstrip("; \t")
+    text = text.strip().rstrip("; \t")
     try:
-        body = ast.parse(_VERSION.sub(lambda m: _PLACE.format(m[2], m[1]), text.strip()), mode="eval").body
+        body = ast.parse(_VERSION.sub(lambda m: _PLACE.format(m[2], m[1]), text), mode="eval").body
     except SyntaxError as error:
-        message = f"{magic}: {text.strip()!r} is no call: {error.msg}. Write {magic} saxpy(x, y, a=2.0)"
+        message = f"{magic}: {text!r} is no call, and no expression: {error.msg}. Write {magic} saxpy(x, y, a=2.0)"
         raise UsageError(message) from error
     if isinstance(body, ast.Call):
-        return Call(text.strip(), body.func, body)
-    if isinstance(body, (ast.Name, ast.Attribute, ast.Subscript)):
-        return Call(text.strip(), body, None)
-    raise UsageError(f"{magic}: {text.strip()!r} is no call. Write {magic} saxpy(x, y, a=2.0)")
+        return Call(text, body.func, body)
+    if _names_one(body):
+        return Call(text, body, None)
+    function = body if isinstance(body, ast.Lambda) else _function_of(body)
+    return Call(text, function, ast.Call(function, [], []))
+
+
+def _names_one(body: ast.expr) -> bool:
+    """Say whether an expression names a function: ``saxpy``, ``program.saxpy``, ``kernels['saxpy']``."""
+    if isinstance(body, ast.Attribute) or (isinstance(body, ast.Subscript) and not isinstance(body.slice, ast.Slice)):
+        return _names_one(body.value)
+    return isinstance(body, ast.Name)
+
+
+def _function_of(body: ast.expr) -> ast.Lambda:
+    """Return a function that gives an expression's value; the versions of kernels in it are looked up once."""
+    names = sorted({n.id for n in ast.walk(body) if isinstance(n, ast.Name) and _PLACED.fullmatch(n.id)})
+    given = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [ast.Name(n, ast.Load()) for n in names])
+    return ast.Lambda(given, body)
 
 
 def split(text: str) -> list[str]:
-    """Cut a line where one expression ends and another begins: ``a(x) b(x)`` into two."""
-    starts, depth, ended = [0], 0, False
+    """Cut a line where one expression ends and another begins: ``a(x) b(x)`` into two, and so ``a(x), x + y``."""
+    starts, depth, ended = [0], 0, ""
     try:
         for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline):
             word = token.string
-            if token.type == tokenize.NAME and depth == 0 and ended and not keyword.iskeyword(word):
+            named = token.type == tokenize.NAME and not keyword.iskeyword(word)
+            begins = named or word == "lambda" or (word == "(" and text.strip()[token.start[1] - 1].isspace())
+            if depth == 0 and token.string and (ended == "," or (ended and begins and (word != "(" or ended == ")"))):
                 starts.append(token.start[1])
             depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
-            ended = word in {")", "]", ","} or token.type == tokenize.NUMBER or (
-                token.type == tokenize.NAME and not keyword.iskeyword(word)
-            )
+            ended = word if word in {")", "]", ","} or token.type == tokenize.NUMBER or named else ""
     except (tokenize.TokenError, IndentationError):  # a bracket is not closed: told when it is parsed
         return [text.strip()]
     return [text.strip()[a:b].rstrip(" ,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
@@ -113,6 +133,8 @@ def evaluated(session: Session, call: Call, arguments: ast.Call | None) -> tuple
     found: tuple[Any, tuple[Any, ...], dict[str, Any]] = eval(  # noqa: S307  (the user's own)
         compile(tree, "<magic>", "eval"), shell.user_global_ns, names
     )
+    if isinstance(call.function, ast.Lambda):
+        found[0].__name__ = call.label
     return found
 
 

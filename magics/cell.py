@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ..errors import CompileError, Diagnostic, MetalnbWarning
-from ..msl.text.scanned_cell import MAIN
+from ..errors import MetalnbWarning
 from ..program import Program, compile
 from .call_checks import guard
+from .editor_lines import below, lines_above
 from .options import assignment, evaluate, python_name, unquoted
 from .session import Header, Session
 
@@ -74,15 +73,11 @@ class CellMagics(Magics):
     def metal(self, line: str, cell: str) -> Program | Header | None:
         """Compile a cell of Metal Shading Language and bind each kernel in it as a Python callable.
 
-        Errors and warnings count lines as the editor does: %%metal is the first.
+        All that names a line counts as the editor does: %%metal is the first.
         """
         options = parse_argstring(self.metal, line)
-        cells = {MAIN, options.header, *self.session.headers}
-        try:
-            with _worded(cells):
-                return self._compiled(options, cell)
-        except CompileError as error:
-            raise CompileError([_below_the_magic(each, cells) for each in error.diagnostics]) from None
+        with _worded():
+            return self._compiled(options, cell)
 
     def _compiled(self, options: Any, cell: str) -> Program | Header | None:
         common = {"math": options.math, "engine": options.engine, "msl": options.msl}
@@ -90,12 +85,13 @@ class CellMagics(Magics):
             raise UsageError("--header keeps a text: --name and --constant belong to the cells that include it")
         if options.header and options.check is not None:
             raise UsageError("--check is about calls, and a header has no kernel: give it to the cells that include it")
+        text = below(cell, lines_above(self.shell, cell))
         if options.header:
-            shown: Program | Header = self.session.keep_header(options.header, cell, **common)
+            shown: Program | Header = self.session.keep_header(options.header, text, **common)
         else:
             constants = evaluate(self.shell, options.constant)
             program = shown = compile(
-                cell, constants=constants, headers=self.session.headers,
+                text, constants=constants, headers=self.session.headers,
                 checked=_DEFAULT["checked"] and not options.unchecked, **common,
             )  # fmt: skip
             expected = self._reference(options.check)
@@ -117,21 +113,16 @@ class CellMagics(Magics):
             raise UsageError(message) from error
 
 
-def _below_the_magic(found: Diagnostic, cells: Collection[str]) -> Diagnostic:
-    """Return a finding with its line as the editor counts it: a cell's text begins below the magic's line."""
-    return dataclasses.replace(found, line=found.line + 1) if found.file in cells else found
-
-
 @contextmanager
-def _worded(cells: Collection[str]) -> Iterator[None]:
-    """Let a warning say what is wrong in the cells, without the place in IPython that runs magics."""
+def _worded() -> Iterator[None]:
+    """Let a warning say what is wrong in a cell, without the place in IPython that runs magics."""
     plain = warnings.formatwarning
 
     def formatted(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
         if not issubclass(category, MetalnbWarning):
             return plain(message, category, *rest, **more)
         given = message.args[0] if isinstance(message, Warning) and message.args else message
-        return f"{category.__name__}: {_below_the_magic(given, cells) if isinstance(given, Diagnostic) else message}\n"
+        return f"{category.__name__}: {given}\n"
 
     warnings.formatwarning = formatted
     try:

@@ -133,5 +133,5 @@ def _arguments(words: list[str], session: Session) -> Iterator[tuple[str, str]]:
     before = [word for word in words[:-1] if word]
     if not before:
         return ((name, "keyword") for name in COMMANDS)
-    second = {"use": [*REGISTRY, "default"], "source": list(session.kernels()), "cache": ["clear"]}
+    second = {"use": [*REGISTRY, "default"], "source": [*session.kernels(), "--lowered"], "cache": ["clear"]}
     return ((name, "instance") for name in (second.get(before[0], []) if len(before) == 1 else []))

@@ -14,6 +14,7 @@ from ..errors import Diagnostic
 from ..msl.editor.name_description import describe, describe_name
 from ..program.findings import findings
 from .completer import metal_text
+from .editor_lines import below
 from .session import Session
 
 __all__ = ["FINDINGS", "MISTAKES", "inspector", "question"]
@@ -45,18 +46,18 @@ def _mistakes(session: Session, code: str) -> dict[str, Any]:
     marks: list[dict[str, Any]] = []
     metal = metal_text(code, 0)
     if metal is not None and metal.body.strip():
-        above = code[: -metal.offset].count("\n")
+        text = below(metal.body, code[: -metal.offset].count("\n"))
         with contextlib.suppress(Exception):  # whoever types must not be shown a traceback of ours
-            marks = [_mark(each, above) for each in findings(metal.body, session.headers, metal.name)]
+            marks = [_mark(each) for each in findings(text, session.headers, metal.name)]
     return {"status": "ok", "found": True, "data": {MISTAKES: marks}, "metadata": {}}
 
 
-def _mark(found: Diagnostic, above: int) -> dict[str, Any]:
+def _mark(found: Diagnostic) -> dict[str, Any]:
     word = re.match(r"\w+|.", found.text[found.column - 1 :])
     said = f"{found.message}\n{found.hint}" if found.hint and found.hint not in found.message else found.message
     meant = re.search(r"did you mean '(\w+)'\?", said)
     return {
-        "line": found.line + above, "column": found.column, "length": len(word[0]) if word else 0,
+        "line": found.line, "column": found.column, "length": len(word[0]) if word else 0,
         "severity": found.severity, "message": said, "meant": meant[1] if meant else "",
     }  # fmt: skip
 

@@ -14,6 +14,7 @@ from ..cache import Usage, store
 from ..call.kernel import Kernel
 from ..display import Listing, Source, Table, nbytes
 from ..engine import EngineStatus, engines, use
+from ..program import Program
 from ..timing.gpu_capture import capture
 from ..timing.limits import Limits, limits
 from .call_checks import MODES
@@ -58,20 +59,30 @@ def _kernels(session: Session, _word: str | None) -> Listing[Kernel]:
 
 
 def _source(session: Session, name: str | None) -> Source:
+    return Source(_program(session, name)[0].source)
+
+
+def _lowered(session: Session, name: str | None) -> Source:
+    program, names = _program(session, name)
+    return Source("\n".join(map(program.lowered, names)))
+
+
+def _program(session: Session, name: str | None) -> tuple[Program, list[str]]:
+    """Return the program of a kernel, and the kernel; or the last cell's, and all that it has."""
     if name is not None:
         kernel = session.kernels().get(name)
         if kernel is None:
             raise UsageError(f"%metal source: no kernel {name!r}; there are: {', '.join(session.kernels()) or 'none'}")
-        return Source(kernel.program.lowered(kernel.signature.name))
+        return kernel.program, [kernel.name]
     if session.last is None:
         raise UsageError("%metal source: no program yet: run a %%metal cell first")
-    return Source("\n".join(session.last.lowered(each) for each in session.last))
+    return session.last, list(session.last)
 
 
 def _headers(session: Session, _word: str | None) -> Listing[Source]:
     rows = tuple((f'#include "{name}"', f"{len(text.strip().splitlines())}") for name, text in session.headers.items())
     empty = "no header cells: %%metal --header NAME keeps one"
-    return Listing(session.headers, Table(("header", "lines"), rows, empty=empty, code=frozenset({0})))
+    return Listing(session.texts, Table(("header", "lines"), rows, empty=empty, code=frozenset({0})))
 
 
 def _cache(_session: Session, word: str | None) -> Listing[Usage]:
@@ -106,7 +117,9 @@ COMMANDS = {
         "limits [again]", "what this machine's memory and arithmetic reach; `again` measures anew", _limits
     ),
     "kernels": Command("kernels", "the kernels that this notebook has bound", _kernels),
-    "source": Command("source [KERNEL]", "what the compiler was given for the last cell, or for a kernel", _source),
+    "source": Command(
+        "source [KERNEL]", "the last cell's text, or a kernel's; with --lowered what the compiler is given", _source
+    ),
     "headers": Command("headers", "the header cells, by the name that #include takes", _headers),
     "check": Command(
         "check [on|off|first]", "check every call, none, or the first one of each version of a cell", _check
@@ -134,15 +147,21 @@ class LineMagics(Magics):
     @magic_arguments("metal")
     @argument("command", nargs="?", default="engines", help=f"one of {', '.join(COMMANDS)} (default: %(default)s)")
     @argument("word", nargs="?", type=unquoted, help="what the command is about")
+    @argument("--lowered", action="store_true", help="with source: what the compiler is given, with all of ours")
     @line_magic("metal")
     def metal(self, line: str) -> Any:
-        """Show engines, kernels, generated source, header cells and the cache."""
-        options = parse_argstring(self.metal, line)
+        """Show engines, kernels, source, header cells and the cache."""
+        words = sorted(line.split(), key="--lowered".__eq__)  # argparse would take no word behind an option
+        options = parse_argstring(self.metal, " ".join(words))
         command = COMMANDS.get(options.command)
         if command is None:
             raise UsageError(f"unknown command {options.command!r}. There are:\n{_help()}")
         if options.word is not None and " " not in command.usage:
             raise UsageError(f"%metal {command.usage} takes no word more; got {options.word!r}")
+        if options.lowered and command.run is not _source:
+            raise UsageError("--lowered belongs to %metal source")
+        if options.lowered:
+            return _lowered(self.session, options.word)
         return command.run(self.session, options.word)
 
     metal.__doc__ = f"{metal.__doc__}\n{_help()}\n"

@@ -37,7 +37,8 @@ class Session:
 
     Attributes
     ----------
-    headers : dict of str to Source
+    headers : dict of str to str
+        Below as many empty lines as the cell has above them.
     last : Program or None
         The program of the last cell that compiled.
     versions : dict of str to list of Kernel
@@ -52,7 +53,7 @@ class Session:
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
-        self.headers: dict[str, Source] = {}
+        self.headers: dict[str, str] = {}
         self.last: Program | None = None
         self.versions: dict[str, list[Kernel]] = {}
         self.calls: dict[str, ast.Call] = {}
@@ -77,8 +78,13 @@ class Session:
             The header of that name, if there was one, stays as it was.
         """
         compile(_PROBE.format(name), headers={**self.headers, name: text}, name="header check", **options)
-        self.headers[name] = Source(text)
-        return Header(name, self.headers[name])
+        self.headers[name] = text
+        return Header(name, self.texts[name])
+
+    @property
+    def texts(self) -> dict[str, Source]:
+        """The header cells as their author wrote them, without the empty lines by which lines are counted."""
+        return {name: Source(text.lstrip("\n")) for name, text in self.headers.items()}
 
     def bind(self, program: Program, name: str | None = None) -> list[str]:
         """Bind a program's kernels in the user's namespace, and the program itself under ``name``.
@@ -90,7 +96,6 @@ class Session:
         """
         self.last = program
         for kernel_name, kernel in program.kernels.items():
-            kernel.first_line = 2  # below the magic's
             known = self.versions.setdefault(kernel_name, [])
             if kernel not in known:  # a cell that goes back to an earlier text goes back to its kernels
                 known.append(kernel)

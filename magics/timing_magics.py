@@ -44,6 +44,7 @@ class TimingMagics(Magics):
 
             %metal_time saxpy(x, y, a=2.0)
             %metal_time --flops 2*x.size saxpy@1(x, y, a=2.0)
+            %metal_time x @ y + 1
 
         saxpy@1 is the first kernel of that name that a cell has bound, saxpy@2 the next. The arguments, and all that
         the function is looked up in, are evaluated once: of f(x).g() only g is timed. As %%metal_time, the statements
@@ -68,12 +69,16 @@ class TimingMagics(Magics):
             %metal_compare blur(image) blur_tiled(image)
             %metal_compare saxpy@1 saxpy@2(x, y, a=2.0)
             %metal_compare saxpy@1 saxpy@2
+            %metal_compare a @ b, mnb.matmul(a, b)
 
-        A kernel without arguments is given those of the other, or those of the last such magic with that kernel.
+        Either may be any expression of Python's, which is evaluated again and again where it is no call; a comma parts
+        them where it cannot be seen where the first one ends. Where one side is no kernel, both are timed by the wall
+        clock. A kernel without arguments is given those of the other, or those of the last such magic with that kernel.
         """
         calls = [parsed("%metal_compare", text) for text in split(line)]
         if len(calls) != 2:
-            raise UsageError(f"%metal_compare: takes two calls, like a(x) b(x); got {len(calls)}: {line.strip()!r}")
+            asked = "takes two calls, like a(x) b(x), or a(x), x + y"
+            raise UsageError(f"%metal_compare: {asked}; got {len(calls)}: {line.strip()!r}")
         shared = next((c.arguments for c in calls if c.arguments is not None), None)
         jobs = [_bound(*self._evaluated("%metal_compare", call, shared)) for call in calls]
         names = (calls[0].label, calls[1].label)

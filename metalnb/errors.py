@@ -5,7 +5,7 @@ Every message says which kernel and argument, what is required, (got …), and w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 __all__ = [
@@ -175,3 +175,14 @@ class KernelFault(MetalnbError, RuntimeError):
         super().__init__(message)
         self.kind, self.line, self.column = kind, line, column
         self.thread, self.name, self.index = thread, name, index
+
+    def left_out(self, names: Collection[str]) -> KernelFault:
+        """Return the fault, saying how large a buffer can be made, if it is of one that the caller left out."""
+        if self.name not in names:
+            return self
+        how = f"pass shapes={{{self.name!r}: …}} to say how large it is, or pass {self.name} itself"
+        said, newline, line = str(self).partition("\n")
+        return KernelFault(
+            f"{said} It was left out and made for the grid: {how}.{newline}{line}", kind=self.kind, line=self.line,
+            column=self.column, thread=self.thread, name=self.name, index=self.index,
+        )  # fmt: skip

@@ -24,8 +24,8 @@ _COLOURS = {
     "hint": "1;36",
 }  # fmt: skip
 # In a notebook, whose theme puts a colour of its own behind an error: no colour is readable on all of those but the
-# text's. Weight marks what matters, and the caret is inverted.
-_WEIGHTS = {"place": "1", "message": "1", "error": "1", "warning": "1", "note": "1", "caret": "1;7"}
+# text's. Weight marks what matters: an inverted caret is a black block there.
+_WEIGHTS = dict.fromkeys(("place", "message", "error", "warning", "note", "caret"), "1")
 
 
 def ansi(part: str, text: str) -> str:

@@ -35,7 +35,7 @@ def gallery(root: Path) -> str:
     folder = root / "build" / "gallery"
     folder.mkdir(parents=True, exist_ok=True)
     parts = []
-    for path in sorted(root.glob("notebooks/[0-9]*.ipynb")):
+    for path in sorted(root.glob("notebooks/[0-9][0-9]_*.ipynb")):
         notebook = json.loads(path.read_text("utf-8"))
         title = re.sub(r"^# +", "", "".join(notebook["cells"][0]["source"]).split("\n")[0])
         last = {section: (cell, words) for cell, section, words in pictured(notebook)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from ... import engine as engines
 from ...arrays.array import Array
 from ...arrays.convert import asarray
 from ...arrays.promotion import as_dtype
-from ...display import Card, Source, bundle, cards_html
+from ...display import Card, Source, folded, framed, note
 from .fused_kernel import FusedKernel, kernels_of
 from .tracing import Trace, Traced
 
@@ -50,7 +51,14 @@ class Fused:
         self._engine: Any = None
 
     def __repr__(self) -> str:
-        return f"<metalnb.fuse of {self._function.__name__}{self._signature}>"
+        told = f": {self._told}" if self._told else ""
+        return f"<metalnb.fuse of {self._function.__name__}{self._arguments}{told}>"
+
+    @property
+    def _arguments(self) -> inspect.Signature:
+        """The function's parameters, without their annotations."""
+        plain = [p.replace(annotation=inspect.Parameter.empty) for p in self._signature.parameters.values()]
+        return inspect.Signature(plain)
 
     @property
     def source(self) -> str:
@@ -82,11 +90,26 @@ class Fused:
             raise ValueError(f"{self._function.__name__}: nothing is made before the first call. Call it with arrays.")
         return [kernel for kernel, _ in self._last.kernels]
 
+    @property
+    def _told(self) -> str:
+        """What the last call ran, in words; an empty string before the first."""
+        if self._last is None:
+            return ""
+        count = len(self._last.kernels)
+        return f"{count} kernel{'s' * (count != 1)} on {self._engine.name}"
+
     def _repr_html_(self) -> str | None:
-        return cards_html(self._cards()) if self._last is not None else None
+        if self._last is None:
+            return None
+        call = f"<code><b>{escape(self._function.__name__)}</b>{escape(str(self._arguments))}</code>"
+        summary = escape((self._function.__doc__ or "").strip().partition("\n")[0])
+        head = f'<div class="metalnb-head">{call} <span class="metalnb-doc">{summary}</span></div>'
+        notes = note("runs as", escape(self._told))
+        return framed(f'{head}<div class="metalnb-notes">{notes}</div>{folded(self.source)}')
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
-        return bundle(self._cards()) if self._last is not None else {"text/plain": repr(self)}
+        html = self._repr_html_()
+        return {"text/plain": repr(self)} | ({} if html is None else {"text/html": html})
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Run the kernels for arguments like these, tracing the function at the first call with such."""

@@ -134,13 +134,17 @@ class Slot:
         if array.shape[-len(inner) :] == inner:
             return tuple(array.shape[: -len(inner)])
         count = math.prod(inner)
-        if array.ndim == 1 and array.size % count == 0:
-            return (array.size // count,)
+        layout = self.param.type.layout
+        padded = layout is not None and layout.shape[-1:] == (3,) and layout.stride[-1:] == (4,)
+        # Rows of numbers may be meant to be 3 to an element where these are padded to 4.
+        if array.ndim and array.shape[-1] % count == 0 and (array.ndim == 1 or not padded):
+            return (*array.shape[:-1], array.shape[-1] // count)
         last = ", ".join(map(str, inner))
         cure = f"Pass shape (…, {last})"
-        layout = self.param.type.layout
-        if layout is not None and layout.shape[-1:] == (3,) and layout.stride[-1:] == (4,):
+        if layout is not None and padded:
             cure += f": each 3 numbers fill 4 places in memory (MSL 2.2){self._packed(array, layout.name)}"
+        elif array.size and array.size % count == 0:
+            cure += f", as {self.param.name}.reshape(-1, {last}) has"
         self._refuse(f"got shape {array.shape}", cure)
 
     def _packed(self, array: Array, name: str) -> str:

@@ -15,7 +15,7 @@ from metalnb.display import Card, bundle, cards_html
 from metalnb.engine.base import Binary, Engine, Grid, Ticket, compiled
 from metalnb.engine.time_limits import call_limit, check_limit
 from metalnb.engine.unit import Unit
-from metalnb.errors import MetalnbError
+from metalnb.errors import KernelFault, MetalnbError
 from metalnb.msl.signature import Reflection, Signature
 
 from . import tuned_threadgroups as tuned
@@ -52,6 +52,8 @@ class Dispatch(NamedTuple):
         Whether `run` waits for the dispatch: memory of NumPy's can be read at any moment.
     timeout : float or None
         The seconds that it may run, where the engine can stop it; None leaves it to `metalnb.timeout`.
+    made : tuple of str
+        The names of the outputs.
     """
 
     kernel: Kernel
@@ -63,6 +65,7 @@ class Dispatch(NamedTuple):
     residents: tuple[Resident, ...] = ()
     waits: bool = True
     timeout: float | None = None
+    made: tuple[str, ...] = ()
 
     def launch(self) -> Ticket | None:
         """Start it; return None when the grid is empty.
@@ -75,9 +78,22 @@ class Dispatch(NamedTuple):
             with call_limit(self.timeout):
                 return self._replace(timeout=None).launch()
         if self.residents:
-            first = self.residents[0]
+            ticket = self._start()
+        else:
+            ticket = self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
+        if self.made and hasattr(ticket, "made"):  # of an engine that checks accesses
+            ticket.made = self.made
+        return ticket
+
+    def _start(self) -> Ticket:
+        """Start it among the arrays of its engine, which may have to wait for it."""
+        first = self.residents[0]
+        try:
             return first.__metal_start__(self.binary, self.arguments, self.grid, self.threadgroup, self.residents)
-        return self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
+        except KernelFault as fault:
+            if str(fault).startswith(f"{self.kernel.name}, "):  # and not of a dispatch before it
+                raise fault.left_out(self.made) from None
+            raise
 
     def run(self) -> Any:
         """Run it, and wait if it uses NumPy's memory; return the outputs that were left out."""
@@ -146,7 +162,6 @@ class Kernel:
         self._binary: Binary | None = None
         self._lock = threading.Lock()
         self.before_call: Callable[[Kernel, tuple[Any, ...], dict[str, Any]], None] | None = None
-        self.first_line = 1  # the number of the text's first line where its author reads it
 
     @functools.cached_property
     def _binder(self) -> Binder:
@@ -181,6 +196,11 @@ class Kernel:
             tuned.remember(self._tuned_key, grid, check_threadgroup(self.signature, threadgroup, grid))
         self.__dict__.pop("tuned", None)
         self._known.clear()
+
+    @property
+    def name(self) -> str:
+        """The kernel's name in its program."""
+        return self.signature.name
 
     @property
     def source(self) -> str:
@@ -235,7 +255,15 @@ class Kernel:
             self._known.keep(args, named, ready.grid, ready.threadgroup)
         return result
 
-    def prepare(
+    def prepare(self, /, *args: Any, **call: Any) -> Dispatch:
+        """Compile the kernel if need be, then check and bind a call; parameters as for the call. Nothing runs yet."""
+        ready = self.rehearse(*args, **call)
+        if 0 not in ready.grid:
+            bound = ready.arguments if self._simple else [ready.arguments[place] for place in self._places]
+            self._check_buffers(bound, ready.grid[0], every=True)
+        return ready
+
+    def rehearse(
         self,
         /,
         *args: Any,
@@ -247,7 +275,7 @@ class Kernel:
         timeout: float | None = None,
         **named: Any,
     ) -> Dispatch:
-        """Compile the kernel if need be, then check and bind a call; parameters as for the call. Nothing runs yet."""
+        """Bind a call for a run that watches each access: as `prepare`, but an array may be too short for the grid."""
         refuse_options(self.signature, shapes, threadgroup_memory)
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
@@ -263,7 +291,8 @@ class Kernel:
         if signature.places:
             check_places(signature, sizes, group)
         outputs = []
-        if any(b is None for b in bound):
+        left_out = tuple([slot.param.name for slot, b in zip(binder.slots, bound, strict=True) if b is None])
+        if left_out:
             outputs = make_outputs(binder.slots, bound, shape, shapes or {}, held)
         elif shapes:
             refuse_shapes(binder.slots, shapes)
@@ -271,14 +300,14 @@ class Kernel:
         if threadgroup_memory and self._simple:
             refuse_memory(signature, threadgroup_memory)
         if 0 not in sizes:
-            self._check_buffers(bound, sizes[0])
+            self._check_buffers(bound, sizes[0], every=False)
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         if not held:
-            return Dispatch(self, binary, arguments, sizes, group, outputs, timeout=timeout)
+            return Dispatch(self, binary, arguments, sizes, group, outputs, timeout=timeout, made=left_out)
         made = residents(outputs)
         alone = len(made) == len(outputs) and not any(type(a) is np.ndarray for a in (*args, *named.values()))
-        return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout)
+        return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout, left_out)
 
     def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
         """Run a call watched and hold its outputs against ``expected``: short for `validate` with these arguments.
@@ -324,10 +353,10 @@ class Kernel:
             arguments[place] = nbytes
         return arguments
 
-    def _check_buffers(self, bound: list[Any], threads: int) -> None:
-        """Refuse a buffer that is certainly too short for ``threads`` threads along x."""
+    def _check_buffers(self, bound: list[Any], threads: int, *, every: bool) -> None:
+        """Refuse a buffer that is empty or, of an element for ``every`` thread along x, certainly too short."""
         for slot, array in zip(self._binder.slots, bound, strict=True):
-            if slot.takes_array and array.size < (threads * slot.components if slot.param.every else 1):
+            if slot.takes_array and array.size < (threads * slot.components if every and slot.param.every else 1):
                 slot.refuse_short(array, threads)
 
     def __repr__(self) -> str:

@@ -7,12 +7,12 @@ elsewhere mixes its greys from the text's colour, so that it suits a light page 
 
 from __future__ import annotations
 
-from .card import Card, bundle, cards_html, cards_text
+from .card import Card, bundle, cards_html, cards_text, folded
 from .frame import framed, mix, nbytes, note
 from .highlight import Source, highlight
 from .text_table import Listing, Table
 
 __all__ = [
-    "Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_text", "framed", "highlight", "mix", "nbytes",
-    "note",
+    "Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_text", "folded", "framed", "highlight", "mix",
+    "nbytes", "note",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from .frame import framed, note
 from .highlight import highlight
 from .text_table import Table, columns, html_table
 
-__all__ = ["Card", "bundle", "cards_html", "cards_text"]
+__all__ = ["Card", "bundle", "cards_html", "cards_text", "folded"]
 
 _LINES = 500  # of a cell's source that its card repeats
 _THREADS = 1024  # of a threadgroup, as Metal allows
@@ -192,7 +192,7 @@ def cards_text(cards: Sequence[Card]) -> str:
 def cards_html(cards: Sequence[Card]) -> str:
     """Return cards as HTML for a notebook; the source they share comes once, folded, at the end."""
     body = _listed_html(cards) if len(cards) > _FULL else "".join(map(_html, cards))
-    return framed(body + _folded(cards[0].source)) if cards else ""
+    return framed(body + folded(cards[0].source)) if cards else ""
 
 
 def _text(card: Card) -> str:
@@ -228,7 +228,8 @@ def _listed_html(cards: Sequence[Card]) -> str:
     return f'<div class="metalnb-head">{escape(table.caption)}</div>{html_table(table.head, table.rows, table.code)}'
 
 
-def _folded(source: str) -> str:
+def folded(source: str) -> str:
+    """Return a text of Metal as HTML that opens at a click; an empty string for none."""
     lines = source.strip("\n").splitlines()
     if not source.strip():
         return ""

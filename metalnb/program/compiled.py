@@ -57,8 +57,8 @@ class Program(Mapping[str, Kernel]):
 
     @property
     def source(self) -> str:
-        """The author's text."""
-        return self.recipe.source
+        """The author's text, without the empty lines that stand for what a notebook's cell has above it."""
+        return self.recipe.source.lstrip("\n")
 
     @property
     def name(self) -> str:

@@ -39,15 +39,15 @@ class Recipe:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """All that the kernels depend on: the same in another cell, which diagnostics name otherwise."""
+        """All that the kernels depend on: the same in another cell, which diagnostics name otherwise, or number."""
         constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
         headers = tuple(sorted(self.headers.items()))
-        return self.source, constants, self.math, headers, self.engine, self.msl, self.checked
+        return self.source.lstrip("\n"), constants, self.math, headers, self.engine, self.msl, self.checked
 
     @property
     def key(self) -> tuple[Any, ...]:
         """A hashable name of everything in it."""
-        return *self.content, self.name
+        return *self.content, self.name, self.source
 
     def specialized(self, constants: Mapping[str, Any]) -> Recipe:
         """Return the recipe with other values for some of its function constants."""

@@ -55,7 +55,7 @@ def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
     arguments = {**inputs, puzzle.out: out}
     named = {p.name: arguments[p.name] for p in kernel.signature.buffers if p.name in arguments}
     launch = puzzle.launch(puzzle.shown)
-    seen = watch(kernel.prepare(**named, **launch))
+    seen = watch(kernel.rehearse(**named, **launch))
     arrays = {k: v for k, v in named.items() if isinstance(v, np.ndarray)}
     return AccessDiagram(_svg(puzzle, arrays, seen, launch), _words(puzzle, seen))
 
@@ -65,9 +65,9 @@ def _words(puzzle: Puzzle, seen: Validation) -> str:
     threads = sorted({e.thread for e in seen.events})
     for thread in threads[:16]:
         own = sorted({(e.written, e.buffer, e.index) for e in seen.events if e.thread == thread})
-        reads = ", ".join(f"{b}[{i}]" for w, b, i in own if not w)
-        writes = ", ".join(f"{b}[{i}]" for w, b, i in own if w)
-        lines.append(f"  thread {thread}: reads {reads or 'nothing'}; writes {writes or 'nothing'}")
+        reads, writes = (", ".join(f"{b}[{i}]" for w, b, i in own if w is written) for written in (False, True))
+        beyond = " (beyond the end)" if any(e.beyond for e in seen.events if e.thread == thread) else ""
+        lines.append(f"  thread {thread}: reads {reads or 'nothing'}; writes {writes or 'nothing'}{beyond}")
     if len(threads) > 16:
         lines.append(f"  … and {len(threads) - 16} more threads")
     return "\n".join(lines)
@@ -125,16 +125,16 @@ def _lines(
 ) -> str:
     drawn = []
     faint = 0.75 if len(events) < 120 else 0.35
-    once = dict.fromkeys((e.buffer, e.index, e.thread, e.written) for e in events if not e.beyond)
-    for buffer, index, thread, written in once:
-        x, w = spans[buffer][index]
+    once = dict.fromkeys((e.buffer, e.index, e.thread, e.written, e.beyond) for e in events)
+    for buffer, index, thread, written, beyond in once:
+        x, w = _beyond(index, spans[buffer]) if beyond else spans[buffer][index]
         tx, tw = threads[min(thread, len(threads) - 1)]
         y = rows[buffer]
         above = y < middle
         start = (x + w / 2, y + 18 if above else y)
         end = (tx + tw / 2, middle if above else middle + 18)
         bend = (start[1] + end[1]) / 2
-        colour = _WRITE if written else _READ
+        colour = _WRONG if beyond else _WRITE if written else _READ
         drawn.append(
             f'<path d="M{start[0]:.1f} {start[1]}C{start[0]:.1f} {bend:.1f} {end[0]:.1f} {bend:.1f} '
             f'{end[0]:.1f} {end[1]}" fill="none" stroke="{colour}" stroke-opacity="{faint}"/>'
@@ -161,15 +161,21 @@ def _thread(x: float, y: int, width: float, colour: str, index: int) -> str:
 
 
 def _stray(event: Event, spans: dict[str, Any], rows: dict[str, int]) -> str:
-    """Mark an access beyond the array, at the end that it exceeds."""
-    first, last = spans[event.buffer][0], spans[event.buffer][-1]
-    x = last[0] + last[1] + 3 if event.index >= 0 else first[0] - 12
-    x = min(x, _WIDTH - 12)
+    """Mark an access beyond the array, where the element would be, as far as there is room."""
+    x, width = _beyond(event.index, spans[event.buffer])
     y = rows[event.buffer]
-    label = f"{event.buffer}[{event.index}]"
-    return (
-        f'<g><title>{label}</title><rect x="{x:.1f}" y="{y}" width="10" height="18" rx="2" fill="{_WRONG}"/></g>'
-    )
+    box = f'x="{x + 0.5:.1f}" y="{y}" width="{max(width - 1.5, 1):.1f}" height="18" rx="2"'
+    look = f'fill="{_WRONG}" fill-opacity=".25" stroke="{_WRONG}" stroke-dasharray="3 2"'
+    return f"<g><title>{event.buffer}[{event.index}]</title><rect {box} {look}/></g>"
+
+
+def _beyond(index: int, cells: list[tuple[float, float]]) -> tuple[float, float]:
+    """Return where an element beyond an array is drawn: behind its last one, or before its first; and its width."""
+    (first, width), (last, _) = cells[0], cells[-1]
+    width = max(width, 10.0)
+    if index < 0:
+        return first - width - 2, width
+    return min(last + cells[-1][1] + 3 + (index - len(cells)) * width, _WIDTH - width - 2), width
 
 
 def _label(name: str, y: int) -> str:

@@ -108,7 +108,7 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
         return f"{message} Keep the head of the starter cell."
     launch = puzzle.launch(n)
     out = _between_guards(right.shape, puzzle)[1]
-    seen = _watched(kernel.prepare(**_named(kernel, {**inputs, puzzle.out: out}), **launch))
+    seen = _watched(kernel.rehearse(**_named(kernel, {**inputs, puzzle.out: out}), **launch))
     if seen is not None and seen.beyond:
         return _beyond(seen.beyond[0], {**inputs, puzzle.out: out}, launch)
     made, spoiled = _guarded(kernel, puzzle, inputs, right.shape, launch)

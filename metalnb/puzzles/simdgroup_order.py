@@ -25,10 +25,11 @@ def turned(kernel: Kernel, threadgroup: int) -> Kernel | None:
     inputs = {i.attribute: i for i in kernel.signature.inputs}
     if threadgroup <= _LANES or threadgroup % _LANES or inputs.keys() - _KEPT != {_PLACE}:
         return None
-    found = kernel_head(kernel.source, kernel.signature)
+    source = kernel.program.recipe.source
+    found = kernel_head(source, kernel.signature)
     if found is None or inputs[_PLACE].width > 1:
         return None
     _, head = found
     t = inputs[_PLACE].name
     place = f" uint {t} = {t}_run % {_LANES} + ({threadgroup // _LANES - 1} - {t}_run / {_LANES}) * {_LANES}; "
-    return twin_of(kernel, EditedText(kernel.source, [head.rename(t, f"{t}_run"), head.prepend(place)]).text)
+    return twin_of(kernel, EditedText(source, [head.rename(t, f"{t}_run"), head.prepend(place)]).text)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from .records import Timing
 from .units import percent, seconds
 
-__all__ = ["FASTER", "Bottleneck", "bottleneck", "from_caches"]
+__all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "from_caches"]
 
+BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # what is not counted
 FASTER = 1.10  # of a limit: more than this is not noise
 _NEAR = 0.7  # of a limit: from here on the kernel counts as bound by it
 _LIMIT, _CACHES = 2, 50  # times a limit, from memory and from caches: more than this cannot be a bandwidth
@@ -43,9 +44,9 @@ def bottleneck(timing: Timing) -> Bottleneck:
         took, empty = seconds(timing.median), seconds(timing.empty)
         sentence = f"an empty dispatch costs {empty}, the kernel itself takes {took}: give each dispatch more work"
         return Bottleneck("dispatch", f"bound by the dispatch: {sentence}")
-    cached = from_caches(timing)
+    cached = from_caches(share, timing.bytes, timing.cache)
     if share is not None and share > (_CACHES if cached else _LIMIT):
-        why = "it cannot have moved all the bytes counted, so parts of the arrays are not touched; pass bytes="
+        why = f"it cannot have moved all the bytes counted, so parts of the arrays are not touched; {BYTES}"
         return Bottleneck("unknown", f"{percent(share)} of what {timing.ceiling} reaches: {why}")
     if share is not None and cached:
         part_of = f"{percent(share)} of what memory can give ({timing.ceiling})"
@@ -57,13 +58,21 @@ def bottleneck(timing: Timing) -> Bottleneck:
     return _neither(timing, share, part)
 
 
-def from_caches(timing: Timing) -> str:
-    """Return "from" or "partly from" when a kernel is so fast that the caches must serve it, else an empty string."""
-    if timing.share is None or not timing.cache or not timing.bytes:
+def from_caches(share: float | None, moved: int | None, cache: int | None) -> str:
+    """Return "from" or "partly from" when a kernel is so fast that the caches must serve it, else an empty string.
+
+    Parameters
+    ----------
+    share : float or None
+        Its bandwidth as a part of the limit.
+    moved, cache : int or None
+        The bytes of its arrays, and of the device's last-level cache.
+    """
+    if share is None or not cache or not moved:
         return ""
-    if timing.bytes <= timing.cache:
-        return "from" if timing.share > 1 else ""
-    return "partly from" if timing.bytes <= _PARTLY * timing.cache and timing.share > FASTER else ""
+    if moved <= cache:
+        return "from" if share > 1 else ""
+    return "partly from" if moved <= _PARTLY * cache and share > FASTER else ""
 
 
 def _neither(timing: Timing, share: float | None, part: float | None) -> Bottleneck:
@@ -75,7 +84,5 @@ def _neither(timing: Timing, share: float | None, part: float | None) -> Bottlen
     if not known:
         return Bottleneck("unknown", "")
     lacks = "flops" if part is None else "bytes"
-    return Bottleneck("unknown", f"{known[0]}; pass {lacks}= to learn whether {_OTHER[lacks]} bounds it")
-
-
-_OTHER = {"flops": "arithmetic", "bytes": "memory"}
+    how, other = (FLOPS, "arithmetic") if lacks == "flops" else (BYTES, "memory")
+    return Bottleneck("unknown", f"{known[0]}; {how} to learn whether {other} bounds it")

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 
 from metalnb.call.kernel import Dispatch, Kernel
-from metalnb.errors import ArgumentError
 from metalnb.rendering import Rendered
 
 from .measure import job_of, name_of
@@ -48,6 +47,8 @@ class Comparison(Rendered):
         How far from 1 the whole interval must lie before one kernel is called faster.
     others : float
         The part of all processors' time that other programs used meanwhile; 0 when unknown.
+    unclocked : str
+        What has no clock of the device's, though the other one has: then both were timed by the wall clock.
     """
 
     names: tuple[str, str]
@@ -59,6 +60,7 @@ class Comparison(Rendered):
     confidence: float = _CONFIDENCE
     margin: float = _MARGIN
     others: float = 0.0
+    unclocked: str = ""
 
     @property
     def ratios(self) -> tuple[float, ...]:
@@ -114,7 +116,7 @@ def compare(
     The kernels alternate batch by batch, and which one goes first changes each round, so that a drift of the machine's
     speed affects both alike. Only the ratio of a round's two times counts. A winner is named when the 95 % confidence
     interval of the median ratio lies more than 3 % away from 1. Arrays that a kernel writes are restored before each
-    batch and at the end.
+    batch and at the end. Of a kernel and a function both are timed by the wall clock, for a function has no other.
 
     Parameters
     ----------
@@ -132,24 +134,27 @@ def compare(
     Raises
     ------
     ArgumentError, LaunchError
-        As for the calls; when the two are timed by different clocks.
+        As for the calls.
     KernelFault
         When one failed.
     """
+    shown = names or (name_of(a), name_of(b))
     jobs = [job_of("compare", kernel, args, launch) for kernel in (a, b)]
+    unclocked = ""
     if jobs[0].clock != jobs[1].clock:
-        message = (
-            f"compare: {name_of(a)} has the {jobs[0].clock} clock and {name_of(b)} the {jobs[1].clock} clock: their "
-            "times cannot be compared. Compare two kernels, or two functions."
-        )
-        raise ArgumentError(message)
+        unclocked = shown[jobs[1].clock == "wall"]
+        jobs = [job_of("compare", kernel, args, launch, wall=True) for kernel in (a, b)]
+    engines = [job.engine for job in jobs]
+    if engines[0] is not engines[1]:
+        shown = (f"{shown[0]} on {engines[0].name}", f"{shown[1]} on {engines[1].name}")
+    shown = _distinct(*shown)
     load = OtherProcesses()
     with restored(jobs[0]), restored(jobs[1]):
         times = _rounds(jobs)
-    caps = jobs[0].engine.caps
-    shown = names or _distinct(name_of(a), name_of(b))
     first, second = map(tuple, times)
-    return Comparison(shown, jobs[0].engine.name, caps.device, jobs[0].clock, first, second, others=load.share())
+    both = " and ".join(dict.fromkeys(engine.name for engine in engines))
+    device = " and ".join(dict.fromkeys(engine.caps.device for engine in engines))
+    return Comparison(shown, both, device, jobs[0].clock, first, second, others=load.share(), unclocked=unclocked)
 
 
 def _distinct(a: str, b: str) -> tuple[str, str]:

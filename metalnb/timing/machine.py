@@ -51,7 +51,7 @@ def nominal(device: str) -> tuple[float, float] | None:
 
 def last_cache(engine: Engine) -> int | None:
     """Return the bytes of the device's last-level cache; None when unknown."""
-    if engine.name != "cpu":
+    if engine.name not in {"cpu", "native"}:
         return engine.caps.last_cache or None  # an Apple GPU does not report its system-level cache
     files = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
     try:

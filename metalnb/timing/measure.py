@@ -17,7 +17,8 @@ from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
 
 from . import sampling, traffic
-from .bottleneck import FASTER, from_caches
+from .bottleneck import BYTES, FASTER, from_caches
+from .lambda_names import lambda_text
 from .limits import Limits, limits, outdone
 from .other_processes import BUSY, OtherProcesses
 from .records import Timing, Traffic
@@ -101,7 +102,7 @@ def measure(
     return replace(timing, warnings=(*_warnings(timing, found, others), *counted.notes, *apart))
 
 
-def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Job:
+def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any], *, wall: bool = False) -> Job:
     """Return a job that can be timed: of a kernel, a dispatch or a callable.
 
     Parameters
@@ -110,6 +111,8 @@ def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any])
         The caller's name, for messages.
     kernel, args, named
         As for `measure`.
+    wall : bool, optional
+        Whether to go by the wall clock in any case.
 
     Raises
     ------
@@ -129,7 +132,7 @@ def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any])
         raise ArgumentError(f"{asks}: takes a kernel, or a callable that runs some; got {type(kernel).__name__}.")
     if 0 in dispatch.grid:
         raise LaunchError(f"{asks}: {name_of(kernel)}: grid {dispatch.grid} is empty: nothing would run.")
-    return sampling.DispatchJob(dispatch)
+    return sampling.DispatchJob(dispatch, wall=wall)
 
 
 def _unwrapped(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -147,7 +150,8 @@ def name_of(kernel: Any) -> str:
         kernel = kernel.kernel
     if isinstance(kernel, Kernel):
         return kernel.signature.name
-    return str(getattr(kernel, "__name__", type(kernel).__name__))
+    name = str(getattr(kernel, "__name__", type(kernel).__name__))
+    return lambda_text(kernel) or name if name == "<lambda>" else name
 
 
 def _traffic(job: Job, kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:
@@ -191,7 +195,8 @@ def _plain(value: Any) -> str:
 
 def _is_beyond(timing: Timing) -> bool:
     """Return whether a kernel was faster than the limits: they were measured at a bad time."""
-    memory = timing.share is not None and timing.share > FASTER and not from_caches(timing)
+    cached = from_caches(timing.share, timing.bytes, timing.cache)
+    memory = timing.share is not None and timing.share > FASTER and not cached
     return memory or bool(timing.throughput and timing.peak and timing.throughput > FASTER * timing.peak)
 
 
@@ -206,12 +211,12 @@ def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
     if timing.grid and timing.clock == "wall" and timing.median < timing.empty:
         said.append(f"no device clock: {seconds(timing.median)} is the cost of launching rather than the kernel's time")
     if timing.share is not None and timing.share > FASTER:
-        if from_caches(timing) and timing.bytes and timing.cache:
+        if from_caches(timing.share, timing.bytes, timing.cache) and timing.bytes and timing.cache:
             moved, room = nbytes(timing.bytes), nbytes(timing.cache)
             said.append(f"it moves {moved}, and the last-level cache holds {room}; the limit is that of memory")
         else:
             said.append(
-                f"faster than the limit of {found.date[:10]}: parts of the arrays may never be touched (pass bytes=), "
+                f"faster than the limit of {found.date[:10]}: parts of the arrays may never be touched: {BYTES}, "
                 "or the machine was busy at that time (mnb.limits(again=True))"
             )
     return tuple(said)

@@ -15,7 +15,7 @@ from metalnb.call.kernel import Dispatch
 from metalnb.errors import ArgumentError
 from metalnb.rendering import Rendered, render
 
-from .bottleneck import bottleneck
+from .bottleneck import BYTES, FLOPS, bottleneck
 from .limits import Limits, limits
 from .measure import measure
 from .records import Timing
@@ -94,11 +94,19 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     return Roofline(timings, limits(engine=timings[0].engine if timings else None))
 
 
+def _why_not(timing: Timing) -> str:
+    """Return what a place in the picture would need, and is not known."""
+    lacks = [what for what, known in (("bytes", timing.bytes), ("operations", timing.flops)) if not known]
+    if lacks:
+        return f": its {' and '.join(lacks)} are not known"
+    return ": the engine's limits are not known"
+
+
 def _sentence(timing: Timing) -> str:
     found = bottleneck(timing)
-    said = found.sentence or "neither its bytes nor its operations are known: pass bytes= and flops= to measure"
+    said = found.sentence or f"neither its bytes nor its operations are known: {BYTES} and {FLOPS}"
     if timing.intensity is None or timing.throughput is None or not timing.limit or not timing.peak:
-        return f"{said} (not drawn)"
+        return f"{said} (not drawn{_why_not(timing)})"
     if found.bound in {"memory", "arithmetic"}:
         return said
     roof = timing.intensity * timing.limit

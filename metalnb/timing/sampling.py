@@ -66,15 +66,17 @@ class DispatchJob:
         Its grid is not empty.
     keep : bool, optional
         False for arrays that are in the device's memory already and need not be restored.
+    wall : bool, optional
+        Whether to go by the wall clock, though the device has one of its own.
     """
 
-    def __init__(self, dispatch: Dispatch, *, keep: bool = True) -> None:
+    def __init__(self, dispatch: Dispatch, *, keep: bool = True, wall: bool = False) -> None:
         self.engine = dispatch.kernel.engine
-        self.clock = self.engine.caps.clock
+        self.clock = "wall" if wall else self.engine.caps.clock
         if dispatch.residents:
             synchronize(self.engine.name)  # earlier work on them must not be timed, nor copied half done
         written = _given(dispatch) if keep else []
-        if self.clock == "device" or not keep:
+        if self.engine.caps.clock == "device" or not keep:
             self.dispatch = dispatch
             self._kept = [_kept(self.engine, dispatch.arguments[i]) for i in written]
         else:

@@ -20,6 +20,7 @@ from metalnb.engine.staging import place_of
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param
 
+from .bottleneck import BYTES
 from .records import Traffic
 
 __all__ = ["PROTOCOL", "apart", "checked", "of_call", "of_dispatch", "of_sizes", "overridden"]
@@ -50,7 +51,7 @@ def of_sizes(pairs: Iterable[tuple[Param, int]]) -> Traffic:
             unsure.append(param.name)
     notes = [f"{_named(unused)} counted as no bytes: the kernel does not use it"] if unused else []
     if unsure:
-        notes.append(f"{_named(unsure)} counted as written only: pass bytes= if the kernel reads it too")
+        notes.append(f"{_named(unsure)} counted as written only: {BYTES} if the kernel reads it too")
     return Traffic(read, written, updated, notes=tuple(notes))
 
 

@@ -76,6 +76,8 @@ class Finding:
         Of the buffer, in elements.
     case : str
         Empty for the call itself; else the other size at which it was found.
+    others : tuple of str
+        Of a race: the other buffers in the same memory, through one of which either access may have gone.
     """
 
     kind: str
@@ -94,6 +96,7 @@ class Finding:
     value: float | int | None = None
     size: int = 0
     case: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def is_fault(self) -> bool:
@@ -141,6 +144,8 @@ class WatchedBuffer:
         The accesses within it.
     beyond : int
         Those outside it.
+    others : tuple of str
+        The other buffers in the same memory, since the arrays given overlap: the accesses counted are of all of them.
     """
 
     name: str
@@ -150,6 +155,7 @@ class WatchedBuffer:
     reads: int
     writes: int
     beyond: int
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,7 +259,8 @@ class Validation(Rendered):
     @property
     def missed(self) -> int:
         """The number of accesses of arrays that are counted and judged, but not among the events."""
-        return sum(b.reads + b.writes + b.beyond for b in self.buffers) - len(self.log)
+        own = {frozenset((b.name, *b.others)): b.reads + b.writes + b.beyond for b in self.buffers}
+        return sum(own.values()) - len(self.log)
 
     def count(self, buffer: str, *, written: bool) -> int:
         """Count the reads or writes within a buffer."""

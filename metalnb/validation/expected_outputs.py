@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -37,7 +38,7 @@ def compared(
     options = {k: v for k, v in call.items() if k in _OPTIONS}
     names = [p.name for p in kernel.signature.buffers if not kernel.unit.absent(p)]
     given = {**dict(zip(names, args, strict=False)), **{k: v for k, v in call.items() if k not in _OPTIONS}}
-    dispatch = kernel.prepare(*args, **call)
+    dispatch = kernel.rehearse(*args, **call)
     found, judge = judged(dispatch, seconds)
     wanted = _wanted(kernel, expected, given, _outputs(dispatch, given))
     differences = list(_differences(kernel, dispatch, given, judge, wanted, (rtol, atol), found.left_out))
@@ -174,9 +175,9 @@ def _smaller(dispatch: Dispatch, given: Arrays, options: Mapping[str, Any]) -> I
     """Yield smaller calls of the same kernel, of sizes that the threadgroup does not divide.
 
     They can be made where the grid follows from arrays' shapes: these are cut, and so is a number that says how large
-    they are.
+    they are. Arrays that overlap are not: what is cut lies in memory of its own.
     """
-    if options.keys() & {"grid", "groups", "shapes"}:
+    if options.keys() & {"grid", "groups", "shapes"} or _overlap(given):
         return
     shape = tuple(n for n in reversed(dispatch.grid))
     shape = shape[next((i for i, n in enumerate(shape) if n > 1), len(shape) - 1) :]
@@ -197,6 +198,11 @@ def _smaller(dispatch: Dispatch, given: Arrays, options: Mapping[str, Any]) -> I
             else:
                 smaller[name] = value
         yield " × ".join(str(n) for n in reversed(each)), smaller
+
+
+def _overlap(given: Arrays) -> bool:
+    arrays = [np.asarray(v) for v in given.values() if np.shape(v)]
+    return any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2))
 
 
 def _indivisible(n: int, side: int) -> int:

@@ -37,16 +37,13 @@ class Judge:
         uint8: what each array held before the call.
     complete : bool
         Whether all threadgroups were run.
-    first_line : int
-        The number of the cell's first line where its author reads it.
     """
 
     def __init__(
         self, unit: Unit, grid: Grid, threadgroup: Grid, facts: Facts, before: Mapping[str, Any], *, complete: bool,
-        first_line: int = 1,
     ) -> None:  # fmt: skip
         self.unit, self.grid, self.threadgroup, self.facts = unit, grid, threadgroup, facts
-        self.before, self.complete, self.first_line = before, complete, first_line
+        self.before, self.complete = before, complete
         self.outputs = [p for p in unit.signature.buffers if p.writable and p.name in facts.buffers]
 
     def findings(self) -> tuple[Finding, ...]:
@@ -95,8 +92,7 @@ class Judge:
         if line is None:
             return 0, 0, ""
         cell = self.unit.headers.get(line.file, self.unit.cell)
-        number = line.line if line.file.startswith("metalnb/") else line.line + self.first_line - 1
-        return number, cell.edited.original_column(line.line, line.column), cell.edited.line(line.line)
+        return line.line, cell.edited.original_column(line.line, line.column), cell.edited.line(line.line)
 
     def _finding(self, fact: Fact) -> Finding:
         line, column, source = self.place(fact.place)
@@ -121,6 +117,7 @@ class Judge:
             fact.offset // fact.element if indexed else None, fact.written, other, fact.count, source,
             given=given, value=fact.values[0] if fact.values else None,
             size=seen.contents.size // fact.element if seen else 0,
+            others=seen.others if seen and fact.kind == "race" else (),
         )  # fmt: skip
 
     @functools.cached_property

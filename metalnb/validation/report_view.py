@@ -76,6 +76,8 @@ def _counts(buffer: WatchedBuffer) -> Iterator[str]:
             yield f"{count:,} {word}{'s' * (count > 1)}"
     if buffer.beyond:
         yield f"{buffer.beyond:,} beyond"
+    if buffer.others:
+        yield f"in the memory of {' and '.join(buffer.others)}"
 
 
 def _rest(seen: Validation) -> Iterator[str]:

@@ -63,7 +63,7 @@ def validate(
     Raises
     ------
     ArgumentError, LaunchError, KernelFault
-        As a call of the kernel.
+        As a call of the kernel; but arrays that are too short for the grid are tried, and what is beyond them is found.
     EngineUnavailable
         Where the checked build does not run: outside Linux.
 
@@ -87,5 +87,5 @@ def validate(
         message = f"validate: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
         raise ArgumentError(message)
     if expected is None:
-        return watch(kernel.prepare(*args, **call), seconds)
+        return watch(kernel.rehearse(*args, **call), seconds)
     return compared(kernel, args, call, expected, seconds, rtol, atol)

@@ -49,6 +49,8 @@ def _race(found: Finding) -> str:
     cure = "put a barrier between them" if within else "nothing orders threadgroups; use an atomic, or an element each"
     if within and other.line == found.line:
         cure = "use an atomic, or an element each"
+    if found.others:
+        cure = f"it is in the memory of {' and '.join(found.others)} too; pass a copy of one"
     mine = "" if found.value is None else f" = {found.value:g}" if found.written else f" as {found.value:g}"
     theirs = "" if other.value is None or not found.written else f" as {other.value:g}"
     return f"{_accesses(found)}{mine}, which thread {other.thread} {deed}{theirs}{on_line}: {cure}"

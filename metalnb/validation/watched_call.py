@@ -45,15 +45,15 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     facts = run_checked(kernel.unit, dispatch.arguments, grid, threadgroup, seconds)
     x, y, z = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     left_out = x * y * z - facts.groups
-    judge = Judge(
-        kernel.unit, grid, threadgroup, facts, before, complete=not left_out, first_line=kernel.first_line,
-    )  # fmt: skip
+    judge = Judge(kernel.unit, grid, threadgroup, facts, before, complete=not left_out)
     arrays = [p for p in signature.buffers if not p.reference and p.name in facts.buffers]
     buffers = []
     for p in arrays:
         seen = facts.buffers[p.name]
         size = seen.contents.size // max(1, p.type.size)
-        buffers.append(WatchedBuffer(p.name, size, p.writable, seen.atomics > 0, seen.reads, seen.writes, seen.strays))
+        buffers.append(WatchedBuffer(
+            p.name, size, p.writable, seen.atomics > 0, seen.reads, seen.writes, seen.strays, seen.others,
+        ))  # fmt: skip
     unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items()}
     events, names, sizes = facts.events, facts.names, {p.name: max(1, p.type.size) for p in arrays}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb import engine as engines
 from metalnb.library_kernels.planning import cuts
 
 EDGES = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 3e38, 1e-40, 0.5], np.float32)
@@ -287,7 +289,14 @@ def test_what_it_shows() -> None:
     assert "polynomial" in fused._repr_mimebundle_()["text/plain"]
     fused(mnb.ones(2), mnb.ones(2))
     assert fused.card.signature.name.startswith("fused_")
-    assert "in_a" in fused._repr_mimebundle_()["text/plain"]
+    shown = fused._repr_mimebundle_()
+    assert shown["text/plain"] == f"<metalnb.fuse of polynomial(a, b): 1 kernel on {engines.current().name}>"
+    words = re.sub(r"<style.*?</style>|<[^>]*>", "", shown["text/html"].partition("<details>")[0])
+    assert words.split() == f"polynomial(a, b) runs as: 1 kernel on {engines.current().name}".split()
+    assert "Metal source" in shown["text/html"]
+    several = mnb.fuse(lambda a: (a + 1, mnb.sum(a, axis=-1)))
+    several(mnb.ones((2, 2)))
+    assert f": 2 kernels on {engines.current().name}>" in repr(several)
 
 
 def test_it_reads_numpys_arrays_and_is_shown() -> None:

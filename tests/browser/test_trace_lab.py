@@ -128,8 +128,8 @@ def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pag
 
 
 def line_of(cell: str, text: str) -> int:
-    """Return the line of a cell's source, which begins behind its magic, that has a text."""
-    return next(i for i, line in enumerate(cell.split("\n")) if text in line)
+    """Return the line of a cell that has a text, as its editor counts."""
+    return next(i for i, line in enumerate(cell.split("\n"), 1) if text in line)
 
 
 @pytest.mark.parametrize("theme", THEMES)

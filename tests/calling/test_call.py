@@ -340,6 +340,47 @@ kernel void cast(device void* p, device const void* q, uint i [[thread_position_
 )
 
 
+ROWS = """
+#include <metal_stdlib>
+using namespace metal;
+#define DOUBLED(name, T) kernel void name(device const T* x, device T* o, uint i [[thread_position_in_grid]]) { \\
+    T v = x[i]; o[i] = v + v; }
+DOUBLED(floats, float4) DOUBLED(bytes, uchar4) DOUBLED(halves, half2) DOUBLED(packed, packed_int2)
+DOUBLED(whole, float2x2) DOUBLED(padded, float3)
+"""
+
+
+@pytest.mark.parametrize("shape", [(48,), (1, 48), (4, 12), (3, 16), (2, 2, 12), (1, 1, 48), (12, 4), (4, 3, 4)])
+@pytest.mark.parametrize("engine", ["cpu", "native"])
+def test_rows_of_numbers_are_rows_of_vectors(shape: tuple[int, ...], engine: str) -> None:
+    """Where the last axis holds whole elements; in memory it is the same."""
+    try:
+        rows = mnb.compile(ROWS, engine=engine)
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+    for name, dtype, inner in (("floats", np.float32, (4,)), ("bytes", np.uint8, (4,)), ("halves", np.float16, (2,)),
+                               ("packed", np.int32, (2,)), ("whole", np.float32, (2, 2))):  # fmt: skip
+        x = np.arange(48).reshape(shape).astype(dtype)
+        out = rows[name](x)
+        elements = () if shape[-1:] == inner else (shape[-1] // int(np.prod(inner)),)
+        assert out.shape == (*shape[:-1], *elements, *inner)
+        np.testing.assert_array_equal(out.reshape(-1), (x + x).reshape(-1))
+        given = np.zeros(shape, dtype)
+        rows[name](x, given)
+        np.testing.assert_array_equal(given, x + x)
+
+
+def test_rows_that_hold_no_whole_vectors_are_refused() -> None:
+    rows = mnb.compile(ROWS)
+    with pytest.raises(mnb.ArgumentError, match=r"got shape \(8, 6\). Pass shape \(…, 4\), as x.reshape\(-1, 4\) has"):
+        rows.floats(np.zeros((8, 6), np.float32))
+    with pytest.raises(mnb.ArgumentError, match=r"got shape \(4, 2\). .* as x.reshape\(-1, 2, 2\) has"):
+        rows.whole(np.zeros((4, 2), np.float32))
+    for shape in ((4, 12), (8, 3)):  # 3 numbers to an element, or 4?
+        with pytest.raises(mnb.ArgumentError, match="each 3 numbers fill 4 places"):
+            rows.padded(np.zeros(shape, np.float32))
+
+
 def test_arrays_of_vectors() -> None:
     program = mnb.compile(ARRAYS)
     flat = np.arange(8, dtype=f4)
@@ -417,7 +458,7 @@ def test_what_a_kernel_tells_of_itself(saxpy: mnb.Kernel) -> None:
     spelled = "saxpy(device const float* x, device const float* y, device float* out, constant float& a)"
     assert repr(saxpy) == f"<metalnb.Kernel {spelled} on cpu>"
     assert saxpy.__name__ == saxpy.__qualname__ == "saxpy"
-    assert saxpy.source == SAXPY
+    assert (saxpy.source, saxpy.name) == (SAXPY, "saxpy")
     assert str(saxpy.signature) == spelled
     assert [i.attribute for i in saxpy.signature.inputs] == ["thread_position_in_grid"]
     assert saxpy.signature.line == SAXPY.split("\n").index("/// Scale and add.") + 4

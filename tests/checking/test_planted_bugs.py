@@ -51,6 +51,15 @@ if (atomic_load_explicit(n, memory_order_relaxed) == 1) {
 FENCE
 o[0] = o[1]; // !
 } }"""
+# Each operation of atomics reads before it writes, and memory of a threadgroup holds nothing before somebody writes it.
+UPDATES = [
+    *(("atomic_uint", f"atomic_fetch_{how}_explicit(s + t, 1u, memory_order_relaxed)")
+      for how in ("add", "sub", "max", "min", "and", "or", "xor")),
+    *((kind, "atomic_fetch_add_explicit(s + t, 1, memory_order_relaxed)") for kind in ("atomic_int", "atomic_float")),
+    ("atomic_uint", "o[i] = atomic_exchange_explicit(s + t, 1u, memory_order_relaxed)"),
+    ("atomic_uint", "uint was = 0; ORDERED(s + t, &was, 1u, RELAXED, RELAXED)"
+     .replace("ORDERED", "atomic_compare_exchange_weak_explicit").replace("RELAXED", "memory_order_relaxed")),
+]  # fmt: skip
 # The line with the mark is the one that the fault must name; then its kind, thread, name and index.
 BUGS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read beyond": ("o[i] = x[i + 1]; // !", ("beyond", 127, "x", 128)),
@@ -161,10 +170,33 @@ BUGS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "returned before the barrier": (
         "threadgroup float s[64];\ns[t] = 1;\nif (i == 100) return;\n" + BARRIER + " // !\no[i] = s[t];",
         ("barrier", 100, "", None)),
+    **{f"unset {name}: {call}": (
+        f"threadgroup {name} s[64];\n{call}; // !\n{BARRIER}\no[i] = 1;", ("never written", 0, "s", 0))
+       for name, call in UPDATES},
+    "an update of a word that another word's store leaves unset": (
+        "threadgroup atomic_uint s[64];\nif (t != 9) atomic_store_explicit(s + t, 0u, memory_order_relaxed);\n"
+        + BARRIER + "\natomic_fetch_add_explicit(s + t, 1u, memory_order_relaxed); // !", ("never written", 9, "s", 9)),
+    "an array that ends a struct": ("o[i] = ((device Last*)x)[i % 8].v[t]; // !", ("beyond", 4, "", 4)),
+    "an array that begins a struct": ("o[i] = ((device First*)x)[i % 8].v[t]; // !", ("beyond", 4, "", 4)),
+    "an array of arrays in a struct": ("o[i] = ((device Rows*)x)[i % 8].v[1][t]; // !", ("beyond", 3, "", 3)),
+    "a written array of a struct": ("((device Last*)o)[i % 8].v[t] = 1; // !", ("beyond", 4, "", 4)),
+    "an array of a struct of its own": ("Last own = ((device Last*)x)[i % 8];\no[i] = own.v[t]; // !",
+                                        ("beyond", 4, "", 4)),
+    "an array of a struct of a threadgroup's": (
+        "threadgroup Last s;\nif (t < 5) ((threadgroup float*)&s)[t] = 1;\n" + BARRIER + "\no[i] = s.v[t]; // !",
+        ("beyond", 4, "", 4)),
+    "a component of a vector of a struct": ("o[i] = ((device Mixed*)x)[i % 4].w[t]; // !", ("beyond", 4, "", 4)),
+    "a component of a packed vector of a struct": ("o[i] = ((device Mixed*)x)[i % 4].p[t]; // !", ("beyond", 3, "", 3)),
+    "a component of a vector of its own": ("float2 v = float2(x[i]);\no[i] = v[t]; // !", ("beyond", 2, "", 2)),
+    "a component that is written": ("float3 v = float3(x[i]);\nv[t] = 1; // !\no[i] = v.x;", ("beyond", 3, "", 3)),
+    "a column of a matrix of a struct": ("o[i] = ((device Mixed*)x)[i % 4].m[t].x; // !", ("beyond", 2, "", 2)),
+    "an array<T, n> of a struct": ("o[i] = ((device Mixed*)x)[i % 4].a[t]; // !", ("beyond", 3, "", 3)),
     "some elements": ("if (i % 3) o[i] = 1;", ("missing write", -1, "o", 0)),
     "written again": ("o[i] = 1;\nthreadgroup_barrier(mem_flags::mem_device);\no[i ^ 1] = x[i]; // !",
                       ("written twice", 0, "o", 1)),
 }  # fmt: skip
+STRUCTS = """struct Last { float a; float v[4]; }; struct First { float v[4]; float a; };
+struct Rows { float v[2][3]; }; struct Mixed { float4 w; float2x2 m; array<float, 3> a; packed_float3 p; };"""
 HELPERS = """static float ratio(float a, float b) { return a / b; } // !
 struct Pair { float a, b; };
 static void bump(device float& r) { r = r + 1; } // !
@@ -183,7 +215,7 @@ _HELPER = {
 def test_a_planted_bug_is_found(name: str) -> None:
     body, (kind, thread, buffer, index) = BUGS[name]
     helpers = HELPERS.splitlines()
-    before = helpers[_HELPER[name]] if name in _HELPER else ""
+    before = helpers[_HELPER[name]] if name in _HELPER else STRUCTS if " struct" in name else ""
     text = f"{HEAD}{before}\nkernel void f({INPUTS}) {{\n{body}\n}}".splitlines()
     (line,) = [n for n, words in enumerate(text, 1) if words.endswith("// !")] or [0]
     found = seen(body, before)
@@ -217,6 +249,10 @@ RIGHT = {
         simdgroup_barrier(mem_flags::mem_threadgroup);
         s[t] = there; o[i] = s[t];""",
     "atomics": "atomic_fetch_add_explicit(n + i % 4, 1u, memory_order_relaxed); o[i] = 1;",
+    "atomics set by an exchange": f"""threadgroup atomic_uint c[64];
+        atomic_exchange_explicit(c + t, 0u, memory_order_relaxed);
+        {BARRIER}
+        o[i] = atomic_fetch_add_explicit(c + t, 1u, memory_order_relaxed);""",
     "atomics in a threadgroup": f"""threadgroup atomic_uint c;
         if (t == 0) atomic_store_explicit(&c, 0u, memory_order_relaxed);
         {BARRIER}
@@ -364,6 +400,54 @@ def test_the_other_party_of_a_race_is_named() -> None:
     assert (race.value, more[0].value) == (1, 1)
     assert f"writes s[32] = 1, which thread 31 read as {race.other.value:g} on line 8: put a barrier" in repr(found)
     assert "metalnb-finding" in found._repr_html_()
+
+
+OVERLAPS = {
+    "one array": 0, "the end of one is the start of the other": 64, "two elements": 126, "beside each other": 128,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_arguments_that_overlap_overlap_in_the_copies(name: str) -> None:
+    """What another thread writes through one argument is seen through the other, as it is in the call."""
+    start = OVERLAPS[name]
+    reverse = mnb.compile(f"""{HEAD}kernel void f(device const float* x, device float* o,
+        uint i [[thread_position_in_grid]]) {{ o[i] = x[127 - i]; }}""").f
+    a = np.arange(256, dtype=np.float32)
+    found = mnb.validate(reverse, a[:128], a[start : start + 128], threadgroup=64)
+    assert found.missed == 0
+    assert a.tolist() == list(range(256))
+    if start == 128:
+        assert (found.ok, [b.others for b in found.buffers]) == (True, [(), ()])
+        assert {(e.buffer, e.index) for e in found.events} == {(b, i) for b in "xo" for i in range(128)}
+        return
+    assert [b.others for b in found.buffers] == [("o",), ("x",)]
+    assert "in the memory of x" in repr(found)
+    races = [f for f in found.findings if f.kind == "race"]
+    assert races
+    assert repr(found).count(" too; pass a copy of one") == len(races)
+    for race in races:  # of an element that the one thread writes, and the other reads
+        assert race.other
+        assert race.index is not None
+        place = race.index + (start if race.name == "o" else 0)
+        assert {race.thread, race.other.thread} == {place - start, 127 - place}
+
+
+def test_what_overlaps_counts_elements_of_its_own_type() -> None:
+    words = mnb.compile(f"""{HEAD}kernel void f(device const uchar* b, device float4* v,
+        uint i [[thread_position_in_grid]]) {{ float s = b[i + 496]; v[i + 1] = float4(s); }}""").f
+    memory = np.zeros(512, np.uint8)
+    found = mnb.validate(words, memory, memory[256:].view(np.float32).reshape(16, 4), grid=17)
+    beyond = [(f.name, f.thread, f.index, f.size) for f in found.findings if f.kind == "beyond"]
+    assert beyond == [("v", 15, 16, 16), ("b", 16, 512, 512)]
+
+
+def test_outputs_in_the_memory_of_an_input_are_compared() -> None:
+    doubled = mnb.compile(f"""{HEAD}kernel void f(device const float* x, device float* o,
+        uint i [[thread_position_in_grid]]) {{ o[i] = 2 * x[i]; }}""").f
+    a = np.arange(64, dtype=np.float32)
+    assert mnb.validate(doubled, a, a, expected=lambda x: 2 * x).ok
+    assert not mnb.validate(doubled, a, a, expected=lambda x: 3 * x).ok
 
 
 def test_it_runs_on_copies() -> None:

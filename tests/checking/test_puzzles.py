@@ -156,9 +156,30 @@ def test_the_starter_compiles_and_is_not_right(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "old", "new", "told"), CASES)
 def test_a_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
-    verdict = puzzles.check(solved(name, old, new), seed=7)
+    kernel = solved(name, old, new)
+    verdict = puzzles.check(kernel, seed=7)
     assert not verdict
     assert told in verdict.message, verdict
+    assert puzzles.show(kernel).svg.startswith("<svg")  # also of threads that are beyond the end
+
+
+def test_threads_beyond_the_end_are_told_and_drawn() -> None:
+    """A kernel in which each thread takes the element at its own place is refused by a call; a puzzle shows why."""
+    asked = puzzles.puzzle("guarded")
+    kernel = mnb.compile("""kernel void guarded(device const float* a, device float* out, constant uint& n,
+        uint i [[thread_position_in_grid]]) { out[i] = a[i] + 10; }""").guarded
+    threads, n = asked.launch(asked.shown)["grid"], asked.given(np.random.default_rng(0), asked.shown)["a"].size
+    assert threads > n
+    with pytest.raises(mnb.ArgumentError, match="or guard a"):
+        kernel(np.zeros(n, np.float32), np.zeros(n, np.float32), n, **asked.launch(asked.shown))
+    assert "beyond the end: it has" in puzzles.check(kernel).message
+    drawn = puzzles.show(kernel)
+    for thread in range(threads):
+        line = f"  thread {thread}: reads a[{thread}]; writes out[{thread}]"
+        assert f"{line}{' (beyond the end)' if thread >= n else ''}\n" in f"{drawn.text}\n"
+    assert drawn.svg.count('stroke="#ef4444" stroke-opacity') == 2 * (threads - n)
+    for array in ("a", "out"):
+        assert f"<title>{array}[{threads - 1}]</title>" in drawn.svg
 
 
 def test_the_hard_cases_do_not_depend_on_chance() -> None:

@@ -129,6 +129,20 @@ def test_a_read_beyond_the_end_is_told(program: mnb.Program, n: int) -> None:
     assert f"line 6: thread {n - 1} reads x[{n}], beyond the end: x has {has}." in repr(seen)
 
 
+def test_arrays_too_short_for_the_grid_are_tried(program: mnb.Program) -> None:
+    """A call refuses them where each thread takes the element at its own place; validate says who is beyond."""
+    x, out = np.zeros(30, np.float32), np.zeros(30, np.float32)
+    with pytest.raises(mnb.ArgumentError, match="each of the grid's 32 threads"):
+        program.copied(x, out, grid=32)
+    for found in (mnb.validate(program.copied, x, out, grid=32),
+                  mnb.validate(program.copied, x, out, grid=32, expected=lambda x: x)):  # fmt: skip
+        assert [(f.kind, f.thread, f.name, f.index) for f in found.findings] == [
+            ("beyond", 30, "x", 30), ("beyond", 30, "o", 30),
+        ]  # fmt: skip
+    with pytest.raises(mnb.ArgumentError, match="got an empty array"):
+        mnb.validate(program.copied, x[:0], out, grid=2)
+
+
 def test_a_write_before_the_start_is_told_and_not_made(program: mnb.Program) -> None:
     seen = mnb.validate(program.shifted, np.zeros(9, np.float32), by=-2)
     assert [(e.thread, e.index, e.written) for e in seen.beyond] == [(0, -2, True), (1, -1, True)]

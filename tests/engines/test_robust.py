@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb import engine as engines
 from metalnb.engine.cpu import form_ladder
 from metalnb.engine.cpu.spirv_forms import OPTIMISED
 from metalnb.engine.cpu.tickets import WatchedTicket
@@ -310,6 +311,37 @@ kernel void rows(device float* y, constant uint& at,
     assert found.value.thread == (grid[0] - 2, grid[1] - 2, 0)
     assert found.value.index == (grid[1] - 2) * grid[0] + grid[0] - 2 + 50
     assert not whole[count:].any()
+
+
+@pytest.mark.parametrize("engine_array", [False, True])
+def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_array: bool) -> None:
+    """However one learns of the fault: in the call, or when one waits for what it returned."""
+    spread = mnb.compile("""kernel void spread(device const float* x, device float* o, device float* p,
+    uint i [[thread_position_in_grid]]) {
+    o[2 * i] = x[i];
+    if (x[i] > 5) p[i + 1] = 1;
+}""", engine="cpu").spread  # fmt: skip
+    if engine_array and spread.engine is not engines.current():
+        pytest.skip("another engine has the arrays")
+    x = np.ones(8, np.float32)
+    large = np.zeros(9, np.float32)
+
+    def called(x: Any, **more: Any) -> str:
+        with pytest.raises(mnb.KernelFault) as fault:
+            np.asarray(spread(mnb.asarray(x) if engine_array else x, **more)[0])
+        assert (fault.value.kind, fault.value.index) == ("writes", 8)
+        said, line, _ = str(fault.value).split("\n")
+        assert line.startswith("  3 |     o[2" if fault.value.name == "o" else "  4 |     if")
+        return said
+
+    hint = "It was left out and made for the grid: pass shapes={'%s': …} to say how large it is, or pass %s itself."
+    assert called(x).endswith(f"o has 8 elements. {hint % ('o', 'o')}")
+    assert called(x * 9, shapes={"o": 16}).endswith(f"p has 8 elements. {hint % ('p', 'p')}")
+    out = spread(x, shapes={"o": 16})[0]
+    assert out[::2].tolist() == [1] * 8
+    with pytest.raises(mnb.KernelFault) as given:
+        spread(x, np.zeros(8, np.float32), large, grid=8)
+    assert "shapes=" not in str(given.value)
 
 
 def test_the_environment_says_what_is_checked() -> None:

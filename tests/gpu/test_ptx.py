@@ -136,7 +136,7 @@ def of_suite() -> list[Unit]:
 def of_notebooks() -> list[Unit]:
     """The kernels of the notebooks' cells."""
     texts = []
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")):
         for cell in json.loads(path.read_text())["cells"]:
             first, _, rest = "".join(cell["source"]).partition("\n")
             if first.startswith("%%metal") and "raises-exception" not in cell["metadata"].get("tags", []):

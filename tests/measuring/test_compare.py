@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -12,9 +14,11 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb import engine as engines
 from metalnb.timing import compare as module
 from metalnb.timing import sampling
 from metalnb.timing.compare import median_interval
+from metalnb.timing.measure import name_of
 
 SOURCE = """
 #include <metal_stdlib>
@@ -182,11 +186,39 @@ def test_both_are_given_the_same_arguments(program: mnb.Program) -> None:
     assert mnb.compare(sum, max, [1, 2]).names == ("sum", "max")
 
 
-def test_two_clocks_are_not_compared(program: mnb.Program) -> None:
-    if program.engine.caps.clock != "device":
-        pytest.skip("this engine has the wall clock only")
-    with pytest.raises(mnb.ArgumentError, match="chain has the device clock and len the wall clock"):
-        mnb.compare(program.chain.prepare(np.ones(8, np.float32), 1), len)
+def test_a_kernel_and_a_function_are_both_timed_by_the_wall_clock(program: mnb.Program) -> None:
+    """For a function has no other; and it is said, where the kernel has one."""
+    y = np.ones(8, np.float32)
+    slow = partial(time.sleep, 0.002)
+    for found, fast in ((mnb.compare(program.chain.prepare(y, 1), slow), 0),
+                        (mnb.compare(slow, program.chain.prepare(y, 1)), 1)):  # fmt: skip
+        assert (found.clock, found.winner, found.names[1 - fast]) == ("wall", "chain", "sleep")
+        assert found.unclocked == ("sleep" if program.engine.caps.clock == "device" else "")
+        assert ("wall clock, since sleep has no other" in repr(found)) == bool(found.unclocked)
+        assert mnb.Comparison.from_json(found.to_json()) == found
+    assert y.tolist() == [1] * 8
+    assert mnb.compare(len, max, [1, 2]).unclocked == ""
+
+
+def test_kernels_of_two_engines_are_told_apart() -> None:
+    able = ["cpu", "native"]
+    try:
+        engines.named(able[0]), engines.named(able[1])
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+    kernels = [mnb.compile(SOURCE, engine=name).chain for name in able]
+    found = mnb.compare(*kernels, np.ones(256, np.float32), rounds=10)
+    assert found.names == tuple(f"chain on {name}" for name in able)
+    assert found.engine == " and ".join(able)
+    assert found.engine in repr(found)
+
+
+def test_a_lambda_is_named_by_its_source() -> None:
+    x = np.ones(8)
+    found = mnb.compare(lambda: x + x, lambda: np.sort(
+        x))  # fmt: skip
+    assert found.names == ("x + x", "np.sort( x)")
+    assert name_of(eval("lambda: 1 + 1")) == "<lambda>"  # noqa: S307  (whose source is not at hand)
 
 
 # ---- What it says ----------------------------------------------------------------------------------------------------

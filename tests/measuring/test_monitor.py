@@ -6,11 +6,14 @@ import gc
 import io
 import math
 import os
+import re
+import statistics
 import subprocess
 import sys
 import threading
 import time
 import weakref
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,10 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine.observation import Observable, Stopwatch, observe
+from metalnb.widgets.monitor.dispatch_log import DispatchKind, DispatchRecord, KernelStats
+from metalnb.widgets.monitor.log_view import monitor_html
 from metalnb.widgets.monitor.monitor_buttons import csv_link
+from metalnb.widgets.monitor.recorder import DispatchRecorder
 
 SOURCE = """
 #include <metal_stdlib>
@@ -281,3 +287,40 @@ def test_a_burst_is_taken_in_bit_by_bit_and_all_of_it(program: mnb.Program) -> N
     assert seen.lost
     assert "more than 35,000 dispatches" in seen.text()
     assert not seen.clear().lost
+
+
+def _recorded(times: list[float], moved: int, limit: float, cache: int | None) -> DispatchRecorder:
+    """Return a monitor that has seen dispatches of these times, and one of another size before them."""
+    monitor = mnb.monitor().stop()
+    grid = (moved // 8,)
+    kinds = [DispatchKind("k", (2,), (1,), 16, limit, cache), DispatchKind("k", grid, (1,), moved, limit, cache)]
+    seen = [DispatchRecord(0.0, kinds[0], 1.0), *(DispatchRecord(1.0 + i, kinds[1], t) for i, t in enumerate(times))]
+    monitor.rows = {"k": KernelStats(len(seen), sum(s.seconds for s in seen), deque(seen))}
+    monitor.total = len(seen)
+    return monitor
+
+
+@pytest.mark.parametrize("times", [[1e-3, 1.1e-3, 4e-3], [4e-3, 1e-3, 1.1e-3], [1.1e-3]])
+def test_the_rate_of_a_row_is_that_of_its_median(times: list[float]) -> None:
+    monitor = _recorded(times, 1 << 20, 1e9, None)
+    row = repr(monitor).split("\n")[1]
+    assert f"{statistics.median(times) * 1e3:.2f} ms" in row
+    assert f"{(1 << 20) / statistics.median(times) / 1e6:.0f} MB/s" in row
+    cells = re.findall(r"<td.*?</td>", monitor_html(monitor))
+    assert f"{statistics.median(times) * 1e3:.2f} ms" in cells[3]
+    assert f"{(1 << 20) / statistics.median(times) / 1e6:.0f} MB/s" in cells[4]
+    assert cells[1].endswith(">131,072</td>")
+
+
+@pytest.mark.parametrize(
+    ("limit", "cache", "said"),
+    [(1e10, 1 << 25, ""), (3e8, 1 << 25, "from the caches"), (3e8, 1 << 19, "partly from the caches"),
+     (3e8, 1 << 10, "parts are not touched"), (3e8, None, "parts are not touched"), (0.0, 1 << 25, "")],
+)  # fmt: skip
+def test_what_is_above_the_limit_says_why(limit: float, cache: int | None, said: str) -> None:
+    monitor = _recorded([1e-3] * 3, 1 << 20, limit, cache)
+    share = f"{(1 << 20) / 1e-3 / limit:.0%}".replace("%", " %") if limit else ""
+    for shown in (re.sub(r"<[^>]*>", "", monitor_html(monitor)), repr(monitor)):
+        assert (f"{share} {said}".strip() in shown.replace("%", " %").replace("  ", " ")) or not limit
+        assert ("caches" in shown) == ("caches" in said)
+        assert ("touched" in shown) == ("touched" in said)

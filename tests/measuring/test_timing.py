@@ -179,7 +179,7 @@ def test_an_array_of_structs_is_named_by_its_struct() -> None:
 def test_what_is_not_known_is_said(program: mnb.Program) -> None:
     timing = mnb.measure(program.helped, arrays()[1], cold=False)
     assert timing.bytes == 4 * 4096
-    assert "'y' counted as written only: pass bytes= if the kernel reads it too" in timing.warnings
+    assert "'y' counted as written only: pass bytes= (--bytes in a magic) if the kernel reads it too" in timing.warnings
     given = mnb.measure(program.helped, arrays()[1], cold=False, bytes=100)
     assert given.bytes == 100
     assert not [w for w in given.warnings if "counted" in w]
@@ -398,8 +398,8 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
         ({"limit": 1e9}, "unknown", "800 % of what triad reaches: it cannot have moved all the bytes counted"),
         ({"limit": 1e8, "cache": 1 << 30}, "unknown", "parts of the arrays are not touched; pass bytes="),
         ({"empty": 0.1, "grid": ()}, "memory", "bound by memory"),  # a function: no dispatch need be in it
-        ({"flops": None, "bytes": 3_000_000}, "unknown", "pass flops= to learn whether arithmetic bounds it"),
-        ({"bytes": None}, "unknown", "50 % of the arithmetic limit; pass bytes= to learn whether memory bounds it"),
+        ({"flops": None, "bytes": 3_000_000}, "unknown", "pass flops= (--flops in a magic) to learn"),
+        ({"bytes": None}, "unknown", "50 % of the arithmetic limit; pass bytes= (--bytes in a magic) to"),
         ({"bytes": None, "flops": None}, "unknown", ""),
     ],
 )

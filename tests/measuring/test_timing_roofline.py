@@ -35,7 +35,23 @@ def test_a_sentence_says_what_bounds_each(found: mnb.Roofline) -> None:
     neither = "bound by neither: 9.0 % of the memory limit (copy) and 0.1 % of the arithmetic limit"
     assert slow.startswith(f"3 <slow>: {neither}")
     assert slow.endswith("At 0.167 FLOP/B memory is its roof, and it has 9.0 % of that")
-    assert bare == "4 bare: bound by memory: 90 % of what copy reaches (not drawn)"
+    assert bare == "4 bare: bound by memory: 90 % of what copy reaches (not drawn: its operations are not known)"
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [({"bytes": None}, "its bytes are not known"), ({"flops": None}, "its operations are not known"),
+     ({"bytes": None, "flops": None}, "its bytes and operations are not known"),
+     ({"limit": None}, "the engine's limits are not known"), ({"peak": None}, "the engine's limits are not known")],
+)  # fmt: skip
+def test_what_is_not_drawn_says_why(
+    monkeypatch: pytest.MonkeyPatch, changed: dict[str, None], why: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("metalnb.timing.roofline.limits", lambda engine: LIMITS)
+    (said,) = mnb.roofline(replace(CHAIN, **changed)).sentences
+    assert said.endswith(f" (not drawn: {why})")
+    if len(changed) == 2:
+        assert "pass bytes= (--bytes in a magic) and pass flops= (--flops in a magic) (not drawn" in said
 
 
 def test_the_roofs_and_the_points_are_where_they_belong(found: mnb.Roofline) -> None:

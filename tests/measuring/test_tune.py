@@ -17,6 +17,7 @@ from metalnb import engine as engines
 from metalnb.call import tuned_threadgroups as tuned
 from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.tune.overrun_check import GuardedArguments, differing
+from metalnb.widgets.tune.sweep_view import sweep_html
 
 SOURCE = """
 #include <metal_stdlib>
@@ -319,6 +320,24 @@ def test_the_kernel_as_it_is_gains_nothing_over_itself(program: mnb.Program, for
     tuner.trials[:] = [lasting(t, 2e-6) for t in tuner.trials]
     assert tuner.gain == 1
     assert "the kernel as it is; no configuration is faster" in tuner.text()
+
+
+@pytest.mark.parametrize(("others", "faster"), [(0.99e-6, True), (2e-6, False)])
+def test_what_is_faster_by_noise_alone_is_said_to_be(
+    program: mnb.Program, forgotten: None, others: float, faster: bool,
+) -> None:  # fmt: skip
+    tuner = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(8, 8), (32, 8), (16, 8)])
+
+    def lasting(trial: Any, seconds: float) -> Any:
+        return dataclasses.replace(trial, timing=dataclasses.replace(trial.timing, seconds=(seconds,) * 8))
+
+    as_it_is = tuner.baseline.threadgroup
+    tuner.baseline = lasting(tuner.baseline, 1e-6)
+    tuner.trials[:] = [lasting(t, others if t.threadgroup != as_it_is else 3e-6) for t in tuner.trials]
+    shown = f"{tuner.text()}\n"
+    assert ("no configuration is faster beyond noise" in shown) == faster
+    assert shown.count("  within noise\n") == 2 * faster
+    assert sweep_html(tuner).count(", which is within noise") == 2 * faster
 
 
 ROWS = """

@@ -351,13 +351,19 @@ def test_kernels_are_listed(shell: InteractiveShell, run: Run) -> None:
     assert re.search(rf"^twice +x +{ENGINE} +Doubles\.$", repr(found), re.MULTILINE)
 
 
-def test_source_is_what_the_compiler_was_given(shell: InteractiveShell, run: Run) -> None:
+def test_source_is_the_authors_and_lowered_is_what_the_compiler_is_given(
+    shell: InteractiveShell, run: Run, capsys: Capture,
+) -> None:  # fmt: skip
     run(f"%%metal --quiet\n{TWICE}")
-    run(f"%%metal --quiet\n{TWICE.replace('twice', 'thrice')}")
-    last = run("%metal source").result
-    assert "thrice(" in last
-    assert "metalnb_entry" in last
-    assert "thrice(" not in run("%metal source twice").result
+    thrice = TWICE.replace("twice", "thrice")
+    run(f"%%metal --quiet\n{thrice}")
+    assert run("%metal source").result == thrice
+    assert run("%metal source twice").result == TWICE
+    for last in (run("%metal source --lowered").result, run("%metal source thrice --lowered").result):
+        assert "thrice(" in last
+        assert "metalnb_entry" in last
+    assert "thrice(" not in run("%metal source --lowered twice").result
+    assert "--lowered belongs to %metal source" in says(shell, "%metal kernels --lowered", capsys)
 
 
 def test_source_without_a_cell_or_of_no_kernel_is_a_usage_error(
@@ -433,7 +439,10 @@ def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(
     assert not unreached.outputs
     (output,) = failed.outputs
     assert (output.output_type, output.ename) == ("error", "CompileError")
-    text = ANSI.sub("", "\n".join(output.traceback))
+    shown = "\n".join(output.traceback)
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", shown)) == {"1", "0"}  # no colour, and nothing inverted
+    assert "\x1b[1m^\x1b[0m" in shown
+    text = ANSI.sub("", shown)
     assert text.splitlines() == [
         "CompileError: cell:3:12: error: use of undeclared identifier 'undeclared'",  # as the editor's gutter has it
         "  3 |     x[i] = undeclared;",

@@ -89,6 +89,27 @@ def test_python_functions_are_compared_too(run: Run) -> None:
     assert run("%metal_compare np.sum(x) np.sort(x)").clock == "wall"
 
 
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("add(x, 1.0) np.sort(x)", ("add", "np.sort")), ("x + x np.sort(x)[0]", ("x + x", "np.sort(x)[0]")),
+        ("x @ x, (x + 1)", ("x @ x", "(x + 1)")), ("(lambda: x + x) (lambda: np.sort(x))",
+                                                   ("lambda: x + x", "lambda: np.sort(x)")),
+        ("lambda: (x + x), lambda: x @ x", ("lambda: (x + x)", "lambda: x @ x")),
+        ("-x, add@1(x, 1.0)", ("-x", "add@1")),
+        ("(x, 2)[1] + x, [v for v in x][:2]", ("(x, 2)[1] + x", "[v for v in x][:2]")),
+    ],
+)  # fmt: skip
+def test_any_expressions_are_compared_by_the_wall_clock(run: Run, line: str, names: tuple[str, str]) -> None:
+    found = run(f"%metal_compare {line}")
+    assert (found.names, found.clock) == (names, "wall")
+
+
+def test_an_expression_is_measured(run: Run) -> None:
+    assert run("%metal_time x @ x + 1").kernel == "x @ x + 1"
+    assert run("%metal_time lambda: x + 1").kernel == "lambda: x + 1"
+
+
 def test_ops_of_the_library_tell_their_bytes(run: Run) -> None:
     run("import metalnb as mnb; a = mnb.array(x)")
     timing = run("%metal_time mnb.add(a, a)")
@@ -100,12 +121,12 @@ def test_ops_of_the_library_tell_their_bytes(run: Run) -> None:
     [
         ("%metal_time add(x, z)", "%metal_time: 'add(x, z)': name 'z' is not defined"),
         ("%metal_time add(x,", "%metal_time: 'add(x,' is no call"),
-        ("%metal_time 1 + 2", "%metal_time: '1 + 2' is no call. Write %metal_time saxpy(x, y, a=2.0)"),
+        ("%metal_time 1 +", "%metal_time: '1 +' is no call, and no expression: invalid syntax. Write %metal_time"),
         ("%metal_time", "is no call"),
         ("%metal_time add", "%metal_time: 'add' has no arguments. Write them once: add(…)"),
         ("%metal_time --flops nope add(x, 1.0)", "--flops nope: NameError: name 'nope' is not defined"),
         ("%metal_time x(1)", "ndarray is not a kernel, and cannot be called"),
-        ("%metal_compare add(x, 1.0)", "%metal_compare: takes two calls, like a(x) b(x); got 1"),
+        ("%metal_compare add(x, 1.0)", "%metal_compare: takes two calls, like a(x) b(x), or a(x), x + y; got 1"),
         ("%metal_compare add(x, 1.0) add(x, 2.0) add(x, 3.0)", "got 3"),
         ("%metal_compare add@1 add@2", "has no arguments"),
         ("%%metal_time add(x, 1.0)\npass", "%%metal_time: takes its options on the line"),
@@ -128,6 +149,10 @@ def test_an_error_of_the_call_is_its_own(shell: InteractiveShell, run: Run) -> N
         ("a(x) b(x)", ["a(x)", "b(x)"]),
         ("a(x), b(x)", ["a(x)", "b(x)"]),
         ("p.a(x[1:2], 'b c') q['k'](y)", ["p.a(x[1:2], 'b c')", "q['k'](y)"]),
+        ("a(x), (x + y)", ["a(x)", "(x + y)"]),
+        ("a(x) lambda: b(x)", ["a(x)", "lambda: b(x)"]),
+        ("(lambda: a) (lambda: b)", ["(lambda: a)", "(lambda: b)"]),
+        ("x @ y b(x)", ["x @ y", "b(x)"]),
         ("f@1 f@2 (x, y)", ["f@1", "f@2 (x, y)"]),
         ("a(x if y else z) b(not x)", ["a(x if y else z)", "b(not x)"]),
         ("a((x) ", ["a((x)"]),

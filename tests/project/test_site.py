@@ -48,6 +48,20 @@ def test_the_contents_lead_to_every_document() -> None:
     assert {page for page in pages if not re.search(rf"^(?:.*<)?{page}>?$", contents, re.MULTILINE)} == {"docs/README"}
 
 
+def test_a_notebook_of_the_readers_own_is_no_page() -> None:
+    """The pages are the numbered ones, which the contents lead to."""
+    matching = pytest.importorskip("sphinx.util.matching", reason="the site needs the extra: pip install metalnb[docs]")
+    conf = (DOCS / "conf.py").read_text("utf-8")
+    patterns = re.findall(r'"(notebooks/[^"]*)"', conf[conf.index("include_patterns") :])
+    listed = re.findall(r"^notebooks/.*$", (DOCS / "contents.txt").read_text("utf-8"), re.MULTILINE)
+    own = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("notebooks/[0-9][0-9]_*.ipynb")}
+    assert len(own) >= 8
+    every = {*own, "notebooks/Untitled.ipynb", "notebooks/mine/01_mine.ipynb", "notebooks/1.ipynb"}
+    for wanted, given in ((own, patterns), ({p.removesuffix(".ipynb") for p in own}, listed)):
+        names = every if given is patterns else {p.removesuffix(".ipynb") for p in every}
+        assert {name for pattern in given for name in matching.patfilter(names, pattern)} == wanted
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as `make site` builds it."""

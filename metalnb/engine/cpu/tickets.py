@@ -109,15 +109,18 @@ class WatchedTicket(CpuTicket):
     ----------
     fault_told : bool
         Whether a wait has raised its fault: who waits for it on the way to something else need not be told again.
+    made : tuple of str
+        The buffers that the caller left out, which were made: a fault of theirs says how to make them larger.
     """
 
-    __slots__ = ("_number", "_watches", "fault_told")
+    __slots__ = ("_number", "_watches", "fault_told", "made")
 
     def __init__(self, events: Iterable[Any], held: Any, watches: Sequence[Watch] = ()) -> None:
         super().__init__(events, held)
         self._watches = watches
         self._number = number_of(watches, self.elapsed)
         self.fault_told = False
+        self.made: tuple[str, ...] = ()
 
     def wait(self) -> None:
         """Wait, with the GIL released.
@@ -134,7 +137,7 @@ class WatchedTicket(CpuTicket):
             fault = watch.fault()
             if fault is not None:
                 self.fault_told = True
-                raise fault
+                raise fault.left_out(self.made)
 
     def _end(self) -> None:
         try:

@@ -224,10 +224,10 @@ def _parsed(
     except TimeoutError:
         message = f"the parser did not finish within {seconds:.0f} s"
         hint = "let templates make fewer others, or set METALNB_COMPILE_TIMEOUT to more seconds"
-        raise CompileError([Diagnostic(1, 1, message, cell.edited.line(1), cell.name, hint)]) from None
+        raise CompileError([cell.about_all(message, hint)]) from None
     parsed = Parsed(unit, cell, headers, version)
     if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
-        raise CompileError([Diagnostic(1, 1, "the cell includes a file: a cell reads no files", file=cell.name)])
+        raise CompileError([cell.about_all("the cell includes a file: a cell reads no files")])
     return parsed
 
 

@@ -137,7 +137,8 @@ def certainty(found: Comparison) -> str:
     near = f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}"
     said = near if found.place is None else f"the interval holds with {percent(found.confidence)}"
     busy = f"; other programs used {percent(found.others)} of the processors" if found.others > BUSY else ""
+    clock = f"{found.clock} clock" + (f", since {found.unclocked} has no other" if found.unclocked else "")
     return (
-        f"{said}, {len(found.first)} alternating rounds, {found.clock} clock; a winner is named beyond "
+        f"{said}, {len(found.first)} alternating rounds, {clock}; a winner is named beyond "
         f"{percent(found.margin)}{busy}"
     )

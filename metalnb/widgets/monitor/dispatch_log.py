@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from statistics import median
 from typing import NamedTuple
+
+from metalnb.timing.bottleneck import FASTER, from_caches
 
 __all__ = ["DispatchKind", "DispatchRecord", "KernelStats"]
 
@@ -24,6 +27,8 @@ class DispatchKind:
         Bytes that each must move: every input read once, every output written once.
     limit : float or None
         B/s that the engine reaches with the same mix of reads and writes.
+    cache : int or None
+        Bytes of the device's last-level cache.
     """
 
     kernel: str
@@ -31,6 +36,7 @@ class DispatchKind:
     threadgroup: tuple[int, ...]
     bytes: int
     limit: float | None
+    cache: int | None = None
 
 
 class DispatchRecord(NamedTuple):
@@ -51,6 +57,17 @@ class DispatchRecord(NamedTuple):
         bandwidth = self.bandwidth
         return None if bandwidth is None or not self.kind.limit else bandwidth / self.kind.limit
 
+    @property
+    def beyond(self) -> str:
+        """How it can be above the limit, in words; empty when it is not."""
+        share = self.share
+        if share is None or share <= 1:
+            return ""
+        cached = from_caches(share, self.kind.bytes, self.kind.cache)
+        if cached:
+            return f"{cached} the caches"
+        return "parts are not touched" if share > FASTER else ""
+
 
 @dataclass(slots=True)
 class KernelStats:
@@ -59,3 +76,9 @@ class KernelStats:
     count: int = 0
     seconds: float = 0.0
     tail: deque[DispatchRecord] = field(default_factory=lambda: deque(maxlen=_TAIL))
+
+    @property
+    def typical(self) -> DispatchRecord:
+        """The latest dispatch, with the median time of those that are like it: of the same grid, on as many bytes."""
+        last = self.tail[-1]
+        return last._replace(seconds=median(each.seconds for each in list(self.tail) if each.kind == last.kind))

@@ -6,8 +6,6 @@ import datetime as dt
 from collections.abc import Sequence
 from html import escape
 
-import numpy as np
-
 from metalnb.timing.units import percent, rate, seconds, threads
 
 from .. import html_parts
@@ -43,10 +41,10 @@ def monitor_text(monitor: DispatchRecorder) -> str:
     """Render the recorded dispatches for a terminal."""
     lines = [f"monitor ({'on' if monitor.on else 'stopped'}): {_summary(monitor)}"]
     for name, row in _shown(monitor):
-        last = row.tail[-1]
-        speed = f"  {_rate(last):>9}  {_share(last):>6}" if last.bandwidth else ""
+        usual = row.typical
+        speed = f"  {_rate(usual):>9}  {_share(usual):>6}" if usual.bandwidth else ""
         times = html_parts.sparkline([s.seconds for s in row.tail])
-        lines.append(f"  {name:<20} {row.count:>7,} × {seconds(_median(row)):>8}{speed}  {times}")
+        lines.append(f"  {name:<20} {row.count:>7,} × {seconds(usual.seconds):>8}{speed}  {times}")
     return "\n".join(lines)
 
 
@@ -78,16 +76,17 @@ def _last(monitor: DispatchRecorder) -> list[DispatchRecord]:
 
 
 def _kernel(name: str, row: KernelStats) -> list[str]:
-    tail = list(row.tail)
-    last = tail[-1]
-    share = "" if last.share is None else _meter(last.share)
+    usual = row.typical
+    share = "" if usual.share is None else _meter(usual.share, usual.beyond)
     return [
-        f"<code>{escape(name)}</code>", threads(last.kind.grid), f"{row.count:,}", seconds(_median(row)), _rate(last),
-        share, spark([s.seconds for s in tail]),
+        f"<code>{escape(name)}</code>", threads(usual.kind.grid), f"{row.count:,}", seconds(usual.seconds),
+        _rate(usual), share, spark([s.seconds for s in list(row.tail)]),
     ]  # fmt: skip
 
 
-def _meter(share: float) -> str:
+def _meter(share: float, beyond: str) -> str:
+    if beyond:
+        return f'<div class="metalnb-meter metalnb-worded"><span>{percent(share)}</span> {beyond}</div>'
     return f'<div class="metalnb-meter"><span>{percent(share)}</span> {bar(share)}</div>'
 
 
@@ -97,16 +96,12 @@ def _latest(seen: DispatchRecord) -> list[str]:
     return [at, name, threads(seen.kind.grid), seconds(seen.seconds), _rate(seen), _share(seen)]
 
 
-def _median(row: KernelStats) -> float:
-    return float(np.median([s.seconds for s in list(row.tail)]))
-
-
 def _rate(seen: DispatchRecord) -> str:
     return "" if seen.bandwidth is None else rate(seen.bandwidth, "B/s")
 
 
 def _share(seen: DispatchRecord) -> str:
-    return "" if seen.share is None else percent(seen.share)
+    return "" if seen.share is None else f"{percent(seen.share)} {seen.beyond}".strip()
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -16,6 +16,7 @@ from metalnb.engine.observation import observe
 from metalnb.engine.unit import Unit
 from metalnb.timing import traffic
 from metalnb.timing.limits import Limits
+from metalnb.timing.machine import last_cache
 from metalnb.timing.sampling import OWN
 from metalnb.timing.units import trimmed
 
@@ -48,6 +49,7 @@ class DispatchRecorder:
     def __init__(self, engine: engines.Engine, found: Limits, keep: int) -> None:
         self._engine = engine
         self._limits = found
+        self._cache = last_cache(engine)
         self._noted: deque[Observation] = deque(maxlen=max(keep, _WAITING))
         self._running: deque[Observation] = deque(maxlen=_WAITING)
         self._kinds: dict[tuple[Any, ...], DispatchKind] = {}
@@ -185,7 +187,7 @@ class DispatchRecorder:
         counted = traffic.of_sizes(zip(signature.params, sizes, strict=True))
         limit = self._limits.ceiling(counted)[1] if counted.bytes else None
         self._held.append(binary)  # keeps it alive, because its id is part of a key
-        return DispatchKind(_name(unit), trimmed(grid), trimmed(threadgroup), counted.bytes, limit)
+        return DispatchKind(_name(unit), trimmed(grid), trimmed(threadgroup), counted.bytes, limit, self._cache)
 
     def _follow(self, stopped: threading.Event) -> None:
         left = 0

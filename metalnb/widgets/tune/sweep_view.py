@@ -47,7 +47,10 @@ def sweep_text(sweep: Sweep) -> str:
         top = best.seconds or 1.0
         for trial in ranked[:_LISTED]:
             time = trial.seconds or 0.0
-            lines.append(f"  {label(trial):<24} {seconds(time):>8}  {html_parts.sketch(top / time if time else 0)}")
+            noise = "  within noise" if _faster(sweep, trial) else ""
+            lines.append(
+                f"  {label(trial):<24} {seconds(time):>8}  {html_parts.sketch(top / time if time else 0)}{noise}"
+            )
         if len(ranked) > _LISTED:
             lines.append(f"  … and {len(ranked) - _LISTED} slower")
     failed = sweep.failures
@@ -78,13 +81,20 @@ def _against(sweep: Sweep) -> str:
         return ""
     took = seconds(best.seconds)
     if best is base:
-        return f"{took}: the kernel as it is; no configuration is faster"
+        noise = " beyond noise" if any(_faster(sweep, trial) for trial in sweep.trials) else ""
+        return f"{took}: the kernel as it is; no configuration is faster{noise}"
     if sweep.gain is None:
         return f"{took}; the kernel as it is failed: {_brief(base.error)}" if base.error else took
     as_it_is = f"{seconds(base.seconds or 0)} as it is, in {threads(base.threadgroup)}"
     between = f" ({' to '.join(times(v)[:-2] for v in sweep.interval)})" if sweep.interval else ""
     gain = f"{times(sweep.gain)} as fast{between} as" if sweep.gain >= EVEN else "no faster than"
     return f"{took}, {gain} the {as_it_is}"
+
+
+def _faster(sweep: Sweep, trial: Trial) -> bool:
+    """Return whether a configuration's time is less than that of the best, from which noise may part it."""
+    best = sweep.best
+    return best is not None and trial.seconds is not None and trial.seconds < (best.seconds or 0)
 
 
 def _heat(sweep: Sweep, *, live: bool) -> str:
@@ -126,7 +136,7 @@ def _cell(sweep: Sweep, trial: Trial | None, numbers: Mapping[int, int]) -> str:
         return f'<td class="metalnb-heat metalnb-soft" title="{why}">refused</td>'
     if trial.seconds is None or best is None or best.seconds is None:
         return '<td class="metalnb-heat metalnb-soft">·</td>'
-    part = best.seconds / trial.seconds if trial.seconds else 1.0
+    part = min(1.0, best.seconds / trial.seconds) if trial.seconds else 1.0
     depth = round(6 + 54 * part * part)
     colour = f"background:color-mix(in srgb,var(--jp-brand-color1,#2f7fd6) {depth}%,transparent)!important"
     kind = "metalnb-heat metalnb-best" if trial.timing is best.timing else "metalnb-heat"
@@ -142,7 +152,8 @@ def _described(sweep: Sweep, trial: Trial) -> str:
     if trial.timing and trial.timing.bandwidth:
         parts.append(rate(trial.timing.bandwidth, "B/s"))
     if sweep.baseline.seconds and trial.seconds:
-        parts.append(f"{times(sweep.baseline.seconds / trial.seconds)} as fast as the kernel as it is")
+        noise = ", which is within noise" if _faster(sweep, trial) else ""
+        parts.append(f"{times(sweep.baseline.seconds / trial.seconds)} as fast as the kernel as it is{noise}")
     return ", ".join(parts)
 
 

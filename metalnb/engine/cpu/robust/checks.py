@@ -222,17 +222,31 @@ class _Checks:
         module, at = self._module, access.instruction
         if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
             ((index, step),) = place.terms
-            long, limit = self._long(at, index), count(place.fixed + access.size, step)
+            behind, rest = self._whole_steps(place)
+            long, limit = self._long(at, index), count(rest + access.size, step)
             short = 0 if self._wide else self._short(index)
             if short:  # half of the work in vector code; a buffer has less than 2^31 elements here
-                holds = module.before(at, Spv.U_LESS_THAN, self._bool, short, self._cut_short(limit))
+                element, limit, kind = short, self._cut_short(limit), module.integer(32)
             else:
-                holds = module.before(at, Spv.U_LESS_THAN, self._bool, long, limit)
-            return _Condition(access, holds, long)
+                element, kind = long, self._word
+            if behind:
+                element = module.before(at, Spv.I_ADD, kind, element, self._constant(behind, kind))
+            return _Condition(access, module.before(at, Spv.U_LESS_THAN, self._bool, element, limit), long)
         offset = self._offset(at, place)
         holds = module.before(at, Spv.U_LESS_THAN, self._bool, offset, count(access.size, 1))
         shift = self._constant(unit_of(place)[0].bit_length() - 1)
         return _Condition(access, holds, module.before(at, Spv.SHIFT_RIGHT_ARITHMETIC, self._word, offset, shift))
+
+    def _whole_steps(self, place: PointerPlace) -> tuple[int, int]:
+        """Return by how many steps a single index is short of the element, and the bytes that are left of the rest.
+
+        An index below 0 may be right where bytes are added to it. One that cannot be below 0 is compared as it is: in
+        32 bits it and its steps might go around.
+        """
+        ((index, step),) = place.terms
+        if self._module.definitions[index].op == Spv.U_CONVERT:
+            return 0, place.fixed
+        return divmod(place.fixed, step)
 
     def _short(self, index: int) -> int:
         """Return the integer of 32 bits that an index is made of; 0 for none."""
@@ -284,8 +298,11 @@ class _Checks:
         self._function.start = self._module.behind(self._function.start, op, kind, *operands)
         return self._function.start.result
 
-    def _constant(self, value: int) -> int:
-        return self._module.declare(Spv.CONSTANT, self._word, value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
+    def _constant(self, value: int, kind: int = 0) -> int:
+        words = (value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
+        if kind and kind != self._word:
+            return self._module.declare(Spv.CONSTANT, kind, words[0])
+        return self._module.declare(Spv.CONSTANT, self._word, *words)
 
     # Cutting blocks ----------------------------------------------------------------------------
 

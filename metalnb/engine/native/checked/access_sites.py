@@ -7,6 +7,7 @@ usual case by themselves: see runtime/marks.h.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ..llvm_text import NAME, lanes_of, place_in
 
@@ -22,6 +23,9 @@ _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 
 _KNOWN = re.compile(
     r"  (?:tail )?call void @__tsan_(?P<how>(?:unaligned_)?(?:read|write))(?P<size>\d+)\(ptr (?P<at>[^)]*)\)"
+)
+_EXCHANGED = re.compile(
+    rf"  (?P<to>{NAME}) = (?:tail )?call i(?P<bits>\d+) @__tsan_atomic(?P=bits)_exchange\((?P<given>[^)]*)\)"
 )
 _SITES = """
 @metalnb_sites = hidden global [{count} x [6 x i64]] zeroinitializer
@@ -95,6 +99,7 @@ def with_sites(text: str) -> str:
                 how = "read" if m["read"] else "write"
                 lines.append(f"  call void @__tsan_{how}_range(ptr {m['at']}, i64 {-(-bits // 8)}){place_in(line)}")
         lines.append(line)
+    lines = list(_exchanges(lines))
     lines += [d for d in _RANGES if d.split("@")[1].split("(")[0] + "(" not in text]
     lines.append(_SITES.format(count=sites))
     for kind, name in sorted(used):
@@ -105,4 +110,24 @@ def with_sites(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _exchanges(lines: list[str]) -> Iterator[str]:
+    """Let an exchange whose result nobody uses be a store, which reads nothing."""
+    function, stores = 0, set()
+    for i, line in enumerate(lines):
+        if line.startswith("define "):
+            function = i
+        if (m := _EXCHANGED.match(line)) is None:
+            yield line
+            continue
+        end = next(k for k in range(i, len(lines)) if lines[k] == "}")
+        result = re.compile(re.escape(m["to"]) + r"(?![\w.$-])")
+        if any(result.search(each) for k, each in enumerate(lines[function:end], function) if k != i):
+            yield line
+            continue
+        stores.add(m["bits"])
+        yield f"  call void @__tsan_atomic{m['bits']}_store({m['given']}){place_in(line)}"
+    for bits in stores:
+        declared = f"declare void @__tsan_atomic{bits}_store(ptr, i{bits}, i32)"
+        if not any(line.startswith(declared) for line in lines):
+            yield declared
 _RANGES = [f"declare void @__tsan_{how}_range(ptr, i64)" for how in ("read", "write")]

@@ -102,6 +102,8 @@ class Seen:
         1 for each unit that was written again before anybody had read it.
     contents : numpy.ndarray
         uint8: what the call left there.
+    others : tuple of str
+        The other buffers in the same memory, since the arrays given overlap: what is counted is of all of them.
     """
 
     reads: int
@@ -113,6 +115,7 @@ class Seen:
     oldest: int
     again: np.ndarray[Any, np.dtype[np.uint8]]
     contents: np.ndarray[Any, np.dtype[np.uint8]]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

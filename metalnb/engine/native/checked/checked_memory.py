@@ -12,48 +12,77 @@ import numpy as np
 
 from metalnb.dtypes import SCALARS, Layout, layout_of
 from metalnb.errors import KernelFault
+from metalnb.msl.signature import Param
 
 from ...unit import Unit
 from ..reserved_memory import reserved
 from .checked_build import CheckedBuild
 
 __all__ = [
-    "Marks", "WatchedRegion", "ZonedArray", "given_regions", "keep_marks", "marks_for", "variable_regions",
+    "Copy", "Marks", "Part", "WatchedRegion", "copied", "given_regions", "keep_marks", "marks_for", "variable_regions",
 ]  # fmt: skip
 
 _UNIT = np.dtype([("writer", "u8"), ("reader", "u8"), ("later", "u8")])
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedRegion:
-    """A buffer or a threadgroup variable.
+class Part:
+    """What an argument has of a region: all of it, unless arguments overlap.
 
     Attributes
     ----------
     name : str
     start, size : int
-        In memory, in bytes.
-    unit, element : int
-        Bytes of what has marks of its own, and of an element.
-    shared : bool
-        Whether each threadgroup has its own.
+        In the region, in bytes.
+    element : int
+        Bytes of an element.
     scalar : str
         NumPy's name of its components; empty where that is not known.
-    constant : bool
-        Whether a kernel may only read it.
-    zones : tuple of 2 int
-        Bytes before it and behind it, in which an access does no harm.
+    writable : bool
     """
 
     name: str
     start: int
     size: int
-    unit: int
     element: int
-    shared: bool
     scalar: str = ""
-    constant: bool = False
+    writable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRegion:
+    """A buffer, buffers that overlap, or a threadgroup variable.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        What has a name in it, in the order of the arguments.
+    start, size : int
+        In memory, in bytes.
+    unit : int
+        Bytes of what has marks of its own.
+    shared : bool
+        Whether each threadgroup has its own.
+    zones : tuple of 2 int
+        Bytes before it and behind it, in which an access does no harm.
+    """
+
+    parts: tuple[Part, ...]
+    start: int
+    size: int
+    unit: int
+    shared: bool
     zones: tuple[int, int] = (2048, 2048)
+
+    @property
+    def constant(self) -> bool:
+        """Whether a kernel may only read it."""
+        return not any(part.writable for part in self.parts)
+
+    def part(self, offset: int, *, written: bool) -> Part:
+        """Return the argument that an access went through: of several, the first that may have been it."""
+        able = [part for part in self.parts if part.writable or not written] or self.parts
+        return next((p for p in able if p.start <= offset < p.start + p.size), able[0])
 
 
 # Room for an index of int below 0, and of uint below 0: of elements of up to 64 bytes.
@@ -61,21 +90,55 @@ def _zones(element: int) -> tuple[int, int]:
     return min(element, 64) + 1 << 31, min(element, 64) + 1 << 32
 
 
-class ZonedArray:
-    """A copy of an array. Around it lie addresses that nothing else has: an access that goes astray does no harm."""
+class _ZonedMemory:
+    """Memory around which lie addresses that nothing else has: an access that goes astray does no harm."""
 
-    def __init__(self, given: np.ndarray[Any, Any], element: int) -> None:
+    def __init__(self, size: int, element: int) -> None:
         self.zones = before, after = _zones(element)
         try:
-            self.memory = reserved(before + given.nbytes + after)
+            self.memory = reserved(before + size + after)
         except (OSError, ValueError) as error:
             message = f"no addresses for a checked run: {before + after >> 30} GiB for an array ({error})"
             raise KernelFault(message) from error
-        whole = np.frombuffer(self.memory, np.uint8)
-        self.array = whole[before : before + given.nbytes]
-        if given.nbytes >= 1 << 21 and hasattr(mmap, "MADV_HUGEPAGE"):  # Linux alone has it
-            self.memory.madvise(mmap.MADV_HUGEPAGE, before, given.nbytes)
-        self.array[:] = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
+        self.array = np.frombuffer(self.memory, np.uint8)[before : before + size]
+        if size >= 1 << 21 and hasattr(mmap, "MADV_HUGEPAGE"):  # Linux alone has it
+            self.memory.madvise(mmap.MADV_HUGEPAGE, before, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of an array; copies of arrays that overlap lie in the same memory, and overlap as these do."""
+
+    whole: _ZonedMemory
+    start: int
+    array: np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def copied(unit: Unit, arguments: Sequence[Any]) -> list[Copy | int | None]:
+    """Copy a call's arrays, and leave the sizes of threadgroup memory, and what is absent, as they are."""
+    copies: list[Copy | int | None] = [a if isinstance(a, int) else None for a in arguments]
+    given = {i: _bytes_of(a) for i, a in enumerate(arguments) if a is not None and not isinstance(a, int)}
+    starts = {i: int(a.__array_interface__["data"][0]) for i, a in given.items()}
+    stretch: list[int] = []
+    end = 0
+    for i in [*sorted(given, key=lambda i: starts[i]), None]:
+        if stretch and (i is None or starts[i] >= end):
+            first = starts[stretch[0]]
+            whole = _ZonedMemory(end - first, max(max(1, unit.signature.params[k].type.size) for k in stretch))
+            for k in stretch:
+                at = starts[k] - first
+                copy = copies[k] = Copy(whole, at, whole.array[at : at + given[k].size])
+                copy.array[:] = given[k]
+            stretch, end = [], 0
+        if i is not None:
+            stretch.append(i)
+            end = max(end, starts[i] + given[i].size)
+    return copies
+
+
+def _bytes_of(memory: Any) -> np.ndarray[Any, Any]:
+    array = memory if isinstance(memory, np.ndarray) else np.frombuffer(memory, np.uint8)
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 @dataclass(slots=True)
@@ -103,30 +166,44 @@ def keep_marks(marks: Marks, user: object) -> None:
         weakref.finalize(user, _spare.append, marks).atexit = False
 
 
-def given_regions(unit: Unit, copies: Sequence[Any], arena: int, static: int) -> Iterator[WatchedRegion]:
+def given_regions(unit: Unit, copies: Sequence[Copy | int | None], arena: int, static: int) -> Iterator[WatchedRegion]:
     """Yield what arguments are."""
     at = arena + (static + 15) // 16 * 16
-    for param, copy in zip(unit.signature.params, copies, strict=True):
-        layout = param.type.layout
-        unit_size = min(layout.alignment if layout else param.type.alignment, 4) if param.type.size else 1
-        element = max(1, param.type.size)
-        if isinstance(copy, ZonedArray):
-            start = copy.array.__array_interface__["data"][0]
-            yield WatchedRegion(
-                param.name, start, copy.array.size, unit_size, element, shared=False, scalar=_scalar(layout),
-                constant=not param.writable, zones=copy.zones,
-            )  # fmt: skip
-        elif isinstance(copy, int):
-            yield WatchedRegion(param.name, at, copy, unit_size, element, shared=True, scalar=_scalar(layout))
+    params = dict(enumerate(unit.signature.params))
+    given = {i: copy for i, copy in enumerate(copies) if isinstance(copy, Copy)}
+    seen = set()
+    for i, copy in enumerate(copies):
+        if isinstance(copy, int):
+            part = _part(params[i], 0, copy)
+            yield WatchedRegion((part,), at, copy, _unit_of(params[i]), shared=True)
             at += -(-copy // 16) * 16
+        elif isinstance(copy, Copy) and id(copy.whole) not in seen:
+            seen.add(id(copy.whole))
+            whole = copy.whole
+            within = {k: c for k, c in given.items() if c.whole is whole}
+            units = [_unit_of(params[k]) | c.start for k, c in within.items()]
+            yield WatchedRegion(
+                tuple(_part(params[k], c.start, c.array.size) for k, c in within.items()),
+                whole.array.__array_interface__["data"][0], whole.array.size, min(u & -u for u in units), shared=False,
+                zones=whole.zones,
+            )  # fmt: skip
 
 
 def variable_regions(build: CheckedBuild, arena: int) -> Iterator[WatchedRegion]:
     """Yield the threadgroup variables that a kernel declares."""
     for name, kind, offset, size, alignment in build.variables:
         layout = layout_of(kind.removeprefix("atomic_"))
-        element = layout.size if layout else alignment
-        yield WatchedRegion(name, arena + offset, size, min(alignment, 4), element, shared=True, scalar=_scalar(layout))
+        part = Part(name, 0, size, layout.size if layout else alignment, _scalar(layout))
+        yield WatchedRegion((part,), arena + offset, size, min(alignment, 4), shared=True)
+
+
+def _part(param: Param, start: int, size: int) -> Part:
+    return Part(param.name, start, size, max(1, param.type.size), _scalar(param.type.layout), param.writable)
+
+
+def _unit_of(param: Param) -> int:
+    layout = param.type.layout
+    return min(layout.alignment if layout else param.type.alignment, 4) if param.type.size else 1
 
 
 def _scalar(layout: Layout | None) -> str:

@@ -23,8 +23,9 @@ from ..reserved_memory import worker_region
 from .checked_build import CheckedBuild, checked_build
 from .checked_facts import KINDS, Fact, Facts, Origin, Seen
 from .checked_memory import (
+    Copy,
     WatchedRegion,
-    ZonedArray,
+    copied,
     given_regions,
     keep_marks,
     marks_for,
@@ -99,12 +100,9 @@ def run_checked(
     with _lock:
         worker = worker_region()
         arena = build.library.metalnb_arena_of(worker)
-        copies = [
-            a if a is None or isinstance(a, int) else ZonedArray(_array(a), max(1, p.type.size))
-            for p, a in zip(unit.signature.params, arguments, strict=True)
-        ]
+        copies = copied(unit, arguments)
         regions = [*given_regions(unit, copies, arena, build.static), *variable_regions(build, arena)]
-        given = dispatch([c.array if isinstance(c, ZonedArray) else c for c in copies], grid, threadgroup, build.static)
+        given = dispatch([c.array if isinstance(c, Copy) else c for c in copies], grid, threadgroup, build.static)
         sizes = [-(-r.size // r.unit) + 1 for r in regions]
         marks = marks_for(sum(sizes))
         units = [marks.memory[end - n : end] for n, end in zip(sizes, itertools.accumulate(sizes), strict=True)]
@@ -128,14 +126,17 @@ def run_checked(
         kept = events[: watch.events_found].copy()
     oldest, marks.moment = (marks.moment + 1) << 36, watch.now
     found = tuple(_fact(f, regions, build.lines, unit, build.own) for f in findings[: watch.found])
-    own = [(i, r) for i, r in enumerate(regions) if not r.shared]
-    memory = [c.array for c in copies if isinstance(c, ZonedArray)]
+    memory = {p.name: c for p, c in zip(unit.signature.params, copies, strict=True) if isinstance(c, Copy)}
     seen = {}
-    for (i, r), a in zip(own, memory, strict=True):
-        w = watched[i]
-        seen[r.name] = Seen(
-            w.reads, w.writes, w.strays, w.atomics, r.unit, units[i]["writer"][:-1], oldest, again[i][:-1], a,
-        )  # fmt: skip
+    for r, w, u, t in zip(regions, watched, units, again, strict=False):
+        for part in () if r.shared else r.parts:
+            own = slice(part.start // r.unit, -(-(part.start + part.size) // r.unit))
+            seen[part.name] = Seen(
+                w.reads, w.writes, w.strays, w.atomics, r.unit, u["writer"][own], oldest, t[own],
+                memory[part.name].array, tuple(p.name for p in r.parts if p is not part),
+            )  # fmt: skip
+    names = tuple(part.name for r in regions for part in r.parts)
+    _name_parts(kept, regions)
 
     def made(infinity: bool) -> np.ndarray[Any, Any]:
         return np.flatnonzero(origins["place"][int(infinity) :: 2])
@@ -153,7 +154,7 @@ def run_checked(
         at = np.searchsorted(begun["moment"][: watch.groups], mark >> 36, "right") - 1
         return mark >> 26 & 1023, int(begun["group"][at]), place(mark & 0x1FFFFFF)
 
-    facts = Facts(found, watch.accesses, done, seen, kept, tuple(r.name for r in regions), made, origin, who)
+    facts = Facts(found, watch.accesses, done, seen, kept, names, made, origin, who)
     keep_marks(marks, facts)
     return facts
 
@@ -232,27 +233,39 @@ def _chunks(first: int, count: int) -> Iterator[tuple[int, int]]:
         yield start, min(size, first + count - start)
 
 
-def _array(memory: Any) -> np.ndarray[Any, Any]:
-    return memory if isinstance(memory, np.ndarray) else np.frombuffer(memory, np.uint8)
+def _name_parts(events: np.ndarray[Any, Any], regions: list[WatchedRegion]) -> None:
+    """Let events name a part, counted through all regions, in place of a region, and count from its start."""
+    numbers, offsets, written = events["what"] >> 2, events["offset"].copy(), (events["what"] & 1).astype(bool)
+    first = 0
+    for i, region in enumerate(regions):
+        mine = numbers == i
+        for k in (0, 1):
+            of = np.flatnonzero(mine & (written == k))
+            named = np.array([region.parts.index(region.part(int(at), written=bool(k))) for at in offsets[of]], int)
+            events["what"][of] = (first + named) << 2 | events["what"][of] & 3
+            events["offset"][of] -= np.array([part.start for part in region.parts])[named]
+        first += len(region.parts)
 
 
 def _fact(f: Any, regions: list[WatchedRegion], lines: DebugLines, unit: Unit, own: tuple[str, ...]) -> Fact:
     region = None if f["region"] == _NONE else regions[f["region"]]
+    part = region.part(int(f["offset"]), written=bool(f["written"])) if region else None
     other = int(f["other_place"])
     return Fact(
         KINDS[f["kind"]], bool(f["written"]), int(f["count"]), int(f["thread"]), int(f["group"]),
-        _author(lines, int(f["place"]), unit), region.name if region else "", int(f["offset"]),
-        region.element if region else 1, int(f["size"]), int(f["other"]), int(f["other_group"]),
-        _author(lines, other, unit) if other else None, bool(f["other_written"]), float(f["given"]),
-        own[f["extra"] - 1] if f["extra"] else "", _values(f, region),
+        _author(lines, int(f["place"]), unit), part.name if part else "",
+        int(f["offset"]) - (part.start if part else 0), part.element if part else 1, int(f["size"]), int(f["other"]),
+        int(f["other_group"]), _author(lines, other, unit) if other else None, bool(f["other_written"]),
+        float(f["given"]), own[f["extra"] - 1] if f["extra"] else "",
+        _values(f, region, part.scalar) if region and part else (),
     )  # fmt: skip
 
 
-def _values(f: Any, region: WatchedRegion | None) -> tuple[Any, ...]:
+def _values(f: Any, region: WatchedRegion, scalar: str) -> tuple[Any, ...]:
     """Return what a thread read or wrote in a race, and what the other one did."""
-    if KINDS[f["kind"]] != "race" or region is None or not region.scalar:
+    if KINDS[f["kind"]] != "race" or not scalar:
         return ()
-    kind = np.dtype(region.scalar)
+    kind = np.dtype(scalar)
     at = (region.start + int(f["offset"])) % 8 // kind.itemsize * kind.itemsize
     before, after = (int(f[when]).to_bytes(8, sys.byteorder)[at : at + kind.itemsize] for when in ("before", "after"))
     return tuple(np.frombuffer(b, kind)[0].item() for b in (after if f["written"] else before, before))

@@ -62,9 +62,15 @@ static void patient(u64 at) {
     pass(w, g, lane);
 }
 
+/// An atomic operation that reads, and then writes.
+static void updated(u64 at, u32 size, address from) {
+    read_first(at, size, place_at(from));
+    accessed(at, size, 1, 1, 1, from, 0);
+}
+
 #define MODIFY(bits, T, name) \
     HIDDEN T __tsan_atomic##bits##_##name(volatile T* p, T v, int order) { \
-        accessed((u64)p, bits / 8, 1, 1, 1, FROM, 0); \
+        updated((u64)p, bits / 8, FROM); \
         at_atomic((u64)p, 1, 1); \
         return __atomic_##name(p, v, __ATOMIC_SEQ_CST); \
     }
@@ -82,13 +88,13 @@ static void patient(u64 at) {
     } \
     HIDDEN T __tsan_atomic##bits##_exchange(volatile T* p, T v, int order) { \
         patient((u64)p); \
-        accessed((u64)p, bits / 8, 1, 1, 1, FROM, 0); \
+        updated((u64)p, bits / 8, FROM); \
         at_atomic((u64)p, 1, 1); \
         return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); \
     } \
     HIDDEN T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T v, int order, int failure) { \
         patient((u64)p); \
-        accessed((u64)p, bits / 8, 1, 1, 1, FROM, 0); \
+        updated((u64)p, bits / 8, FROM); \
         const int done = __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
         at_atomic((u64)p, 1, (u32)done); \
         return expected; \
@@ -135,7 +141,7 @@ HIDDEN void metalnb_late(void) {
     end(w);
 }
 HIDDEN void metalnb_modified(void* p, u64 size) {
-    accessed((u64)p, (u32)size, 1, 1, 1, FROM, 0);
+    updated((u64)p, (u32)size, FROM);
     at_atomic((u64)p, 1, 1);
 }
 HIDDEN void metalnb_by_zero(void) { told(DIVISION, FROM, 0); }

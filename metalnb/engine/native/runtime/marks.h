@@ -75,6 +75,11 @@ static void met(u32 written, mark other, u32 other_written, u32 place, const wat
     if (written) racing = f, racing_at = at;
 }
 
+static void unwritten(const watched* r, u64 i, u32 place, u32 size) {
+    finding* f = noted(UNWRITTEN, place, 0, (u32)(r - state->regions));
+    if (f) f->offset = (long long)(i << r->shift), f->size = size;
+}
+
 static void read_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) {
     unit* u = &r->units[i];
     const mark writer = u->writer;
@@ -83,8 +88,7 @@ static void read_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) 
     if (theirs) known = ordered(writer, thread, r->shared);
     if (!known) met(0, writer, 1, place_of(mine), r, i << r->shift, size);
     if (!writer && r->shared) {
-        finding* f = noted(UNWRITTEN, place_of(mine), 0, (u32)(r - state->regions));
-        if (f) f->offset = (long long)(i << r->shift), f->size = size;
+        unwritten(r, i, place_of(mine), size);
         known = UNORDERED;
     }
     const mark reader = u->reader;
@@ -185,6 +189,17 @@ static void astray(u64 at, u32 size, u32 written, u32 place, worker* w) {
     if (!r) {
         ++killed;
         end(w);
+    }
+}
+
+/// What an atomic operation reads before it writes: memory of the threadgroup must have been written by then.
+static void read_first(u64 at, u32 size, u32 place) {
+    for (u32 number = 0; number < state->count; ++number) {
+        const watched* r = &state->regions[number];
+        const u64 offset = at - r->start, i = offset >> r->shift;
+        if (offset + size > r->size || offset > r->size) continue;
+        if (r->shared && r->units[i].writer < oldest_of(r)) unwritten(r, i, place, size);
+        return;
     }
 }
 

@@ -70,11 +70,8 @@ def is_graphics(name: str) -> bool:
 
 def no_kernel(cell: Cell) -> Diagnostic:
     """Return the diagnostic for a cell without a kernel."""
-    text = cell.edited.line(1)
-    return Diagnostic(
-        1, 1, "no kernel in this cell", text, cell.name,
-        "mark a function with kernel void …, or keep the text for other cells with %%metal --header NAME",
-    )  # fmt: skip
+    hint = "mark a function with kernel void …, or keep the text for other cells with %%metal --header NAME"
+    return cell.about_all("no kernel in this cell", hint)
 
 
 def check(parsed: Parsed, found: list[Signature], seen: CellSyntax) -> Iterator[Diagnostic]:

@@ -1,0 +1,24 @@
+"""Lines as the editor counts them: what stands in a cell above its Metal counts, as so many empty lines.
+
+Errors, faults, findings and steps count the lines of the text that they are given. So this is said once, where a cell's
+text is taken, and everything that names a line of it names the editor's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["below", "lines_above"]
+
+
+def below(text: str, above: int) -> str:
+    """Return a cell's text below so many empty lines."""
+    return "\n" * above + text
+
+
+def lines_above(shell: Any, text: str) -> int:
+    """Return how many lines the cell that is being run has above this text: the magic's, and what is above that."""
+    history = getattr(shell, "history_manager", None)
+    typed = history.input_hist_raw[-1] if history is not None else ""
+    head, found, _ = typed.rpartition(text.rstrip("\n") or "\n")
+    return head.count("\n") if found and head.lstrip().startswith("%%") else 1
