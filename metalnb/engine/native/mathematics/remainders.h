@@ -1,0 +1,34 @@
+// Functions of a float's exponent and bits: all are exact, or rounded once.
+#pragma once
+#include "numbers.h"
+
+/// Rounded once, when the double becomes a float.
+inline float $h_ldexp(float x, int k) {
+    const int held = k < -300 ? -300 : k > 300 ? 300 : k;
+    return float(double(x) * $of_bits(metal::ulong(held + 1023) << 52));
+}
+inline float $h_nextafter(float x, float y) {
+    const metal::uint bits = $bits_of(x);
+    const bool up = y > x;
+    const metal::uint beside = x == 0 ? up ? 1u : 0x80000001u : up == (x > 0) ? bits + 1 : bits - 1;
+    return x == y ? y : x != x || y != y ? x + y : $of_bits(beside);
+}
+/// Multiples of y are taken away, and as y times 2^28 k, largest first, where there are that many. Each quotient has 28
+/// bits, so that all products and differences are exact; being rounded, it may leave a rest below 0.
+inline float $h_fmod(float x, float y) {
+    const float size = __builtin_elementwise_abs(x), of = __builtin_elementwise_abs(y), infinity = __builtin_inff();
+    const double by = of, inverse = 1 / by;
+    double rest = size;
+    if (__builtin_expect(!(rest * inverse < double(0x1p28L)), 0)) {
+        double unit = by * double(0x1p252L), inverse_of_unit = inverse * double(0x1p-252L);
+#pragma clang loop unroll(full)
+        for (int k = 9; k > 0; --k) {
+            rest -= __builtin_elementwise_rint(rest * inverse_of_unit) * unit;
+            unit *= double(0x1p-28L);
+            inverse_of_unit *= double(0x1p28L);
+        }
+    }
+    rest -= __builtin_elementwise_rint(rest * inverse) * by;
+    const float value = float(rest < 0 ? rest + by : rest);
+    return __builtin_elementwise_copysign(of == infinity && size < infinity ? size : value, x);
+}
