@@ -7,13 +7,12 @@ struct $angle {
     float rest;
     metal::uint quarters;
 };
-/// An angle of up to 2^12 quarters. pi / 2 is in parts of 12 bits, so that their products by n are exact; they are as
-/// long as the differences, too.
+/// An angle of up to 2^12 quarters. pi / 2 is in parts of 12 bits, so that their products by n are exact; so are the
+/// differences from the first two, and the third where what is left is small.
 inline $angle $near_angle(float x) {
     const $nearest quarters(x * 0x1.45f306p-1f);
     const float n = quarters.value();
-    const float rest = x - n * 0x1.92p+0f - n * 0x1.fb4p-12f;
-    return {rest - (n * 0x1.444p-24f + n * 0x1.68c234p-39f), quarters.bits()};
+    return {x - n * 0x1.92p+0f - n * 0x1.fb4p-12f - n * 0x1.444p-24f - n * 0x1.68c234p-39f, quarters.bits()};
 }
 /// Any angle. It is multiplied by 1 / (2 pi) in parts of 28 bits, whose products are exact, and loses whole circles after
 /// each. The last part is far below a quarter: it is added when these are gone.
