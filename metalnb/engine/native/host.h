@@ -25,6 +25,9 @@ inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sq
 #define $math(name) $c_##name
 #else
 #define $math(name) $h_##name
+#if !defined(__FMA__) && !defined(__aarch64__)
+#define $fused $h_fma
+#endif
 #endif
 
 // ---- Integers.

@@ -32,3 +32,11 @@ inline float $h_fmod(float x, float y) {
     const float value = float(rest < 0 ? rest + by : rest);
     return __builtin_elementwise_copysign(of == infinity && size < infinity ? size : value, x);
 }
+/// x y + z, rounded once, for a processor without an instruction for it. The product is exact in double; the sum is
+/// rounded to odd there, so that rounding it again to float is rounding once.
+inline float $h_fma(float x, float y, float z) {
+    const double product = double(x) * double(y), addend = z, sum = product + addend;
+    const double rest = sum - product, lost = (product - (sum - rest)) + (addend - rest);
+    const metal::ulong bits = $bits_of(sum), below = (lost > 0) == (sum > 0) ? bits : bits - 1;
+    return float(lost > 0 || lost < 0 ? $of_bits(below | 1) : sum);
+}
