@@ -20,17 +20,19 @@ inline float $short_arc(float s, float z) {
 inline float $h_asin(float x) {
     const float size = __builtin_elementwise_abs(x);
     const bool near = size < 0.5625f;
-    const float z = near ? size * size : 0.5f - size * 0.5f;
-    const float arc = $short_arc(near ? size : __builtin_elementwise_sqrt(z), z);
-    return $signed_by(near ? arc : $beside(1, arc + arc, 0x80000000), $bits_of(x));
+    const float square = size * size, beyond = 0.5f - size * 0.5f, z = near ? square : beyond;
+    const float root = __builtin_elementwise_sqrt(z), arc = $short_arc(near ? size : root, z);
+    const float far = $beside(1, arc + arc, 0x80000000);
+    return $signed_by(near ? arc : far, $bits_of(x));
 }
 inline float $h_acos(float x) {
     const float size = __builtin_elementwise_abs(x);
     const bool near = size < 0.5625f;
-    const float z = near ? size * size : 0.5f - size * 0.5f;
-    const float arc = $short_arc(near ? size : __builtin_elementwise_sqrt(z), z);
-    const metal::uint negative = $bits_of(x);
-    return $beside(near ? 1 : x < 0 ? 2 : 0, near ? arc : arc + arc, near ? ~negative : negative);
+    const float square = size * size, beyond = 0.5f - size * 0.5f, z = near ? square : beyond;
+    const float root = __builtin_elementwise_sqrt(z), arc = $short_arc(near ? size : root, z), twice = arc + arc;
+    const metal::uint positive = $bits_of(x), negative = ~positive;
+    const float one = 1, two = 2, none = 0, quarters = x < 0 ? two : none;
+    return $beside(near ? one : quarters, near ? arc : twice, near ? negative : positive);
 }
 
 /// atan(q) for 0 <= q <= 1, to 2^-28.
@@ -50,16 +52,16 @@ inline float $arc_of_slope(float q) {
 inline float $h_atan(float x) {
     const float size = __builtin_elementwise_abs(x);
     const bool steep = size > 1;
-    const float arc = $arc_of_slope(steep ? 1 / size : size);
-    return $signed_by(steep ? $beside(1, arc, 0x80000000) : arc, $bits_of(x));
+    const float inverse = 1 / size, arc = $arc_of_slope(steep ? inverse : size), rest = $beside(1, arc, 0x80000000);
+    return $signed_by(steep ? rest : arc, $bits_of(x));
 }
 inline float $h_atan2(float y, float x) {
     const float across = __builtin_elementwise_abs(x), up = __builtin_elementwise_abs(y);
     const bool steep = up > across;
     const float shorter = steep ? across : up, longer = steep ? up : across;
-    const float slope = longer == 0 ? shorter : shorter == longer ? 1.0f : shorter / longer;  // 0 / 0, infinity / infinity
-    const float arc = $arc_of_slope(slope);
-    const metal::uint left = $bits_of(x);
-    const float angle = steep ? $beside(1, arc, ~left) : $beside(left >> 31 ? 2 : 0, arc, left);
-    return $signed_by(angle, $bits_of(y));
+    const float quotient = shorter / longer, one = 1, two = 2, none = 0;
+    const float slope = shorter == longer ? one : quotient, arc = $arc_of_slope(longer == 0 ? shorter : slope);
+    const metal::uint left = $bits_of(x), right = ~left;
+    const float half_turn = left >> 31 ? two : none;
+    return $signed_by($beside(steep ? one : half_turn, arc, steep ? right : left), $bits_of(y));
 }

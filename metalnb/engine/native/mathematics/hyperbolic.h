@@ -16,7 +16,8 @@ struct $hyperbolic {
 };
 inline float $h_sinh(float x) {
     const float size = __builtin_elementwise_abs(x);
-    const $hyperbolic h(size > 90 ? 90.0f : size);  // float has infinity there
+    const float most = 90;  // float has infinity there
+    const $hyperbolic h(size > most ? most : size);
     const double up = h.n.raised(double(0.5L)), down = h.n.lowered(double(0.5L));
     return __builtin_elementwise_copysign(float(h.cosine * (up - down) + h.sine * (up + down)), x);
 }
@@ -36,9 +37,10 @@ struct $exponential {
 };
 inline float $h_cosh(float x) {
     const float size = __builtin_elementwise_abs(x);
-    const $exponential e(size > 89.5f ? 89.5f : size);  // float has infinity there
-    const float shifted = e.n.shifted, most = 0x1.8p23f + 60;  // where down is beyond the digits of up
-    const float lowered = $of_bits($bits_of(0.25f) - ($bits_of(shifted > most ? most : shifted) << 23));
+    const float most = 89.5f;  // float has infinity there
+    const $exponential e(size > most ? most : size);
+    const float shifted = e.n.shifted, limit = 0x1.8p23f + 60;  // where down is beyond the digits of up
+    const float lowered = $of_bits($bits_of(0.25f) - ($bits_of(shifted > limit ? limit : shifted) << 23));
     return ((e.up + 1) * e.raised(0.25f) + (e.down + 1) * lowered) * 2;
 }
 /// A series near 0, to 2^-29; else 1 - 2 / (e^2x + 1).
@@ -49,9 +51,10 @@ inline float $h_tanh(float x) {
     p = p * z + -0x1.b9287ep-5f;
     p = p * z + 0x1.110d26p-3f;
     p = p * z + -0x1.55554ap-2f;
-    const $exponential e(size > 10 ? 20.0f : size + size);  // 1 there
-    const float far = 1 - 2 / ((e.up + 1) * e.raised(1.0f) + 1);
-    return __builtin_elementwise_copysign(size < 0.55f ? p * (z * size) + size : far, x);
+    const float twice = size + size, most = 20;  // 1 there
+    const $exponential e(twice > most ? most : twice);
+    const float near = p * (z * size) + size, far = 1 - 2 / ((e.up + 1) * e.raised(1.0f) + 1);
+    return __builtin_elementwise_copysign(size < 0.55f ? near : far, x);
 }
 
 inline double $natural_logarithm(double x) {
@@ -60,7 +63,8 @@ inline double $natural_logarithm(double x) {
 inline float $h_acosh(float x) {
     const double wide = x;
     const float value = float($natural_logarithm(wide + __builtin_elementwise_sqrt(wide * wide - 1)));
-    return x >= 1 ? x < __builtin_inff() ? value : x : __builtin_nanf("");
+    const float infinity = __builtin_inff(), undefined = __builtin_nanf(""), above = x < infinity ? value : x;
+    return x >= 1 ? above : undefined;
 }
 // Near 0, where the argument of the logarithm has lost what counts: the first terms of the series.
 inline float $h_asinh(float x) {
@@ -68,14 +72,15 @@ inline float $h_asinh(float x) {
     const double wide = size, square = wide * wide;
     const float far = float($natural_logarithm(wide + __builtin_elementwise_sqrt(square + 1)));
     const float near = float(wide - square * wide * double(1.0L / 6));
-    const float value = size < 0x1p-10f ? near : size < __builtin_inff() ? far : size;
-    return __builtin_elementwise_copysign(value, x);
+    const float infinity = __builtin_inff(), finite = size < 0x1p-10f ? near : far;
+    return __builtin_elementwise_copysign(size < infinity ? finite : size, x);
 }
 inline float $h_atanh(float x) {
     const float size = __builtin_elementwise_abs(x);
     const double wide = size, square = wide * wide;
     const float far = float($natural_logarithm((1 + wide) / (1 - wide)) * double(0.5L));
     const float near = float(wide + square * wide * (double(1.0L / 3) + square * double(1.0L / 5)));
-    const float inside = size < 0x1p-8f ? near : size < 1 ? far : __builtin_inff();
-    return __builtin_elementwise_copysign(size <= 1 ? inside : __builtin_nanf(""), x);
+    const float infinity = __builtin_inff(), undefined = __builtin_nanf("");
+    const float inside = size < 0x1p-8f ? near : far, pole = size == 1 ? infinity : undefined;
+    return __builtin_elementwise_copysign(size < 1 ? inside : pole, x);
 }

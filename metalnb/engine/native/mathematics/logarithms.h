@@ -5,8 +5,8 @@
 
 /// A power of 2 is 0 in float, or infinite, for what lies beyond.
 inline double $held(double x) {
-    const double limit = 200;
-    return x < -limit ? -limit : x > limit ? limit : x;
+    const double least = -200, most = 200, below = x > most ? most : x;
+    return below < least ? least : below;
 }
 /// 2 to the x, to 2^-34: 2^n times a polynomial of x - n.
 inline float $power_of_2(double x) {
@@ -26,8 +26,8 @@ inline float $power_of_2(double x) {
 inline float $power(float x, double log2_of_b, double ln_of_b) {
     const double wide = x, power = wide * log2_of_b, held = $held(power);
     const $nearest_wide n(held);
-    const bool beyond = power < held || power > held;
-    const double r = beyond ? double(0.0L) : wide * ln_of_b - n.value() * double(0x1.62e42fefa39efp-1L);
+    const bool beyond = (power < held) | (power > held);
+    const double rest = wide * ln_of_b - n.value() * double(0x1.62e42fefa39efp-1L), none = 0, r = beyond ? none : rest;
     double p = double(0x1.9eb473dcfa350p-13L);
     p = p * r + double(0x1.6da7cf1848bcdp-10L);
     p = p * r + double(0x1.111301d690a25p-7L);
@@ -56,8 +56,10 @@ inline double $wide_logarithm(double x, double of_2, double of_e) {
     return s * p + e * of_2;
 }
 inline float $logarithm(float x, double of_2, double of_e) {
-    const float value = float($wide_logarithm(x, of_2, of_e)), infinity = __builtin_inff();
-    return x > 0 ? x < infinity ? value : x : x == 0 ? -infinity : __builtin_nanf("");
+    const float value = float($wide_logarithm(x, of_2, of_e));
+    const float infinity = __builtin_inff(), pole = -infinity, undefined = __builtin_nanf("");
+    const float positive = x < infinity ? value : x, other = x == 0 ? pole : undefined;
+    return x > 0 ? positive : other;
 }
 
 inline float $h_exp(float x) { return $power(x, double(0x1.71547652b82fep+0L), double(1.0L)); }
@@ -69,25 +71,31 @@ inline float $h_log10(float x) { return $logarithm(x, double(0x1.34413509f79ffp-
 
 /// x^y where |x|^y is `value`, but for an x or y of 0, infinity or NaN: C99, F.9.4.4.
 inline float $unusual_power(float x, float y, float value) {
-    const float infinity = __builtin_inff(), size = __builtin_elementwise_abs(x), halved = y * 0.5f;
+    const metal::uint negative = $bits_of(x) & 0x80000000;
+    const float size = __builtin_elementwise_abs(x), halved = y * 0.5f, sum = x + y, one = 1;
+    const float infinity = __builtin_inff(), zero = 0, undefined = __builtin_nanf("");
     const bool whole = __builtin_elementwise_rint(y) == y, even = __builtin_elementwise_rint(halved) == halved;
-    const bool extreme = size == 0 || size == infinity || __builtin_elementwise_abs(y) == infinity;
-    const float limit = size == 1 ? 1.0f : (size < 1) == (y < 0) ? infinity : 0.0f;
-    const float real = x < 0 && size < infinity && !whole ? __builtin_nanf("") : extreme ? limit : value;
-    return x == 1 || y == 0 ? 1.0f : x != x || y != y ? x + y : $signed_by(real, whole && !even ? $bits_of(x) : 0);
+    const bool extreme = ($bits_of(size) - 1) >= 0x7f7fffff;  // 0 or infinity
+    const float limit = (size < 1) == (y < 0) ? infinity : zero, plain = size == 1 ? one : value;
+    const float power = $signed_by(extreme ? limit : plain, whole & !even ? negative : 0);
+    const float real = (negative != 0) & !whole & !extreme ? undefined : power;
+    const float number = (x != x) | (y != y) ? sum : real;
+    return (x == 1) | (y == 0) ? one : number;
 }
 inline float $h_pow(float x, float y) {
-    const float infinity = __builtin_inff(), size = __builtin_elementwise_abs(x);
+    const float size = __builtin_elementwise_abs(x);
     float value = $power_of_2(double(y) * $wide_logarithm(size, double(1.0L), double(0x1.71547652b82fep+0L)));
-    const bool usual = x > 0 && x < infinity && __builtin_elementwise_abs(y) < infinity;
+    const metal::uint infinity = 0x7f800000;
+    const bool usual = ($bits_of(x) - 1 < infinity - 1) & (($bits_of(y) & 0x7fffffff) < infinity);
     if (__builtin_expect(!usual, 0)) value = $unusual_power(x, y, value);
     return value;
 }
 /// x^y for x >= 0 alone (MSL 6.5), of |x|^y.
 inline float $powr_of(float x, float y, float power) {
-    const float infinity = __builtin_inff();
-    const bool undefined = x < 0 || (y == 0 && (x == 0 || x == infinity)) ||
-        (x == 1 && __builtin_elementwise_abs(y) == infinity) || x != x || y != y;
-    return undefined ? __builtin_nanf("") : power;
+    const float undefined = __builtin_nanf(""), size = __builtin_elementwise_abs(x);
+    const bool extreme = ($bits_of(size) - 1) >= 0x7f7fffff;  // 0 or infinity
+    const bool endless = ($bits_of(y) & 0x7fffffff) == 0x7f800000;
+    const bool wrong = (x < 0) | (extreme & (y == 0)) | ((x == 1) & endless) | (x != x) | (y != y);
+    return wrong ? undefined : power;
 }
 inline float $h_powr(float x, float y) { return $powr_of(x, y, $h_pow(__builtin_elementwise_abs(x), y)); }

@@ -1,4 +1,6 @@
 // What the functions of this folder share: a number's bits, and its nearest whole number.
+//
+// Values are computed first, and then chosen from: clang makes a branch of `a ? b : c` unless b and c are names or numbers.
 #pragma once
 
 inline metal::uint $bits_of(float x) { return __builtin_bit_cast(metal::uint, x); }
