@@ -34,7 +34,7 @@ _EDGES = (
 )  # fmt: skip
 EDGES = np.array([*_EDGES, *(-x for x in _EDGES), np.nan], np.float32)
 # Of two arguments, as the page has it: over 2^23 random pairs, and each edge with each.
-PAIRS = {"atan2": 1.55, "fmod": 0.0, "pow": 0.51, "powr": 0.51}
+PAIRS = {"atan2": 1.6, "fmod": 0.0, "pow": 0.51, "powr": 0.51}
 _SECOND = {"": "", "T": "float second; ", "int": "int second; "}
 _NAMES = "|".join(row.name for row in MATH if row.name.isalnum())
 LIBRARY = re.compile(rf"_?(_ZGV.*|amd_vr.*|sincos\w*|({_NAMES})[fl]?)")
