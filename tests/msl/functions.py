@@ -105,7 +105,8 @@ def _tanpi(x: F64) -> F64:
     r = r - np.copysign(1, r) * (np.abs(r) > 0.5)
     half = np.abs(r) == 0.5
     pole = np.where(np.fmod(np.floor(x), 2.0) == 0, np.inf, -np.inf)
-    return np.where(half, pole, np.tan(np.pi * np.where(half, 0, r)))
+    zero = np.copysign(0.0, x) * np.where(np.fmod(x, 2.0) == 0, 1, -1)
+    return np.where(half, pole, np.where(r == 0, zero, np.tan(np.pi * np.where(half, 0, r))))
 
 
 def _powr(x: F64, y: F64) -> F64:

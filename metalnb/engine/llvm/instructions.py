@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .llvm_types import MemoryLayout, IRType
+from .llvm_types import IRType, MemoryLayout
 
 __all__ = ["NAME", "IRFunction", "IRInstruction", "IRModule", "Operand"]
 

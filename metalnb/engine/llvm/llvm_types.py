@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["MemoryLayout", "IRType", "UnreadText", "parts_of", "split_type", "type_of"]
+__all__ = ["IRType", "MemoryLayout", "UnreadText", "parts_of", "split_type", "type_of"]
 
 _FLOATS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 128, "fp128": 128}
 _SIMPLE = re.compile(r'ptr(?: addrspace\(\d+\))?|%(?:"[^"]*"|[-\w.$]+)|[a-z]\w*')

@@ -1,8 +1,7 @@
 // What the MSL headers need of a target, on the host: another file with the names of msl/target/opencl.h.
 //
-// Mathematics is the C library's, whose float functions are within a few ulp; clang calls them for many threads at once
-// where the library has vector forms (glibc's libmvec). Exponentials and logarithms are in logarithms.h. Where threads
-// meet, they call the runtime (runtime/fibers.c).
+// Mathematics is our own (mathematics/): straight code that is inlined and vectorised like the author's, the same on every
+// machine. Where threads meet, they call the runtime (runtime/fibers.c).
 #pragma once
 #include "$scalars"
 
@@ -11,62 +10,25 @@
 #define $equal __attribute__((const))
 
 // ---- Mathematics.
-#define $math(name) $h_##name
-// In the checked build what makes an infinity must be seen as a call: watched_code.py.
-#ifdef METALNB_CHECKED
-#define $LOGARITHMS $MATH1(exp) $MATH1(exp2) $MATH1(log) $MATH1(log10) $MATH1(log2)
-#else
-#define $LOGARITHMS
-#endif
-extern "C" {
-#define $MATH1(name) __attribute__((const)) float name##f(float);
-#define $MATH2(name) __attribute__((const)) float name##f(float, float);
-$MATH1(acos) $MATH1(acosh) $MATH1(asin) $MATH1(asinh) $MATH1(atan) $MATH1(atanh) $MATH1(cos) $MATH1(cosh)
-$MATH1(sin) $MATH1(sinh) $MATH1(tan) $MATH1(tanh)
-$LOGARITHMS
-$MATH2(atan2) $MATH2(fmod) $MATH2(nextafter) $MATH2(pow)
-#undef $MATH1
-#undef $MATH2
-__attribute__((const)) float ldexpf(float, int);
-__attribute__((const)) double sin(double);
-}
-#define $MATH1(name) inline float $h_##name(float x) { return name##f(x); }
-#define $MATH2(name) inline float $h_##name(float x, float y) { return name##f(x, y); }
-$MATH1(acos) $MATH1(acosh) $MATH1(asin) $MATH1(asinh) $MATH1(atan) $MATH1(atanh) $MATH1(cos) $MATH1(cosh)
-$MATH1(sin) $MATH1(sinh) $MATH1(tan) $MATH1(tanh)
-$LOGARITHMS
-$MATH2(atan2) $MATH2(fmod) $MATH2(nextafter) $MATH2(pow)
-#undef $MATH1
-#undef $MATH2
-#undef $LOGARITHMS
-#include "logarithms.h"
-inline double $sin_of(double x) { return sin(x); }  // of double, out of the way of MSL's names
-inline float $h_ldexp(float x, int k) { return ldexpf(x, k); }
+#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
+#include "mathematics/arcs.h"
+#include "mathematics/circular.h"
+#include "mathematics/hyperbolic.h"
+#include "mathematics/logarithms.h"
+#include "mathematics/remainders.h"
+#pragma clang attribute pop
 inline float $h_rsqrt(float x) { return 1 / __builtin_elementwise_sqrt(x); }
-// Of x = n + r with |r| <= 1/2, exactly; a double has room for what multiplying by pi loses.
-inline double $sin_of_pi(double r) { return $sin_of(r * double(0x1.921fb54442d18p+1L)); }
-inline float $turned(double value, float n) {
-    const float halved = n * 0.5f;
-    return float(halved == __builtin_elementwise_floor(halved) ? value : -value);
-}
-inline float $h_sinpi(float x) {
-    const float n = __builtin_elementwise_rint(x);
-    const float value = $turned($sin_of_pi(x - n), n);
-    return value == 0 ? __builtin_elementwise_copysign(0.0f, x) : value;
-}
-inline float $h_cospi(float x) {
-    const float n = __builtin_elementwise_rint(x);
-    return $turned($sin_of_pi(0.5 - double(__builtin_elementwise_abs(x - n))), n);
-}
-inline float $h_tanpi(float x) { return $h_sinpi(x) / $h_cospi(x); }
-inline float $h_powr(float x, float y) {
-    const float infinity = __builtin_inff();
-    const bool undefined = x < 0 || (y == 0 && (x == 0 || x == infinity)) ||
-        (x == 1 && __builtin_elementwise_abs(y) == infinity) || x != x || y != y;
-    return undefined ? __builtin_nanf("") : powf(__builtin_elementwise_abs(x), y);
-}
 // Correctly rounded, by way of a wider type.
 inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sqrt(double(x))); }
+#ifdef METALNB_CHECKED
+#include "mathematics/watched.h"
+#define $math(name) $c_##name
+#else
+#define $math(name) $h_##name
+#if !defined(__FMA__) && !defined(__aarch64__)
+#define $fused $h_fma
+#endif
+#endif
 
 // ---- Integers.
 inline long $mul_high(long x, long y) { return (long)(((__int128)x * y) >> 64); }

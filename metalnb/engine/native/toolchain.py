@@ -61,18 +61,6 @@ def processor() -> str:
 
 
 @functools.cache
-def vector_mathematics() -> bool:
-    """Load glibc's vector mathematics, libmvec; return whether it is here (glibc 2.35 or later, on x86-64)."""
-    if sys.platform != "linux" or platform.machine().lower() not in {"x86_64", "amd64"}:
-        return False
-    try:
-        found = ctypes.CDLL("libmvec.so.1", mode=ctypes.RTLD_GLOBAL)
-    except OSError:
-        return False
-    return hasattr(found, "_ZGVbN4v_tanhf")
-
-
-@functools.cache
 def flags() -> tuple[str, ...]:
     """Return clang's flags for code of this machine; METALNB_MARCH names a lesser processor, "x86-64-v3"."""
     march = os.environ.get("METALNB_MARCH", "native")
@@ -102,9 +90,7 @@ ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-m
 @functools.cache
 def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
     """Return this machine as a target of clang's."""
-    # The names of AMD's library: runtime/vectors.c leads them to glibc's.
-    mathematics = ("-fveclib=AMDLIBM",) if vector_mathematics() else ()
-    return Target("native", PRELUDE, (*flags(), *mathematics))
+    return Target("native", PRELUDE, flags())
 
 
 def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, bytes]:
@@ -144,8 +130,6 @@ def _parts(way: str) -> list[bytes]:
     parts = [runtime_object(way)]
     if target_triple().startswith("x86_64"):
         parts.append(runtime_object("halves"))
-    if vector_mathematics():
-        parts.append(runtime_object("vectors"))
     if sys.platform == "win32":
         parts.append(runtime_object("windows_calls"))
     return parts

@@ -10,8 +10,8 @@ from ..clang import driver
 from ..clang.driver import Refused, Target
 from ..llvm.instructions import IRModule
 from ..unit import Unit
-from ..vectoriser.vector_code.vector_target import VectorTarget, vector_target
 from ..vectoriser.simd_forms import SimdForm
+from ..vectoriser.vector_code.vector_target import VectorTarget, vector_target
 from ..vectoriser.vectorise import Vectorised, vectorise
 from . import toolchain
 from .entry_texts import lane_text

@@ -8,15 +8,6 @@ from dataclasses import dataclass
 from ..llvm.instructions import IRFunction, IRInstruction, IRModule
 from ..llvm.llvm_types import type_of
 from .group_driver import driver
-from .vector_code.atomics import atomic
-from .vector_code.vector_calls import call
-from .vector_code.coroutines import begun, ended
-from .vector_code.function_body import FunctionBody, LaneValue
-from .vector_code.regions import Regions
-from .vector_code.text_emitter import Emitter
-from .vector_code.vector_memory import load, store
-from .vector_code.vector_operations import operate
-from .vector_code.vector_target import VectorTarget
 from .not_vectorised import NotVectorised
 from .shape_analysis.interleaving import interleaved
 from .shape_analysis.lane_shapes import UNIFORM
@@ -24,6 +15,15 @@ from .shape_analysis.lifetimes import alive_across_barriers
 from .shape_analysis.reducible_flow import ControlFlow
 from .shape_analysis.shape_solver import LaneShapes
 from .simd_forms import SimdForm, positions
+from .vector_code.atomics import atomic
+from .vector_code.coroutines import begun, ended
+from .vector_code.function_body import FunctionBody, LaneValue
+from .vector_code.regions import Regions
+from .vector_code.text_emitter import Emitter
+from .vector_code.vector_calls import call
+from .vector_code.vector_memory import load, store
+from .vector_code.vector_operations import operate
+from .vector_code.vector_target import VectorTarget
 
 __all__ = ["Vectorised", "asks_for_simdgroup", "vectorise", "waits"]
 

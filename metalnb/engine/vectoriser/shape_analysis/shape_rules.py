@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from ...llvm.instruction_syntax import BINARY, CASTS
 from ...llvm.instructions import IRInstruction
-from ...llvm.llvm_types import MemoryLayout, IRType
+from ...llvm.llvm_types import IRType, MemoryLayout
 from .lane_shapes import BOTH, SIGNED, UNIFORM, UNSIGNED, VARYING, LaneShape, is_aligned, span_of, twos
 
-__all__ = ["RULES", "ShapeFacts", "Known", "steps_of"]
+__all__ = ["RULES", "Known", "ShapeFacts", "steps_of"]
 
 _LARGEST_STRIDE = 1 << 16  # of an index whose wrap a guard looks for
 

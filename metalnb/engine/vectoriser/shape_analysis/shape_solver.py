@@ -10,7 +10,7 @@ from ...llvm.llvm_types import MemoryLayout
 from .lane_divergence import LaneDivergence
 from .lane_shapes import BOTH, UNIFORM, VARYING, LaneShape, is_aligned, twos
 from .reducible_flow import ControlFlow
-from .shape_rules import RULES, ShapeFacts, Known
+from .shape_rules import RULES, Known, ShapeFacts
 
 __all__ = ["LaneShapes"]
 

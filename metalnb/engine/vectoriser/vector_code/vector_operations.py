@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...llvm.instruction_syntax import BINARY, CASTS
 from ...llvm.instructions import IRInstruction
-from ...llvm.llvm_types import MemoryLayout, IRType, type_of
+from ...llvm.llvm_types import IRType, MemoryLayout, type_of
 from ..not_vectorised import NotVectorised
 from ..shape_analysis.lane_shapes import is_aligned
 from .addresses import address
