@@ -35,8 +35,8 @@ class LaneShapes:
     """
 
     def __init__(
-        self, flow: ControlFlow, layout: MemoryLayout, width: int, given: Mapping[str, LaneShape], interleaved: Mapping[str, int],
-        pure: frozenset[str],
+        self, flow: ControlFlow, layout: MemoryLayout, width: int, given: Mapping[str, LaneShape],
+        interleaved: Mapping[str, int], pure: frozenset[str],
     ) -> None:  # fmt: skip
         self.flow = flow
         self.layout = layout
