@@ -40,6 +40,29 @@ def test_short_ones_on_both_engines(first: int, engine: str) -> None:
     assert [o for o in judged(range(first, first + BATCH), engine) if o[1] != "same"] == []
 
 
+# 400 programs on each instruction set: AVX-512 where the machine has it, AVX2, SSE4.
+IN_LANES = (*range(8_000, 8_200, BATCH), *range(830_000, 830_200, BATCH))
+
+
+@on_x86
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("march", ["native", "x86-64-v3", "x86-64-v2"])
+@pytest.mark.parametrize("first", IN_LANES)
+def test_random_kernels_in_vector_registers(first: int, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METALNB_MARCH", march)
+    assert [o for o in judged(range(first, first + BATCH), "native") if o[1] != "same"] == []
+
+
+# Each was wrong once in vector registers; what was wrong is in tests/engines/test_vectoriser.py.
+WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 40_000_253)
+
+
+@on_x86
+@pytest.mark.timeout(600)
+def test_what_the_fuzzer_found_in_vector_registers() -> None:
+    assert [o for o in judged(WRONG_IN_LANES, "native") if o[1] != "same"] == []
+
+
 CURED = [("opaque_complements,steps", 304), ("byte_offsets", 10_042), ("divergent_updates,options", 202_668),
          ("by_element,options", 10_721_696), ("joined", 100_252), ("zeros,options", 102_408),
          ("opaque_extensions,steps", 740_584), ("options", 10_502_965), ("loops", 20_201_838),
