@@ -56,6 +56,15 @@ template <class A, class B> constexpr void $advance(A& a, const B& b) {
     else a += b;
 }
 
+// The alignment that a threadgroup variable asks for, by a type or a number (rewrite/threadgroup_storage.py), and the
+// strictest of some.
+template <class T> constexpr __SIZE_TYPE__ $alignment() { return alignof(T); }
+template <__SIZE_TYPE__ n> constexpr __SIZE_TYPE__ $alignment() { return n; }
+constexpr __SIZE_TYPE__ $strictest(__SIZE_TYPE__ a) { return a; }
+template <class... B> constexpr __SIZE_TYPE__ $strictest(__SIZE_TYPE__ a, __SIZE_TYPE__ b, B... more) {
+    return $strictest(a < b ? b : a, more...);
+}
+
 // The first parameter of a constructor that is not for any object here (rewrite/constructor_spaces.py).
 template <int> struct $nothing { $nothing() = delete; };
 
