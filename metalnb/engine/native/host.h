@@ -80,7 +80,7 @@ extern "C" {
 typedef void $resolve(const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_lane();
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_index();    // in the threadgroup
-__attribute__((const, visibility("hidden"))) metal::uint metalnb_threads();  // of the threadgroup
+__attribute__((const, visibility("hidden"))) metal::uint metalnb_threads_here();  // of the threadgroup
 struct $slot { metal::uint size, alignment, id; };
 __attribute__((const, visibility("hidden"))) metal::ulong metalnb_storage(const __global $slot* variable);
 __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
@@ -111,7 +111,7 @@ metal::uint $get_sub_group_local_id() $pure;
 metal::uint $get_sub_group_id() $pure;
 // Of a threadgroup that is taken for one row.
 inline metal::size_t $get_local_linear_id() { return metalnb_index(); }
-inline metal::size_t $get_local_size(metal::uint axis) { return axis ? 1 : metalnb_threads(); }
+inline metal::size_t $get_local_size(metal::uint axis) { return axis ? 1 : metalnb_threads_here(); }
 
 // ---- Threadgroup memory: each variable that a kernel uses leaves its size in a section of the object file, from which
 // the runtime lays them out when the kernel is loaded (runtime/fibers.c).

@@ -164,7 +164,7 @@ static void started(void) {
 
 HIDDEN u32 metalnb_lane(void) { return self()->lane; }
 HIDDEN u32 metalnb_index(void) { return self()->here->first + self()->lane; }
-HIDDEN u32 metalnb_threads(void) {
+HIDDEN u32 metalnb_threads_here(void) {
     const triple size = self()->group.size;
     return size.x * size.y * size.z;
 }

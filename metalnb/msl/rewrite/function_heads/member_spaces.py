@@ -47,7 +47,8 @@ def _qualifier(tree: Tree, function: FunctionHead, place: int) -> Edit:
 def _body(tree: Tree, function: FunctionHead, space: str) -> Iterator[Edit]:
     """Put what a member function hands out back into its object's space."""
     stop = tree.close(function.end)
-    head = tree.texts[tree.statement(function.name) : function.name]
+    converts = tree.texts[function.name] == "operator" and tree.tokens[function.name + 1].kind == "word"
+    head = tree.texts[function.name + 1 : function.opening] if converts else _returned(tree, function)
     kind = _RETURNED.get(head[-1], "") if head and space in head else ""
     for i in range(function.end + 1, stop):
         token = tree.tokens[i]
@@ -57,6 +58,10 @@ def _body(tree: Tree, function: FunctionHead, space: str) -> Iterator[Edit]:
             end = tree.tokens[tree.find(i, frozenset({";", "}"}), stop)]
             yield Edit(token.end, token.end, f" ${kind}_{space}(")
             yield Edit(end.start, end.start, ")")
+
+
+def _returned(tree: Tree, function: FunctionHead) -> list[str]:
+    return tree.texts[tree.statement(function.name) : function.name]
 
 
 def _spaces(tree: Tree, function: FunctionHead) -> list[int]:
