@@ -1,4 +1,4 @@
-"""bfloat beside other numbers (MSL 2.1): compound assignment, ``?:`` and literals, in every space and on both engines."""
+"""bfloat beside other numbers (MSL 2.1): compound assignment, ``?:`` and literals."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import metalnb as mnb
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 _ENGINES = ("cpu", "native")
 # Each kind of number with what the four operators make of 9, beside a bfloat that is 2.
+_INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
 _LEFT = {
-    "float": [11, 7, 18, 4.5], "half": [11, 7, 18, 4.5], "bfloat": [11, 7, 18, 4.5],
-    **dict.fromkeys(("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong"), [11, 7, 18, 4]),
-}  # fmt: skip
+    **{kind: [11, 7, 18, 4.5] for kind in ("float", "half", "bfloat")},
+    **{kind: [11, 7, 18, 4] for kind in _INTEGERS},
+}
+_APPLY = """template <class A, class B> void apply(thread A& a, B b, int n) {
+    if (n == 0) a += b; if (n == 1) a -= b; if (n == 2) a *= b; if (n == 3) a /= b; }"""
 _PLACES = {
     "a variable": ("", "T a = 9;", "a", "a"),
     "device memory": ("", "y[i] = 9;", "y[i]", "y[i]"),
@@ -24,9 +27,7 @@ _PLACES = {
     "a vector's component": ("", "vec<T, 4> v = vec<T, 4>(9);", "v.y", "v.y"),
     "a vector's element": ("", "vec<T, 4> v = vec<T, 4>(9);", "v[i & 3]", "v[i & 3]"),
     "a template's parameter": (
-        "template <class A, class B> void apply(thread A& a, B b, int n) {"
-        " if (n == 0) a += b; if (n == 1) a -= b; if (n == 2) a *= b; if (n == 3) a /= b; }",
-        "T a = 9; apply(a, b[0], i);", "", "a",
+        _APPLY, "T a = 9; apply(a, b[0], i);", "", "a",
     ),
 }  # fmt: skip
 

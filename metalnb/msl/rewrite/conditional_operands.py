@@ -135,7 +135,7 @@ def _template_names(text: Outline) -> frozenset[str]:
 
 
 def _is_argument(tree: Tree, question: int, templates: frozenset[str]) -> bool:
-    """Return whether a place is in the list of a template's arguments; what stands before ``::`` or ``{`` is no comparison."""
+    """Return whether a place is in the list of a template's arguments; no comparison ends before ``::`` or ``{``."""
     i = question - 1
     while i > tree.first and tree.texts[i] not in _OUTSIDE:
         listed = tree.close(i) if tree.texts[i] == "<" else -1

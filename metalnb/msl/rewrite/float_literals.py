@@ -31,5 +31,5 @@ def float_literals(text: Outline) -> Iterator[Edit]:
         if found is None or "\n" in token.text:
             continue
         # The whole literal is replaced: another pass's parenthesis at its end comes after the suffix.
-        text = f"bfloat({token.text[:-2]}f)" if found["suffix"] else f"{token.text}f"
-        yield Edit(token.start, token.end, text)
+        written = f"bfloat({token.text[:-2]}f)" if found["suffix"] else f"{token.text}f"
+        yield Edit(token.start, token.end, written)
