@@ -59,7 +59,6 @@ def test_a_choice_ends_in_any_literal(literal: str, engine: str) -> None:
         bool c = x[i] > b[0];
         y[i] = c ? x[i] : {literal};
         y[i] += (c ? {literal} : x[i]) + (c ? b[0] : {literal});
-        c ? x[i] : {literal};
     }}"""
     y = np.zeros(2, np.float32)
     mnb.compile(source, engine=engine).k(np.array([5, 1], np.float32), y, np.array([2], ml_dtypes.bfloat16))
