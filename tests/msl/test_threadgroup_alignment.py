@@ -73,6 +73,17 @@ def test_zeros_are_there_for_any_threadgroup(threads: int | tuple[int, ...], eng
         assert y.tolist() == (x * int(np.prod(threads))).tolist()
 
 
+@pytest.mark.parametrize("kind", ["float", "uchar", "float4", "atomic_uint"])
+def test_zeros_are_no_race(kind: str) -> None:
+    source = f"""{_HEAD}
+    kernel void k(device uint* y, uint i [[thread_position_in_threadgroup]]) {{
+        threadgroup {kind} s[70] = {{0}};
+        y[i] = ((threadgroup uchar*)&s[i])[0];
+    }}"""
+    report = mnb.validate(mnb.compile(source, engine="native").k, np.zeros(40, np.uint32), threadgroup=40)
+    assert report.ok
+
+
 @pytest.mark.parametrize("engine", ["cpu", "native"])
 def test_generated_kernels_read_their_scalars_as_vectors(engine: str) -> None:
     source = f"""{_HEAD}
