@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections import Counter
@@ -18,6 +19,7 @@ from metalnb.msl.libclang.precompiled import parser_version
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Constant, Reflection
 from metalnb.msl.text.bracket_tree import outline
+from metalnb.msl.text.edits import Edit
 from metalnb.msl.text.scanned_cell import Cell, Instantiation
 
 from .recipe import Recipe
@@ -69,7 +71,30 @@ def _scanned(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
     names = frozenset(recipe.headers)
     headers = {n: _header(text, n, names) for n, text in recipe.headers.items()}
     cell = scan(recipe.source, recipe.name, names)
-    return cell, _included(cell, headers)
+    headers = _included(cell, headers)
+    cells = (cell, *headers.values())
+    if not any(c.parted for c in cells):
+        return cell, headers
+    edits = _parted(recipe, cell, headers)
+    cell, *others = (dataclasses.replace(c, edited=c.edited.with_more(edits[c.name])) for c in cells)
+    return cell, {c.name: c for c in others}
+
+
+def _parted(recipe: Recipe, cell: Cell, headers: dict[str, Cell]) -> dict[str, list[Edit]]:
+    """Find the calls that must tell a constant object's member from a device object's, or take them from the cache."""
+    key = cache.digest("parted", *_texts(recipe, headers), _front_end())
+    kept = cache.store().get(key, "calls")
+    if kept is not None:
+        try:
+            return {name: [Edit(*each) for each in edits] for name, edits in json.loads(kept).items()}
+        except (ValueError, AttributeError, TypeError):
+            pass  # damaged: made again
+    from metalnb.msl.analysis.parted_calls import parted_calls
+
+    found = parted_calls(cell, headers, recipe.version)
+    plain = {name: [dataclasses.astuple(edit) for edit in edits] for name, edits in found.items()}
+    cache.store().put(key, "calls", json.dumps(plain).encode())
+    return found
 
 
 def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> None:
@@ -105,8 +130,7 @@ def _included(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:
 def _reflection(
     recipe: Recipe, cell: Cell, headers: dict[str, Cell], unknown: Callable[[], object],
 ) -> Reflection:  # fmt: skip
-    texts = [part for n, h in headers.items() for part in (n, h.edited.original)]
-    key = cache.digest(recipe.source, recipe.name, spelled(recipe.version), *texts, _front_end())
+    key = cache.digest(*_texts(recipe, headers), _front_end())
     kept = cache.store().get(key, "signatures")
     if kept is not None:
         try:
@@ -119,6 +143,12 @@ def _reflection(
     found = reflect(cell, headers, _made(cell, headers, recipe.version), recipe.version)
     cache.store().put(key, "signatures", json.dumps(found.to_json()).encode())
     return found
+
+
+def _texts(recipe: Recipe, headers: dict[str, Cell]) -> list[str]:
+    """Return all that decides what the parser reads."""
+    texts = [part for n, h in headers.items() for part in (n, h.edited.original)]
+    return [recipe.source, recipe.name, spelled(recipe.version), *texts]
 
 
 def _made(cell: Cell, headers: dict[str, Cell], version: Version) -> tuple[Instantiation, ...]:

@@ -64,8 +64,10 @@ template <int id, metal::size_t size, metal::size_t alignment> constexpr auto $s
     __local __attribute__((aligned(alignment))) char bytes[size];
     return (__local void*)bytes;
 };
-template <int id> struct $threadgroup_storage {
-    template <class T> operator __local T&() const { return *(__local T*)$storage<id, sizeof(T), alignof(T)>(); }
+template <int id, metal::size_t... aligned> struct $threadgroup_storage {
+    template <class T> operator __local T&() const {
+        return *(__local T*)$storage<id, sizeof(T), $strictest(alignof(T), aligned...)>();
+    }
 };
 #pragma clang diagnostic pop
 __asm__(".extern .shared .align 16 .b8 metalnb_dynamic[];");

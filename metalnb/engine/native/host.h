@@ -41,6 +41,8 @@ inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) {
 extern "C" {
 typedef void $resolve(const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_lane();
+__attribute__((const, visibility("hidden"))) metal::uint metalnb_index();    // in the threadgroup
+__attribute__((const, visibility("hidden"))) metal::uint metalnb_threads_here();  // of the threadgroup
 struct $slot { metal::uint size, alignment, id; };
 __attribute__((const, visibility("hidden"))) metal::ulong metalnb_storage(const __global $slot* variable);
 __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
@@ -64,12 +66,14 @@ inline metal::uint $simd_lane() { return metalnb_lane(); }
 
 // For `entry_point.h`, which declares what OpenCL's entry points use; no entry point here does.
 #define $INDEX(name) metal::size_t name(metal::uint) $pure;
-$INDEX($get_global_id) $INDEX($get_local_id) $INDEX($get_group_id) $INDEX($get_global_size) $INDEX($get_local_size)
+$INDEX($get_global_id) $INDEX($get_local_id) $INDEX($get_group_id) $INDEX($get_global_size)
 $INDEX($get_enqueued_local_size) $INDEX($get_num_groups)
 #undef $INDEX
-metal::size_t $get_local_linear_id() $pure;
 metal::uint $get_sub_group_local_id() $pure;
 metal::uint $get_sub_group_id() $pure;
+// Of a threadgroup that is taken for one row.
+inline metal::size_t $get_local_linear_id() { return metalnb_index(); }
+inline metal::size_t $get_local_size(metal::uint axis) { return axis ? 1 : metalnb_threads_here(); }
 
 // ---- Threadgroup memory: each variable that a kernel uses leaves its size in a section of the object file, from which
 // the runtime lays them out when the kernel is loaded (runtime/fibers.c).
@@ -82,9 +86,9 @@ metal::uint $get_sub_group_id() $pure;
 #endif
 template <int id, metal::size_t size, metal::size_t alignment>
 __attribute__((section($SLOTS), visibility("hidden"))) inline const __global $slot $storage = {size, alignment, id};
-template <int id> struct $threadgroup_storage {
+template <int id, metal::size_t... aligned> struct $threadgroup_storage {
     template <class T> operator __local T&() const {
-        return *(__local T*)metalnb_storage(&$storage<id, sizeof(T), alignof(T)>);
+        return *(__local T*)metalnb_storage(&$storage<id, sizeof(T), $strictest(alignof(T), aligned...)>);
     }
 };
 

@@ -165,6 +165,7 @@ def _cindex() -> Any:
 
 def parse(
     cell: Cell, headers: Mapping[str, Cell], tail: str = "", version: Version = DEFAULT, *, made: bool = True,
+    wrong: bool = False,
 ) -> Parsed:  # fmt: skip
     """Parse a scanned cell.
 
@@ -179,6 +180,8 @@ def parse(
         Of the language.
     made : bool
         Whether the cell's explicit instantiations are parsed too: each is a function more.
+    wrong : bool
+        Whether a cell with errors is parsed, too, as far as that goes.
 
     Raises
     ------
@@ -192,6 +195,8 @@ def parse(
     if tail:
         files[-1] = (main, files[-1][1] + tail)
     found = _parsed(cell, headers, files, version, library=begins_with_library(text))
+    if wrong:
+        return found
     errors = list(found.errors())
     if errors and begins_with_library(text):  # the precompiled library may be damaged, and some errors need its text
         found = _parsed(cell, headers, files, version, library=False)

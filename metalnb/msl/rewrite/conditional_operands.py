@@ -8,6 +8,8 @@ anything else as it is (``target/words.h``).
 An operator of the author's own binds less tightly: in a cell that has one, an operand with an operator in it is put
 into parentheses and read as a whole, for a value that ``a + b`` returned has no address space, and a variable has.
 
+A template's arguments are constants of no address space, and stay as they are.
+
 A bfloat is a class too. As an operand it is one of its own, which has one meaning beside every number; ``$settled``
 makes the whole of ``?:`` a bfloat again, in a cell that has the word.
 """
@@ -19,6 +21,7 @@ from collections.abc import Iterator
 
 from ..text.bracket_tree import Outline, Tree
 from ..text.edits import Edit
+from ..text.tokens import Token
 
 __all__ = ["conditional_operands"]
 
@@ -29,6 +32,13 @@ _ENDS = frozenset({":", ";", ",", ")", "]", "}", ""})
 _BEFORE_VALUES = frozenset({"=", "(", ",", "{", "return", "?", ":"})  # a brace behind these holds values
 _OPERATORS = frozenset("+-*/%&|^<>=?")
 _VALUES = frozenset({"return", "="})
+_OUTSIDE = frozenset({";", "{", "(", "["})  # what no list of template arguments reaches out of
+_HEAD_ENDS = frozenset({"(", "=", ";", "{"})
+_NAMED_NEXT = frozenset({"class", "struct", "union", "using"})
+_TEMPLATES = frozenset({
+    "array", "bool_constant", "conditional_t", "enable_if_t", "integral_constant", "make_filled_simdgroup_matrix",
+    "matrix", "packed_vec", "simdgroup_matrix", "template", "vec",
+})  # fmt: skip
 _OPENS = frozenset({",", ";", "return", "case", "else", "do"})  # what an expression begins behind
 
 
@@ -36,14 +46,19 @@ def conditional_operands(text: Outline) -> Iterator[Edit]:
     """Edit the operands of each ``?:`` whose value is used."""
     # A macro that an `#if` names is evaluated by the preprocessor, which knows no operator of ours.
     asked = {t.text for d in text.directives if d.name in {"if", "elif"} for t in d.tokens if t.kind == "word"}
-    brain = any("bfloat" in word.lower() for word in text.words)
+    brain = any("bfloat" in word.lower() for word in text.words) or any(
+        _is_bfloat(token) for tree in text.trees for token in tree.tokens
+    )
     # A header cell may hold the operators.
     own = "operator" in text.words or any(d.tokens[0].text[:1] == '"' for d in text.directives if d.tokens)
+    templates = _template_names(text)
     for tree in text.trees:
         if tree.macro and tree.text(0) in asked | {""}:
             continue
         closed = Counter[int]()  # edits at one place are one edit
         for question, colon in _pairs(tree):
+            if _is_argument(tree, question, templates):
+                continue
             stop = _stop(tree, colon + 1) if brain or own else -1
             start = _start(tree, question) if brain and stop > 0 else -1
             if start >= 0:  # the whole of ?: goes into a call, if tokens tell where it begins and ends
@@ -108,8 +123,31 @@ def _has_operator(tree: Tree, start: int, stop: int) -> bool:
     return False
 
 
+def _template_names(text: Outline) -> frozenset[str]:
+    """Return the names of the templates that a text declares, and of Metal's own."""
+    names = set(_TEMPLATES)
+    for tree in text.trees:
+        for template in tree.templates:
+            first = template.closing + 1
+            named = first + 1 if tree.text(first) in _NAMED_NEXT else tree.find(first, _HEAD_ENDS) - 1
+            names.add(tree.text(named))
+    return frozenset(names)
+
+
+def _is_argument(tree: Tree, question: int, templates: frozenset[str]) -> bool:
+    """Return whether a place is in the list of a template's arguments; no comparison ends before ``::`` or ``{``."""
+    i = question - 1
+    while i > tree.first and tree.texts[i] not in _OUTSIDE:
+        listed = tree.close(i) if tree.texts[i] == "<" else -1
+        if listed > question and (tree.texts[i - 1] in templates or tree.text(listed + 1) in {"::", "{"}):
+            return True
+        opening = tree.open(i)
+        i = (opening if opening >= 0 else i) - 1
+    return False
+
+
 def _start(tree: Tree, question: int) -> int:
-    """Find where the condition begins; -1 in an operand of another ``?:``, in a template's list, or if unclear."""
+    """Find where the condition begins; -1 in an operand of another ``?:``, or if unclear."""
     i = question - 1
     while i >= tree.first:
         text = tree.texts[i]
@@ -147,11 +185,16 @@ def _stop(tree: Tree, i: int) -> int:
     return i if tree.macro else -1
 
 
+def _is_bfloat(token: Token) -> bool:
+    """Return whether a token is a literal of a bfloat, ``1.0bf``."""
+    return token.kind == "number" and token.text[-2:] in {"bf", "BF"} and token.text[:2] not in {"0x", "0X"}
+
+
 def _is_literal(tree: Tree, at: int) -> bool:
     """Return whether the operand at `at` is a literal alone: of no address space, and perhaps a null pointer."""
     if tree.text(at) in {"-", "+"}:
         at += 1
     if at >= len(tree.texts):
         return True
-    alone = tree.text(at + 1) in _ENDS
+    alone = tree.text(at + 1) in _ENDS and not _is_bfloat(tree.tokens[at])
     return alone and (tree.tokens[at].kind in {"number", "string"} or tree.texts[at] in _LITERALS)

@@ -24,6 +24,7 @@ from ..text.edits import Edit, EditedText, Omission, Refusal
 from ..text.includes import read_includes
 from ..text.instantiations import explicit_instantiations, restated_head, template_id, written
 from ..text.scanned_cell import Cell, Instantiation
+from .function_heads.parted_members import parted_names
 from .passes import PASSES
 
 __all__ = ["instantiations", "plain", "scan"]
@@ -74,6 +75,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         refused,
         notes,
         derived_constants(text),
+        parted_names(text),
     )
 
 

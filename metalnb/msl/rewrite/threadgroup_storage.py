@@ -4,12 +4,16 @@
 
 A variable that is declared with zeros, ``threadgroup T a[N] = {0};``, has them: all threads write them, and meet. So it
 has to stand where every thread comes by, in the kernel's own block and before any ``return``.
+
+Its alignment, ``threadgroup T a[N] __attribute__((aligned(16)));`` or ``alignas(16)``, goes to the storage: a reference
+has none of its own.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from ..text.bracket_tree import Outline, Tree
 from ..text.edits import Edit
@@ -18,6 +22,7 @@ __all__ = ["threadgroup_storage"]
 
 _ZERO = re.compile(r"0+(\.0*)?[fhFHuU]?|\.0+[fhFH]?|false")
 _BUILTIN_TYPES = frozenset({"unsigned", "signed", "long", "short", "int", "char"})
+_ALIGNED = frozenset({"alignas", "__attribute__"})
 _SPECIFIERS = frozenset({"const", "volatile", "struct", "class", "union", "enum", "typename", "static"})
 
 
@@ -43,18 +48,24 @@ def _words(macros: tuple[Tree, ...]) -> Mapping[str, bool]:
 
 def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
     """Edit the declaration in which one of the words stands; in a macro it may end with the text."""
-    i = _declarators(tree, at, words)
+    shared = _aligned_before(tree, at)
+    i = _declarators(tree, at, words, shared)
     edits: list[Edit] = []
     zeroed = ""
     while i is not None and i < len(tree.texts) and tree.tokens[i].kind == "word":
+        own: list[_Specifier] = []
+        i = _skip_aligned(tree, i, own)
+        if i >= len(tree.texts) or tree.tokens[i].kind != "word":
+            return []
         name = tree.tokens[i]
-        i += 1
+        last = name.end
+        i = _skip_aligned(tree, i + 1, own)
         while tree.text(i) == "[":
             end = tree.close(i)
             if end < 0 or tree.text(i + 1) == "[":
                 return []
-            i = end + 1
-        last = tree.tokens[i - 1].end
+            last = tree.tokens[end].end
+            i = _skip_aligned(tree, end + 1, own)
         zeros = _zeros(tree, i) if tree.text(i) in {"=", "{"} and _meets(tree, at) else i
         if zeros > i:
             edits.append(Edit(tree.tokens[i].start, tree.tokens[zeros - 1].end, ""))
@@ -64,8 +75,11 @@ def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
         if stop not in {",", ";"}:
             return []  # an initialiser, or no declaration at all: the compiler's parser will say
         edits.append(Edit(name.start, name.end, f"(&{name.text})"))
-        edits.append(Edit(last, last, " = $threadgroup_storage<__COUNTER__>()"))
+        alignments = "".join(f", {each.value}" for each in (*shared, *own) if each.value)
+        edits.append(Edit(last, last, f" = $threadgroup_storage<__COUNTER__{alignments}>()"))
+        edits += (Edit(tree.tokens[each.start].start, tree.tokens[each.end - 1].end, "") for each in own)
         if stop == ";":
+            edits += (Edit(tree.tokens[each.start].start, tree.tokens[each.end - 1].end, "") for each in shared)
             if zeroed:
                 edits.append(Edit(tree.tokens[i].end, tree.tokens[i].end, zeroed))
             return edits
@@ -90,21 +104,76 @@ def _meets(tree: Tree, at: int) -> bool:
     return False
 
 
-def _declarators(tree: Tree, at: int, words: Mapping[str, bool]) -> int | None:
-    """Find the first name in a declaration."""
-    ahead = at
+class _Specifier(NamedTuple):
+    """Where ``alignas(…)`` or ``__attribute__((…))`` starts and ends, and the alignment that it asks for, if any."""
+
+    start: int
+    end: int
+    value: str
+
+
+def _specifier(tree: Tree, i: int) -> _Specifier | None:
+    """Read the specifier that starts at a place; None if there is none."""
+    end = tree.close(i + 1) + 1
+    if tree.text(i) not in _ALIGNED or end == 0:
+        return None
+    if tree.texts[i] == "alignas":
+        return _Specifier(i, end, f"$alignment<{_joined(tree, i + 2, end - 1)}>()")
+    for k in range(i + 2, end):
+        if tree.texts[k] in {"aligned", "__aligned__"}:
+            given = tree.text(k + 1) == "("
+            value = f"({_joined(tree, k + 2, tree.close(k + 1))})" if given else "__BIGGEST_ALIGNMENT__"
+            return _Specifier(i, end, f"$alignment<{value}>()")
+    return _Specifier(i, end, "")
+
+
+def _joined(tree: Tree, start: int, end: int) -> str:
+    return " ".join(tree.texts[start:end])
+
+
+def _skip_aligned(tree: Tree, i: int, found: list[_Specifier]) -> int:
+    """Return the place behind the specifiers at a place, which are noted."""
+    each = _specifier(tree, i)
+    while each is not None:
+        found.append(each)
+        i = each.end
+        each = _specifier(tree, i)
+    return i
+
+
+def _aligned_before(tree: Tree, at: int) -> list[_Specifier]:
+    """Return the specifiers that a declaration starts with, before the word ``threadgroup``."""
+    found: list[_Specifier] = []
+    while at > tree.first:
+        opening = tree.open(at - 1)
+        each = _specifier(tree, opening - 1) if opening > tree.first else None
+        if each is not None:
+            found.append(each)
+            at = each.start
+        elif tree.texts[at - 1] in _SPECIFIERS:
+            at -= 1
+        else:
+            break
+    return found
+
+
+def _declarators(tree: Tree, at: int, words: Mapping[str, bool], aligned: list[_Specifier]) -> int | None:
+    """Find the first name in a declaration, or what aligns it alone; note what aligns all its names."""
+    ahead = min((each.start for each in aligned), default=at)
     while ahead > tree.first and tree.texts[ahead - 1] in _SPECIFIERS:
         ahead -= 1
     before = tree.text(ahead - 1) if ahead > tree.first else ""
     if before in {"", ";", "{", "}", ")", ":"}:
         if not words[tree.texts[at]]:
-            return _skip_type(tree, at + 1)
+            typed = _skip_type(tree, _skip_aligned(tree, at + 1, aligned))
+            return None if typed is None else _skip_aligned(tree, typed, aligned)
         if tree.text(at + 1) == "(":  # a macro that takes the type
             return tree.close(at + 1) + 1 or None
         return at + 1
     # `float threadgroup tile[4];`
+    at = _skip_aligned(tree, at + 1, aligned) - 1
     named = at + 2 < len(tree.texts) and tree.tokens[at + 1].kind == "word" and tree.text(at + 2) in {"[", ",", ";"}
-    return at + 1 if named and (tree.tokens[at - 1].kind == "word" or before == ">") else None
+    return at + 1 if named and (tree.tokens[ahead - 1].kind == "word" or before == ">") else None
 
 
 def _skip_type(tree: Tree, i: int) -> int | None:

@@ -45,8 +45,27 @@ template <class T> constexpr device T& $reference_device(device T& x) { return x
 template <class T> constexpr device T* $pointer_device(device T* x) { return x; }
 template <class T> constexpr const __global T& $reference_constant(const __global T& x) { return x; }
 template <class T> constexpr const __global T* $pointer_constant(const __global T* x) { return x; }
-template <class T> const __global T* $pointer_constant(__constant T* x) { return (const __global T*)(__UINTPTR_TYPE__)x; }
-template <class T> const __global T& $reference_constant(__constant T& x) { return *$pointer_constant(&x); }
+
+// Members for const objects of device and of constant memory both (rewrite/function_heads/parted_members.py): a constant
+// object seems volatile where such a member is asked for by the number of its name, and steady again in the member.
+template <unsigned name> struct $named {};
+template <unsigned name, class T, class = void> struct $is_parted { enum { value = false }; };
+template <unsigned name, class T> struct $is_parted<name, T, decltype(T::$parts($named<name>()))> { enum { value = true }; };
+template <class T, bool parted> struct $seeming { typedef const __global T type; };
+template <class T> struct $seeming<T, true> { typedef const volatile __global T type; };
+template <unsigned name, class T> struct $object { typedef T&& type; };
+template <unsigned name, class T> struct $object<name, const __global T&> {
+    typedef typename $seeming<T, $is_parted<name, T>::value>::type& type;
+};
+template <unsigned name, class T> constexpr typename $object<name, T>::type $within(T&& x) {
+    return static_cast<typename $object<name, T>::type>(x);
+}
+template <unsigned name, class T>
+constexpr typename $seeming<T, $is_parted<name, T>::value>::type* $within_at(const __global T* x) {
+    return x;
+}
+template <unsigned name, class T> constexpr T&& $within_at(T&& x) { return static_cast<T&&>(x); }
+template <class T> constexpr const __global T* $steady(const volatile __global T* x) { return (const __global T*)x; }
 
 // `a += b` in a template (rewrite/compound_assignments.py).
 template <class T> struct $is_pointer { enum { value = false }; };
@@ -54,6 +73,15 @@ template <class T> struct $is_pointer<T*> { enum { value = true }; };
 template <class A, class B> constexpr void $advance(A& a, const B& b) {
     if constexpr ($is_pointer<typename $thread_type<A>::type>::value && __is_class(typename $thread_type<B>::type)) a = a + b;
     else a += b;
+}
+
+// The alignment that a threadgroup variable asks for, by a type or a number (rewrite/threadgroup_storage.py), and the
+// strictest of some.
+template <class T> constexpr __SIZE_TYPE__ $alignment() { return alignof(T); }
+template <__SIZE_TYPE__ n> constexpr __SIZE_TYPE__ $alignment() { return n; }
+constexpr __SIZE_TYPE__ $strictest(__SIZE_TYPE__ a) { return a; }
+template <class... B> constexpr __SIZE_TYPE__ $strictest(__SIZE_TYPE__ a, __SIZE_TYPE__ b, B... more) {
+    return $strictest(a < b ? b : a, more...);
 }
 
 // The first parameter of a constructor that is not for any object here (rewrite/constructor_spaces.py).

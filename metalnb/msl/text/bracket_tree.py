@@ -27,6 +27,9 @@ _QUALIFIERS = frozenset({
 })  # fmt: skip
 
 
+_TYPE_MARKS = frozenset({"::", "<", ">", ",", "*", "&", ")"})  # in a type, beside words and numbers
+
+
 class FunctionHead(NamedTuple):
     """What is written like a function's head: ``name(parameters) qualifiers``, and what ends it.
 
@@ -224,6 +227,15 @@ class Tree:
         for i in range(opening - 1, max(self.first, opening - 5) - 1, -1):
             if self.texts[i] == "operator":
                 return i
+        i = opening - 1
+        while i >= self.first and (self.tokens[i].kind in {"word", "number"} or self.texts[i] in _TYPE_MARKS):
+            if self.texts[i] == "operator":  # a conversion: operator vec<float, 2>
+                return i
+            if self.texts[i] == ")":
+                i = self.open(i)
+                if self.text(i - 1) != "decltype":
+                    break
+            i -= 1
         word = self.tokens[opening - 1]
         return opening - 1 if word.kind == "word" and word.text not in _NO_FUNCTIONS else -1
 

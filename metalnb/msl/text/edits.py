@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -135,6 +136,22 @@ class EditedText:
                 return min(edit.start, offset) + shift
             shift += len(_keep_lines(self.original[edit.start : edit.end], edit.text)) - (edit.end - edit.start)
         return offset + shift
+
+    def original_offset(self, offset: int) -> int:
+        """Map an offset in the edited text to the author's; in what was put in, to the start of what it replaced."""
+        shift = 0
+        for edit in self._edits:
+            length = len(_keep_lines(self.original[edit.start : edit.end], edit.text))
+            if edit.start + shift >= offset:
+                break
+            if offset < edit.start + shift + length:
+                return edit.start
+            shift += length - (edit.end - edit.start)
+        return offset - shift
+
+    def with_more(self, edits: Iterable[Edit]) -> EditedText:
+        """Return the text with further edits."""
+        return EditedText(self.original, [*self._edits, *edits])
 
     @cached_property
     def _shifts(self) -> list[int]:

@@ -56,6 +56,8 @@ class Cell:
         Warnings: what was left out.
     derived : mapping of str to str
         The initialisers of its constants at file scope, where it has function constants.
+    parted : frozenset of str
+        The names of members that a class has for const objects of device and of constant memory both.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Cell:
     refused: Mapping[str, Diagnostic] = field(default_factory=dict)
     notes: tuple[Diagnostic, ...] = ()
     derived: Mapping[str, str] = field(default_factory=dict)
+    parted: frozenset[str] = frozenset()
 
     def about_all(self, message: str, hint: str = "") -> Diagnostic:
         """Return a diagnostic about the whole text, at the first line of it that is not empty."""

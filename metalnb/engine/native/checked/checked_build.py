@@ -65,7 +65,7 @@ _SECOND = (
     "-mllvm", "-opt-disable=licm,loop-idiom", "-S", "-emit-llvm",
 )  # fmt: skip
 _LAST = ("-O1", *toolchain.ORDERED, "-mllvm", "-opt-disable=licm,loop-idiom")
-_VARIABLE = re.compile(r"(?:(\w+) )?\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__>")
+_VARIABLE = re.compile(r"(?:(\w+) )?\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
 _VARIABLES = 4096
 
 

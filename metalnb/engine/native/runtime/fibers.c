@@ -163,6 +163,11 @@ static void started(void) {
 // ---- What kernels call.
 
 HIDDEN u32 metalnb_lane(void) { return self()->lane; }
+HIDDEN u32 metalnb_index(void) { return self()->here->first + self()->lane; }
+HIDDEN u32 metalnb_threads_here(void) {
+    const triple size = self()->group.size;
+    return size.x * size.y * size.z;
+}
 
 HIDDEN __attribute__((noinline)) u64 metalnb_meet(u64 given, u64 more, resolve* how) {
     worker* w = self();

@@ -3,6 +3,8 @@
 There OpenCL's word is all that clang takes, and it is not quite Metal's space: ``__global`` holds device and constant
 objects both. So what such a function returns by reference or by pointer, and its ``this``, are put back into the space
 that the author wrote: ``return v;`` -> ``return $reference_device(v);``. An object in the constant space is const.
+
+Where a class has a member for const objects of both, `parted_members` keeps them apart.
 """
 
 from __future__ import annotations
@@ -12,16 +14,18 @@ from collections.abc import Iterator
 from ...text.bracket_tree import FunctionHead, Outline, Tree
 from ...text.edits import Edit
 from .constructor_spaces import qualified_constructors
+from .parted_members import OF_CONSTANT, parted_members, renamed
 
 __all__ = ["member_spaces"]
 
-_SPACES = {"device": "__global", "constant": "__constant", "threadgroup": "__local", "thread": ""}
+_SPACES = {"device": "__global", "constant": "__global", "threadgroup": "__local", "thread": ""}
 _RETURNED = {"&": "reference", "*": "pointer"}
 
 
 def member_spaces(text: Outline) -> Iterator[Edit]:
     """Write the space as OpenCL does."""
     for tree in text.trees:
+        yield from renamed(tree, parted_members(tree))
         constructors = {place for made in qualified_constructors(tree) for place in made.spaces}
         for function in tree.functions:
             if tree.texts[function.end] == ":":
@@ -36,18 +40,18 @@ def member_spaces(text: Outline) -> Iterator[Edit]:
 
 def _qualifier(tree: Tree, function: FunctionHead, place: int) -> Edit:
     word = tree.texts[place]
-    space = _SPACES[word]
-    # A constant object finds the member for device objects, or this one where there is none for those.
-    if word == "constant" and "device" not in _overloads(tree, function):
-        constant = any(tree.texts[i] == "const" for i in function.qualifiers)
-        space = _SPACES["device"] if constant else f"const {_SPACES['device']}"
-    return Edit(tree.tokens[place].start, tree.tokens[place].end, space)
+    written = _SPACES[word]
+    if word == "constant":
+        const = any(tree.texts[i] == "const" for i in function.qualifiers)
+        written = f"{'' if const else 'const '}{written} {OF_CONSTANT}"
+    return Edit(tree.tokens[place].start, tree.tokens[place].end, written)
 
 
 def _body(tree: Tree, function: FunctionHead, space: str) -> Iterator[Edit]:
     """Put what a member function hands out back into its object's space."""
     stop = tree.close(function.end)
-    head = tree.texts[tree.statement(function.name) : function.name]
+    converts = tree.texts[function.name] == "operator" and tree.tokens[function.name + 1].kind == "word"
+    head = tree.texts[function.name + 1 : function.opening] if converts else _returned(tree, function)
     kind = _RETURNED.get(head[-1], "") if head and space in head else ""
     for i in range(function.end + 1, stop):
         token = tree.tokens[i]
@@ -59,17 +63,9 @@ def _body(tree: Tree, function: FunctionHead, space: str) -> Iterator[Edit]:
             yield Edit(end.start, end.start, ")")
 
 
+def _returned(tree: Tree, function: FunctionHead) -> list[str]:
+    return tree.texts[tree.statement(function.name) : function.name]
+
+
 def _spaces(tree: Tree, function: FunctionHead) -> list[int]:
     return [i for i in function.qualifiers if tree.texts[i] in _SPACES]
-
-
-def _overloads(tree: Tree, function: FunctionHead) -> set[str]:
-    """Return the address spaces for which the class has this member function."""
-    brace = tree.around(function.opening, "{")
-    head = tree.texts[function.name : function.closing]
-    return {
-        tree.texts[i]
-        for other in tree.functions
-        if tree.texts[other.name : other.closing] == head and tree.around(other.opening, "{") == brace
-        for i in _spaces(tree, other)
-    }

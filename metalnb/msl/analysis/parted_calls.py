@@ -1,0 +1,253 @@
+"""Where a member is asked for that a class may have for const objects of device and of constant memory both (MSL 4).
+
+There a constant object must seem volatile (`metalnb.msl.rewrite.function_heads.parted_members`): ``c[1].get()`` becomes
+``$within<n>(c[1]).get()``, n standing for the name. What is no such object passes through it as it is. So a name is all
+that is asked of a call, and in a template the type may be open.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from metalnb.errors import CompileError, Diagnostic
+
+from ..language.versions import DEFAULT, Version
+from ..libclang.parse import Parsed, parse
+from ..rewrite.function_heads.parted_members import CONVERSION, OF_CONSTANT, name_number
+from ..text.bracket_tree import Tree, outline
+from ..text.edits import Edit
+from .rules.syntax_walk import space
+
+if TYPE_CHECKING:
+    from ..text.scanned_cell import Cell
+
+__all__ = ["parted_calls"]
+
+_BUILT_IN = frozenset({"POINTER", "CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"})
+_ASKED = re.compile(r"\s*(?:\.|->)\s*(?:template\s+)?([\w$]+)")
+_FUNCTIONS = frozenset({"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD", "CONVERSION_FUNCTION", "CONSTRUCTOR"})
+_CONVERTING = frozenset({
+    "BINARY_OPERATOR", "CALL_EXPR", "CSTYLE_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CXX_STATIC_CAST_EXPR",
+    "RETURN_STMT", "VAR_DECL",
+})  # fmt: skip
+_ANYTHING = frozenset({"DEPENDENT", "AUTO", "LVALUEREFERENCE", "RVALUEREFERENCE", "INVALID"})
+_OPERATIONS = frozenset({"ARRAY_SUBSCRIPT_EXPR", "UNARY_OPERATOR", "BINARY_OPERATOR"})
+
+
+def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEFAULT) -> dict[str, list[Edit]]:
+    """Return the edits of each text of a cell, by its name.
+
+    Parameters
+    ----------
+    cell : Cell
+    headers : mapping of str to Cell
+    version : tuple of int
+        Of the language.
+
+    Raises
+    ------
+    CompileError
+        Where such a member of a constant object is asked for in a macro's definition.
+    """
+    cells = tuple(_loosened(c) for c in (cell, *headers.values()))
+    parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, wrong=True)
+    finder = _Finder(parsed, frozenset().union(*(c.parted for c in cells)))
+    finder.walk()
+    if finder.problems:
+        raise CompileError(finder.problems)
+    return {c.name: list(_edits(finder.found.get(c.name, set()))) for c in cells}
+
+
+def _loosened(cell: Cell) -> Cell:
+    """Return a cell whose ``constant auto&`` may refer to device memory: the parser keeps no wrong initialiser.
+
+    Before the calls are edited, all of them hand out what is in device memory.
+    """
+    tree = outline(cell.edited.original).program
+    words = (i for i, text in enumerate(tree.texts) if text == "constant")
+    autos = (i for i in words if "auto" in {*tree.texts[max(0, i - 1) : i + 2], *_after_const(tree, i + 1)})
+    edits = [Edit(tree.tokens[i].start, tree.tokens[i].end, "const") for i in autos]
+    return dataclasses.replace(cell, edited=cell.edited.with_more(edits))
+
+
+def _after_const(tree: Tree, i: int) -> list[str]:
+    return tree.texts[i + 1 : i + 2] if tree.text(i) == "const" else []
+
+
+def _edits(objects: set[tuple[int, int, str]]) -> Iterator[Edit]:
+    """Write the calls around objects, from the outermost to the innermost where several begin at one place."""
+    opened: dict[int, str] = {}
+    closed = Counter[int]()
+    for start, end, call in sorted(objects, key=lambda each: (each[0], -each[1])):
+        opened[start] = opened.get(start, "") + call
+        closed[end] += call[-1] == "("
+    yield from (Edit(at, at, calls) for at, calls in opened.items())
+    # Unlike any other pass's parenthesis at that place: two edits that are alike are one.
+    yield from (Edit(at, at, "/**/" + ")" * n) for at, n in closed.items() if n)
+
+
+class _Finder:
+    """Finds the objects whose members are asked for."""
+
+    def __init__(self, parsed: Parsed, names: frozenset[str]) -> None:
+        from clang import cindex
+
+        self.parsed = parsed
+        self.names = names
+        self.found: dict[str, set[tuple[int, int, str]]] = {}
+        self.problems: list[Diagnostic] = []
+        cells = (parsed.cell, *parsed.headers.values())
+        self._macros = {tree.text(0) for c in cells for tree in outline(c.edited.original).macros}
+        self._symbols = {name.removeprefix("operator") for name in names if name.startswith("operator")}
+        self._locate = cindex.conf.lib.clang_getFileLocation  # the Python binding lacks the call
+        pointers = [ctypes.POINTER(kind) for kind in (ctypes.c_void_p, *(ctypes.c_uint,) * 3)]
+        self._locate.argtypes, self._locate.restype = [cindex.SourceLocation, *pointers], None
+
+    def walk(self) -> None:
+        root = self.parsed.unit.cursor
+        ahead = [(c, c) for c in root.get_children() if self.parsed.owner(c.location) is not None]
+        while ahead:  # a cursor, and the function that it is in
+            cursor, function = ahead.pop()
+            children = list(cursor.get_children())
+            kind = cursor.kind.name
+            function = cursor if kind in _FUNCTIONS else function
+            ahead += ((child, function) for child in children)
+            if kind == "MEMBER_REF_EXPR":
+                self._member(cursor, children, function)
+            elif kind == "CALL_EXPR":
+                self._call(cursor, children)
+            elif kind in _OPERATIONS and children and self._is_open(children[0]):
+                self._operation(cursor, children)
+            if CONVERSION in self.names and kind in _CONVERTING and children and children[-1].kind.is_expression():
+                self._conversion(cursor, children, function)
+
+    def _member(self, cursor: Any, children: list[Any], function: Any) -> None:
+        """Look at ``object.name``, or at a conversion, which nobody wrote."""
+        name = cursor.spelling
+        base = next((c for c in children if c.kind.is_expression()), None)
+        if base is None:
+            if name in self.names and OF_CONSTANT in self._text(function).partition("{")[0]:
+                seen = self._text(cursor).strip().startswith(name)
+                self._note(cursor, name, "$within_at<{}u>(this)->", seen=seen, empty=True)
+            return
+        if name.startswith(CONVERSION) and name[len(CONVERSION) :][:1].isalpha():
+            name = CONVERSION
+        behind = self._behind(base)
+        asked = _ASKED.match(behind)
+        name = name or (asked[1] if asked else "")
+        if name in self.names:
+            arrow = name != CONVERSION and behind.startswith("->")
+            seen = self._is_written(base) if name == CONVERSION else asked is not None and name.startswith(asked[1])
+            self._note(base, name, "$within_at<{}u>(" if arrow else "$within<{}u>(", seen=seen)
+
+    def _conversion(self, cursor: Any, children: list[Any], function: Any) -> None:
+        """Look at what a template leaves open where another type is wanted, unless that is a class of the author's."""
+        if cursor.kind.name == "CALL_EXPR":  # int(x), whose type stands before what it is made of; or x(…), or f<int>()
+            if len(children) > 1 or children[0].extent.start.offset <= cursor.extent.start.offset:
+                return
+            wanted = cursor.type
+        elif cursor.kind.name == "BINARY_OPERATOR":
+            if self._between(*children[:2]) != "=":
+                return
+            wanted = children[0].type
+        else:
+            wanted = function.result_type if cursor.kind.name == "RETURN_STMT" else cursor.type
+        declared = wanted.get_canonical().get_declaration()
+        open_ended = wanted.kind.name in _ANYTHING or self.parsed.owner(declared.location) is not None
+        if not open_ended and children[-1].type.kind.name in {"DEPENDENT", "UNEXPOSED"}:
+            self._note(children[-1], CONVERSION, "$within<{}u>(", seen=self._is_written(children[-1]))
+
+    def _call(self, cursor: Any, children: list[Any]) -> None:
+        """Look at an operator's call, and at one of what a template leaves open."""
+        if cursor.spelling in self.names and cursor.spelling.startswith("operator"):
+            given = next(iter(cursor.get_arguments()), None)
+            if given is not None:
+                symbol = cursor.spelling.removeprefix("operator")
+                seen = self._behind(given).startswith(symbol[:1]) or self._text(cursor).startswith(symbol)
+                self._note(given, cursor.spelling, "$within<{}u>(", seen=seen)
+        elif "operator()" in self.names and children and children[0].kind.name != "MEMBER_REF_EXPR":
+            callee = children[0].referenced
+            variable = callee is None or callee.kind.name in {"VAR_DECL", "PARM_DECL", "FIELD_DECL"}
+            if variable and self._is_open(children[0]):
+                self._note(children[0], "operator()", "$within<{}u>(", seen=self._behind(children[0]).startswith("("))
+
+    def _operation(self, cursor: Any, children: list[Any]) -> None:
+        """Look at an operator between operands that a template leaves open."""
+        first = children[0]
+        if cursor.kind.name == "ARRAY_SUBSCRIPT_EXPR":
+            symbol = "[]"
+        elif cursor.kind.name == "UNARY_OPERATOR":
+            symbol = self._written(cursor.extent.start, first.extent.start)
+        else:
+            symbol = self._between(*children[:2])
+        if symbol in self._symbols:
+            self._note(first, f"operator{symbol}", "$within<{}u>(", seen=self._is_written(first))
+
+    def _is_open(self, cursor: Any) -> bool:
+        return cursor.kind.is_expression() and cursor.type.kind.name not in _BUILT_IN
+
+    def _written(self, start: Any, end: Any | None) -> str:
+        """Return the text between two locations, without the spaces around it; the text behind one."""
+        cell = self.parsed.owner(start)
+        if cell is None:
+            return ""
+        at = start.offset
+        return cell.edited.text.encode()[at : at + 256 if end is None else end.offset].decode(errors="replace").strip()
+
+    def _text(self, cursor: Any) -> str:
+        return self._written(cursor.extent.start, cursor.extent.end)
+
+    def _between(self, first: Any, second: Any) -> str:
+        return self._written(first.extent.end, second.extent.start)
+
+    def _behind(self, cursor: Any) -> str:
+        return self._written(cursor.extent.end, None)
+
+    def _is_written(self, cursor: Any) -> bool:
+        """Return whether an expression does not come out of a macro."""
+        word = re.match(r"[\w$]+", self._text(cursor))
+        return word is None or word[0] not in self._macros
+
+    def _note(self, cursor: Any, name: str, call: str, *, seen: bool, empty: bool = False) -> None:
+        """Note an object, by where it begins and ends in its author's text; `seen` is it if its member is behind it."""
+        while cursor.kind.name == "PAREN_EXPR":
+            cursor = next(iter(cursor.get_children()))
+        cell = self.parsed.owner(cursor.extent.start)
+        start, end = self._place(cursor.extent.start), self._place(cursor.extent.end)
+        if cell is None:
+            return
+        given = start != cursor.extent.start.offset  # to a macro
+        if not (seen or given) or start >= end:
+            if _is_constant(cursor):
+                self.problems.append(self.parsed.diagnostic(
+                    cursor.extent.start, f"a macro asks for '{name.strip()}' of a constant object, whose class has "
+                    "another for device objects", "write the call out, or give the two members two names",
+                ))  # fmt: skip
+            return
+        text = cell.edited.text.encode()
+        first, last = (cell.edited.original_offset(len(text[:at].decode())) for at in (start, end))
+        if first < last:  # not put in by a pass
+            each = first, first if empty else last, call.format(name_number(name))
+            self.found.setdefault(cell.name, set()).add(each)
+
+    def _place(self, location: Any) -> int:
+        """Return a location's offset in its file: of what is given to a macro where it is written, not of the macro."""
+        file, line, column, offset = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
+        self._locate(location, *(ctypes.byref(part) for part in (file, line, column, offset)))
+        return offset.value
+
+
+def _is_constant(cursor: Any) -> bool:
+    """Return whether an object, as it was written, is in constant memory."""
+    while cursor.kind.name == "UNEXPOSED_EXPR":
+        inner = next(iter(cursor.get_children()), None)
+        if inner is None:
+            break
+        cursor = inner
+    kind = cursor.type.get_pointee() if cursor.type.kind.name == "POINTER" else cursor.type
+    return space(kind) == "constant"

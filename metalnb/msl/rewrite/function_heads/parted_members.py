@@ -1,0 +1,198 @@
+"""Members that a class has twice, for const objects in device and in constant memory (MSL 4).
+
+To clang both are members for ``const __global`` objects. So constant's own gets a name of ours, and a member of its old
+name that takes volatile objects calls it: ``T get() const constant { … }`` becomes
+
+``T $constant_get() const __global { … } T get() const volatile __global { return $steady(this)->$constant_get(); }``
+
+No object is volatile; where such a member is asked for, `metalnb.msl.analysis.parted_calls` has a constant object seem
+so, ``$within<…>(c).get()``.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from metalnb.dtypes import SCALARS
+
+from ...text.bracket_tree import FunctionHead, Outline, Tree
+from ...text.edits import Edit
+
+__all__ = ["CONVERSION", "OF_CONSTANT", "Parted", "name_number", "parted_members", "parted_names", "renamed"]
+
+CONVERSION = "operator "  # stands for every conversion's name
+OF_CONSTANT = "/*constant*/"  # behind the qualifiers of a member for constant objects
+_ACCESS = frozenset({"public", "private", "protected"})
+_TYPES = re.compile(rf"(?:{'|'.join(SCALARS)}|packed_\w+)(?:[234](?:x[234])?)?|unsigned|signed|auto|double|size_t")
+_BODY = frozenset({"{", ";"})
+
+
+class Parted(NamedTuple):
+    """A member for constant objects beside one for device objects.
+
+    Attributes
+    ----------
+    function : FunctionHead
+    name : str
+        ``get``, ``operator[]``, or `CONVERSION`.
+    inside : bool
+        Whether it stands in its class; else it is a definition behind it.
+    """
+
+    function: FunctionHead
+    name: str
+    inside: bool
+
+
+def name_number(name: str) -> int:
+    """Return the number that stands for a member's name."""
+    return zlib.crc32(name.encode())
+
+
+def parted_names(text: Outline) -> frozenset[str]:
+    """Return the names of a text's members that are kept apart."""
+    return frozenset(each.name for tree in text.trees for each in parted_members(tree))
+
+
+def parted_members(tree: Tree) -> list[Parted]:
+    """Find the members for const objects that a class has for device objects and for constant ones."""
+    if not {"device", "constant"} <= set(tree.texts):
+        return []
+    braces = {brace: tree.texts[name] for name, brace in tree.classes}
+    found: dict[tuple[str, ...], set[str]] = {}
+    members = []
+    for function in tree.functions:
+        owner = _owner(tree, function, braces)
+        spaces = {tree.texts[i] for i in function.qualifiers} & {"device", "constant"}
+        if not owner or len(spaces) != 1 or tree.texts[function.end] in {":", "="}:
+            continue
+        constant = spaces == {"constant"}
+        key = (owner, *tree.texts[function.name : function.closing])
+        if constant or any(tree.texts[i] == "const" for i in function.qualifiers):
+            found.setdefault(key, set()).update(spaces)
+        if constant:
+            members.append((function, key))
+    pairs = [f for f, key in members if len(found[key]) > 1]
+    return [Parted(f, _spelled(tree, f), tree.around(f.opening, "{") in braces) for f in pairs]
+
+
+def renamed(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
+    """Edit the members of a text that are kept apart, but for their qualifiers."""
+    noted = set()
+    for each in members:
+        function, own = each.function, _own_name(tree, each)
+        yield from _named(tree, each, own)
+        if not each.inside:
+            continue
+        brace = tree.around(function.opening, "{")
+        note = f" static void $parts($named<{name_number(each.name)}u>);" if (brace, each.name) not in noted else ""
+        noted.add((brace, each.name))
+        body = tree.find(function.end, _BODY)
+        at = tree.tokens[max(body, tree.close(body))].end
+        yield Edit(at, at, f"{note} {_caller(tree, function, own, body)}")
+
+
+def _owner(tree: Tree, function: FunctionHead, braces: dict[int, str]) -> str:
+    """Return the name of the class of a member, which stands in it or is defined behind it."""
+    around = tree.around(function.opening, "{")
+    if around in braces:
+        return braces[around]
+    i = function.name - 1
+    if tree.text(i) != "::":
+        return ""
+    i -= 1
+    if tree.text(i) == ">":
+        while i > tree.first and not (tree.texts[i] == "<" and tree.tokens[i - 1].kind == "word"):
+            i -= 1
+        i -= 1
+    return tree.text(i)
+
+
+def _spelled(tree: Tree, function: FunctionHead) -> str:
+    if tree.texts[function.name] != "operator":
+        return tree.texts[function.name]
+    if tree.tokens[function.name + 1].kind == "word":
+        return CONVERSION
+    return "".join(tree.texts[function.name : function.opening])
+
+
+def _own_name(tree: Tree, each: Parted) -> str:
+    full = "".join(tree.texts[each.function.name : each.function.opening])
+    return f"$constant_{full if full.isidentifier() else f'{name_number(full):08x}'}"
+
+
+def _named(tree: Tree, each: Parted, own: str) -> Iterator[Edit]:
+    """Give a member its name; a conversion becomes a function that returns what it converts to."""
+    function = each.function
+    start, end = tree.tokens[function.name].start, tree.tokens[function.opening - 1].end
+    if each.name != CONVERSION:
+        yield Edit(start, end, own)
+        return
+    for i in range(tree.statement(function.name), function.name):
+        if tree.texts[i] == "explicit":
+            yield Edit(tree.tokens[i].start, tree.tokens[i].end, "")
+    kind = _written(tree, function.name + 1, function.opening)
+    if each.inside:
+        yield Edit(start, end, f"{kind} {own}")
+        return
+    first = function.name
+    while tree.texts[first - 1] == "::" or (tree.text(first) == "::" and tree.tokens[first - 1].kind == "word"):
+        first -= 1
+    yield Edit(tree.tokens[first].start, tree.tokens[first].start, f"{kind} ")
+    yield Edit(start, end, own)
+
+
+def _caller(tree: Tree, function: FunctionHead, own: str, body: int) -> str:
+    """Write the member of the author's name, for what seems a volatile object."""
+    first = tree.statement(function.name)
+    while tree.text(first) in _ACCESS and tree.text(first + 1) == ":":
+        first += 2
+    parameters, names = [], []
+    for n, (a, b) in enumerate(tree.parts(function.opening)):
+        parameter, name = _parameter(tree, a, b, n)
+        parameters.append(parameter)
+        names.append(name)
+    explicit, keyword = "", ""
+    if tree.text(first) == "template":
+        explicit, keyword = f"<{', '.join(_template_names(tree, first + 1))}>", "template "
+    head = f"{_written(tree, first, function.opening)}({', '.join(parameters)}) const volatile __global "
+    returned = _written(tree, function.end, body)
+    call = f"$steady(this)->{keyword}{own}{explicit}({', '.join(names)})"
+    return f"{head}{returned} {{ return {call}; }}"
+
+
+def _parameter(tree: Tree, a: int, b: int, n: int) -> tuple[str, str]:
+    """Return a parameter as it is declared, with a name, and how it is handed on."""
+    if b - a == 1 and tree.texts[a] == "void":
+        return "", ""
+    stop = next((i for i in range(a, b) if tree.texts[i] == "="), b)
+    pack = "..." if "..." in _written(tree, a, b) else ""
+    for i in range(a, stop - 2):
+        if tree.texts[i] == "(" and tree.texts[i + 1] in {"&", "*"} and tree.tokens[i + 2].kind == "word":
+            return _written(tree, a, b), tree.texts[i + 2]
+    last = next((i for i in range(a, stop) if tree.texts[i] == "["), stop) - 1
+    word = tree.texts[last]
+    unnamed = tree.tokens[last].kind != "word" or last == a or tree.texts[last - 1] in {"::", "const", "typename"}
+    if unnamed or _TYPES.fullmatch(word):
+        return f"{_written(tree, a, stop)} $a{n}{_written(tree, stop, b)}", f"$a{n}{pack}"
+    return _written(tree, a, b), f"{word}{pack}"
+
+
+def _template_names(tree: Tree, opening: int) -> Iterator[str]:
+    """Yield the names of a template's own parameters."""
+    for a, b in tree.parts(opening):
+        stop = next((i for i in range(a, b) if tree.texts[i] == "="), b)
+        pack = "..." if "..." in _written(tree, a, b) else ""
+        yield f"{tree.texts[stop - 1]}{pack}"
+
+
+def _written(tree: Tree, start: int, stop: int) -> str:
+    """Return a part of a text in one line, with the spaces that its author wrote."""
+    pieces = []
+    for i in range(start, stop):
+        touching = i + 1 < stop and tree.tokens[i].end == tree.tokens[i + 1].start
+        pieces.append(tree.texts[i] if touching or i + 1 == stop else f"{tree.texts[i]} ")
+    return "".join(pieces)

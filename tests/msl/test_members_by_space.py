@@ -1,0 +1,226 @@
+"""Overloads by address space (MSL 4): functions and members, for each pair of the four."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+
+_HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+_ENGINES = ("cpu", "native")
+_NUMBER = {"device": 1, "constant": 2, "threadgroup": 3, "thread": 4}
+_SETS = [
+    *((pair, "const " if n % 2 else "") for n, pair in enumerate(combinations(_NUMBER, 2))),
+    (("device", "constant"), "const "), (tuple(_NUMBER), ""), (tuple(_NUMBER), "const "),
+]  # fmt: skip
+# How each is declared in a class for a space, and asked for of an object X.
+_MEMBERS = {
+    "a function": ("int get() {q} {{ return v * 10 + {n}; }}", "X.get()"),
+    "a function that takes something": ("int get(int a, float) {q} {{ return v * 10 + {n} + a; }}", "X.get(0, 1.5)"),
+    "overloads of a function": (
+        "int get(int a) {q} {{ return v * 10 + {n} + a; }} int get(float2 a) {q} {{ return v * 10 + {n} + a.x; }}",
+        "(X.get(0) + X.get(float2(0)) - X.get(0))",
+    ),
+    "a default argument": ("int get(int a = 0) {q} {{ return v * 10 + {n} + a; }}", "X.get()"),
+    "a template": (
+        "template <class T, int k> int get(T a) {q} {{ return v * 10 + {n} + int(a) * k; }}",
+        "X.template get<float, 2>(0)",
+    ),
+    "one that calls another": (
+        "int other() {q} {{ return {n}; }} int get() {q} {{ return v * 10 + other() * 2 - this->other(); }}", "X.get()",
+    ),
+    "one defined behind its class": ("int get(int a) {q};", "X.get(0)"),
+    "a trailing type": ("auto get() {q} -> int {{ return v * 10 + {n}; }}", "X.get()"),
+    "subscripts": ("int operator[](uint i) {q} {{ return v * 10 + {n} + int(i); }}", "X[0]"),
+    "calls": ("int operator()(int a) {q} {{ return v * 10 + {n} + a; }}", "X(0)"),
+    "a sign": ("int operator-() {q} {{ return v * 10 + {n}; }}", "(-X)"),
+    "a sum": ("int operator+(int a) {q} {{ return v * 10 + {n} + a; }}", "(X + 0)"),
+    "a comparison": ("int operator==(int a) {q} {{ return v * 10 + {n} + a; }}", "(X == 0)"),
+    "a conversion": ("operator int() {q} {{ return v * 10 + {n}; }}", "int(X)"),
+    "a silent conversion": ("operator int() {q} {{ return v * 10 + {n}; }}", "take(X)"),
+    "a conversion to a template": ("operator vec<int, 2>() {q} {{ return vec<int, 2>(v * 10 + {n}); }}", "take2(X)"),
+    "an explicit conversion": ("explicit operator int() {q} {{ return v * 10 + {n}; }}", "static_cast<int>(X)"),
+}  # fmt: skip
+_SILENT = {
+    "a silent conversion": "int r = X; r = X; return r;",
+    "a conversion to a template": "int2 r = X; return r.x;",
+}
+_OBJECTS = {  # from each space an object whose v is 2
+    "device": ["d[1]", "(*(d + 1))", "inner_d->s", "one(d)"],
+    "constant": ["c[1]", "(*(c + 1))", "inner_c->s", "inner_c->list[1]", "fixed", "table[1]", "one(c)"],
+    "threadgroup": ["g[1]", "(*(g + 1))", "one(g)"],
+    "thread": ["t[1]", "(*(t + 1))", "one(t)"],
+}
+_ARROWS = {"device": "(d + 1)", "constant": "(c + 1)", "threadgroup": "(g + 1)", "thread": "(t + 1)"}
+
+
+def _source(members: str, definitions: str, statements: list[str]) -> str:
+    lines = "\n".join(f"y[{k}] = {each};" for k, each in enumerate(statements))
+    return f"""{_HEAD}
+    struct S {{ int v; {members} }};
+    {definitions}
+    struct Inner {{ int pad; S s; S list[2]; }};
+    constant S fixed = {{2}};
+    constant S table[2] = {{{{1}}, {{2}}}};
+    int take(int x) {{ return x; }}
+    int take2(int2 x) {{ return x.y; }}
+    device const S& one(device const S* s) {{ return s[1]; }}
+    constant S& one(constant S* s) {{ return s[1]; }}
+    threadgroup S& one(threadgroup S* s) {{ return s[1]; }}
+    thread S& one(thread S* s) {{ return s[1]; }}
+    template <class X> int ask(X x) {{ ASK }}
+    kernel void k(device int* y, device const S* d, constant S* c, device const Inner* inner_d,
+            constant Inner* inner_c) {{
+        threadgroup S g[2];
+        g[1].v = 2;
+        S t[2];
+        t[1].v = 2;
+        {lines}
+    }}"""
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+@pytest.mark.parametrize(("spaces", "const"), _SETS)
+@pytest.mark.parametrize("what", _MEMBERS)
+def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], const: str, engine: str) -> None:
+    declared, ask = _MEMBERS[what]
+    # An object that is const asks for a member that is const: those of d and c are.
+    own = {space: f"{'const ' if space == 'device' else const}{space}" for space in spaces}
+    members = " ".join(declared.format(q=own[space], n=_NUMBER[space]) for space in spaces)
+    behind = what == "one defined behind its class"
+    definitions = "".join(
+        f"int S::get(int a) {own[space]} {{ return v * 10 + {_NUMBER[space]} + a; }}\n" for space in spaces if behind
+    )
+    objects = [(space, each) for space in spaces for each in _OBJECTS[space]]
+    statements = [ask.replace("X", each) for _, each in objects]
+    statements += [f"ask({_ARROWS[space]})" for space in spaces]
+    expected = [20 + _NUMBER[space] for space in (*(s for s, _ in objects), *spaces)]
+    body = _SILENT.get(what, f"return {ask};").replace("X", "(*x)")
+    source = _source(members, definitions, statements).replace("ASK", body)
+    y, two = np.zeros(len(expected), np.int32), np.array([1, 2], np.int32)
+    program = mnb.compile(source, engine=engine)
+    arrays = two.view(program.dtype("S")), np.array([7, 2, 1, 2], np.int32).view(program.dtype("Inner"))
+    program.k(y, arrays[0], arrays[0], arrays[1], arrays[1], grid=1, threadgroup=1)
+    assert y.tolist() == expected
+
+
+_FREE = {  # each for a space, and how it is asked for
+    "a function of a reference": ("int f({s} S& x) {{ return x.v * 10 + {n}; }}", "f(X)"),
+    "a function of a pointer": ("int f({s} S* x) {{ return x->v * 10 + {n}; }}", "f(&X)"),
+    "an operator": ("int operator*({s} S& x, int a) {{ return x.v * 10 + {n} * a; }}", "(X * 1)"),
+    "a sign": ("int operator~({s} S& x) {{ return x.v * 10 + {n}; }}", "(~X)"),
+    "a template": ("template <class T> int f({s} T& x) {{ return x.v * 10 + {n}; }}", "f(X)"),
+    "a constructor": ("struct R {{ int r; R({s} S& x) : r(x.v * 10 + {n}) {{}} }};", "R(X).r"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+@pytest.mark.parametrize("spaces", [pair for pair, _ in _SETS[:6]] + [tuple(_NUMBER)], ids="-".join)
+@pytest.mark.parametrize("what", _FREE)
+def test_a_function_is_the_one_of_its_argument(what: str, spaces: tuple[str, ...], engine: str) -> None:
+    declared, ask = _FREE[what]
+    words = {space: "const device" if space == "device" else space for space in spaces}
+    functions = [declared.format(s=words[space], n=_NUMBER[space]) for space in spaces]
+    if what == "a constructor":
+        inner = " ".join(each.partition("int r; ")[2].removesuffix("};") for each in functions)
+        functions = [f"struct R {{ int r; {inner} }};"]
+    objects = [(space, each) for space in spaces for each in _OBJECTS[space]]
+    statements = [ask.replace("X", each) for _, each in objects]
+    expected = [20 + _NUMBER[space] for space, _ in objects]
+    source = _source("", "\n".join(functions), statements).replace("ASK", "return 0;")
+    y, two = np.zeros(len(expected), np.int32), np.array([1, 2], np.int32)
+    program = mnb.compile(source, engine=engine)
+    arrays = two.view(program.dtype("S")), np.array([7, 2, 1, 2], np.int32).view(program.dtype("Inner"))
+    program.k(y, arrays[0], arrays[0], arrays[1], arrays[1], grid=1, threadgroup=1)
+    assert y.tolist() == expected
+
+
+_ARRAY = """
+template <class T, uint n> struct Array {
+    T elements[n];
+    thread T& operator[](uint i) thread { return elements[i]; }
+    const thread T& operator[](uint i) const thread { return elements[i]; }
+    device T& operator[](uint i) device { return elements[i]; }
+    const device T& operator[](uint i) const device { return elements[i]; }
+    threadgroup T& operator[](uint i) threadgroup { return elements[i]; }
+    const threadgroup T& operator[](uint i) const threadgroup { return elements[i]; }
+    const constant T& operator[](uint i) const constant { return elements[i]; }
+};
+int f(const device int& x) { return x * 10 + 1; }
+int f(constant int& x) { return x * 10 + 2; }
+int f(const threadgroup int& x) { return x * 10 + 3; }
+int f(const thread int& x) { return x * 10 + 4; }
+typedef Array<Array<int, 2>, 2> Grid;
+template <class A> int last(A a) { return f((*a)[1][1]); }
+constant Grid fixed = {{{{1, 2}}, {{3, 4}}}};
+"""
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+def test_generated_arrays_hand_out_elements_of_their_own_space(engine: str) -> None:
+    source = f"""{_HEAD}{_ARRAY}
+    kernel void k(device Grid* d, constant Grid* c, device int* y) {{
+        device const Grid* dc = d;
+        threadgroup Grid g; Grid t; thread const Grid& tc = t;
+        for (uint i = 0; i < 4; ++i) {{ g[i / 2][i % 2] = i + 1; t[i / 2][i % 2] = i + 1; }}
+        d[0][0][0] = 7;
+        auto copy = c[0]; constant auto& row = c[0][1]; constant int* at = &c[0][1][0];
+        y[0] = f(d[0][1][1]); y[1] = f(dc[0][1][1]); y[2] = f(c[0][1][1]); y[3] = f(g[1][1]); y[4] = f(t[1][1]);
+        y[5] = f(tc[1][1]); y[6] = f(fixed[1][1]); y[7] = f(copy[1][1]); y[8] = f(row[1]); y[9] = f(at[1]);
+        y[10] = last(d); y[11] = last(dc); y[12] = last(c); y[13] = last(&g); y[14] = last(&t); y[15] = last(&fixed);
+        y[16] = d[0][0][0]; y[17] = f((c + 0)->operator[](1)[1]); y[18] = c[0][fixed[0][0]][0] + 5;
+    }}"""
+    y = np.zeros(19, np.int32)
+    program = mnb.compile(source, engine=engine)
+    grid = np.arange(1, 5, dtype=np.int32).view(program.dtype("Array<Array<int, 2>, 2>"))
+    program.k(grid.copy(), grid, y, grid=1, threadgroup=1)
+    assert y.tolist() == [41, 41, 42, 43, 44, 44, 42, 44, 42, 42, 41, 41, 42, 43, 44, 42, 7, 42, 8]
+
+
+_CLASS = "struct S { int v; int get() const device { return v + 10; } int get() const constant { return v + 20; } };"
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+def test_the_class_and_its_callers_may_stand_in_header_cells(engine: str) -> None:
+    calls = "int both(constant S* c, device const S* d) { return c->get() * 100 + d->get(); }"
+    source = f"""{_HEAD}#include "calls.h"
+    #define ASK(x) x
+    kernel void k(constant S& c, device const S* d, device int* y) {{
+        // äöü: what libclang counts in bytes
+        y[0] = both(&c, d); y[1] = ASK(c.get()); y[2] = ASK(c).get() + ASK(d[0].get()) * 0;
+        y[3] = y[0] > 1 ? c.get() : d[0].get();
+    }}"""
+    headers = {"s.h": _CLASS, "calls.h": f'#include "s.h"\n{calls}'}
+    y = np.zeros(4, np.int32)
+    program = mnb.compile(source, engine=engine, headers=headers)
+    for _ in range(2):  # the second time from the cache
+        one = np.ones(1, np.int32).view(program.dtype("S"))
+        program.k(one[0], one, y, grid=1)
+        assert y.tolist() == [2111, 21, 21, 21]
+        program = mnb.compile(source + "\n", engine=engine, headers=headers)
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+def test_a_macro_may_ask_of_what_it_is_given(engine: str) -> None:
+    source = f"""{_HEAD}{_CLASS}
+    #define GET(x) x.get()
+    #define TWICE(x) ((x).get() + (x).get())
+    kernel void k(constant S& c, device const S& d, device int* y) {{
+        y[0] = GET(c); y[1] = GET(d); y[2] = TWICE(c); y[3] = TWICE(d);
+    }}"""
+    y = np.zeros(4, np.int32)
+    mnb.compile(source, engine=engine).k({"v": 1}, {"v": 1}, y, grid=1)
+    assert y.tolist() == [21, 11, 42, 22]
+
+
+def test_a_macro_that_asks_of_an_object_of_its_own_is_refused() -> None:
+    source = f"""{_HEAD}{_CLASS}
+#define GET c.get()
+kernel void k(constant S& c, device int* y) {{ y[0] = GET; }}"""
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(source)
+    assert "another for device objects" in caught.value.message
+    assert caught.value.line == 5
