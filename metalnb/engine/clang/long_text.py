@@ -62,7 +62,7 @@ class _Function:
 
 
 def flags_for_length(text: str) -> tuple[str, ...]:
-    """Return what clang must be told to compile LLVM's text in time: nothing, unless a function is long, all inlined."""
+    """Return flags by which clang compiles LLVM's text in time: none, unless a function is long, all inlined."""
     lines = text.splitlines()
     functions = _functions(lines)
     return _SHORTER if max(_lengths(functions, _kept(lines)).values(), default=0) > _LONG else ()
