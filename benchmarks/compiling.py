@@ -116,6 +116,22 @@ def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
     return Row(title, f"{spent['all']:.2f} s", f"<= {AIM:.0f} s", spent["all"] <= AIM, f"{steps}; right")
 
 
+def chain(count: int) -> Row:
+    """Measure the passes over a text of that many functions, each of which calls the next, and of as many loops."""
+    from metalnb.engine.native.turns import with_turns
+    from metalnb.msl.rewrite.scan import scan
+
+    lines = [f"float f{k}(float v) {{ return f{k + 1}(v); }}" for k in range(count)]
+    lines += [f"float f{count}(float v) {{ return simd_sum(v); }}", "kernel void k(device float* x) {", "float v = *x;"]
+    lines += ["  for (int j = 0; j < 9; ++j) {", "    if (v > j) continue;", "    v += f0(v);", "  }"] * count
+    text = "\n".join([*lines, "  *x = v;", "}"])
+    start = processor_seconds()
+    with_turns(scan(text).edited.text)
+    spent = processor_seconds() - start
+    name = f"passes over {len(text.splitlines()):,} lines of functions and loops"
+    return Row(name, f"{spent:.2f} s", f"<= {AIM:.0f} s", spent <= AIM)
+
+
 def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -133,6 +149,7 @@ def main() -> int:
     meet = [name for name in chosen if "16 products" in name]
     rows = [row(name, options.engine, options.limit, meets=False) for name in chosen]
     rows += [row(name, options.engine, options.limit, meets=True) for name in meet]
+    rows.append(chain(100 if options.quick else 4000))
     return show(f"very long kernels on the engine {options.engine}: seconds of processor time", rows)
 
 
