@@ -27,7 +27,7 @@ from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
 from .printed_lines import run_printing
-from .two_steps import compiled, divides, texts, written
+from .two_steps import compiled, texts, written
 from .vector_binary import VectorBinary, opened
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
@@ -250,8 +250,6 @@ def _object(unit: Unit) -> tuple[bytes, bool]:
 
 def _may_meet(unit: Unit) -> bool:
     """Look into what the first of two steps has written; it is kept."""
-    if not divides(unit):
-        return True
     text = written(unit, fiber_text(unit), _FIBERS)
     return any(name in text for name in _MEETING)
 

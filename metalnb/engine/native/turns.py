@@ -9,7 +9,10 @@ straight line, needs none.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from metalnb.msl.text.bracket_tree import Tree, outline
@@ -52,16 +55,15 @@ def with_turns(text: str) -> Turns:
             marks.append((edit.start + shift + edit.text.index("$"), edit.loop_end))
         shift += len(edit.text) - (edit.end - edit.start)
     new = "".join([*parts, text[at:]])
-    ends = {}
-    for mark, end in marks:
-        moved = sum(len(e.text) - (e.end - e.start) for e in edits if e.start < end)
-        ends[_place(new, mark)] = _place(new, end + moved)
-    return Turns(new, ends)
+    starts = [edit.start for edit in edits]
+    moved = list(accumulate((len(edit.text) - (edit.end - edit.start) for edit in edits), initial=0))
+    lines = [0, *(found.end() for found in re.finditer("\n", new))]
 
+    def place(offset: int) -> Place:
+        line = bisect_right(lines, offset)
+        return line, len(new[lines[line - 1] : offset].encode()) + 1
 
-def _place(text: str, offset: int) -> Place:
-    start = text.rfind("\n", 0, offset) + 1
-    return text.count("\n", 0, offset) + 1, len(text[start:offset].encode()) + 1
+    return Turns(new, {place(mark): place(end + moved[bisect_left(starts, end)]) for mark, end in marks})
 
 
 class _Edit(NamedTuple):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from metalnb import cache
 
 from ..clang import driver
 from ..clang.driver import Refused
+from ..clang.long_text import flags_for_length, with_functions
 from ..unit import Unit
 from . import toolchain
 from .llvm_text import with_divisors
 
-__all__ = ["assembled", "compiled", "divides", "texts", "written"]
+__all__ = ["assembled", "compiled", "texts", "written"]
 
 _TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
-_NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
 
 
 def texts(unit: Unit) -> Iterator[str]:
@@ -24,15 +23,10 @@ def texts(unit: Unit) -> Iterator[str]:
     yield from unit.texts.values()
 
 
-def divides(unit: Unit) -> bool:
-    """Return whether there may be a division in a unit."""
-    return any(mark in _NO_DIVISION.sub("", text) for text in texts(unit) for mark in "/%")
-
-
 def compiled(
     unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
-    """Compile a text to an object file: in two steps if it divides, since integer divisions must not trap.
+    """Compile a text to an object file: integer divisions do not trap, and a long kernel does not take for ever.
 
     Raises
     ------
@@ -40,9 +34,8 @@ def compiled(
     Refused
         With the reason that ``check`` finds in what clang printed.
     """
-    if not divides(unit):
-        return driver.compiled(unit, text, toolchain.TARGET(), *how, check=check)
-    return assembled(with_divisors(written(unit, text, how).decode()), how, unit, check)
+    between = with_functions(with_divisors(written(unit, text, how).decode()))
+    return assembled(between, how, unit, check)
 
 
 def written(unit: Unit, text: str, how: tuple[str, ...]) -> bytes:
@@ -61,7 +54,7 @@ def assembled(
     Refused
         With the reason that ``check`` finds in what clang printed.
     """
-    flags = (*toolchain.TARGET().flags, *how)
+    flags = (*toolchain.TARGET().flags, *how, *flags_for_length(text))
 
     def build() -> bytes:
         with cache.store().scratch() as folder:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import re
 
 from metalnb import cache
 
 from ..clang import driver
 from ..clang.driver import Refused, Target
+from ..clang.long_text import flags_for_length
 from ..llvm.instructions import IRModule
 from ..unit import Unit
+from ..vectoriser.not_vectorised import NotVectorised
 from ..vectoriser.simd_forms import SimdForm
 from ..vectoriser.vector_code.vector_target import VectorTarget, vector_target
 from ..vectoriser.vectorise import Vectorised, vectorise
@@ -17,7 +20,6 @@ from . import toolchain
 from .entry_texts import lane_text
 from .linking import run_tool
 from .llvm_text import with_divisors
-from .two_steps import divides
 
 __all__ = ["machine", "object_of", "thread_text", "vectorised"]
 
@@ -29,6 +31,8 @@ _TIDY = (
     "-unroll-allow-loop-nests-peeling=0", "-mllvm", "-inline-threshold=1000000", "-mllvm",
     "-inlinehint-threshold=1000000",
 )  # fmt: skip
+_NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
+_SHORT = 3000  # characters of a cell that need not be asked whether it is long, all inlined
 _TEXT = ("-S", "-emit-llvm")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
 _SECOND = ("-O2", "-fno-vectorize", "-fno-slp-vectorize", "-Wno-everything")
@@ -61,12 +65,22 @@ def thread_text(unit: Unit) -> str:
     Raises
     ------
     CompileError
+    NotVectorised
+        When it is very long.
     """
     text = lane_text(unit)
-    if not divides(unit):
+    if not (divides(unit) or len(unit.text) > _SHORT):
         return driver.compiled(unit, text, _target(), *_TIDY, *_TEXT).decode()
     raw = driver.compiled(unit, text, _target(), *_TIDY, *_UNTOUCHED, *_TEXT).decode()
+    if flags_for_length(raw):
+        message = "it is so long that its functions are not inlined"
+        raise NotVectorised(message)
     return _compiled(with_divisors(raw), (*_target().flags, *_TIDY, *_TEXT), unit).decode()
+
+
+def divides(unit: Unit) -> bool:
+    """Return whether there may be a division in a unit: an integer's must not trap, which takes a step of its own."""
+    return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 
 def vectorised(module: IRModule, form: SimdForm) -> Vectorised:

@@ -98,5 +98,5 @@ def positions(form: SimdForm) -> dict[str, LaneShape]:
             "index": from_start if form.index_even else anywhere,
         }
         where |= dict.fromkeys(("grid_y", "grid_z", "group_y", "group_z"), uniform)
-    where |= {"lane": lane, "simdgroup": uniform}
+    where |= {"lane": lane, "simdgroup": uniform, "threads_here": uniform}
     return {f"metalnb_{name}": shape for name, shape in where.items()}

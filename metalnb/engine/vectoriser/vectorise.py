@@ -28,7 +28,7 @@ from .vector_code.vector_target import VectorTarget
 __all__ = ["Vectorised", "asks_for_simdgroup", "vectorise", "waits"]
 
 ENTRY = "metalnb_thread"
-_OF_THREAD = frozenset({"metalnb_barrier", "metalnb_storage", "metalnb_never"})
+_OF_THREAD = frozenset({"metalnb_barrier", "metalnb_storage", "metalnb_never", "metalnb_threads_here"})
 _PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
 _SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 \d+ \}")
 _MOST_OWN = 32 << 10  # bytes of a thread's arrays: 32 times as much is on one stack
@@ -151,9 +151,13 @@ def _begin(body: FunctionBody, function: IRFunction, form: SimdForm, *, coroutin
     if "metalnb_storage" in called:
         emitter.do("%arena_address = ptrtoint ptr %arena to i64")
     scalars = {"grid_x": "%gx", "grid_y": "%gy", "grid_z": "%gz", "group_x": "%x", "group_y": "%y", "group_z": "%z",
-               "index": "%index", "lane": "0", "simdgroup": ""}  # fmt: skip
+               "index": "%index", "lane": "0", "simdgroup": "", "threads_here": ""}  # fmt: skip
     if "metalnb_simdgroup" in called:
         scalars["simdgroup"] = emitter.op("lshr i32 %index, 5")
+    if "metalnb_threads_here" in called:
+        x, y, z = (emitter.op(f"load i32, ptr {emitter.op(f'getelementptr i8, ptr %region, i64 {at}')}")
+                   for at in (12, 16, 20))  # fmt: skip
+        scalars["threads_here"] = emitter.op(f"mul i32 {emitter.op(f'mul i32 {x}, {y}')}, {z}")
     marked = emitter.mark()
     for name, shape in positions(form).items():
         if not shape.varying:

@@ -23,13 +23,14 @@ def meeting(read: Outline) -> set[str]:
             brace = tree.find(head.end, frozenset({"{", ";"}))
             if tree.text(brace) == "{" and tree.texts[head.name] not in _STATEMENTS:
                 bodies.append((tree.texts[head.name], frozenset(tree.texts[brace : tree.close(brace)])))
-    found: set[str] = set()
-    grown = True
-    while grown:
-        more = {
-            name for name, words in bodies
-            if name not in found and (words & found or any(map(is_collective, words)))
-        }  # fmt: skip
-        grown = bool(more)
-        found |= more
+    callers: dict[str, set[str]] = {name: set() for name, _ in bodies}
+    for name, words in bodies:
+        for called in words & callers.keys():
+            callers[called].add(name)
+    ahead = [name for name, words in bodies if any(map(is_collective, words))]
+    found = set(ahead)
+    while ahead:
+        new = callers[ahead.pop()] - found
+        found |= new
+        ahead += new
     return found

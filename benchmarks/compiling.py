@@ -1,0 +1,157 @@
+"""How long very long kernels take to compile: products in large fields, points of curves, unrolled hashes.
+
+Run: python benchmarks/compiling.py [--engine native] [--limit SECONDS] [--quick]
+
+Times are processor time, of metalnb's process and of the compilers that it starts, with an empty cache; each kernel is
+compiled in a process of its own, which is ended at the limit. What it writes is held against Python's integers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from arithmetic_kernels import FIELDS, Long, butterfly, keccak, point_sum, products, sha256
+from report import Row, show
+
+AIM = 5.0  # seconds
+
+
+def kernels() -> dict[str, Callable[[], Long]]:
+    """Return what makes each kernel, by name."""
+    made: dict[str, Callable[[], Long]] = {}
+    for field in FIELDS:
+        bits = 32 * field.words
+        for form in ("loops", "written"):
+            for inlined in (True, False):
+                name = f"{bits} bits, 16 products, {form}{'' if inlined else ', not inlined'}"
+                made[name] = lambda field=field, form=form, inlined=inlined: products(
+                    field, 16, form=form, inlined=inlined
+                )
+            made[f"{bits} bits, a sum of points, {form}"] = lambda field=field, form=form: point_sum(field, 1, form)
+            made[f"{bits} bits, a transform of 8, {form}"] = lambda field=field, form=form: butterfly(field, 8, form)
+    made |= {f"SHA-256 of {n} blocks": lambda n=n: sha256(n) for n in (4, 8, 26)}
+    made["Keccak"] = lambda: keccak(1)
+    return made
+
+
+def meeting(kernel: Long) -> str:
+    """Return a kernel's text with a barrier in it."""
+    return kernel.text.replace("  x += i", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  x += i")
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of those that it started, whether they have ended or not."""
+    import psutil
+
+    me = psutil.Process()
+    return float(sum(me.cpu_times()[:4]) + sum(sum(p.cpu_times()[:4]) for p in me.children(recursive=True)))
+
+
+def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
+    """Compile a kernel in this process; return the seconds of each step."""
+    import metalnb as mnb
+    from metalnb.engine.native import native_engine, two_steps
+
+    warm = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }"
+    mnb.compile(warm, engine=engine).k(np.zeros(4, np.float32))
+    spent = {"read": 0.0, "first": 0.0, "second": 0.0, "link": 0.0}
+
+    @contextmanager
+    def timed(step: str) -> Iterator[None]:
+        start = processor_seconds()
+        yield
+        spent[step] += processor_seconds() - start
+
+    def wrapped(owner: object, called: str, step: str) -> None:
+        inner = getattr(owner, called)
+
+        def outer(*args: object, **named: object) -> object:
+            with timed(step):
+                return inner(*args, **named)
+
+        setattr(owner, called, outer)
+
+    if engine == "native":
+        wrapped(two_steps, "written", "first")
+        wrapped(two_steps, "assembled", "second")
+        wrapped(native_engine, "written", "first")
+        wrapped(native_engine.toolchain, "kernel_library", "link")
+    kernel = kernels()[name]()
+    start = processor_seconds()
+    with timed("read"):
+        program = mnb.compile(meeting(kernel) if meets else kernel.text, engine=engine)
+    rows = kernel.inputs(np.random.default_rng(1))
+    want = kernel.outputs(rows)
+    got = np.zeros_like(want)
+    program.k(rows, got, grid=len(rows))
+    np.testing.assert_array_equal(got, want)
+    return {**spent, "all": processor_seconds() - start}
+
+
+def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
+    """Compile a kernel in a process of its own."""
+    command = [sys.executable, __file__, "--one", name, "--engine", engine, *(["--meets"] if meets else [])]
+    title = f"{name}{', a barrier' if meets else ''}"
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(
+                command, env={**os.environ, "METALNB_CACHE": folder}, capture_output=True, check=True, timeout=limit
+            )
+        except subprocess.TimeoutExpired:
+            return Row(title, f"> {time.perf_counter() - start:.0f} s", f"<= {AIM:.0f} s", met=False)
+        except subprocess.CalledProcessError as failure:
+            return Row(title, "failed", f"<= {AIM:.0f} s", met=False, note=failure.stderr.decode()[-200:])
+    spent = json.loads(done.stdout.splitlines()[-1])
+    steps = ", ".join(f"{step} {seconds:.2f}" for step, seconds in spent.items() if step != "all")
+    return Row(title, f"{spent['all']:.2f} s", f"<= {AIM:.0f} s", spent["all"] <= AIM, f"{steps}; right")
+
+
+def chain(count: int) -> Row:
+    """Measure the passes over a text of that many functions, each of which calls the next, and of as many loops."""
+    from metalnb.engine.native.turns import with_turns
+    from metalnb.msl.rewrite.scan import scan
+
+    lines = [f"float f{k}(float v) {{ return f{k + 1}(v); }}" for k in range(count)]
+    lines += [f"float f{count}(float v) {{ return simd_sum(v); }}", "kernel void k(device float* x) {", "float v = *x;"]
+    lines += ["  for (int j = 0; j < 9; ++j) {", "    if (v > j) continue;", "    v += f0(v);", "  }"] * count
+    text = "\n".join([*lines, "  *x = v;", "}"])
+    start = processor_seconds()
+    with_turns(scan(text).edited.text)
+    spent = processor_seconds() - start
+    name = f"passes over {len(text.splitlines()):,} lines of functions and loops"
+    return Row(name, f"{spent:.2f} s", f"<= {AIM:.0f} s", spent <= AIM)
+
+
+def main() -> int:
+    """Run all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--engine", default="native", help="which engine compiles (default native)")
+    parser.add_argument("--limit", type=float, default=150, help="seconds that a kernel may take (default 150)")
+    parser.add_argument("--quick", action="store_true", help="three kernels: to see that it works")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--meets", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(one(options.one, options.engine, meets=options.meets)))
+        return 0
+    names = list(kernels())
+    chosen = names[:1] + names[-1:] if options.quick else names
+    meet = [name for name in chosen if "16 products" in name]
+    rows = [row(name, options.engine, options.limit, meets=False) for name in chosen]
+    rows += [row(name, options.engine, options.limit, meets=True) for name in meet]
+    rows.append(chain(100 if options.quick else 4000))
+    return show(f"very long kernels on the engine {options.engine}: seconds of processor time", rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(1 if main() else 0)

@@ -1,0 +1,183 @@
+"""LLVM's text of a long kernel: what is not inlined, and which passes are left out, so that compiling it ends.
+
+Some passes of LLVM's code generators take time with the square of a block's length, and inlining makes one block of
+straight-line arithmetic: 16 products in a field of 384 bits are some 80,000 instructions. So, from some length on,
+functions that are called more than once stay functions, and what is longer all the same is compiled without the passes
+that are to blame.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["flags_for_length", "with_functions"]
+
+_NAME = r'(?:"[^"]*"|[-\w.$]+)'
+_HEAD = re.compile(rf"define [^@]*@({_NAME})\(")
+_GROUP = re.compile(r" #(\d+)(?= )")
+_CALL = re.compile(rf" (?:call|invoke) .*?(?P<mark>[@%])(?P<name>{_NAME})\(")
+_LABEL = re.compile(rf"({_NAME}):")
+_BACK = re.compile(rf"  br (?:i1 [^,]+, label %{_NAME}, )?label %({_NAME}),.* !llvm\.loop ")
+_BOUND = re.compile(r"  %\S+ = icmp \w+ i\d+ %[^,]+, (\d+)(?:,|$)")
+_ARITHMETIC = re.compile(
+    r"  %\S+ = (?:f?(?:add|sub|mul|cmp)|fneg|[fsu](?:div|rem)|shl|[la]shr|and|or|xor|icmp|select|trunc|[sz]ext)\b"
+)
+
+# In instructions of arithmetic, those of a loop once for each iteration that it surely has.
+_LONG = 20_000  # which clang compiles in one to five seconds, depending on what the instructions are
+_ENDLESS = 50_000
+_WORTH_A_CALL = 1_000
+_MOST_ITERATIONS = 64  # clang unrolls no longer loop by itself
+_RUNTIME = "metalnb_"  # where threads may wait for one another
+# The machine scheduler, the preparation for code generation and the vectoriser of straight-line code.
+_SHORTER = ("-mllvm", "-enable-misched=false", "-mllvm", "-disable-cgp", "-fno-slp-vectorize")
+
+
+@dataclass(slots=True)
+class _Function:
+    """A function's part of a text.
+
+    Attributes
+    ----------
+    line : int
+        Of its head.
+    group : str
+        The number of its attributes.
+    own : int
+        Its own arithmetic.
+    calls : Counter of str
+        How often it calls what.
+    leads_out : bool
+        Whether it calls the runtime, or what is not known.
+    """
+
+    line: int
+    group: str
+    own: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    leads_out: bool = False
+
+
+def flags_for_length(text: str) -> tuple[str, ...]:
+    """Return flags by which clang compiles LLVM's text in time: none, unless a function is long, all inlined."""
+    lines = text.splitlines()
+    functions = _functions(lines)
+    return _SHORTER if max(_lengths(functions, _kept(lines)).values(), default=0) > _LONG else ()
+
+
+def with_functions(text: str) -> str:
+    """Return LLVM's text in which long functions that are called more than once stay functions, if all is very long.
+
+    One in which threads may wait for one another is inlined all the same: the runtime knows such calls by where they
+    stand.
+    """
+    lines = text.splitlines()
+    functions = _functions(lines)
+    lengths = _lengths(functions, _kept(lines))
+    if max(lengths.values(), default=0) <= _ENDLESS:
+        return text
+    called: Counter[str] = sum((f.calls for f in functions.values()), Counter())
+    for name, function in functions.items():
+        if called[name] > 1 and lengths[name] >= _WORTH_A_CALL and not _leads_out(functions, name):
+            _keep(lines, function)
+    return "\n".join(lines) + "\n"
+
+
+def _functions(lines: Sequence[str]) -> dict[str, _Function]:
+    """Read a text's functions."""
+    found: dict[str, _Function] = {}
+    start = -1
+    for i, line in enumerate(lines):
+        if line.startswith("define "):
+            start = i
+        elif start >= 0 and line == "}":
+            head = _HEAD.match(lines[start])
+            if head:
+                group = _GROUP.findall(lines[start])
+                found[head[1]] = _read(start, group[-1] if group else "", lines[start + 1 : i])
+            start = -1
+    return found
+
+
+def _read(line: int, group: str, body: Sequence[str]) -> _Function:
+    function = _Function(line, group)
+    for text, times in zip(body, _iterations(body), strict=True):
+        if _ARITHMETIC.match(text):
+            function.own += times
+        elif call := _CALL.search(text):
+            function.calls[call["name"]] += times
+            function.leads_out |= call["mark"] == "%" or call["name"].startswith(_RUNTIME)
+    return function
+
+
+def _iterations(body: Sequence[str]) -> list[int]:
+    """Return how often each line runs, as far as loops have a constant bound: they stand in order, one in another."""
+    labels: dict[str, int] = {}
+    bounds: dict[str, int] = {}
+    times = [1] * len(body)
+    label = ""
+    for i, text in enumerate(body):
+        if found := _LABEL.match(text):
+            label = found[1]
+            labels[label] = i
+        elif found := _BOUND.match(text):
+            bounds.setdefault(label, int(found[1]))
+        elif found := _BACK.match(text):
+            count = bounds.get(found[1], 1)
+            if 1 < count <= _MOST_ITERATIONS:
+                first = labels.get(found[1], i)
+                times[first : i + 1] = [count * n for n in times[first : i + 1]]
+    return times
+
+
+def _kept(lines: Sequence[str]) -> frozenset[str]:
+    """Return the numbers of the attributes of functions that are not inlined."""
+    return frozenset(
+        line.split()[1][1:] for line in reversed(lines) if line.startswith("attributes #") and " noinline " in line
+    )
+
+
+def _lengths(functions: Mapping[str, _Function], kept: frozenset[str]) -> dict[str, int]:
+    """Return each function's arithmetic with all that is inlined in it."""
+    lengths: dict[str, int] = {}
+
+    def length(name: str) -> int:
+        if name not in lengths:
+            function = functions[name]
+            lengths[name] = function.own
+            lengths[name] += sum(
+                times * length(called) for called, times in function.calls.items()
+                if called in functions and functions[called].group not in kept
+            )  # fmt: skip
+        return lengths[name]
+
+    for name in functions:
+        length(name)
+    return lengths
+
+
+def _leads_out(functions: Mapping[str, _Function], name: str) -> bool:
+    """Return whether a function, or one that it calls, leads out of the text."""
+    reached, ahead = {name}, [name]
+    while ahead:
+        function = functions[ahead.pop()]
+        if function.leads_out:
+            return True
+        new = (function.calls.keys() & functions.keys()) - reached
+        reached |= new
+        ahead += new
+    return False
+
+
+def _keep(lines: list[str], function: _Function) -> None:
+    """Give a function attributes of its own, by which it is not inlined."""
+    number = len(lines)  # no other's: a text has fewer attributes than lines
+    given = next((line for line in reversed(lines) if line.startswith(f"attributes #{function.group} = ")), "{ }")
+    plain = re.sub(r" (?:alwaysinline|inlinehint|noinline)(?= )", "", given.partition("{")[2])
+    lines.append(f"attributes #{number} = {{ noinline{plain}")
+    head = lines[function.line]
+    at = head.rfind(f" #{function.group} ")
+    lines[function.line] = f"{head[:at]} #{number} {head[at + len(function.group) + 3 :]}"

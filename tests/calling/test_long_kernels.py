@@ -1,0 +1,106 @@
+"""Kernels that are long as cryptography's are: compiled in seconds, and right to the last bit."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.engine.clang.long_text import flags_for_length, with_functions
+from metalnb.engine.native import toolchain
+from metalnb.engine.native.entry_texts import fiber_text, loop_text
+from metalnb.engine.native.two_steps import written
+
+
+def _kernels() -> Any:
+    """The generators of benchmarks/compiling.py."""
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "arithmetic_kernels.py"
+    spec = importlib.util.spec_from_file_location("arithmetic_kernels", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its records look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
+LONG = _kernels()
+SMALL, LARGE = LONG.FIELDS
+MEETS = "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  x += i"
+KERNELS = {
+    "16 products": LONG.products(LARGE, 16),
+    "16 products, line by line": LONG.products(LARGE, 16, form="written"),
+    "3 products, never inlined": LONG.products(SMALL, 3, form="written", inlined=False),
+    "a sum of points": LONG.point_sum(SMALL, 1),
+    "a transform": LONG.butterfly(SMALL, 4, "written"),
+    "SHA-256": LONG.sha256(4),
+    "Keccak": LONG.keccak(1),
+}
+
+
+def run(kernel: Any, text: str, engine: str, rng: np.random.Generator) -> None:
+    rows = kernel.inputs(rng)
+    want = kernel.outputs(rows)
+    got = np.zeros_like(want)
+    mnb.compile(text, engine=engine).k(rows, got, grid=len(rows))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("meets", [False, True], ids=["loops", "fibers"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_against_pythons_integers(name: str, meets: bool, rng: np.random.Generator) -> None:
+    kernel = KERNELS[name]
+    run(kernel, kernel.text.replace("  x += i", MEETS) if meets else kernel.text, "native", rng)
+
+
+@pytest.mark.parametrize("name", ["3 products, never inlined", "a sum of points", "Keccak"])
+def test_a_kernel_on_the_engine_cpu(name: str, rng: np.random.Generator) -> None:
+    run(KERNELS[name], KERNELS[name].text, "cpu", rng)
+
+
+def llvm(text: str, *, fibers: bool = False) -> str:
+    unit = mnb.compile(text, engine="native").k.unit
+    made = fiber_text(unit) if fibers else loop_text(unit, independent=True)
+    return written(unit, made, toolchain.ORDERED).decode()
+
+
+def kept(text: str) -> list[str]:
+    """The functions that a text keeps from being inlined, by a part of their names."""
+    groups = {line.split()[1] for line in text.splitlines() if line.startswith("attributes") and " noinline" in line}
+    return [line for line in text.splitlines() if line.startswith("define ") and groups & set(line.split())]
+
+
+def test_a_short_kernel_is_compiled_as_ever() -> None:
+    text = llvm(KERNELS["3 products, never inlined"].text)
+    assert with_functions(text) is text
+    assert flags_for_length(text) == ()
+
+
+@pytest.mark.parametrize("fibers", [False, True])
+def test_long_functions_of_a_very_long_kernel_stay_functions(fibers: bool) -> None:
+    for name in ("16 products", "16 products, line by line"):
+        before = llvm(KERNELS[name].text, fibers=fibers)
+        after = with_functions(before)
+        assert flags_for_length(before)
+        assert flags_for_length(after) == ()
+        assert (kept(before), len(kept(after))) == ([], 1)
+        assert "product" in kept(after)[0]
+
+
+def test_a_function_in_which_threads_meet_is_inlined_all_the_same() -> None:
+    kernel = KERNELS["16 products, line by line"]
+    text = kernel.text.replace("  return reduced(r);", "  simdgroup_barrier(mem_flags::mem_none); return reduced(r);")
+    before = llvm(text, fibers=True)
+    assert kept(with_functions(before)) == []
+    assert flags_for_length(before)
+
+
+def test_one_long_block_is_compiled_without_what_takes_time() -> None:
+    text = llvm(KERNELS["SHA-256"].text)
+    assert "-disable-cgp" in flags_for_length(text)
+    assert kept(with_functions(text)) == []

@@ -1,0 +1,47 @@
+"""Another framework's generated Metal: tinygrad's own renderer's kernels, unchanged, against NumPy in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tinygrad", reason="needs tinygrad: pip install -e .[dev]")
+
+from kernels.case import Check
+from kernels.tinygrad_device import NAME, MetalDevice, opened
+from kernels.tinygrad_ops import OPS, Row
+from tinygrad import Context, Tensor, dtypes
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[MetalDevice]:
+    with Context(PARALLEL=0):  # a process of its own that renders has no device to render for
+        yield opened()
+
+
+def given(value: Any) -> Tensor:
+    """An array on the device; tinygrad takes no bfloat of NumPy's but as its bits."""
+    if value.dtype.name == "bfloat16":
+        return Tensor(value.view(np.uint16), device=NAME).realize().bitcast(dtypes.bfloat16)
+    return Tensor(np.ascontiguousarray(value), device=NAME).realize()
+
+
+def run(row: Row, engine: str, device: MetalDevice) -> list[str]:
+    """Run an op and hold it against its oracle; return the kernels' texts."""
+    device.engine = engine
+    device.ran.clear()
+    got = row.op(*map(given, row.inputs)).numpy()
+    wide = [x if x.dtype.kind in "iub" else x.astype(np.float64) for x in row.inputs]
+    Check(got, np.asarray(row.oracle(*wide)), row.roundings, row.scale and row.scale(*wide), row.epsilon).verify()
+    return list(device.ran)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "native"])
+@pytest.mark.parametrize("row", OPS, ids=[row.name for row in OPS])
+def test_an_op(row: Row, engine: str, device: MetalDevice) -> None:
+    texts = run(row, engine, device)
+    assert texts
+    assert all(any(part in text for text in texts) for part in row.shows)
