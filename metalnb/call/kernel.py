@@ -374,6 +374,7 @@ class Kernel:
             threadgroup_limit=caps.threadgroup_memory,
             pointers=caps.pointers,
             threads=getattr(self._binary, "threads", 0),
+            more=tuple(getattr(self._binary, "facts", tuple)()),
             source=self.source,
         )  # fmt: skip
 

@@ -42,6 +42,8 @@ class Card:
         Whether a struct's pointers can be given.
     threads : int
         The most of a threadgroup that the compiled kernel runs with; 0 if not known yet.
+    more : tuple of (str, str)
+        Further facts that the engine tells of the compiled kernel, each with its label.
     source : str
         The cell's text.
     """
@@ -57,6 +59,7 @@ class Card:
     threadgroup_limit: int = 32768
     pointers: bool = False
     threads: int = 0
+    more: tuple[tuple[str, str], ...] = ()
     source: str = ""
 
     @property
@@ -80,7 +83,7 @@ class Card:
             facts.append(("threads in a threadgroup", f"at most {most:,}"))
         if self.constants:
             facts.append(("function constants", ", ".join(f"{k} = {v!r}" for k, v in self.constants.items())))
-        return facts
+        return [*facts, *self.more]
 
     @property
     def call(self) -> str:

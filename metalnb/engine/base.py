@@ -99,6 +99,8 @@ class Binary(Protocol):
         Threadgroup memory that the kernel itself declares.
     threads : int, optional
         The most threads of a threadgroup that it runs with; without it, `Caps.threads`.
+    facts : callable, optional
+        Returns further lines of the kernel's card, each as a label and a text.
     """
 
     unit: Unit

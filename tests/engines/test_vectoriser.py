@@ -234,6 +234,25 @@ def test_what_is_not_vectorised_says_why(body: str, reason: str) -> None:
     assert reason in binary.reason
 
 
+def test_a_card_says_how_a_kernel_runs() -> None:
+    program = mnb.compile(f"""{HEAD}
+        float pick(device const float* x, uint k) {{
+            return x[k * 7]; }}
+        kernel void f(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {{
+            o[i] = pick(x, i) +
+                x[uint(x[i])]; }}
+        kernel void g(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {{
+            {INTO_A_LOOP} }}""", engine="native")  # fmt: skip
+    x, out = np.ones(224, np.float32), np.zeros(32, np.float32)
+    for name, told in {
+        "f": [("runs", "32 threads in vector registers"), ("gathers", "2: line 6, line 9")],
+        "g": [("runs", "a thread at a time: its control flow is irreducible: a loop with two entries, line 12")],
+    }.items():
+        assert not {label for label, _ in program[name].card.facts} & {"runs", "gathers"}  # nothing is compiled yet
+        program[name](x, out, grid=32)
+        assert program[name].card.facts == told
+
+
 def test_irreducible_flow_is_right_all_the_same() -> None:
     x = np.arange(40, dtype=np.float32) % 9
     out = np.zeros(40, np.float32)

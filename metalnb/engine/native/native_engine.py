@@ -29,6 +29,7 @@ from .entry_texts import fiber_text, loop_text
 from .printed_lines import run_printing
 from .two_steps import compiled, texts, written
 from .vector_binary import VectorBinary, opened
+from .vector_report import how_it_runs
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
 
@@ -74,6 +75,10 @@ class NativeBinary:
     library: Any
     prints: bool = False
     reason: str = ""
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return how it runs, for its card."""
+        return how_it_runs(self.unit) if self.reason else []
 
 
 class NativeTicket:

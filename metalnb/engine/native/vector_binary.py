@@ -16,6 +16,7 @@ from ..vectoriser.not_vectorised import NotVectorised
 from ..vectoriser.simd_forms import SimdForm, form_for
 from ..vectoriser.vectorise import asks_for_simdgroup, waits
 from . import toolchain, vector_build
+from .vector_report import how_it_runs
 
 __all__ = ["VectorBinary", "VectorCode", "opened"]
 
@@ -75,6 +76,10 @@ class VectorBinary:
     threadgroup_bytes: int = 0
     forms: dict[SimdForm, VectorCode] = field(default_factory=dict)
     instead: Any = None
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return how it runs, for its card."""
+        return how_it_runs(self.unit)
 
     def code(self, grid: Grid, threadgroup: Grid) -> VectorCode:
         """Return the code for a dispatch.

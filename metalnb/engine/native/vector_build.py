@@ -59,8 +59,8 @@ def machine() -> VectorTarget:
     return vector_target(cache.store().make(key, "native-text", build).decode())
 
 
-def thread_text(unit: Unit) -> str:
-    """Return LLVM's text of one thread, tidy, no loop touched.
+def thread_text(unit: Unit, *more: str) -> str:
+    """Return LLVM's text of one thread, tidy, no loop touched; ``more`` are further flags of clang's.
 
     Raises
     ------
@@ -70,8 +70,8 @@ def thread_text(unit: Unit) -> str:
     """
     text = lane_text(unit)
     if not (divides(unit) or len(unit.text) > _SHORT):
-        return driver.compiled(unit, text, _target(), *_TIDY, *_TEXT).decode()
-    raw = driver.compiled(unit, text, _target(), *_TIDY, *_UNTOUCHED, *_TEXT).decode()
+        return driver.compiled(unit, text, _target(), *_TIDY, *more, *_TEXT).decode()
+    raw = driver.compiled(unit, text, _target(), *_TIDY, *more, *_UNTOUCHED, *_TEXT).decode()
     if flags_for_length(raw):
         message = "it is so long that its functions are not inlined"
         raise NotVectorised(message)

@@ -1,0 +1,53 @@
+"""What a kernel's card says of how it runs: its lanes, its gathers by line, or why it runs a thread at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from metalnb.msl.text.scanned_cell import MAIN
+
+from ..llvm.debug_places import line_in
+from ..llvm.instructions import IRModule
+from ..llvm.llvm_reader import read
+from ..llvm.llvm_types import UnreadText
+from ..unit import Unit
+from ..vectoriser.not_vectorised import NotVectorised
+from ..vectoriser.simd_forms import form_for
+from ..vectoriser.vectorise import asks_for_simdgroup
+from . import vector_build
+
+__all__ = ["how_it_runs"]
+
+_LINES = ("-gdwarf-4", "-gline-tables-only")
+_SHOWN = 6  # lines that are named
+
+
+def how_it_runs(unit: Unit) -> list[tuple[str, str]]:
+    """Return facts for a kernel's card, each with its label. The kernel is compiled once more, with line tables.
+
+    Raises
+    ------
+    CompileError
+    """
+    try:
+        module = read(vector_build.thread_text(unit, *_LINES))
+    except (UnreadText, NotVectorised) as reason:
+        return [("runs", f"a thread at a time: {reason}")]
+    form = form_for((1024, 1, 1), (256, 1, 1), simd=asks_for_simdgroup(module))
+    try:
+        made = vector_build.vectorised(module, form)
+    except NotVectorised as reason:
+        line = line_in(module, reason.place, MAIN)
+        return [("runs", f"a thread at a time: {reason}" + (f", line {line}" if line else ""))]
+    facts = [("runs", "32 threads in vector registers")]
+    if made.gathers:
+        facts.append(("gathers", _by_line(module, made.gathers)))
+    return facts
+
+
+def _by_line(module: IRModule, places: tuple[str, ...]) -> str:
+    """Return how many accesses each lane makes for itself: ``3: line 7 (2), line 12``."""
+    counted = Counter(line_in(module, place, MAIN) for place in places)
+    named = [f"line {line}" + (f" ({count})" if count > 1 else "") for line, count in sorted(counted.items()) if line]
+    more = ["…"] if len(named) > _SHOWN else []
+    return f"{len(places)}: {', '.join(named[:_SHOWN] + more)}" if named else str(len(places))
