@@ -1,0 +1,185 @@
+"""Threads in vector registers: the engine `native` against the engine `cpu`, both unchecked, in one run, in turn.
+
+Run: python benchmarks/lanes.py [--runs N] [--cores N] [NAME …]
+
+Each row is a kernel of ``lanes.metal`` with arrays that its engine already has; what both engines compute is compared
+first. A time is that of a dispatch, launch included. The aim is a geometric mean of 0.65, and no row above 1.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from report import Row, interleaved, median, show
+
+import metalnb as mnb
+
+ENGINES = ("cpu", "native")
+AIM, WORST = 0.65, 1.1
+BATCH = 0.01  # seconds of dispatches that are timed together
+SOURCE = Path(__file__).with_suffix(".metal")
+N = 1 << 18
+DICE = np.random.default_rng(5)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A dispatch: the kernel, its arguments (the output as an array of zeros), the grid and the threadgroup."""
+
+    name: str
+    kernel: str
+    arguments: Sequence[Any]
+    output: int
+    grid: Any
+    threadgroup: Any
+
+
+def floats(*shape: int) -> np.ndarray:
+    """Return random float32."""
+    return DICE.normal(size=shape).astype(np.float32)
+
+
+def words(most: int) -> np.ndarray:
+    """Return random uint32."""
+    return DICE.integers(0, most, N).astype(np.uint32)
+
+
+def zeros(*shape: int, dtype: type = np.float32) -> np.ndarray:
+    """Return an output."""
+    return np.zeros(shape, dtype)
+
+
+def cases() -> Iterator[Case]:
+    """Yield all dispatches."""
+    u = np.uint32
+    line = {"grid": N, "threadgroup": 256}
+    image = {"grid": (512, 256), "threadgroup": (32, 8)}
+    x, y = floats(N), floats(N)
+
+    def case(kernel: str, *arguments: Any, name: str = "", grid: Any, threadgroup: Any) -> Case:
+        output = next(i for i, a in enumerate(arguments) if isinstance(a, np.ndarray) and not a.any())
+        return Case(name or kernel.replace("_", " "), kernel, arguments, output, grid, threadgroup)
+
+    yield case("saxpy", floats(N + 13), floats(N + 13), zeros(N + 13), np.float32(2), grid=N + 13, threadgroup=256)
+    yield case("saxpy", floats(1 << 22), floats(1 << 22), zeros(1 << 22), np.float32(2), name="saxpy, 2^22",
+               grid=1 << 22, threadgroup=256)  # fmt: skip
+    yield case("gelu", x, zeros(N), **line)
+    yield case("exp_sin", x, y, zeros(N), **line)
+    yield case("polynomial", x, y, zeros(N), **line)
+    yield case("float4s", floats(N, 4), zeros(N, 4), **line)
+    yield case("halves", x.astype(np.float16), zeros(N, dtype=np.float16), **line)
+    yield case("divisions", words(1 << 31), zeros(N, dtype=u), u(7), **line)
+    yield case("one", zeros(256), grid=256, threadgroup=256)
+    yield case("julia", zeros(256, 512), **image)
+    yield case("mandelbrot", zeros(256, 512, dtype=u), **image)
+    yield case("nested", words(1 << 30), zeros(N, dtype=u), **line)
+    yield case("simd_sums", x, zeros(N // 32), **line)
+    yield case("simd_in_branches", x, zeros(N), **line)
+    yield case("served_by_value", words(1 << 20), zeros(N, dtype=u), **line)
+    yield case("prefix_sums", x, zeros(N), **line)
+    yield case("shuffled_sums", x, zeros(N // 32), **line)
+    yield case("grid_stride_sum", x, zeros(8), u(N), grid=8 * 256, threadgroup=256)
+    yield case("grid_stride_sum", floats(100_003), zeros(5), u(100_003), name="grid stride sum, 77 threads",
+               grid=5 * 77, threadgroup=77)  # fmt: skip
+    yield case("tree", x, zeros(N // 256), **line)
+    yield case("tree_by_place", x, zeros(N // 256), **line)
+    yield case("row_softmax", floats(64, 1000), zeros(64, 1000), u(1000), grid=64 * 128, threadgroup=128)
+    yield case("barriers", zeros(2048), grid=2048, threadgroup=256)
+    yield case("many_threadgroups", zeros(1 << 17), grid=1 << 17, threadgroup=256)
+    yield case("transpose", floats(512, 512), zeros(512, 512), u(512), grid=(512, 128), threadgroup=(32, 8))
+    a, b = floats(256, 256), floats(256, 256)
+    for kernel, grid, threadgroup, name in (
+        ("product", (256, 256), (16, 16), "product, 16 x 16"), ("product", (256, 256), (32, 8), "product, 32 x 8"),
+        ("tiled_16", (256, 256), (16, 16), "tiled product, 16 x 16"),
+        ("tiled_32", (256, 64), (32, 8), "tiled product, 32 x 8"),
+    ):  # fmt: skip
+        yield case(kernel, a, b, zeros(256, 256), u(256), name=name, grid=grid, threadgroup=threadgroup)
+    yield case("gather", x, DICE.permutation(N).astype(u), zeros(N), **line)
+    yield case("histogram", words(1 << 30), zeros(256, dtype=u), **line)
+    yield case("histogram_in_threadgroups", words(1 << 30), zeros(256, dtype=u), u(N), grid=4 * 256, threadgroup=256)
+    yield case("count", x, zeros(1, dtype=u), **line)
+    yield case("own_array", DICE.integers(0, 1000, N).astype(np.int32), zeros(N, dtype=np.int32), **line)
+    yield case("n_body", floats(1024, 4), zeros(1024, 4), u(1024), grid=1024, threadgroup=256)
+    yield case("blur", floats(256, 512), zeros(256, 512), u(512), u(256), **image)
+    yield case("stencil", floats(256, 512), zeros(256, 512), u(512), u(256), **image)
+
+
+def prepared(case: Case, engine: str) -> tuple[mnb.Dispatch, np.ndarray]:
+    """Return a dispatch on an engine, and what it computed in its first run."""
+    kernel = PROGRAMS[engine][case.kernel]
+    given = [mnb.array(a, device=engine) if isinstance(a, np.ndarray) and a.ndim else a for a in case.arguments]
+    ready = kernel.prepare(*given, grid=case.grid, threadgroup=case.threadgroup)
+    ready.run()
+    mnb.synchronize()
+    return ready, np.array(given[case.output])
+
+
+def repeated(ready: mnb.Dispatch) -> tuple[Callable[[], None], int]:
+    """Return what runs a dispatch so often that it takes a while, and how often."""
+    start = time.perf_counter()
+    ready.run()
+    mnb.synchronize()
+    count = max(1, min(200, int(BATCH / (time.perf_counter() - start))))
+
+    def run() -> None:
+        for _ in range(count):
+            ready.run()
+        mnb.synchronize()
+
+    return run, count
+
+
+def row(case: Case, runs: int) -> tuple[Row, float]:
+    """Measure one case; return its row, and native's time over cpu's."""
+    made = [prepared(case, engine) for engine in ENGINES]
+    first, second = (result.astype(np.float64) for _, result in made)
+    close = np.isclose(first, second, rtol=1e-2, atol=1e-2 * np.abs(first).max())
+    if close.mean() < 0.99:  # the sets' edges are chaotic
+        message = f"{case.name}: the engines differ"
+        raise SystemExit(message)
+    timed = [repeated(ready) for ready, _ in made]
+    times = interleaved(runs, *(run for run, _ in timed))
+    cpu, native = (
+        [t / count for t in seconds] for seconds, (_, count) in zip(times, timed, strict=True)
+    )  # fmt: skip
+    ratio = median([b / a for a, b in zip(cpu, native, strict=True)])
+    note = f"cpu {min(cpu) * 1e6:.1f} µs, native {min(native) * 1e6:.1f} µs"
+    return Row(case.name, f"{ratio:.2f}", f"<= {WORST}", ratio <= WORST, note), ratio
+
+
+PROGRAMS: dict[str, mnb.Program] = {}
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--cores", type=int, default=0, help="how many cores to use; by default all")
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    if given.cores:  # before an engine counts them
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given.cores])
+    for engine in ENGINES:
+        PROGRAMS[engine] = mnb.compile(SOURCE.read_text("utf-8"), engine=engine, checked=False)
+    rows, ratios = [], []
+    for case in cases():
+        if not given.names or case.kernel in given.names:
+            made, ratio = row(case, given.runs)
+            rows.append(made)
+            ratios.append(ratio)
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    rows.append(Row("geometric mean", f"{mean:.2f}", f"<= {AIM}", mean <= AIM))
+    return show("native's time over cpu's, unchecked", rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
