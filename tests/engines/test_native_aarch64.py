@@ -12,11 +12,15 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.clang import driver
 from metalnb.engine.clang.driver import Target
-from metalnb.engine.native import toolchain
+from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.native import toolchain, vector_build
 from metalnb.engine.native.entry_texts import fiber_text, loop_text
 from metalnb.engine.native.linking import linked
 from metalnb.engine.native.places import meeting_places
 from metalnb.engine.native.turns import with_turns
+from metalnb.engine.unit import Unit
+from metalnb.engine.vectoriser.simd_forms import form_for
+from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup
 
 QEMU = shutil.which("qemu-aarch64")
 pytestmark = [
@@ -54,17 +58,17 @@ static long call(long number, long a, long b, long c, long d, long e, long f) {
 }
 void* memset(char* p, int v, u64 n) { for (u64 i = 0; i < n; ++i) ((volatile char*)p)[i] = v; return p; }
 void* memcpy(char* p, const char* q, u64 n) { for (u64 i = 0; i < n; ++i) ((volatile char*)p)[i] = q[i]; return p; }
-u32 metalnb_prepare(void);
+__attribute__((weak)) u32 metalnb_prepare(void);
 void metalnb_groups(const void* d, void* scratch, u64 first, u64 count);
 __attribute__((weak)) void metalnb_places(const u32*);
-static u32 out[THREADS], places[1 << 16];
+static u32 out[THREADS], places[1 << 18];
 static struct { u32 grid[3], size[3], groups[3], count, memory, fixed; u64 arguments[1]; } d = {
     {THREADS, 1, 1}, {THREADGROUP, 1, 1}, {(THREADS + THREADGROUP - 1) / THREADGROUP, 1, 1}, 1, 0, 0, {0}};
 void _start(void) {
     long got, total = 0;
     while ((got = call(63, 0, (long)places + total, sizeof places - total, 0, 0, 0)) > 0) total += got;
     if (metalnb_places) metalnb_places(places);
-    d.fixed = metalnb_prepare();
+    d.fixed = metalnb_prepare ? metalnb_prepare() : STORAGE;
     d.arguments[0] = (u64)out;
     u64 whole = call(222, 0, 2l << 29, 3, 0x4022, -1, 0);
     metalnb_groups(&d, (void*)((whole + (1l << 29) - 1) & ~((1l << 29) - 1)), 0, d.groups[0]);
@@ -74,28 +78,37 @@ void _start(void) {
 """
 
 
-def run(kernel: str, tmp_path: Path) -> np.ndarray:
+def code_of(unit: Unit, way: str) -> tuple[bytes, int]:
+    """Compile a kernel; return its object file, and the bytes of threadgroup memory that it is to be given."""
+    flags = toolchain.flags_for(TRIPLE)
+    if way == "lanes":
+        module = read(vector_build.thread_text(unit, flags=flags))
+        form = form_for((THREADS, 1, 1), (THREADGROUP, 1, 1), simd=asks_for_simdgroup(module))
+        made = vector_build.vectorised(module, form, flags)
+        return vector_build.object_of(made, unit, flags), made.storage_bytes
+    text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
+    return driver.compiled(unit, text, Target("native", toolchain.PRELUDE, flags), *toolchain.ORDERED), 0
+
+
+def run(kernel: str, way: str, tmp_path: Path) -> np.ndarray:
     try:
         engines.named("native")
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     unit = mnb.compile(CELL)[kernel].unit
     flags = toolchain.flags_for(TRIPLE)
-    target = Target("native", toolchain.PRELUDE, flags)
-    fibers = kernel == "meeting"
-    text = fiber_text(unit) if fibers else loop_text(unit, independent=True)
-    code = driver.compiled(unit, text, target, *toolchain.ORDERED)
+    code, storage = code_of(unit, way)
     source = tmp_path / "program.c"
     source.write_text(PROGRAM)
-    defined = (f"-DTHREADS={THREADS}", f"-DTHREADGROUP={THREADGROUP}")
+    defined = (f"-DTHREADS={THREADS}", f"-DTHREADGROUP={THREADGROUP}", f"-DSTORAGE={storage}")
     subprocess.run(
         [*driver.clang(), *flags, *defined, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(tmp_path / "p.o")],
         check=True,
     )
-    objects = [code, toolchain.runtime_object("fibers" if fibers else "loops", flags), (tmp_path / "p.o").read_bytes()]
+    objects = [code, toolchain.runtime_object(way, flags), (tmp_path / "p.o").read_bytes()]
     file = linked(*objects, triple=TRIPLE, how=("-static", f"--image-base={BASE}"))
     places = b""
-    if fibers:
+    if way == "fibers":
         places = meeting_places(code, file, with_turns(unit.cell.edited.text).ends)[4 * BASE :]
     program = tmp_path / "program"
     program.write_bytes(file)
@@ -105,7 +118,8 @@ def run(kernel: str, tmp_path: Path) -> np.ndarray:
     return np.frombuffer(done.stdout, np.uint32)
 
 
-def test_fibers_switch_and_meet(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["fibers", "lanes"])
+def test_threads_wait_for_each_other(way: str, tmp_path: Path) -> None:
     i = np.arange(THREADS)
     first, lane = i // THREADGROUP * THREADGROUP, i % THREADGROUP % 32
     n = np.minimum(THREADGROUP, THREADS - first)
@@ -115,9 +129,10 @@ def test_fibers_switch_and_meet(tmp_path: Path) -> None:
         for group in range(0, THREADS, 8):  # lanes of one SIMD-group, whole or cut short
             mates = (i - lane == (i - lane)[group]) & active
             want = np.where(mates & (i // 8 * 8 == group), want + 1000 * mates.sum(), want)
-    assert np.array_equal(run("meeting", tmp_path), want)
+    assert np.array_equal(run("meeting", way, tmp_path), want)
 
 
-def test_a_loop_over_threads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["loops", "lanes"])
+def test_threads_apart(way: str, tmp_path: Path) -> None:
     i = np.arange(THREADS)
-    assert np.array_equal(run("apart", tmp_path), 2 * i + 100000 * (i % THREADGROUP))
+    assert np.array_equal(run("apart", way, tmp_path), 2 * i + 100000 * (i % THREADGROUP))

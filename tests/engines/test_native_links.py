@@ -12,12 +12,15 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.clang import driver
 from metalnb.engine.clang.driver import Target
-from metalnb.engine.native import toolchain
+from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.native import toolchain, vector_build
 from metalnb.engine.native.entry_texts import fiber_text, loop_text
 from metalnb.engine.native.linking import linked, run_tool
 from metalnb.engine.native.places import meeting_places
 from metalnb.engine.native.turns import with_turns
 from metalnb.engine.unit import Unit
+from metalnb.engine.vectoriser.simd_forms import form_for
+from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with what ziglang brings for Linux")
 CELL = """
@@ -56,6 +59,19 @@ def made(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
     if triple == WINDOWS:
         parts.append(toolchain.runtime_object("windows_calls", flags))
     return parts[0], linked(*parts, triple=triple), unit
+
+
+def made_in_lanes(triple: str, kernel: str) -> bytes:
+    """Compile and link one of the kernels in vector registers."""
+    unit = mnb.compile(CELL)[kernel].unit
+    flags = toolchain.flags_for(triple)
+    if triple == WINDOWS:
+        flags = (*flags, "-mf16c")
+    module = read(vector_build.thread_text(unit, flags=flags))
+    form = form_for((200, 1, 1), (64, 1, 1), simd=asks_for_simdgroup(module))
+    code = vector_build.object_of(vector_build.vectorised(module, form, flags), unit, flags)
+    names = ["lanes", *(["halves"] if triple.startswith("x86_64") else []), *(["windows_calls"] * (triple == WINDOWS))]
+    return linked(code, *(toolchain.runtime_object(name, flags) for name in names), triple=triple)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have an instruction for it")
@@ -126,6 +142,15 @@ def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> No
     code, file, unit = made(triple, "meeting")
     ranks = np.frombuffer(meeting_places(code, file, with_turns(unit.cell.edited.text).ends), np.uint32)
     assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]
+
+
+@pytest.mark.parametrize("kernel", ["meeting", "apart"])
+@pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
+def test_in_vector_registers(triple: str, kernel: str) -> None:
+    """Barriers are coroutines there: no stack is switched, and nothing is missing."""
+    file = made_in_lanes(triple, kernel)
+    assert b"metalnb_groups\0" in file
+    assert b"ucrtbase.dll" not in file
 
 
 @pytest.mark.parametrize("triple", [WINDOWS, *MACS])

@@ -38,29 +38,37 @@ _UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
 _SECOND = ("-O2", "-fno-vectorize", "-fno-slp-vectorize", "-Wno-everything")
 
 
-@functools.cache
-def _target() -> Target:
-    flags = tuple(flag for flag in toolchain.flags() if flag != "-O3")
-    return Target("native-lanes", toolchain.PRELUDE, (*flags, "-O1", "-DMETALNB_LANES"))
+def _target(flags: tuple[str, ...]) -> Target:
+    plain = tuple(flag for flag in flags if flag != "-O3")
+    return Target("native-lanes", toolchain.PRELUDE, (*plain, "-O1", "-DMETALNB_LANES"))
 
 
 @functools.cache
-def machine() -> VectorTarget:
-    """Return what the vectoriser may use of this machine, as clang takes it to be."""
-    key = cache.digest("macros", driver.version(), *toolchain.flags())
+def machine(flags: tuple[str, ...] = ()) -> VectorTarget:
+    """Return what the vectoriser may use of a machine, as clang takes it to be; by default of this one."""
+    flags = flags or toolchain.flags()
+    key = cache.digest("macros", driver.version(), *flags)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
             (folder / "empty.c").touch()
             out = folder / "out"
-            run_tool([*driver.clang(), *toolchain.flags(), "-dM", "-E", str(folder / "empty.c"), "-o", str(out)])
+            run_tool([*driver.clang(), *flags, "-dM", "-E", str(folder / "empty.c"), "-o", str(out)])
             return out.read_bytes()
 
     return vector_target(cache.store().make(key, "native-text", build).decode())
 
 
-def thread_text(unit: Unit, *more: str) -> str:
-    """Return LLVM's text of one thread, tidy, no loop touched; ``more`` are further flags of clang's.
+def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = ()) -> str:
+    """Return LLVM's text of one thread, tidy, no loop touched.
+
+    Parameters
+    ----------
+    unit : Unit
+    *more : str
+        Further flags of clang's.
+    flags : tuple of str
+        Those of the machine; by default this one's.
 
     Raises
     ------
@@ -68,14 +76,14 @@ def thread_text(unit: Unit, *more: str) -> str:
     NotVectorised
         When it is very long.
     """
-    text = lane_text(unit)
+    text, target = lane_text(unit), _target(flags or toolchain.flags())
     if not (divides(unit) or len(unit.text) > _SHORT):
-        return driver.compiled(unit, text, _target(), *_TIDY, *more, *_TEXT).decode()
-    raw = driver.compiled(unit, text, _target(), *_TIDY, *more, *_UNTOUCHED, *_TEXT).decode()
+        return driver.compiled(unit, text, target, *_TIDY, *more, *_TEXT).decode()
+    raw = driver.compiled(unit, text, target, *_TIDY, *more, *_UNTOUCHED, *_TEXT).decode()
     if flags_for_length(raw):
         message = "it is so long that its functions are not inlined"
         raise NotVectorised(message)
-    return _compiled(with_divisors(raw), (*_target().flags, *_TIDY, *_TEXT), unit).decode()
+    return _compiled(with_divisors(raw), (*target.flags, *_TIDY, *_TEXT), unit).decode()
 
 
 def divides(unit: Unit) -> bool:
@@ -83,24 +91,24 @@ def divides(unit: Unit) -> bool:
     return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 
-def vectorised(module: IRModule, form: SimdForm) -> Vectorised:
-    """Return a kernel's text in a form.
+def vectorised(module: IRModule, form: SimdForm, flags: tuple[str, ...] = ()) -> Vectorised:
+    """Return a kernel's text in a form, for a machine.
 
     Raises
     ------
     NotVectorised
     """
-    return vectorise(module, form, machine())
+    return vectorise(module, form, machine(flags))
 
 
-def object_of(made: Vectorised, unit: Unit) -> bytes:
+def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:
     """Compile a vectorised text to an object file.
 
     Raises
     ------
     Refused
     """
-    plain = tuple(flag for flag in toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
+    plain = tuple(flag for flag in flags or toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
     return _compiled(made.text, (*plain, *_SECOND, "-c"), unit)
 
 
