@@ -13,8 +13,9 @@ from metalnb import engine as engines
 from metalnb.engine.clang import driver
 from metalnb.engine.clang.driver import Target
 from metalnb.engine.llvm.llvm_reader import read
-from metalnb.engine.native import toolchain, vector_build
+from metalnb.engine.native import toolchain
 from metalnb.engine.native.entry_texts import fiber_text, loop_text
+from metalnb.engine.native.lanes import vector_build
 from metalnb.engine.native.linking import linked
 from metalnb.engine.native.places import meeting_places
 from metalnb.engine.native.turns import with_turns

@@ -14,7 +14,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_types import MemoryLayout, UnreadText, type_of
-from metalnb.engine.native import vector_build
+from metalnb.engine.native.lanes import vector_build
 from metalnb.engine.native.native_engine import NativeBinary
 from metalnb.engine.vectoriser.simd_forms import SimdForm, form_for
 from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup, vectorise

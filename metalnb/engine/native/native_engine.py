@@ -26,10 +26,10 @@ from ..unit import Unit
 from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
+from .lanes.vector_binary import VectorBinary, opened
+from .lanes.vector_report import how_it_runs
 from .printed_lines import run_printing
 from .two_steps import compiled, texts, written
-from .vector_binary import VectorBinary, opened
-from .vector_report import how_it_runs
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
 

@@ -8,10 +8,7 @@ after it is written after the loop. Phis, the masks of lanes that leave, and val
 memory, of which clang makes registers again; all else is plain SSA (linearisation: R. Karrenberg, S. Hack,
 "Whole-Function Vectorization", CGO 2011).
 
-What must hold:
-
-* A block with uniform loads, calls, loops or branches never runs with an empty mask.
-* Every blend uses the whole edge's mask: a scalar condition alone would overwrite lanes that left before.
+What must hold: a block with uniform loads, calls, loops or branches never runs with an empty mask.
 """
 
 from __future__ import annotations
@@ -21,6 +18,7 @@ from collections.abc import Callable
 from ...llvm.instructions import IRInstruction
 from ..shape_analysis.interleaving import DROPPED
 from ..shape_analysis.lane_shapes import UNIFORM, VARYING, LaneShape
+from .edges import Edge, FlowVariables
 from .function_body import FunctionBody, KeptValue
 from .vector_target import pin
 
@@ -55,10 +53,8 @@ class Regions:
         self._flow = flow = body.analysis.flow
         self._equivalent = {label: flow.equivalent(label) for label in flow.order[1:]}
         self._behind: dict[str, str] = {}  # by block, the one whose uniform branch alone leads to it
-        self.arriving: dict[str, str] = {}  # variables for masks
-        self.going_on: dict[str, str] = {}  # variables of loops: who takes part in the next iteration
+        self._kept = FlowVariables()
         self._conditions: dict[tuple[str, str], str] = {}
-        self.phis: dict[str, list[str]] = {}
         self._make_variables()
 
     def _make_variables(self) -> None:
@@ -73,10 +69,10 @@ class Regions:
             ):  # fmt: skip
                 self._behind[label] = entering[0]
             else:
-                self.arriving[label] = emitter.slot(emitter.mask)
+                self._kept.arriving[label] = emitter.slot(emitter.mask)
         for made in flow.function:
             if made.opcode == "phi" and made.block in flow.number:
-                self.phis[made.result] = self._variables(made, analysis.of(made.result))
+                self._kept.phis[made.result] = self._variables(made, analysis.of(made.result))
         for name, uses in analysis.uses.items():
             definition = analysis.definitions[name]
             header = flow.inner[definition.block]
@@ -114,7 +110,7 @@ class Regions:
         entered = masks[header]
         self._prepare(self._flow.after[header])
         kind = emitter.mask if divergent else "i1"
-        going_on = self.going_on[header] = emitter.slot(kind)
+        going_on = self._kept.going_on[header] = emitter.slot(kind)
         active = emitter.slot(kind)
         if divergent:
             emitter.do(f"store {kind} {entered}, ptr {active}")
@@ -162,7 +158,7 @@ class Regions:
             body.masks[label] = body.masks[source]
             guard = self._conditions[source, label]
         else:
-            body.masks[label] = emitter.op(f"load {emitter.mask}, ptr {self.arriving[label]}")
+            body.masks[label] = emitter.op(f"load {emitter.mask}, ptr {self._kept.arriving[label]}")
             if self._is_heavy(label):
                 guard = emitter.any(body.masks[label])
         if not guard:
@@ -201,13 +197,13 @@ class Regions:
         """Empty the variables of the blocks of a region before any edge leads to them."""
         emitter = self._body.emitter
         for label in labels:
-            if label in self.arriving:
-                emitter.do(f"store {emitter.mask} zeroinitializer, ptr {self.arriving[label]}")
+            if label in self._kept.arriving:
+                emitter.do(f"store {emitter.mask} zeroinitializer, ptr {self._kept.arriving[label]}")
             for made in self._flow.function.blocks[label]:
                 if made.opcode != "phi":
                     break
                 if self._body.analysis.of(made.result).varying:
-                    for kind, slot in zip(self._body.scalars(made.type), self.phis[made.result], strict=True):
+                    for kind, slot in zip(self._body.scalars(made.type), self._kept.phis[made.result], strict=True):
                         emitter.do(f"store {emitter.lanes(kind)} poison, ptr {slot}")
 
     def _block(self, label: str) -> None:
@@ -229,7 +225,7 @@ class Regions:
 
     def _phi(self, made: IRInstruction) -> None:
         body, op = self._body, self._body.emitter.op
-        slots = self.phis[made.result]
+        slots = self._kept.phis[made.result]
         if body.analysis.of(made.result).varying:
             kinds = body.scalars(made.type)
             lanes = body.emitter.lanes
@@ -264,7 +260,7 @@ class Regions:
             return
         for target, (condition, mask) in self._taken(last, label).items():
             self._conditions[label, target] = condition
-            _Edge(self, self._body, label, target, condition, mask).write()
+            Edge(self._kept, self._body, label, target, condition, mask).write()
 
     def _taken(self, last: IRInstruction, label: str) -> dict[str, tuple[str, str]]:
         """Return, by target, the scalar condition of a uniform branch and the mask of a varying one."""
@@ -302,96 +298,3 @@ class Regions:
         known = conditions.get(default)
         conditions[default] = emitter.op(f"or {kind} {known}, {rest}") if known else rest
         return conditions
-
-
-class _Edge:
-    """An edge from a block to another, under a scalar condition, a mask, or neither."""
-
-    def __init__(
-        self, regions: Regions, body: FunctionBody, source: str, target: str, condition: str, mask: str,
-    ) -> None:  # fmt: skip
-        self._regions = regions
-        self._body = body
-        self._flow = self._body.analysis.flow
-        self._source, self._target = source, target
-        self._condition, self._known_mask = condition, mask
-        loops = self._flow.loops
-        self._back = target in loops and source in loops[target].body
-
-    @property
-    def _mask(self) -> str:
-        """The lanes that take it."""
-        if not self._known_mask:
-            emitter = self._body.emitter
-            mask = self._body.masks[self._source]
-            self._known_mask = emitter.op(
-                f"select i1 {self._condition}, {emitter.mask} {mask}, {emitter.mask} zeroinitializer",
-            )  # fmt: skip
-        return self._known_mask
-
-    def write(self) -> None:
-        """Write who takes it, and the values of the phis at its end."""
-        regions, emitter = self._regions, self._body.emitter
-        if self._back:
-            self._go_on()
-        elif self._target in regions.arriving:
-            slot = regions.arriving[self._target]
-            joined = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), self._mask)
-            emitter.do(f"store {emitter.mask} {joined}, ptr {slot}")
-        stores = []
-        for made in self._flow.function.blocks[self._target]:
-            if made.opcode != "phi":
-                break
-            text = made.operands[made.targets.index(self._source)].text
-            if text != "poison" and (text != "undef" or self._body.analysis.of(made.result).varying):
-                stores += self._values(made, text)
-        for store in stores:  # after all are computed: one phi's value may be another's old one
-            emitter.do(store)
-
-    def _go_on(self) -> None:
-        """Let the lanes take part in the loop's next iteration."""
-        emitter = self._body.emitter
-        slot = self._regions.going_on[self._target]
-        # An edge out of an inner loop is taken by some lanes now and by others later.
-        several = len(self._flow.loops[self._target].latches) > 1 or self._flow.inner[self._source] != self._target
-        if self._target in self._body.analysis.divergence.loops:
-            lanes = self._mask
-            if several:
-                lanes = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), lanes)
-            emitter.do(f"store {emitter.mask} {lanes}, ptr {slot}")
-            return
-        if self._condition:
-            taken = self._condition
-        elif self._known_mask == self._body.masks[self._source]:
-            taken = "true"
-        else:
-            taken = emitter.any(self._known_mask)
-        if several:
-            taken = emitter.op(f"or i1 {taken}, {emitter.op(f'load i1, ptr {slot}')}")
-        emitter.do(f"store i1 {taken}, ptr {slot}")
-
-    def _values(self, made: IRInstruction, text: str) -> list[str]:
-        """Return the stores of what a phi takes along this edge."""
-        body, emitter, slots = self._body, self._body.emitter, self._regions.phis[made.result]
-        alone = self._is_alone()
-        if not body.analysis.of(made.result).varying:
-            value = body.scalar(text)
-            if self._condition and not alone:
-                old = emitter.op(f"load {made.type}, ptr {slots[0]}")
-                value = emitter.op(f"select i1 {self._condition}, {made.type} {value}, {made.type} {old}")
-            return [f"store {made.type} {value}, ptr {slots[0]}"]
-        found = []
-        for kind, slot, part in zip(body.scalars(made.type), slots, body.parts(text, made.type), strict=True):
-            lanes, value = emitter.lanes(kind), part
-            if not alone:
-                old = emitter.op(f"load {lanes}, ptr {slot}")
-                value = emitter.op(f"select {emitter.mask} {self._mask}, {lanes} {part}, {lanes} {old}")
-            found.append(f"store {lanes} {value}, ptr {slot}")
-        return found
-
-    def _is_alone(self) -> bool:
-        """Return whether nothing that a phi holds before is needed after: no blend."""
-        level = self._flow.inner[self._source]
-        if self._back:
-            return len(self._flow.loops[self._target].latches) == 1 and level == self._target
-        return level == self._flow.outer(self._target) and len(self._flow.entering(self._target)) == 1

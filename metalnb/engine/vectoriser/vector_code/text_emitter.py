@@ -94,11 +94,6 @@ class Emitter:
         callee = self.declare(name, result, *(kind for kind, _ in given))
         return self.op(f"call {flags}{result} {callee}({', '.join(f'{k} {v}' for k, v in given)})", at)
 
-    def call_void(self, name: str, *given: tuple[str, str]) -> None:
-        """Write a call without a value."""
-        callee = self.declare(name, "void", *(kind for kind, _ in given))
-        self.do(f"call void {callee}({', '.join(f'{k} {v}' for k, v in given)})")
-
     def shuffled(self, kind: object, a: str, b: str, indices: Sequence[int | None], count: int | None = None) -> str:
         """Write a ``shufflevector`` of two vectors of `count` elements, by default one for each lane."""
         given = f"<{count or self.width} x {kind}>"

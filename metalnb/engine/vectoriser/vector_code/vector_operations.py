@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...llvm.instruction_syntax import BINARY, CASTS
 from ...llvm.instructions import IRInstruction
-from ...llvm.llvm_types import IRType, MemoryLayout, type_of
+from ...llvm.llvm_types import IRType, MemoryLayout
 from ..not_vectorised import NotVectorised
 from ..shape_analysis.lane_shapes import is_aligned
 from .addresses import address
@@ -313,14 +313,9 @@ def _insert_value(body: FunctionBody, made: IRInstruction) -> None:
     body.define(made, parts)
 
 
-def _freeze(body: FunctionBody, made: IRInstruction) -> None:
-    _unary(body, made)
-
-
 OPERATIONS: dict[str, Callable[[FunctionBody, IRInstruction], None]] = {
     **dict.fromkeys(BINARY, _binary), **dict.fromkeys(CASTS, _cast),
-    "fneg": _unary, "freeze": _freeze, "icmp": _compare, "fcmp": _compare, "select": _select,
+    "fneg": _unary, "freeze": _unary, "icmp": _compare, "fcmp": _compare, "select": _select,
     "extractelement": _extract_element, "insertelement": _insert_element, "shufflevector": _shuffle,
     "extractvalue": _extract_value, "insertvalue": _insert_value, "getelementptr": address,
 }  # fmt: skip
-_BIT = type_of("i1")

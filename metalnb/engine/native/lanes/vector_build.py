@@ -7,19 +7,19 @@ import re
 
 from metalnb import cache
 
-from ..clang import driver
-from ..clang.driver import Refused, Target
-from ..clang.long_text import flags_for_length
-from ..llvm.instructions import IRModule
-from ..unit import Unit
-from ..vectoriser.not_vectorised import NotVectorised
-from ..vectoriser.simd_forms import SimdForm
-from ..vectoriser.vector_code.vector_target import VectorTarget, vector_target
-from ..vectoriser.vectorise import Vectorised, vectorise
-from . import toolchain
-from .entry_texts import lane_text
-from .linking import run_tool
-from .llvm_text import with_divisors
+from ...clang import driver
+from ...clang.driver import Refused, Target
+from ...clang.long_text import flags_for_length
+from ...llvm.instructions import IRModule
+from ...unit import Unit
+from ...vectoriser.not_vectorised import NotVectorised
+from ...vectoriser.simd_forms import SimdForm
+from ...vectoriser.vector_code.vector_target import VectorTarget, vector_target
+from ...vectoriser.vectorise import Vectorised, vectorise
+from .. import toolchain
+from ..entry_texts import lane_text
+from ..linking import run_tool
+from ..llvm_text import with_divisors
 
 __all__ = ["machine", "object_of", "thread_text", "vectorised"]
 

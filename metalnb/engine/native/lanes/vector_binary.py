@@ -6,16 +6,17 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base import Grid
-from ..clang.driver import Refused
-from ..llvm.instructions import IRModule
-from ..llvm.llvm_reader import read
-from ..llvm.llvm_types import UnreadText
-from ..unit import Unit
-from ..vectoriser.not_vectorised import NotVectorised
-from ..vectoriser.simd_forms import SimdForm, form_for
-from ..vectoriser.vectorise import asks_for_simdgroup, waits
-from . import toolchain, vector_build
+from ...base import Grid
+from ...clang.driver import Refused
+from ...llvm.instructions import IRModule
+from ...llvm.llvm_reader import read
+from ...llvm.llvm_types import UnreadText
+from ...unit import Unit
+from ...vectoriser.not_vectorised import NotVectorised
+from ...vectoriser.simd_forms import SimdForm, form_for
+from ...vectoriser.vectorise import asks_for_simdgroup, waits
+from .. import toolchain
+from . import vector_build
 from .vector_report import how_it_runs
 
 __all__ = ["VectorBinary", "VectorCode", "opened"]

@@ -6,14 +6,14 @@ from collections import Counter
 
 from metalnb.msl.text.scanned_cell import MAIN
 
-from ..llvm.debug_places import line_in
-from ..llvm.instructions import IRModule
-from ..llvm.llvm_reader import read
-from ..llvm.llvm_types import UnreadText
-from ..unit import Unit
-from ..vectoriser.not_vectorised import NotVectorised
-from ..vectoriser.simd_forms import form_for
-from ..vectoriser.vectorise import asks_for_simdgroup
+from ...llvm.debug_places import line_in
+from ...llvm.instructions import IRModule
+from ...llvm.llvm_reader import read
+from ...llvm.llvm_types import UnreadText
+from ...unit import Unit
+from ...vectoriser.not_vectorised import NotVectorised
+from ...vectoriser.simd_forms import form_for
+from ...vectoriser.vectorise import asks_for_simdgroup
 from . import vector_build
 
 __all__ = ["how_it_runs"]

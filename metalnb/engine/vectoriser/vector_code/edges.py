@@ -1,0 +1,125 @@
+"""Edges: which lanes go from a block to another, and the values that phis take on the way.
+
+What must hold: every blend uses the whole edge's mask. A scalar condition alone would overwrite lanes that left before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...llvm.instructions import IRInstruction
+from .function_body import FunctionBody
+
+__all__ = ["Edge", "FlowVariables"]
+
+
+@dataclass(slots=True)
+class FlowVariables:
+    """Variables in memory that hold a function's control flow.
+
+    Attributes
+    ----------
+    arriving : dict
+        By block, the mask of the lanes that have come to it.
+    going_on : dict
+        By a loop's header, who takes part in the next iteration: a mask, or a bit if all lanes do or none.
+    phis : dict
+        By the name of a phi, its variables.
+    """
+
+    arriving: dict[str, str] = field(default_factory=dict)
+    going_on: dict[str, str] = field(default_factory=dict)
+    phis: dict[str, list[str]] = field(default_factory=dict)
+
+
+class Edge:
+    """An edge from a block to another, under a scalar condition, a mask, or neither."""
+
+    def __init__(
+        self, variables: FlowVariables, body: FunctionBody, source: str, target: str, condition: str, mask: str,
+    ) -> None:  # fmt: skip
+        self._variables = variables
+        self._body = body
+        self._flow = self._body.analysis.flow
+        self._source, self._target = source, target
+        self._condition, self._known_mask = condition, mask
+        loops = self._flow.loops
+        self._back = target in loops and source in loops[target].body
+
+    @property
+    def _mask(self) -> str:
+        """The lanes that take it."""
+        if not self._known_mask:
+            emitter = self._body.emitter
+            mask = self._body.masks[self._source]
+            self._known_mask = emitter.op(
+                f"select i1 {self._condition}, {emitter.mask} {mask}, {emitter.mask} zeroinitializer",
+            )  # fmt: skip
+        return self._known_mask
+
+    def write(self) -> None:
+        """Write who takes it, and the values of the phis at its end."""
+        variables, emitter = self._variables, self._body.emitter
+        if self._back:
+            self._go_on()
+        elif self._target in variables.arriving:
+            slot = variables.arriving[self._target]
+            joined = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), self._mask)
+            emitter.do(f"store {emitter.mask} {joined}, ptr {slot}")
+        stores = []
+        for made in self._flow.function.blocks[self._target]:
+            if made.opcode != "phi":
+                break
+            text = made.operands[made.targets.index(self._source)].text
+            if text != "poison" and (text != "undef" or self._body.analysis.of(made.result).varying):
+                stores += self._values(made, text)
+        for store in stores:  # after all are computed: one phi's value may be another's old one
+            emitter.do(store)
+
+    def _go_on(self) -> None:
+        """Let the lanes take part in the loop's next iteration."""
+        emitter = self._body.emitter
+        slot = self._variables.going_on[self._target]
+        # An edge out of an inner loop is taken by some lanes now and by others later.
+        several = len(self._flow.loops[self._target].latches) > 1 or self._flow.inner[self._source] != self._target
+        if self._target in self._body.analysis.divergence.loops:
+            lanes = self._mask
+            if several:
+                lanes = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), lanes)
+            emitter.do(f"store {emitter.mask} {lanes}, ptr {slot}")
+            return
+        if self._condition:
+            taken = self._condition
+        elif self._known_mask == self._body.masks[self._source]:
+            taken = "true"
+        else:
+            taken = emitter.any(self._known_mask)
+        if several:
+            taken = emitter.op(f"or i1 {taken}, {emitter.op(f'load i1, ptr {slot}')}")
+        emitter.do(f"store i1 {taken}, ptr {slot}")
+
+    def _values(self, made: IRInstruction, text: str) -> list[str]:
+        """Return the stores of what a phi takes along this edge."""
+        body, emitter, slots = self._body, self._body.emitter, self._variables.phis[made.result]
+        alone = self._is_alone()
+        if not body.analysis.of(made.result).varying:
+            value = body.scalar(text)
+            if self._condition and not alone:
+                old = emitter.op(f"load {made.type}, ptr {slots[0]}")
+                value = emitter.op(f"select i1 {self._condition}, {made.type} {value}, {made.type} {old}")
+            return [f"store {made.type} {value}, ptr {slots[0]}"]
+        found = []
+        for kind, slot, part in zip(body.scalars(made.type), slots, body.parts(text, made.type), strict=True):
+            lanes, value = emitter.lanes(kind), part
+            if not alone:
+                old = emitter.op(f"load {lanes}, ptr {slot}")
+                value = emitter.op(f"select {emitter.mask} {self._mask}, {lanes} {part}, {lanes} {old}")
+            found.append(f"store {lanes} {value}, ptr {slot}")
+        return found
+
+    def _is_alone(self) -> bool:
+        """Return whether nothing that a phi holds before is needed after: no blend."""
+        level = self._flow.inner[self._source]
+        if self._back:
+            return len(self._flow.loops[self._target].latches) == 1 and level == self._target
+        return level == self._flow.outer(self._target) and len(self._flow.entering(self._target)) == 1
