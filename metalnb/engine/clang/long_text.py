@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["flags_for_length", "with_functions"]
+__all__ = ["arithmetic_of", "flags_for_length", "with_functions"]
 
 _NAME = r'(?:"[^"]*"|[-\w.$]+)'
 _HEAD = re.compile(rf"define [^@]*@({_NAME})\(")
@@ -61,11 +61,15 @@ class _Function:
     leads_out: bool = False
 
 
+def arithmetic_of(text: str) -> int:
+    """Return how many instructions of arithmetic the longest function of LLVM's text has, all inlined and unrolled."""
+    lines = text.splitlines()
+    return max(_lengths(_functions(lines), _kept(lines)).values(), default=0)
+
+
 def flags_for_length(text: str) -> tuple[str, ...]:
     """Return flags by which clang compiles LLVM's text in time: none, unless a function is long, all inlined."""
-    lines = text.splitlines()
-    functions = _functions(lines)
-    return _SHORTER if max(_lengths(functions, _kept(lines)).values(), default=0) > _LONG else ()
+    return _SHORTER if arithmetic_of(text) > _LONG else ()
 
 
 def with_functions(text: str) -> str:

@@ -9,7 +9,7 @@ from metalnb import cache
 
 from ...clang import driver
 from ...clang.driver import Refused, Target
-from ...clang.long_text import flags_for_length
+from ...clang.long_text import arithmetic_of
 from ...llvm.instructions import IRModule
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
@@ -32,6 +32,7 @@ _TIDY = (
     "-inlinehint-threshold=1000000",
 )  # fmt: skip
 _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
+_MOST = 40_000  # instructions of arithmetic, of which clang makes vector code in some seconds
 _SHORT = 3000  # characters of a cell that need not be asked whether it is long, all inlined
 _TEXT = ("-S", "-emit-llvm")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
@@ -80,8 +81,8 @@ def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = ()) -> str:
     if not (divides(unit) or len(unit.text) > _SHORT):
         return driver.compiled(unit, text, target, *_TIDY, *more, *_TEXT).decode()
     raw = driver.compiled(unit, text, target, *_TIDY, *more, *_UNTOUCHED, *_TEXT).decode()
-    if flags_for_length(raw):
-        message = "it is so long that its functions are not inlined"
+    if (count := arithmetic_of(raw)) > _MOST:
+        message = f"it is long: some {count:,} instructions"
         raise NotVectorised(message)
     return _compiled(with_divisors(raw), (*target.flags, *_TIDY, *_TEXT), unit).decode()
 
