@@ -82,7 +82,7 @@ class ControlFlow:
                     break
                 left = header
             (self.inside[self.idom[label]] if left is None else self.after[left]).append(label)
-        self._reached: dict[tuple[str | None, str, str], frozenset[str]] = {}
+        self._trees: dict[str | None, _Tree] = {}
 
     def _postorder(self) -> list[str]:
         seen, done = {self.entry}, []
@@ -195,31 +195,36 @@ class ControlFlow:
     def equivalent(self, label: str) -> str | None:
         """Return the nearest dominator whose every lane comes to a block in the same iteration, or None."""
         level = self.outer(label)
+        after = self._postdominators(level)
         a = label
         while a != self.entry:
             a = self.idom[a]
-            if self.inner[a] == level and _END not in self._reach(level, a, label):
+            if self.inner[a] == level and after.dominates(label, a):
                 return a
             if a == level:
                 break
         return None
 
-    def _reach(self, level: str | None, start: str, avoided: str) -> frozenset[str]:
-        """Return the blocks of a loop's iteration that are reached from one without passing another."""
-        key = (level, start, avoided)
-        known = self._reached.get(key)
+    def _postdominators(self, level: str | None) -> _Tree:
+        """Return the tree of one iteration: each block stands below the nearest block that all its paths pass."""
+        known = self._trees.get(level)
         if known is not None:
             return known
-        seen: set[str] = set()
-        work = [start]
-        while work:
-            for target in self._next(level, work.pop()):
-                if target != avoided and target not in seen:
+        tree = self._trees[level] = _Tree()
+        start = level or self.entry
+        seen = {start, _END}
+        stack = [(start, iter(self._next(level, start)))]
+        while stack:
+            label, rest = stack[-1]
+            for target in rest:
+                if target not in seen:
                     seen.add(target)
-                    if target != _END:
-                        work.append(target)
-        self._reached[key] = found = frozenset(seen)
-        return found
+                    stack.append((target, iter(self._next(level, target))))
+                    break
+            else:
+                tree.add(label, self._next(level, label))
+                stack.pop()
+        return tree
 
     def _next(self, level: str | None, label: str) -> list[str]:
         """Return the successors in a loop's iteration; ``_END`` for its end, and for the function's."""
@@ -241,3 +246,28 @@ class ControlFlow:
 
 
 _END = ""
+
+
+class _Tree:
+    """A tree of postdominators, made from its root on: a block comes after all blocks that it leads to."""
+
+    def __init__(self) -> None:
+        self._above = {_END: _END}
+        self._depth = {_END: 0}
+
+    def add(self, label: str, targets: list[str]) -> None:
+        above = targets[0]
+        for target in targets[1:]:
+            while above != target:
+                if self._depth[above] < self._depth[target]:
+                    target = self._above[target]  # noqa: PLW2901  (two fingers that climb)
+                else:
+                    above = self._above[above]
+        self._above[label] = above
+        self._depth[label] = self._depth[above] + 1
+
+    def dominates(self, a: str, b: str) -> bool:
+        """Return whether every path from b passes a."""
+        while self._depth[b] > self._depth[a]:
+            b = self._above[b]
+        return a == b
