@@ -27,9 +27,9 @@ def arrays_of(value: Any) -> Iterator[Resident]:
     """Yield the arrays on an engine among a struct's fields."""
     if is_resident(value):
         yield value
-    elif isinstance(value, Mapping):
-        for field in value.values():
-            yield from arrays_of(field)
+    elif isinstance(value, (Mapping, list, tuple)):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from arrays_of(inner)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for member in dataclasses.fields(value):
             yield from arrays_of(getattr(value, member.name))

@@ -121,10 +121,16 @@ class Slot:
                     pass
         if is_resident(value):
             value = value.read()
-        if isinstance(value, np.ndarray) and value.shape == self.value_shape and value.dtype == self.dtype:
+        if isinstance(value, np.ma.MaskedArray):
+            self._refuse(f"got {described(value)}", self._cure_for(value))
+        if isinstance(value, np.ndarray) and value.dtype == self.dtype and self._one(value.shape):
             return bytearray(value.tobytes())
         packed = pack(self.param.type, value, self.label, self._reflection).tobytes()
         return pointed(packed, value) if self.points else bytearray(packed)
+
+    def _one(self, shape: tuple[int, ...]) -> bool:
+        """Return whether a shape is that of one element, or of an array of one."""
+        return shape == (1,) * (len(shape) - len(self.value_shape)) + self.value_shape
 
     def elements(self, array: Array) -> tuple[int, ...]:  # noqa: RET503  (_refuse never returns)
         """Return an array's shape in elements of the parameter's type."""

@@ -114,9 +114,10 @@ class Kernel:
     Parameters of a call
     --------------------
     *args, **named
-        One for each buffer parameter. ``device const T*`` and ``constant T*`` take arrays; ``constant T&`` takes a
-        scalar, a sequence of components, or for a struct a dict, a dataclass or a NumPy record. Arrays are never
-        copied. A buffer that the kernel may write can be left out: it is then allocated and returned.
+        One for each buffer parameter. ``device const T*`` and ``constant T*`` take arrays, which are never copied.
+        ``device const T&`` and ``constant T&`` take a scalar, a sequence of components, or an array of one element;
+        for a struct a dict, a dataclass or a NumPy record, and in it for an array of structs a list of them.
+        A buffer that the kernel may write can be left out: it is then allocated and returned.
     grid : int or tuple of int, optional
         Total threads, x first (Metal's ``dispatchThreads``). By default the shape of the first writable array
         given, else of the first array; the last axis is x.

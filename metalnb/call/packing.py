@@ -78,9 +78,11 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     dtype = numpy_dtype(kind)
     if isinstance(value, np.ndarray):
         if value.ndim:
-            message = f"{label}; got an array of shape {value.shape}. Pass one number."
+            message = f"{label}; got {described(value)}. Pass one number."
             raise ArgumentError(message)
         value = value[()]
+    if isinstance(value, np.generic) and value.dtype.isbuiltin == 2 and value.dtype.kind in "Vf":
+        value = float(value)  # ml_dtypes' real numbers, bfloat16 among them: each is a float exactly
     if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
         message = f"{label}; got {described(value)}. Pass {'True or False' if kind == 'bool' else 'one number'}."
         raise ArgumentError(message)
@@ -128,16 +130,11 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
     if record is None:
         message = f"{label}: metalnb cannot make a '{kind}' from Python."
         raise ArgumentError(message)
-    result = np.zeros((), struct_dtype(record, reflection))
-    whole = isinstance(value, (np.ndarray, np.void)) and value.dtype == result.dtype and value.size == 1
-    if whole and not kind.extents:
-        return np.array(value).reshape(())
-    if kind.extents:
-        message = f"{label}: pass an array of dtype program.dtype({record.name!r}) and shape {kind.extents}."
-        if not isinstance(value, np.ndarray) or value.dtype != result.dtype or value.shape != kind.extents:
-            raise ArgumentError(message)
-        return np.ascontiguousarray(value)
-    _fill(result, record, value, label, reflection)
+    result = np.zeros(kind.extents, struct_dtype(record, reflection))
+    whole = isinstance(value, (np.ndarray, np.void)) and value.dtype == result.dtype
+    if whole and (value.shape == kind.extents if kind.extents else value.size == 1):
+        return np.array(value).reshape(kind.extents)
+    _fill_all(result, record, value, label, reflection)
     return result
 
 
@@ -155,9 +152,30 @@ def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarra
     return result
 
 
+def _fill_all(target: Any, record: Struct, value: Any, label: str, reflection: Reflection, at: str = "") -> None:
+    """Fill a record, or an array of them from sequences of what fills one; ``at`` is where it is in the whole array."""
+    shape = target.shape
+    inner = f"{label}: element {at} is {record.name}{''.join(f'[{n}]' for n in shape)}" if at else label
+    if not shape:
+        _fill(target, record, value, inner, reflection)
+        return
+    if isinstance(value, np.ndarray) and value.dtype == target.dtype and value.shape == shape:
+        target[...] = value
+        return
+    if not _several(value) or len(value) != shape[0]:
+        got = f"a {type(value).__name__} of {len(value)}" if isinstance(value, (list, tuple)) else described(value)
+        kinds = "lists" if len(shape) > 1 else "dicts, dataclasses or NumPy records"
+        message = f"{inner}; got {got}. Pass a list of {shape[0]} {kinds}."
+        raise ArgumentError(message)
+    for i, each in enumerate(value):
+        _fill_all(target[i], record, each, label, reflection, f"{at}[{i}]")
+
+
 def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Reflection) -> None:
     """Fill a record from a dict, a dataclass, or a NumPy record."""
     names = [f.name for f in record.fields]
+    if record.name.startswith("array<") and _several(value) and getattr(value, "dtype", None) != target.dtype:
+        value = {names[0]: value}  # the elements of an array<T, N> (MSL 2.12)
     given = _as_mapping(value)
     if given is None:
         example = ", ".join(f"'{n}': …" for n in names)
@@ -174,8 +192,8 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
     for field in record.fields:
         inner = f"{label}: field '{field.name}' is {field.type}"
         nested = reflection.struct(field.type.name)
-        if nested is not None and not field.type.extents:
-            _fill(target[field.name], nested, given[field.name], inner, reflection)
+        if nested is not None:
+            _fill_all(target[field.name], nested, given[field.name], inner, reflection)
             continue
         if field.type.name == "pointer":
             target[field.name] = address(given[field.name], inner)
@@ -183,6 +201,10 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
         packed = pack(field.type, given[field.name], inner, reflection)
         slot = target.dtype.fields[field.name][0].shape
         target[field.name] = packed[tuple(slice(n) for n in slot)] if slot else packed
+
+
+def _several(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any] | None:

@@ -148,7 +148,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "complex": scalars(real=1j),
     "text for a scalar": scalars(real="1.0"),
     "None for a scalar": scalars(real=None),
-    "array for a scalar": scalars(real=ones(1)),
+    "array for a scalar": scalars(real=ones(2)),
     "list for a scalar": scalars(real=[1.0]),
     # Vectors and matrices
     "short vector": call("vectors", loose=ones(2, 4), tight=ones(2, 3), size=(1,), m=np.eye(2, 3)),
@@ -404,7 +404,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "array for a scalar": (
         mnb.ArgumentError,
-        "scalars: argument 'real' [[buffer(6)]] is constant float&; got an array of shape (1,). Pass one number.",
+        "scalars: argument 'real' [[buffer(6)]] is constant float&; got an array of float32, shape (2,). Pass one number.",
     ),
     "list for a scalar": (
         mnb.ArgumentError,

@@ -6,7 +6,7 @@ import pytest
 from msl.cells import place, program
 
 import metalnb as mnb
-from metalnb.msl.language.attributes import ATTRIBUTES
+from metalnb.msl.language.attributes import ATTRIBUTES, INPUTS
 from metalnb.msl.language.unsupported import UNSUPPORTED, Unsupported
 
 QUALIFIERS = {"threadgroup_imageblock", "ray_data", "object_data", "coherent"}
@@ -62,10 +62,51 @@ def test_words_of_the_pipeline_need_no_declaration() -> None:
     assert caught.value.message == "'k' has the attribute 'patch': metalnb runs compute kernels"
 
 
-@pytest.mark.parametrize("name", ["uint2 i [[thread_position_in_grid]];", "device float* x [[buffer(0)]];"])
-def test_inputs_and_buffers_at_program_scope_are_refused(name: str) -> None:
-    with pytest.raises(mnb.CompileError, match="must be in the constant address space"):
-        mnb.compile(program(f"{name}\n{{ y[0] = 1; }}"))
+_INPUT_FORMS = (
+    "uint V", "const ushort V", "constant uint V", "static uint V", "extern uint V", "uint aV[2], V",
+    "namespace n { namespace m { uint V", "template <class T> T V",
+)  # fmt: skip
+_ARGUMENT_FORMS = (
+    "device float* V", "const device float* V", "constant float* V", "constant float& V", "device float& V",
+    "constant float V", "constant float* constant V", "constant float (&V)[4]", "threadgroup float* V",
+    "threadgroup float V[4]", "constant float V[2][2]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [*_INPUT_FORMS, *_ARGUMENT_FORMS])
+def test_inputs_and_arguments_at_program_scope_are_refused(form: str) -> None:
+    argument = "threadgroup(0)" if form.startswith("threadgroup") else "buffer(3)"
+    names = [*INPUTS] if form in _INPUT_FORMS else [argument]
+    ends = " }" * form.count("{")
+    lines = [f"{form.replace('V', f'v{k}')} [[{name}]];{ends}" for k, name in enumerate(names)]
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(program("\n".join(lines)))
+    found = {d.line: d for d in reversed(caught.value.diagnostics)}
+    for k, (line, name) in enumerate(zip(lines, names, strict=True), start=3):
+        assert found[k].message == (
+            f"[[{name}]] on a program-scope variable: metalnb has these only as parameters of a kernel"
+        )
+        assert found[k].column == line.index(f"{name}]]") + 1
+        assert found[k].hint == (
+            "declare it as a parameter of the kernel, and pass it to the functions that use it (MSL 5.9)"
+        )
+
+
+def test_a_macro_may_open_the_parameters() -> None:
+    source = program("""#define KERNEL(name) kernel void name(
+#define HEAD device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]
+KERNEL(k) device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) { y[i] = i; }
+kernel void l(HEAD) { y[i] = i; }""")
+    made = mnb.compile(source)
+    assert made.k(grid=3).tolist() == made.l(grid=3).tolist() == [0, 1, 2]
+
+
+def test_an_input_in_a_function_is_refused() -> None:
+    source, line, column = place(program("{ if (i) { uint l [[§thread_index_in_threadgroup]]; y[i] = l; } }"))
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(source)
+    assert caught.value.message == "[[thread_index_in_threadgroup]] on a variable in a function"
+    assert (caught.value.line, caught.value.column) == (line, column)
 
 
 @pytest.mark.parametrize("name", ["math_mode(safe)", "contract(off)"])

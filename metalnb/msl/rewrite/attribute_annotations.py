@@ -15,6 +15,10 @@ from ..text.instantiations import explicit_instantiations
 
 __all__ = ["attribute_annotations"]
 
+_CLASS = frozenset({"class", "struct", "union"})
+_ENDS = frozenset({";", ")", "{", "}"})
+_REFUSED = '$attribute("refused", {})'
+
 
 def attribute_annotations(text: Outline) -> Iterator[Edit | Refusal]:
     """Annotate; an explicit instantiation's attributes go, since clang takes none there."""
@@ -37,11 +41,7 @@ def _moved(text: Outline, tree: Tree, place: tuple[int, int], edits: list[Edit |
     ``constant float (&c)[4] [[buffer(1)]]`` -> ``constant float (&c [[$attribute("buffer", 1)]])[4]``.
     """
     a, b = place
-    i = a - 1
-    while tree.text(i) == "]" and tree.open(i) >= 0:
-        i = tree.open(i) - 1
-    if tree.text(i) == ")":
-        i -= 1
+    i = _declared(tree, a)
     named = i >= 0 and tree.tokens[i].kind == "word"
     if tree.text(a - 1) != "]" or not named or tree.around(a, "({") < 0 or tree.text(tree.around(a, "({")) != "(":
         return []
@@ -55,6 +55,14 @@ def _moved(text: Outline, tree: Tree, place: tuple[int, int], edits: list[Edit |
     written = "".join([*pieces, text.source[at:end]])
     behind = tree.tokens[i].end
     return [Edit(behind, behind, f" {' '.join(written.split())}"), Edit(start, end, "\n" * written.count("\n"))]
+
+
+def _declared(tree: Tree, a: int) -> int:
+    """Return the place of what a list is behind: before an array's extents its name, as in ``(&c)[4]``."""
+    i = a - 1
+    while tree.text(i) == "]" and tree.open(i) >= 0:
+        i = tree.open(i) - 1
+    return i - 1 if i < a - 1 and tree.text(i) == ")" else i
 
 
 def _list(text: Outline, tree: Tree, a: int, b: int) -> Iterator[Edit | Refusal]:
@@ -85,8 +93,14 @@ def _attribute(
         return
     known = ATTRIBUTES.get(name)
     if known is None or known.argument != bool(inner) or known.argument != has_argument:
-        yield Refusal(word.start, last.end, word.start, *_misuse(name), '$attribute("refused", {})')
+        yield Refusal(word.start, last.end, word.start, *_misuse(name), _REFUSED)
         return
+    if known.use in {"input", "parameter"}:
+        scope = _scope(tree, *around)
+        if scope:
+            words = _misplaced(text.source[word.start : last.end], scope, known.section)
+            yield Refusal(word.start, last.end, word.start, *words, _REFUSED)
+            return
     if known.use == "graphics":
         inner = ""  # words of the pipeline, which nothing declares; the attribute is refused by its name
     if name == "function_constant":
@@ -96,6 +110,33 @@ def _attribute(
         elif a > 0 and tree.tokens[a - 1].kind == "word":
             yield Edit(tree.tokens[b].end, tree.tokens[b].end, f" $initial({tree.texts[a - 1]})")
     yield Edit(word.start, last.end, f'$attribute("{name}"{", " + " ".join(inner.split()) if inner else ""})')
+
+
+def _scope(tree: Tree, a: int, b: int) -> str:
+    """Return where the variable stands that a list is behind: "program", "function"; empty for any other list."""
+    i = _declared(tree, a)
+    if tree.macro or i < 0 or tree.tokens[i].kind != "word" or tree.around(a, "(") >= 0:
+        return ""
+    if tree.text(tree.find(b + 1, _ENDS)) != ";":
+        return ""  # a parameter, whose list a macro opens
+    scope, brace = "program", tree.around(a, "{")
+    while brace >= 0:
+        head = tree.texts[tree.statement(brace) : brace]
+        if not _CLASS.isdisjoint(head):
+            return ""
+        if "namespace" not in head and '"C"' not in head:
+            scope = "function"
+        brace = tree.around(brace, "{")
+    return scope
+
+
+def _misplaced(attribute: str, scope: str, section: str) -> tuple[str, str]:
+    """Return the message and the hint for a kernel's input or argument that is declared elsewhere."""
+    cure = "declare it as a parameter of the kernel"
+    if scope == "function":
+        return f"[[{attribute}]] on a variable in a function", f"{cure} (MSL {section})"
+    message = f"[[{attribute}]] on a program-scope variable: metalnb has these only as parameters of a kernel"
+    return message, f"{cure}, and pass it to the functions that use it (MSL 5.9)"
 
 
 def _misuse(name: str) -> tuple[str, str]:
