@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.native import toolchain
+from metalnb.engine.native import native_engine, toolchain
+from metalnb.engine.vectoriser.not_vectorised import NotVectorised
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 TESTS = Path(__file__).resolve().parent
@@ -32,6 +33,12 @@ def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
     given = (f"-D$EMULATED={digest}", '-D$MATRIX_FORMS="emulated_cores.h"', f"-I{TESTS}", f"-I{CUDA}")
     target = dataclasses.replace(usual, flags=(*usual.flags, *given))
     monkeypatch.setattr(toolchain, "TARGET", lambda: target)
+
+    def apart(_: Any) -> Any:  # the emulated instructions are written for a fiber each
+        message = "emulated"
+        raise NotVectorised(message)
+
+    monkeypatch.setattr(native_engine, "opened", apart)
 
 
 def run(body: str, *buffers: Any) -> None:
