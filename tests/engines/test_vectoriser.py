@@ -205,6 +205,18 @@ WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
 }  # fmt: skip
 
 
+def test_a_block_without_active_lanes_sets_no_scalar() -> None:
+    """It did so where it was so short that jumping over it did not pay: the last predecessor's value was taken."""
+    add = kernel(
+        "atomic_fetch_add_explicit(cells, x[1] != 6 && x[2] >= 1 ? 1u : n, memory_order_relaxed);",
+        "device const float* x, constant uint& n, device atomic_uint* cells",
+    )
+    for second, third, each in ((0, 2, 1), (0, 0, 3), (6, 2, 3)):
+        cells = np.zeros(1, np.uint32)
+        add(np.array([0, second, third], np.float32), np.uint32(3), cells, grid=100, threadgroup=64)
+        assert cells[0] == 100 * each
+
+
 @pytest.mark.parametrize("name", WRONG_ONCE)
 @pytest.mark.parametrize("threadgroup", [64, 8, 40])
 def test_what_was_wrong_once(name: str, threadgroup: int) -> None:

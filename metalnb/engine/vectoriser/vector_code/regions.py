@@ -176,6 +176,8 @@ class Regions:
         block = self._flow.function.blocks[label]
         if label in self._flow.loops or self._flow.inside[label] or len(set(block[-1].targets)) > 1:
             return True
+        if self._sets_scalars(label):
+            return True
         cost = 0
         for made in block:
             if made.opcode == "call" and not made.word.startswith(DROPPED):
@@ -192,6 +194,18 @@ class Regions:
             else:
                 cost += 1
         return cost > _LIGHT
+
+    def _sets_scalars(self, label: str) -> bool:
+        """Return whether a block sets a scalar variable: no mask would keep an empty block from it."""
+        analysis = self._body.analysis
+        block = self._flow.function.blocks[label]
+        for target in set(block[-1].targets):
+            if target in self._flow.loops and target not in analysis.divergence.loops:
+                return True
+            phis = (made for made in self._flow.function.blocks[target] if made.opcode == "phi")
+            if any(not analysis.of(made.result).varying for made in phis):
+                return True
+        return any(made.result in self._body.outside and self._body.outside[made.result].scalar for made in block)
 
     def _prepare(self, labels: list[str]) -> None:
         """Empty the variables of the blocks of a region before any edge leads to them."""
