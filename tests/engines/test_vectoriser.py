@@ -16,6 +16,7 @@ from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_types import MemoryLayout, UnreadText, type_of
 from metalnb.engine.native.lanes import vector_build
 from metalnb.engine.native.native_engine import NativeBinary
+from metalnb.engine.vectoriser.shape_analysis.reducible_flow import ControlFlow
 from metalnb.engine.vectoriser.simd_forms import SimdForm, form_for
 from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup, vectorise
 
@@ -207,14 +208,39 @@ WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
 
 def test_a_block_without_active_lanes_sets_no_scalar() -> None:
     """It did so where it was so short that jumping over it did not pay: the last predecessor's value was taken."""
-    add = kernel(
-        "atomic_fetch_add_explicit(cells, x[1] != 6 && x[2] >= 1 ? 1u : n, memory_order_relaxed);",
-        "device const float* x, constant uint& n, device atomic_uint* cells",
-    )
-    for second, third, each in ((0, 2, 1), (0, 0, 3), (6, 2, 3)):
-        cells = np.zeros(1, np.uint32)
-        add(np.array([0, second, third], np.float32), np.uint32(3), cells, grid=100, threadgroup=64)
-        assert cells[0] == 100 * each
+    add = mnb.compile(f"""{HEAD}
+        kernel void f(device const float* x, constant uint& n, device atomic_uint* cells,
+                      uint size [[threads_per_threadgroup]]) {{
+            uint each = half(x[1]) != half(6.0e-8f) && x[size & 63] >= 1.0f ? 1u : n;
+            atomic_fetch_add_explicit(&cells[n & 1], each, memory_order_relaxed);
+        }}""", engine="native").f  # fmt: skip
+    for second, edge, each in ((0, 2, 1), (0, 0, 3), (6.0e-8, 2, 3)):
+        x, cells = np.full(64, edge, np.float32), np.zeros(2, np.uint32)
+        x[1] = second
+        add(x, np.uint32(3), cells, grid=100, threadgroup=64)
+        assert cells.tolist() == [0, 100 * each]
+
+
+def test_an_inner_loop_may_lead_back_into_another() -> None:
+    """Where lanes go on from its exit is where they leave the other; postdominators were looked for in a circle."""
+    text = """define void @metalnb_thread(i1 %0, i1 %1) {
+  br label %a
+a:
+  br label %b
+b:
+  br label %c
+c:
+  br i1 %0, label %c, label %d
+d:
+  br i1 %1, label %b, label %e
+e:
+  br i1 %0, label %a, label %f
+f:
+  ret void
+}
+"""
+    flow = ControlFlow(read(text).functions["metalnb_thread"])
+    assert {label: flow.equivalent(label) for label in ("%b", "%e", "%f")} == {"%b": "%a", "%e": "%a", "%f": "%2"}
 
 
 @pytest.mark.parametrize("name", WRONG_ONCE)

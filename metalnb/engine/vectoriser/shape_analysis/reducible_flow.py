@@ -238,11 +238,21 @@ class ControlFlow:
                 found.append(target)
         if not self.successors[label]:
             found.append(_END)
-        if not found:
-            for header in back:
-                exits = [t for _, t in self.loops[header].exits]
-                found += [t if self.inside_loop(level, t) and t != level else _END for t in exits] or [_END]
-        return found
+        return found or self._past(level, back)
+
+    def _past(self, level: str | None, headers: list[str]) -> list[str]:
+        """Return where lanes go on that enter these loops, inner ones of a level, once more: where they leave them."""
+        found, entered = [], set(headers)
+        while headers:
+            for source, target in self.loops[headers.pop()].exits:
+                if target == level or not self.inside_loop(level, target):
+                    found.append(_END)
+                elif target not in self.loops or source not in self.loops[target].body:
+                    found.append(target)
+                elif target not in entered:  # from one inner loop back into another around it
+                    entered.add(target)
+                    headers.append(target)
+        return found or [_END]
 
 
 _END = ""
@@ -256,8 +266,9 @@ class _Tree:
         self._depth = {_END: 0}
 
     def add(self, label: str, targets: list[str]) -> None:
-        above = targets[0]
-        for target in targets[1:]:
+        known = [target if target in self._above else _END for target in targets]  # _END promises least
+        above = known[0]
+        for target in known[1:]:
             while above != target:
                 if self._depth[above] < self._depth[target]:
                     target = self._above[target]  # noqa: PLW2901  (two fingers that climb)
