@@ -5,10 +5,12 @@ That it does what an engine must is in `test_engine_conformance.py`.
 
 import itertools
 import os
+import random
 import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -236,6 +238,35 @@ def test_dispatches_with_fibers_of_many_python_threads() -> None:
         thread.join()
     want = x.reshape(-1, 256)[:, ::-1].ravel() + 32
     assert all(np.array_equal(o, want) for o in outs)
+
+
+def test_dispatches_of_all_lengths_of_many_python_threads() -> None:
+    """Workers watch, sleep or are busy with another's dispatch when the next begins; none is lost or done twice."""
+    program = compiled("""
+        kernel void f(device uint* o, constant uint& n, uint i [[thread_position_in_grid]]) {
+            uint a = i;
+            for (uint k = 0; k < n; ++k) a = a * 1664525u + 1013904223u;
+            o[i] += 1 + (a == 77u && n == 0u && i != 77u);
+        }""")
+    wrong = []
+
+    def run(seed: int) -> None:
+        dice = random.Random(seed)
+        for _ in range(150):
+            size, length = dice.choice([256, 4096, 1 << 14, 1 << 16]), dice.choice([0, 3, 40])
+            counts = np.zeros(size, np.uint32)
+            program.f(counts, length, threadgroup=256)
+            if not (counts == 1).all():
+                wrong.append((seed, size, length))
+            if dice.random() < 0.05:
+                time.sleep(0.0005)  # longer than workers watch
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 def test_a_thread_with_more_memory_than_a_fiber_has_is_refused() -> None:

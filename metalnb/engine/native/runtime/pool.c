@@ -1,13 +1,21 @@
 // The pool: what runs the threadgroups of a dispatch over this machine's cores. One for the process.
 //
-// The caller begins at once, alone; what is not done after some microseconds is shared with the workers. So a small
-// dispatch wakes nobody, and none depends on workers that never come (in a process that was forked there are none).
+// The caller begins at once, alone. When what is left looks long enough it is shared with the workers. So a small dispatch
+// wakes nobody, and none depends on workers that never come (in a process that was forked there are none).
+//
+// A thread that sleeps needs some 50 microseconds to wake up, as long as many a dispatch. So a worker watches for the
+// next dispatch for a while before it sleeps, and the caller watches for the last workers before it does.
 #include "system.h"
 
 typedef void groups(const dispatch* d, void* scratch, u64 first, u64 count);
 
-#define ALONE 15000  // nanoseconds
-#define MOST 256     // workers
+// Nanoseconds.
+#define SOON 2000       // before this the caller does not judge how long a dispatch will take
+#define SHARED 6000     // what is left is shared with workers that watch when it would take the caller so long,
+#define WOKEN 30000     // and with workers that sleep when it would take so long:
+#define EACH 10000      // one for each such part of it
+#define WATCHED 100000  // how long a thread watches before it sleeps
+#define MOST 256        // workers
 
 // ---- Regions, for fibers: reserved, and backed by memory only where a dispatch needs it. Those not in use are kept.
 typedef struct { char* start; u64 stacks, memory; } place;  // what is backed: bytes from its start, and from ARENA on
@@ -46,7 +54,33 @@ static condition begun, ended;
 static u32 workers, started;
 static u64 number;  // of the dispatch, so that each worker joins it once
 static u32 joined;  // workers at it
+static u32 watching;  // workers that watch for the next one
 static struct { groups* run; const dispatch* d; u64 next, end, step; int fibers, open; } work;
+
+static u32 count_of(const u32* n) { return __atomic_load_n(n, __ATOMIC_ACQUIRE); }
+
+static inline void pause_briefly(void) {
+#if __x86_64__
+    __builtin_ia32_pause();
+#elif __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+/// Watch until a dispatch other than `seen` is there, or for a while.
+static void watch_for_work(u64 seen) {
+    for (const u64 until = now() + WATCHED; now() < until;)
+        for (int i = 0; i < 32; ++i) {
+            if (__atomic_load_n(&number, __ATOMIC_ACQUIRE) != seen) return;
+            pause_briefly();
+        }
+}
+
+/// Watch until the last worker is done, or for a while.
+static void watch_for_end(void) {
+    for (const u64 until = now() + WATCHED; count_of(&joined) && now() < until;)
+        for (int i = 0; i < 32 && count_of(&joined); ++i) pause_briefly();
+}
 
 /// Do pieces of the work until none is left; 0 when there is no memory for the fibers.
 static int helped(void) {
@@ -66,13 +100,22 @@ THREAD(working) {
     u64 seen = 0;
     lock(&changing);
     for (;;) {
-        while (!work.open || number == seen) wait_for(&begun, &changing);
+        if (!work.open) seen = number;
+        if (number == seen) {
+            __atomic_add_fetch(&watching, 1, __ATOMIC_RELAXED);
+            unlock(&changing);
+            watch_for_work(seen);
+            lock(&changing);
+            __atomic_sub_fetch(&watching, 1, __ATOMIC_RELAXED);
+            while (number == seen) wait_for(&begun, &changing);
+            continue;
+        }
         seen = number;
-        ++joined;
+        __atomic_add_fetch(&joined, 1, __ATOMIC_RELAXED);
         unlock(&changing);
         helped();
         lock(&changing);
-        if (!--joined) wake_one(&ended);
+        if (!__atomic_sub_fetch(&joined, 1, __ATOMIC_RELEASE)) wake_one(&ended);
     }
     return 0;
 }
@@ -87,7 +130,15 @@ __attribute__((visibility("default"))) void metalnb_open(u32 count) {
     workers = count < MOST ? count : MOST;
 }
 
-static int shared(groups* run, const dispatch* d, u64 first, u64 end, int fibers) {
+/// Wake workers for what would take the caller so long; those that watch come by themselves.
+static void wake_for(u64 nanoseconds) {
+    const u64 wanted = nanoseconds / EACH, ready = count_of(&watching);
+    if (wanted >= started) wake_all(&begun);
+    else
+        for (u64 n = ready; n < wanted; ++n) wake_one(&begun);
+}
+
+static int shared(groups* run, const dispatch* d, u64 first, u64 end, int fibers, u64 left) {
     lock(&changing);
     for (; started < workers; ++started) if (!thread_begun(working)) break;
     work.run = run;
@@ -97,12 +148,15 @@ static int shared(groups* run, const dispatch* d, u64 first, u64 end, int fibers
     work.step = (end - first) / (8 * (started + 1)) + 1;
     work.fibers = fibers;
     work.open = 1;
-    ++number;
-    wake_all(&begun);
+    __atomic_add_fetch(&number, 1, __ATOMIC_RELEASE);
+    wake_for(left);
     unlock(&changing);
     const int done = helped();
     lock(&changing);
     work.open = 0;
+    unlock(&changing);
+    watch_for_end();
+    lock(&changing);
     while (joined) wait_for(&ended, &changing);
     const int whole = work.next >= end;
     unlock(&changing);
@@ -127,13 +181,15 @@ __attribute__((visibility("default"))) int metalnb_run(groups* run, const dispat
         const u64 count = end - first < step ? end - first : step;
         run(d, p.start, first, count);
         first += count;
-        const u64 elapsed = first < end ? now() - start : 0;
-        if (elapsed > ALONE && workers && lock_if_free(&one_dispatch)) {
-            done = shared(run, d, first, end, fibers);
+        if (first == end) break;
+        const u64 elapsed = now() - start, left = elapsed * (end - first) / first;
+        const int worth = left > WOKEN || (left > SHARED && count_of(&watching));
+        if (elapsed > SOON && worth && workers && lock_if_free(&one_dispatch)) {
+            done = shared(run, d, first, end, fibers, left);
             unlock(&one_dispatch);
             break;
         }
-        if (elapsed < ALONE / 2) step *= 2;  // so that a dispatch of many small threadgroups asks the time seldom
+        if (elapsed < SOON) step *= 2;  // so that a dispatch of many small threadgroups asks the time seldom
     }
     if (p.start) given_back(p);
     return done;
