@@ -170,6 +170,26 @@ def test_the_vectoriser_knows_the_processor(processor: str) -> None:
     assert vector_build.machine() == vector_build.machine(toolchain.flags())
 
 
+def test_inverse_roots_in_fast_math(processor: str) -> None:
+    """Of the 2 units in the last place that are allowed: 1.05 by an estimate, 1.5 by a root and a division."""
+    allowed = 1.05 if processor == "native" and vector_build.machine().estimates else 1.5
+    bits = np.random.default_rng(9).integers(0, 1 << 32, 1 << 20, dtype=np.uint32)
+    worst = np.float32(1.0457709)  # of all significands
+    x = np.concatenate([EDGES, [worst], np.arange(1, 1 << 10, dtype=np.uint32).view(np.float32), bits.view(np.float32)])
+    with np.errstate(all="ignore"):
+        exact = 1 / np.sqrt(x.astype(np.float64))
+    for got in results(("rsqrt", "1 / sqrt"), x, math="fast"):
+        assert distance(got, exact, signed_zero=True).max() <= allowed
+    whole = np.arange(1, 1 << 8, dtype=np.float32)
+    y = np.empty_like(whole)
+    mnb.compile(
+        f"{HEAD}kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]])"
+        " { y[i] = i / sqrt(x[i]); }",
+        engine="native",
+    ).f(whole, y)  # fmt: skip
+    assert distance(y, (whole.astype(np.float64) - 1) / np.sqrt(whole.astype(np.float64))).max() <= 2
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32])
 def test_quotients_and_remainders_are_exact(processor: str, dtype: type[np.signedinteger]) -> None:
     """Of numbers at powers of 2, any others, and beside multiples; by a divisor of each lane's, and a uniform one."""

@@ -1,4 +1,4 @@
-"""1 / x from the processor's estimate and one step of an iteration, which is faster than to divide.
+"""1 / sqrt(x) and 1 / x from the processor's estimate and one step of an iteration, which is faster than to divide.
 
 The estimates are those of AVX-512: good to 14 bits, denormals included, and defined to the bit. Those of SSE and AVX
 are not used: they have 11 bits, take a denormal for 0, and differ from maker to maker.
@@ -9,9 +9,26 @@ from __future__ import annotations
 from .text_emitter import Emitter
 from .vector_target import VectorTarget, by_register
 
-__all__ = ["reciprocal_above"]
+__all__ = ["reciprocal_above", "reciprocal_root"]
 
+_ONE = "splat (float 1.0)"
+_HALF = "splat (float 0.5)"
 _ABOVE_ONE = "splat (double 0x3FF0000000004000)"  # 1 + 2^-38
+
+
+def reciprocal_root(emitter: Emitter, target: VectorTarget, x: str) -> str:
+    """Return 1 / sqrt(x) of floats, off by at most 1.05 units in the last place (measured over all significands).
+
+    Of 0, infinity and NaN the estimate is the result. There the step's correction is NaN, for which the comparison puts
+    a number.
+    """
+    op, lanes = emitter.op, emitter.lanes("float")
+    y = _estimated(emitter, target, "rsqrt14.ps", "float", x)
+    root = op(f"fmul {lanes} {x}, {y}")
+    left = _fused(emitter, "float", op(f"fneg {lanes} {root}"), y, _ONE)
+    small = op(f"fcmp olt {lanes} {left}, {_ONE}")
+    left = op(f"select {emitter.mask} {small}, {lanes} {left}, {lanes} {_ONE}")  # one instruction: vminps
+    return _fused(emitter, "float", op(f"fmul {lanes} {y}, {_HALF}"), left, y)
 
 
 def reciprocal_above(emitter: Emitter, target: VectorTarget, x: str, *, uniform: bool) -> str | None:

@@ -1,14 +1,14 @@
-"""Divisions: of integers by way of floating point, exactly."""
+"""Divisions: of integers by way of floating point, exactly, and by a square root."""
 
 from __future__ import annotations
 
 from ...llvm.instructions import IRInstruction
-from .estimates import reciprocal_above
+from .estimates import reciprocal_above, reciprocal_root
 from .function_body import FunctionBody
 from .text_emitter import Emitter
 from .vector_target import VectorTarget
 
-__all__ = ["INTEGER_DIVISIONS", "divided", "quotient_of"]
+__all__ = ["INTEGER_DIVISIONS", "divided", "divided_by_roots", "quotient_of"]
 
 INTEGER_DIVISIONS = frozenset({"udiv", "sdiv", "urem", "srem"})
 
@@ -43,3 +43,25 @@ def quotient_of(
     inverse = reciprocal_above(emitter, target, y, uniform=uniform)
     found = op(f"fdiv {wide} {x}, {y}" if inverse is None else f"fmul {wide} {x}, {inverse}")
     return op(f"fpto{sign}i {wide} {found} to {lanes}")
+
+
+def divided_by_roots(body: FunctionBody, made: IRInstruction, numerators: list[str]) -> list[str] | None:
+    """Divide floats by square roots in fast math, by an estimate; None for any other division.
+
+    The root is one of the same block, so that its argument's vectors are at hand.
+    """
+    root = body.analysis.definitions.get(made.operands[1].text)
+    if (
+        not body.target.estimates or "arcp" not in made.flags or str(made.type.element) != "float"
+        or root is None or not root.word.startswith("llvm.sqrt.") or root.block != made.block
+        or not body.analysis.of(root.result).varying
+    ):  # fmt: skip
+        return None
+    emitter, lanes = body.emitter, body.emitter.lanes("float")
+    made_of = []
+    for numerator, x in zip(numerators, body.parts(root.operands[0].text, root.type), strict=True):
+        found = reciprocal_root(emitter, body.target, x)
+        if numerator != "splat (float 1.000000e+00)":
+            found = emitter.op(f"fmul {made.prefix}{lanes} {numerator}, {found}")
+        made_of.append(found)
+    return made_of

@@ -11,7 +11,7 @@ from ..not_vectorised import NotVectorised
 from ..shape_analysis.lane_shapes import is_aligned
 from .addresses import address
 from .function_body import FunctionBody
-from .quotients import INTEGER_DIVISIONS, divided
+from .quotients import INTEGER_DIVISIONS, divided, divided_by_roots
 
 __all__ = ["OPERATIONS", "operate"]
 
@@ -115,6 +115,9 @@ def _binary(body: FunctionBody, made: IRInstruction) -> None:
     columns = [body.parts(o.text, o.type) for o in made.operands]
     if made.opcode in INTEGER_DIVISIONS:
         body.define(made, [divided(body, made, str(kind), a, b) for a, b in zip(*columns, strict=True)])
+        return
+    if made.opcode == "fdiv" and (found := divided_by_roots(body, made, columns[0])) is not None:
+        body.define(made, found)
         return
     lanes, op = body.emitter.lanes(kind), body.emitter.op
     body.define(made, [op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}") for a, b in zip(*columns, strict=True)])
