@@ -1,9 +1,11 @@
-"""The mathematics of the engine `native`: right for floats of every kind, on each x86-64, with no call of a library."""
+"""The mathematics of the engine `native`: right for every kind of number, on each x86-64, with no call of a library."""
 
 import functools
 import platform
 import re
+from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ from metalnb.engine.clang import driver
 from metalnb.engine.clang.driver import Target
 from metalnb.engine.native import toolchain
 from metalnb.engine.native.entry_texts import fiber_text, loop_text
+from metalnb.engine.native.lanes import vector_build
 from metalnb.engine.native.object_files import object_file
+from metalnb.program import compiled
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 PROCESSORS = ("native", "haswell", "nehalem") if platform.machine() in {"x86_64", "AMD64"} else ("native",)
@@ -53,11 +57,14 @@ def processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Compile for a processor that has less than this one may have."""
     flags = tuple(f"-march={request.param}" if flag == "-march=native" else flag for flag in toolchain.flags())
     monkeypatch.setattr(toolchain, "flags", lambda: flags)
+    monkeypatch.setattr(compiled, "_programs", OrderedDict())  # or each would run what the first was compiled for
     monkeypatch.setattr(toolchain, "TARGET", functools.cache(toolchain.TARGET.__wrapped__))
     return str(request.param)
 
 
-def results(names: Iterable[str], *arguments: NDArray[np.float32]) -> NDArray[np.float32]:
+def results(
+    names: Iterable[str], *arguments: NDArray[np.float32], math: str = "precise",
+) -> NDArray[np.float32]:  # fmt: skip
     """Call each function on the same arguments, in one kernel."""
     count = len(arguments[0])
     call = ", ".join(f"in[{place} * n + i]" for place in range(len(arguments)))
@@ -66,7 +73,7 @@ def results(names: Iterable[str], *arguments: NDArray[np.float32]) -> NDArray[np
     mnb.compile(
         f"{HEAD}kernel void each(device const float* in, device float* out, constant uint& n,"
         f" uint i [[thread_position_in_grid]]) {{ {' '.join(lines)} }}",
-        engine="native", math="precise",
+        engine="native", math=math,
     ).each(np.concatenate(arguments), out.reshape(-1), count, grid=(count,))  # fmt: skip
     return out
 
@@ -155,6 +162,68 @@ def _sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.flo
     total = a + b
     part = total - a
     return total, np.nan_to_num((a - (total - part)) + (b - part), posinf=0, neginf=0)
+
+
+def test_the_vectoriser_knows_the_processor(processor: str) -> None:
+    """It took every processor for the one that it was first asked about: a kernel then ran a thread at a time."""
+    assert processor
+    assert vector_build.machine() == vector_build.machine(toolchain.flags())
+
+
+def test_inverse_roots_in_fast_math(processor: str) -> None:
+    """Of the 2 units in the last place that are allowed: 1.05 by an estimate, 1.5 by a root and a division."""
+    allowed = 1.05 if processor == "native" and vector_build.machine().estimates else 1.5
+    bits = np.random.default_rng(9).integers(0, 1 << 32, 1 << 20, dtype=np.uint32)
+    worst = np.float32(1.0457709)  # of all significands
+    x = np.concatenate([EDGES, [worst], np.arange(1, 1 << 10, dtype=np.uint32).view(np.float32), bits.view(np.float32)])
+    with np.errstate(all="ignore"):
+        exact = 1 / np.sqrt(x.astype(np.float64))
+    for got in results(("rsqrt", "1 / sqrt"), x, math="fast"):
+        assert distance(got, exact, signed_zero=True).max() <= allowed
+    whole = np.arange(1, 1 << 8, dtype=np.float32)
+    y = np.empty_like(whole)
+    mnb.compile(
+        f"{HEAD}kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]])"
+        " { y[i] = i / sqrt(x[i]); }",
+        engine="native",
+    ).f(whole, y)  # fmt: skip
+    assert distance(y, (whole.astype(np.float64) - 1) / np.sqrt(whole.astype(np.float64))).max() <= 2
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32])
+def test_quotients_and_remainders_are_exact(processor: str, dtype: type[np.signedinteger]) -> None:
+    """Of numbers at powers of 2, any others, and beside multiples; by a divisor of each lane's, and a uniform one."""
+    assert processor
+    name = np.dtype(dtype).name + "_t"
+    program = mnb.compile(
+        f"{HEAD}kernel void each(device const {name}* a, device const {name}* b, device {name}* q, device {name}* r,"
+        f" uint i [[thread_position_in_grid]]) {{ q[i] = a[i] / b[i]; r[i] = a[i] % b[i]; }}"
+        f"kernel void one(device const {name}* a, constant {name}& b, device {name}* q, device {name}* r,"
+        f" uint i [[thread_position_in_grid]]) {{ q[i] = a[i] / b; r[i] = a[i] % b; }}",
+        engine="native",
+    )
+    a, b, edges = dividends(dtype)
+    for kernel, x, y in (("each", a, b), *(("one", a[:: len(edges)].copy(), edge) for edge in edges)):
+        q, r = np.empty_like(x), np.empty_like(x)
+        program[kernel](x, y, q, r, grid=(len(x),))
+        wide, by = x.astype(np.int64), np.int64(y)
+        quotient = np.sign(wide) * np.sign(by) * (abs(wide) // abs(by))
+        np.testing.assert_array_equal(q, quotient.astype(dtype))
+        np.testing.assert_array_equal(r, (wide - quotient * by).astype(dtype))
+
+
+def dividends(dtype: type[np.signedinteger]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return dividends, their divisors, which overflow nowhere, and the divisors at the edges."""
+    info, dice, count = np.iinfo(dtype), np.random.default_rng(10), 1 << 17
+    powers = {sign * 2**k + more for k in range(info.bits) for more in (-1, 0, 1) for sign in (-1, 1)}
+    listed = sorted(x for x in {*powers, *range(-9, 10), info.max // 3} if info.min <= x <= info.max)
+    edges = np.array([x for x in listed if x not in {0, -1}], dtype)
+    any_two = dice.integers(info.min, info.max, (2, count), dtype, endpoint=True)
+    by = any_two[1] >> dice.integers(0, info.bits - 1, count).astype(dtype)
+    by[(by == 0) | (by == -1)] = 3
+    beside = any_two[0].astype(np.int64) // by * by + dice.integers(-1, 2, count)
+    a = np.concatenate([np.repeat(np.array(listed, dtype), len(edges)), any_two[0], beside.clip(info.min, info.max)])
+    return a.astype(dtype), np.concatenate([np.tile(edges, len(listed)), by, by]), edges
 
 
 @pytest.mark.parametrize("meets", [False, True])

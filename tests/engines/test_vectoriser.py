@@ -5,6 +5,7 @@ That whole kernels are right in vector registers is what the tests of the langua
 """
 
 import ctypes
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -14,6 +15,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_types import MemoryLayout, UnreadText, type_of
+from metalnb.engine.native import toolchain
 from metalnb.engine.native.lanes import vector_build
 from metalnb.engine.native.native_engine import NativeBinary
 from metalnb.engine.vectoriser.shape_analysis.reducible_flow import ControlFlow
@@ -32,10 +34,10 @@ def native() -> None:
         pytest.skip(str(error))
 
 
-def kernel(body: str, given: str = "device const float* x, device float* o") -> mnb.Kernel:
+def kernel(body: str, given: str = "device const float* x, device float* o", math: str = "fast") -> mnb.Kernel:
     text = f"""{HEAD}kernel void f({given}, uint i [[thread_position_in_grid]],
         uint t [[thread_position_in_threadgroup]], uint l [[thread_index_in_simdgroup]]) {{ {body} }}"""
-    return mnb.compile(text, engine="native")["f"]
+    return mnb.compile(text, engine="native", math=math)["f"]
 
 
 # ---- LLVM's text -----------------------------------------------------------------------------------------------------
@@ -116,6 +118,22 @@ def test_a_layout_is_cs() -> None:
 def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
     module = read(vector_build.thread_text(kernel(body).unit))
     assert len(vectorise(module, ROW, vector_build.machine()).gathers) == gathers
+
+
+@pytest.mark.parametrize(("body", "math", "used"), [
+    ("o[i] = rsqrt(x[i]);", "fast", "rsqrt14.ps.512"),
+    ("o[i] = x[i + 1] / sqrt(x[i]);", "fast", "rsqrt14.ps.512"),
+    ("o[i] = rsqrt(x[i]);", "precise", ""),
+    ("o[i] = uint(x[i]) / uint(x[i + 1]);", "precise", "rcp14.pd.512"),
+    ("o[i] = uint(x[i]) / uint(x[0]);", "fast", ""),  # one scalar division
+])  # fmt: skip
+@pytest.mark.parametrize("march", ["x86-64-v4", "x86-64-v3"])
+def test_a_processors_estimates_are_used_where_they_are_good(body: str, math: str, used: str, march: str) -> None:
+    flags = (*toolchain.flags_for("x86_64-linux-gnu"), f"-march={march}")
+    unit = kernel(body, math=math).unit
+    made = vector_build.vectorised(read(vector_build.thread_text(unit, flags=flags)), ROW, flags)
+    assert set(re.findall(r"@llvm\.x86\.avx512\.(\S+?)\(", made.text)) == {used if march == "x86-64-v4" else ""} - {""}
+    assert vector_build.object_of(made, unit, flags)
 
 
 # ---- Forms -----------------------------------------------------------------------------------------------------------

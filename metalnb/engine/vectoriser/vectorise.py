@@ -18,6 +18,7 @@ from .simd_forms import SimdForm, positions
 from .vector_code.atomics import atomic
 from .vector_code.coroutines import begun, ended
 from .vector_code.function_body import FunctionBody, LaneValue
+from .vector_code.quotients import quotient_of
 from .vector_code.regions import Regions
 from .vector_code.text_emitter import Emitter
 from .vector_code.vector_calls import call
@@ -170,15 +171,14 @@ def _begin(body: FunctionBody, function: IRFunction, form: SimdForm, *, coroutin
 def _flat_positions(body: FunctionBody) -> None:
     """Compute each lane's x, y and z from its index in the threadgroup."""
     emitter = body.emitter
-    op, lanes, wide = emitter.op, emitter.lanes("i32"), emitter.lanes("double")
+    op, lanes = emitter.op, emitter.lanes("i32")
 
     def of_region(offset: int) -> str:
         at = op(f"getelementptr i8, ptr %region, i64 {offset}")
         return emitter.splat("i32", op(f"load i32, ptr {at}"))
 
-    def divided(a: str, b: str) -> tuple[str, str]:  # of 32 bits, in double: exact
-        x, y = (op(f"uitofp {lanes} {v} to {wide}") for v in (a, b))
-        quotient = op(f"fptoui {wide} {op(f'fdiv {wide} {x}, {y}')} to {lanes}")
+    def divided(a: str, b: str) -> tuple[str, str]:
+        quotient = quotient_of(emitter, body.target, "u", "i32", a, b, uniform=True)
         return quotient, op(f"sub {lanes} {a}, {op(f'mul {lanes} {quotient}, {b}')}")
 
     index = op(f"add {lanes} {emitter.splat('i32', '%index')}, {emitter.ramp('i32', 1)}")

@@ -44,10 +44,13 @@ def _target(flags: tuple[str, ...]) -> Target:
     return Target("native-lanes", toolchain.PRELUDE, (*plain, "-O1", "-DMETALNB_LANES"))
 
 
-@functools.cache
 def machine(flags: tuple[str, ...] = ()) -> VectorTarget:
     """Return what the vectoriser may use of a machine, as clang takes it to be; by default of this one."""
-    flags = flags or toolchain.flags()
+    return _machine(flags or toolchain.flags())
+
+
+@functools.cache
+def _machine(flags: tuple[str, ...]) -> VectorTarget:
     key = cache.digest("macros", driver.version(), *flags)
 
     def build() -> bytes:

@@ -11,11 +11,11 @@ from ..not_vectorised import NotVectorised
 from ..shape_analysis.lane_shapes import is_aligned
 from .addresses import address
 from .function_body import FunctionBody
+from .quotients import INTEGER_DIVISIONS, divided, divided_by_roots
 
 __all__ = ["OPERATIONS", "operate"]
 
 _DROPPED = frozenset({"nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "inbounds", "nusw"})
-_DIVISIONS = frozenset({"udiv", "sdiv", "urem", "srem"})
 
 
 def operate(body: FunctionBody, made: IRInstruction) -> None:
@@ -113,29 +113,14 @@ def _vectors(body: FunctionBody, made: IRInstruction) -> list[str]:
 def _binary(body: FunctionBody, made: IRInstruction) -> None:
     kind = made.type.element
     columns = [body.parts(o.text, o.type) for o in made.operands]
-    if made.opcode in _DIVISIONS:
+    if made.opcode in INTEGER_DIVISIONS:
         body.define(made, [divided(body, made, str(kind), a, b) for a, b in zip(*columns, strict=True)])
+        return
+    if made.opcode == "fdiv" and (found := divided_by_roots(body, made, columns[0])) is not None:
+        body.define(made, found)
         return
     lanes, op = body.emitter.lanes(kind), body.emitter.op
     body.define(made, [op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}") for a, b in zip(*columns, strict=True)])
-
-
-def divided(body: FunctionBody, made: IRInstruction, kind: str, a: str, b: str) -> str:
-    """Divide integers; lanes that are not active divide by 1. 32 bits go through double, which is exact."""
-    emitter = body.emitter
-    op, lanes = emitter.op, emitter.lanes(kind)
-    if b.startswith("splat"):
-        return op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}")
-    b = op(f"select {emitter.mask} {body.mask}, {lanes} {b}, {lanes} splat ({kind} 1)")
-    if int(kind[1:]) > 32:
-        return op(f"{made.opcode} {lanes} {a}, {b}")
-    sign = "s" if made.opcode[0] == "s" else "u"
-    wide = emitter.lanes("double")
-    x, y = (op(f"{sign}itofp {lanes} {v} to {wide}") for v in (a, b))
-    quotient = op(f"fpto{sign}i {wide} {op(f'fdiv {wide} {x}, {y}')} to {lanes}")
-    if made.opcode.endswith("div"):
-        return quotient
-    return op(f"sub {lanes} {a}, {op(f'mul {lanes} {quotient}, {b}')}")
 
 
 def _unary(body: FunctionBody, made: IRInstruction) -> None:

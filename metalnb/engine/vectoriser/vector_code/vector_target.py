@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...llvm.llvm_types import IRType
 from .text_emitter import Emitter
 
-__all__ = ["VectorTarget", "pin", "vector_target"]
+__all__ = ["VectorTarget", "by_register", "pin", "vector_target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +23,20 @@ class VectorTarget:
         LLVM's letter for such a register as an operand of inline assembly.
     permutes : bool
         Whether an instruction picks 16 words from 32 (AVX-512's ``vpermi2d``).
+    estimates : bool
+        Whether it has AVX-512's estimates of 1 / x and 1 / sqrt(x), in registers of each size.
     """
 
     bits: int
     register: str
     permutes: bool
+    estimates: bool = False
 
 
 def vector_target(macros: str) -> VectorTarget:
     """Return the machine that clang's predefined macros speak of."""
     if "__AVX512BW__" in macros:
-        return VectorTarget(512, "v", permutes=True)
+        return VectorTarget(512, "v", permutes=True, estimates="__AVX512VL__" in macros)
     if "__AVX2__" in macros:
         return VectorTarget(256, "x", permutes=False)
     return VectorTarget(128, "w" if "__aarch64__" in macros else "x", permutes=False)
@@ -47,17 +51,28 @@ def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> s
     """
     if kind.kind not in {"integer", "float"} or kind.bits not in {8, 16, 32, 64} or not vector.startswith("%"):
         return vector
-    count = machine.bits // kind.bits
     whole, words = emitter.lanes(kind), emitter.lanes(f"i{kind.bits}")
     given = vector if kind.kind == "integer" else emitter.op(f"bitcast {whole} {vector} to {words}")
-    size = min(count, emitter.width)
-    piece = f"<{size} x i{kind.bits}>"
-    made = []
-    for first in range(0, emitter.width, size):
-        part = emitter.shuffled(f"i{kind.bits}", given, "poison", range(first, first + size))
-        made.append(emitter.op(f'call {piece} asm "", "={machine.register},0"({piece} {part}) #3'))
+
+    def one(part: str, count: int) -> str:
+        piece = f"<{count} x i{kind.bits}>"
+        return emitter.op(f'call {piece} asm "", "={machine.register},0"({piece} {part}) #3')
+
+    made = by_register(emitter, machine, f"i{kind.bits}", kind.bits, given, one)
+    return made if kind.kind == "integer" else emitter.op(f"bitcast {words} {made} to {whole}")
+
+
+def by_register(
+    emitter: Emitter, machine: VectorTarget, kind: str, bits: int, vector: str, one: Callable[[str, int], str],
+) -> str:  # fmt: skip
+    """Apply what works on one register, and is given the number of its elements, to each that a vector takes."""
+    size = min(machine.bits // bits, emitter.width)
+    made = [
+        one(emitter.shuffled(kind, vector, "poison", range(first, first + size)), size)
+        for first in range(0, emitter.width, size)
+    ]
     while len(made) > 1:
         pairs = zip(made[::2], made[1::2], strict=True)
-        made = [emitter.shuffled(f"i{kind.bits}", a, b, range(2 * size), size) for a, b in pairs]
+        made = [emitter.shuffled(kind, a, b, range(2 * size), size) for a, b in pairs]
         size *= 2
-    return made[0] if kind.kind == "integer" else emitter.op(f"bitcast {words} {made[0]} to {whole}")
+    return made[0]

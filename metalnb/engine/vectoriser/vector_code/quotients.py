@@ -1,0 +1,67 @@
+"""Divisions: of integers by way of floating point, exactly, and by a square root."""
+
+from __future__ import annotations
+
+from ...llvm.instructions import IRInstruction
+from .estimates import reciprocal_above, reciprocal_root
+from .function_body import FunctionBody
+from .text_emitter import Emitter
+from .vector_target import VectorTarget
+
+__all__ = ["INTEGER_DIVISIONS", "divided", "divided_by_roots", "quotient_of"]
+
+INTEGER_DIVISIONS = frozenset({"udiv", "sdiv", "urem", "srem"})
+
+
+def divided(body: FunctionBody, made: IRInstruction, kind: str, a: str, b: str) -> str:
+    """Divide integers; lanes that are not active divide by 1."""
+    emitter = body.emitter
+    op, lanes = emitter.op, emitter.lanes(kind)
+    if b.startswith("splat"):
+        return op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}")
+    uniform, wide = body.shape(made.operands[1].text).uniform, int(kind[1:]) > 32
+    if wide or not uniform:
+        b = op(f"select {emitter.mask} {body.mask}, {lanes} {b}, {lanes} splat ({kind} 1)")
+    if wide:
+        return op(f"{made.opcode} {lanes} {a}, {b}")
+    quotient = quotient_of(emitter, body.target, made.opcode[0], kind, a, b, uniform=uniform)
+    if made.opcode.endswith("div"):
+        return quotient
+    return op(f"sub {lanes} {a}, {op(f'mul {lanes} {quotient}, {b}')}")
+
+
+def quotient_of(
+    emitter: Emitter, target: VectorTarget, sign: str, kind: str, a: str, b: str, *, uniform: bool,
+) -> str:  # fmt: skip
+    """Return the quotient of integers of at most 32 bits, ``sign`` being "s" or "u".
+
+    A quotient that is no whole number is at least 1 / b below the next, which is 1 / a of itself. So it is exact to
+    round it to a double before it is cut off, and to multiply by a reciprocal that is too great by 2^-37.
+    """
+    op, lanes, wide = emitter.op, emitter.lanes(kind), emitter.lanes("double")
+    x, y = (op(f"{sign}itofp {lanes} {v} to {wide}") for v in (a, b))
+    inverse = reciprocal_above(emitter, target, y, uniform=uniform)
+    found = op(f"fdiv {wide} {x}, {y}" if inverse is None else f"fmul {wide} {x}, {inverse}")
+    return op(f"fpto{sign}i {wide} {found} to {lanes}")
+
+
+def divided_by_roots(body: FunctionBody, made: IRInstruction, numerators: list[str]) -> list[str] | None:
+    """Divide floats by square roots in fast math, by an estimate; None for any other division.
+
+    The root is one of the same block, so that its argument's vectors are at hand.
+    """
+    root = body.analysis.definitions.get(made.operands[1].text)
+    if (
+        not body.target.estimates or "arcp" not in made.flags or str(made.type.element) != "float"
+        or root is None or not root.word.startswith("llvm.sqrt.") or root.block != made.block
+        or not body.analysis.of(root.result).varying
+    ):  # fmt: skip
+        return None
+    emitter, lanes = body.emitter, body.emitter.lanes("float")
+    made_of = []
+    for numerator, x in zip(numerators, body.parts(root.operands[0].text, root.type), strict=True):
+        found = reciprocal_root(emitter, body.target, x)
+        if numerator != "splat (float 1.000000e+00)":
+            found = emitter.op(f"fmul {made.prefix}{lanes} {numerator}, {found}")
+        made_of.append(found)
+    return made_of
