@@ -96,7 +96,7 @@ WRONG = {
     ),
     "a vector for an index": Wrong(
         STD + "kernel void k(device float* y, uint2 p [[thread_position_in_grid]]) {\n    y¦[p] = 1;\n}",
-        "no viable overloaded operator[] for type 'device float *'",
+        "an index is one number, not a vector or a struct",
         "p.y * width + p.x",
     ),
     "a vector for a number": Wrong(

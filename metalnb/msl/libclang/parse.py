@@ -81,7 +81,8 @@ class Parsed:
         """Return a parser diagnostic at its place in the author's text, with the macro that contains it."""
         location = found.location
         if self.owner(location) is None:  # inside a header: where the author asked for it
-            location = next((n.location for n in found.children if self.owner(n.location)), location)
+            notes = (n for n in found.children if not n.spelling.startswith("in file included from"))
+            location = next((n.location for n in notes if self.owner(n.location)), location)
         said = _shortened(found.spelling)
         return self.diagnostic(location, reword(said) + self._in_macro(found), hint_for(said), severity)
 
