@@ -304,6 +304,16 @@ REFUSED = (
     ("an index of two components", "kernel void k(device float* y, uint2 §i [[thread_index_in_simdgroup]]) { }",
      "type 'uint2' is not valid for attribute 'thread_index_in_simdgroup'",
      "declare 'i' as uint or ushort (MSL 5.2.3.6)"),
+    ("both names of a SIMD-group's width",
+     "kernel void k(device uint* y, uint §a [[thread_execution_width]], uint b [[threads_per_simdgroup]]) { }",
+     "a kernel cannot have inputs with both 'thread_execution_width' and 'threads_per_simdgroup'",
+     "they are one number: drop 'a', as thread_execution_width is deprecated (MSL 5.2.3.6)"),
+    ("both names of a SIMD-group's width in a template",
+     ("template <class T> kernel void k(device T* y, ushort b [[threads_per_simdgroup]],\n"
+      "  uint §a [[thread_execution_width]]) { }\n"
+      'template [[host_name("h")]] kernel void k(device uint*, ushort, uint);'),
+     "a kernel cannot have inputs with both 'thread_execution_width' and 'threads_per_simdgroup'",
+     "they are one number: drop 'a', as thread_execution_width is deprecated (MSL 5.2.3.6)"),
     ("an input by reference", "kernel void k(device float* y, device uint& §i [[thread_position_in_grid]]) { }",
      "type 'device uint &' is not valid for attribute 'thread_position_in_grid'",
      "declare 'i' as uint, uint2, uint3, ushort, ushort2 or ushort3 (MSL 5.2.3.6)"),
@@ -404,6 +414,19 @@ REFUSED_BY_CLANG = (
      "template <typename T, int N> [[kernel]] void §f(device T* o) { o[0] = N; }",
      "no kernel in this cell: the kernel template 'f' is not instantiated",
      'write after it: template [[host_name("f_float_1")]] [[kernel]] decltype(f<float, 1>) f<float, 1>; (MSL 5.1)'),
+    # A threadgroup variable's value, unless it is 0 (MSL 4.4)
+    *(
+        (f"threadgroup {declared}",
+         f"enum E {{ A }}; struct S {{ float a; }};\n{{ threadgroup {declared}; y[i] = 1; }}",
+         "a threadgroup variable cannot be initialized where it is declared",
+         "declare it without a value; let one thread assign it, then call a threadgroup_barrier (MSL 4.4)")
+        for declared in (
+            "float §s = 1.0f", "float §s{1}", "float §s(1)", "bool §s = true", "half §s = 1.0h",
+            "uint §s = i", "auto §s = 1.0f", "const float §s = 1", "unsigned int §s = 1", "float4 §s = float4(1)",
+            "float2x2 §s = float2x2(1)", "S §s = {1}", "E §s = A", "array<float, 2> §s = {1, 2}",
+            "atomic_uint §s = {1}",
+        )
+    ),
     # An index (MSL 2.2)
     ("a vector for an index", "{ uint3 g = i; y§[g] = 1; }",
      "an index is one number, not a vector or a struct", ONE_NUMBER),

@@ -94,8 +94,8 @@ _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cur
      "64-bit atomics are in device memory alone (MSL 6.15.4.6)"),
     (r"('atomic_\w+' does not take an 'atomic_ulong')",
      r"\1",
-     ("a 64-bit atomic has atomic_max_explicit and atomic_min_explicit alone, in device memory, and they return nothing "
-      "(MSL 6.15.4.6)")),
+     ("a 64-bit atomic has atomic_max_explicit and atomic_min_explicit alone, in device memory, and they return "
+      "nothing (MSL 6.15.4.6)")),
     (r"('atomic_\w+' does not take an 'atomic_float')",
      r"\1",
      ("an atomic_float is loaded, stored, exchanged, and changed by atomic_fetch_add_explicit and "
