@@ -427,6 +427,27 @@ REFUSED_BY_CLANG = (
             "atomic_uint §s = {1}",
         )
     ),
+    # A call that two overloads fit equally
+    *(
+        (f"an ambiguous {call}", f"{{ int n = 1; half h = 1; float f = 1; y[i] = §{call}; }}",
+         f"call to '{call.partition('(')[0]}' is ambiguous", f"{fitting} fit equally: write {casts}")
+        for call, fitting, casts in (
+            ("clamp(i, 0, n)", "clamp(uint, uint, uint) and clamp(int, int, int)",
+             "uint(…) for argument 2 and uint(…) for argument 3"),
+            ("clamp(f, 0, 1)", "clamp(float, float, float) and clamp(int, int, int)",
+             "float(…) for argument 2 and float(…) for argument 3"),
+            ("min(i, n)", "min(uint, uint) and min(int, int)", "uint(…) for argument 2"),
+            ("max(0, f)", "max(float, float) and max(int, int)", "float(…) for argument 1"),
+            ("max(h, 0)", "max(half, half) and max(int, int)", "half(…) for argument 2"),
+            ("mix(f, h, 0.5h)", "mix(float, float, float) and mix(half, half, half)",
+             "float(…) for argument 2 and float(…) for argument 3"),
+            ("sqrt(n)", "sqrt(float) and sqrt(half)", "float(…) for argument 1"),
+        )
+    ),
+    ("an ambiguous call of the author's own",
+     "float f(float a, int b) { return a + b; }\nfloat f(int a, float b) { return a + b; }\n{ y[i] = §f(1, 2); }",
+     "call to 'f' is ambiguous",
+     "f(float, int) and f(int, float) fit equally: write float(…) for argument 1"),
     # An index (MSL 2.2)
     ("a vector for an index", "{ uint3 g = i; y§[g] = 1; }",
      "an index is one number, not a vector or a struct", ONE_NUMBER),
