@@ -92,11 +92,12 @@ WRONG = {
         "no viable conversion from 'S' to 'float'",
     ),
     "two types where one is meant": Wrong(
-        STD + K + "{\n    y[i] = ¦max(y[i], 0);\n}", "call to 'max' is ambiguous", "give the arguments of 'max' one type"
+        STD + K + "{\n    y[i] = ¦max(y[i], 0);\n}", "call to 'max' is ambiguous",
+        "max(float, float) and max(int, int) fit equally: write float(…) for argument 2",
     ),
     "a vector for an index": Wrong(
         STD + "kernel void k(device float* y, uint2 p [[thread_position_in_grid]]) {\n    y¦[p] = 1;\n}",
-        "no viable overloaded operator[] for type 'device float *'",
+        "an index is one number, not a vector or a struct",
         "p.y * width + p.x",
     ),
     "a vector for a number": Wrong(

@@ -304,6 +304,16 @@ REFUSED = (
     ("an index of two components", "kernel void k(device float* y, uint2 §i [[thread_index_in_simdgroup]]) { }",
      "type 'uint2' is not valid for attribute 'thread_index_in_simdgroup'",
      "declare 'i' as uint or ushort (MSL 5.2.3.6)"),
+    ("both names of a SIMD-group's width",
+     "kernel void k(device uint* y, uint §a [[thread_execution_width]], uint b [[threads_per_simdgroup]]) { }",
+     "a kernel cannot have inputs with both 'thread_execution_width' and 'threads_per_simdgroup'",
+     "they are one number: drop 'a', as thread_execution_width is deprecated (MSL 5.2.3.6)"),
+    ("both names of a SIMD-group's width in a template",
+     ("template <class T> kernel void k(device T* y, ushort b [[threads_per_simdgroup]],\n"
+      "  uint §a [[thread_execution_width]]) { }\n"
+      'template [[host_name("h")]] kernel void k(device uint*, ushort, uint);'),
+     "a kernel cannot have inputs with both 'thread_execution_width' and 'threads_per_simdgroup'",
+     "they are one number: drop 'a', as thread_execution_width is deprecated (MSL 5.2.3.6)"),
     ("an input by reference", "kernel void k(device float* y, device uint& §i [[thread_position_in_grid]]) { }",
      "type 'device uint &' is not valid for attribute 'thread_position_in_grid'",
      "declare 'i' as uint, uint2, uint3, ushort, ushort2 or ushort3 (MSL 5.2.3.6)"),
@@ -336,6 +346,43 @@ REFUSED = (
 )  # fmt: skip
 
 
+ONE_NUMBER = "take a component, such as i.x, or make one number of a position p: p.y * width + p.x"
+_LONG = (
+    "a 64-bit atomic has atomic_max_explicit and atomic_min_explicit alone, in device memory, and they return nothing "
+    "(MSL 6.15.4.6)"
+)
+_FLOAT = (
+    "an atomic_float is loaded, stored, exchanged, and changed by atomic_fetch_add_explicit and "
+    "atomic_fetch_sub_explicit (MSL 6.15.4)"
+)
+_BOOL = "an atomic_bool is loaded, stored and exchanged; to count or combine bits use an atomic_uint (MSL 6.15.4)"
+_ONE = "a, 1, memory_order_relaxed"
+# An operation, the type that lacks it, an address space, the arguments, what the message says further, and the hint.
+LACKED = (
+    *(
+        (f"atomic_{name}_explicit", "atomic_ulong", space, arguments, "", _LONG)
+        for space in ("device", "threadgroup")
+        for name, arguments in (
+            ("load", "a, memory_order_relaxed"), ("store", _ONE), ("exchange", _ONE),
+            ("compare_exchange_weak", "a, nullptr, 1, memory_order_relaxed, memory_order_relaxed"),
+            *((f"fetch_{op}", _ONE) for op in ("add", "sub", "and", "or", "xor", "min", "max")),
+        )
+    ),
+    *(
+        (f"atomic_{name}_explicit", "atomic_ulong", "threadgroup", _ONE, " in threadgroup memory",
+         "64-bit atomics are in device memory alone (MSL 6.15.4.6)")
+        for name in ("min", "max")
+    ),
+    *(
+        (f"atomic_fetch_{op}_explicit", "atomic_float", "device", _ONE, "", _FLOAT)
+        for op in ("and", "or", "xor", "min", "max")
+    ),
+    *(
+        (f"atomic_fetch_{op}_explicit", "atomic_bool", "device", _ONE, "", _BOOL)
+        for op in ("add", "sub", "and", "or", "xor", "min", "max")
+    ),
+)  # fmt: skip
+
 # As above: what is no rule of ours, so that docs/msl.md does not list it, and how such errors are told.
 REFUSED_BY_CLANG = (
     # What clang refuses unless it is told not to warn
@@ -367,6 +414,80 @@ REFUSED_BY_CLANG = (
      "template <typename T, int N> [[kernel]] void §f(device T* o) { o[0] = N; }",
      "no kernel in this cell: the kernel template 'f' is not instantiated",
      'write after it: template [[host_name("f_float_1")]] [[kernel]] decltype(f<float, 1>) f<float, 1>; (MSL 5.1)'),
+    # A threadgroup variable's value, unless it is 0 (MSL 4.4)
+    *(
+        (f"threadgroup {declared}",
+         f"enum E {{ A }}; struct S {{ float a; }};\n{{ threadgroup {declared}; y[i] = 1; }}",
+         "a threadgroup variable cannot be initialized where it is declared",
+         "declare it without a value; let one thread assign it, then call a threadgroup_barrier (MSL 4.4)")
+        for declared in (
+            "float §s = 1.0f", "float §s{1}", "float §s(1)", "bool §s = true", "half §s = 1.0h",
+            "uint §s = i", "auto §s = 1.0f", "const float §s = 1", "unsigned int §s = 1", "float4 §s = float4(1)",
+            "float2x2 §s = float2x2(1)", "S §s = {1}", "E §s = A", "array<float, 2> §s = {1, 2}",
+            "atomic_uint §s = {1}",
+        )
+    ),
+    # A call that two overloads fit equally
+    *(
+        (f"an ambiguous {call}", f"{{ int n = 1; half h = 1; float f = 1; y[i] = §{call}; }}",
+         f"call to '{call.partition('(')[0]}' is ambiguous", f"{fitting} fit equally: write {casts}")
+        for call, fitting, casts in (
+            ("clamp(i, 0, n)", "clamp(uint, uint, uint) and clamp(int, int, int)",
+             "uint(…) for argument 2 and uint(…) for argument 3"),
+            ("clamp(f, 0, 1)", "clamp(float, float, float) and clamp(int, int, int)",
+             "float(…) for argument 2 and float(…) for argument 3"),
+            ("min(i, n)", "min(uint, uint) and min(int, int)", "uint(…) for argument 2"),
+            ("max(0, f)", "max(float, float) and max(int, int)", "float(…) for argument 1"),
+            ("max(h, 0)", "max(half, half) and max(int, int)", "half(…) for argument 2"),
+            ("mix(f, h, 0.5h)", "mix(float, float, float) and mix(half, half, half)",
+             "float(…) for argument 2 and float(…) for argument 3"),
+            ("sqrt(n)", "sqrt(float) and sqrt(half)", "float(…) for argument 1"),
+        )
+    ),
+    ("an ambiguous call of the author's own",
+     "float f(float a, int b) { return a + b; }\nfloat f(int a, float b) { return a + b; }\n{ y[i] = §f(1, 2); }",
+     "call to 'f' is ambiguous",
+     "f(float, int) and f(int, float) fit equally: write float(…) for argument 1"),
+    # An index (MSL 2.2)
+    ("a vector for an index", "{ uint3 g = i; y§[g] = 1; }",
+     "an index is one number, not a vector or a struct", ONE_NUMBER),
+    ("a vector for an array's index", "{ float a[3] = {}; uint2 g = i; y[i] = a§[g]; }",
+     "an index is one number, not a vector or a struct", ONE_NUMBER),
+    ("a vector for a vector's index", "{ float4 a = 0; uint2 g = i; y[i] = a§[g]; }",
+     "an index is one number, not a vector or a struct", ONE_NUMBER),
+    ("a vector for a packed vector's index", "{ packed_float3 a = float3(0); uint2 g = i; y[i] = a§[g]; }",
+     "an index is one number, not a vector or a struct", ONE_NUMBER),
+    ("a vector for a matrix's index", "{ float4x4 a(1); uint2 g = i; y[i] = a§[g].x; }",
+     "an index is one number, not a vector or a struct", ONE_NUMBER),
+    ("a vector for an index into array<T, n>", "{ array<float, 2> a = {}; uint2 g = i; y[i] = a§[g]; }",
+     "an index is one number, not a vector or a struct", ONE_NUMBER),
+    ("a struct for an index", "struct S { int n; };\n{ S s = {1}; y§[s] = 1; }",
+     "an index is one number, not a vector or a struct", ONE_NUMBER),
+    ("a vector for an offset", "{ uint3 g = i; *(y §+ g) = 1; }",
+     "an offset is one number, not a vector", ONE_NUMBER),
+    ("a vector before the pointer", "{ int2 g = i; *(g §+ y) = 1; }",
+     "an offset is one number, not a vector", ONE_NUMBER),
+    # What is made of elements of a type (MSL 2.2, 2.3)
+    ("a matrix of a class", "struct C { float r, i; };\n{ matrix<C, 4, 4> §m; y[i] = m[0][0].r; }",
+     "a matrix has elements of type half, float or bfloat",
+     "choose one of these types; a class of your own goes into an array (MSL 2.3)"),
+    ("a matrix of integers", "{ matrix<int, 2, 2> §m; y[i] = m[0][0]; }",
+     "a matrix has elements of type half, float or bfloat",
+     "choose one of these types; a class of your own goes into an array (MSL 2.3)"),
+    ("a SIMD-group's matrix of a class", "struct C { float r, i; };\n{ simdgroup_matrix<C, 8, 8> §m; y[i] = 1; }",
+     "a simdgroup_matrix has elements of type half, float or bfloat",
+     "choose one of these types; a class of your own goes into an array (MSL 2.3.4)"),
+    ("a vector of a class", "struct C { float r, i; };\n{ vec<C, 4> §v; y[i] = v[0].r; }",
+     "a vec has elements of type bool, bfloat or a built-in number",
+     "choose one of these types; a class of your own goes into an array (MSL 2.2)"),
+    # What an atomic lacks (MSL 6.15.4)
+    *(
+        (f"{name} of {type_} in {space}",
+         f"kernel void k({space} {type_}* a) {{\n §{name}({arguments}); }}",
+         f"'{name}' does not take an '{type_}'" + words,
+         hint)
+        for name, type_, space, arguments, words, hint in LACKED
+    ),
     # Macros
     ("a macro's own error", "#define BODY(x) \\\n  y[x] = \\\n  undefd + 1;\n{ §BODY(i) }",
      "use of undeclared identifier 'undefd' (in the macro BODY, line 5)",

@@ -35,6 +35,10 @@ _WORDS = (
     (re.compile(r"\b(?:OpenCL|C\+\+ for OpenCL)\b(?: version \d+)?"), "Metal"),
 )
 
+_POINTER = r"'[^']*\*(?:__\w+)?'(?: \(aka '[^']*'\))?"
+_VECTOR = r"'(?:\w+ )*u?(?:int|short|char|long)[234]'(?: \(aka '[^']*'\))?"
+_ONE_NUMBER = "take a component, such as i.x, or make one number of a position p: p.y * width + p.x"
+
 # The compiler's errors that are Metal's too, in Metal's words, with the hint.
 _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cure in (
     (r"right hand operand to ->\* has non-pointer-to-member type 'void'",
@@ -85,6 +89,32 @@ _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cur
     (r"an atomic function takes memory_order_relaxed alone",
      "an atomic function takes memory_order_relaxed alone",
      "order memory with a barrier or with atomic_thread_fence (MSL 6.15.1)"),
+    (r"('atomic_m(?:ax|in)_explicit' does not take an 'atomic_ulong')",
+     r"\1 in threadgroup memory",
+     "64-bit atomics are in device memory alone (MSL 6.15.4.6)"),
+    (r"('atomic_\w+' does not take an 'atomic_ulong')",
+     r"\1",
+     ("a 64-bit atomic has atomic_max_explicit and atomic_min_explicit alone, in device memory, and they return "
+      "nothing (MSL 6.15.4.6)")),
+    (r"('atomic_\w+' does not take an 'atomic_float')",
+     r"\1",
+     ("an atomic_float is loaded, stored, exchanged, and changed by atomic_fetch_add_explicit and "
+      "atomic_fetch_sub_explicit (MSL 6.15.4)")),
+    (r"('atomic_\w+' does not take an 'atomic_bool')",
+     r"\1",
+     "an atomic_bool is loaded, stored and exchanged; to count or combine bits use an atomic_uint (MSL 6.15.4)"),
+    (r"static assertion failed.*': (an? \w+ has elements of type .*) \(MSL ([\d.]+)\)$",
+     r"\1",
+     r"choose one of these types; a class of your own goes into an array (MSL \2)"),
+    (r"invalid vector element type '",  # which follows from the assertion above
+     "a vec has elements of type bool, bfloat or a built-in number",
+     "choose one of these types; a class of your own goes into an array (MSL 2.2)"),
+    (r"no viable overloaded operator\[\] for type '[^']*(?:\*(?:__\w+)?|\])'",
+     "an index is one number, not a vector or a struct",
+     _ONE_NUMBER),
+    (rf"invalid operands to binary expression \((?:{_POINTER} and {_VECTOR}|{_VECTOR} and {_POINTER})\)",
+     "an offset is one number, not a vector",
+     _ONE_NUMBER),
     (r"array size is not a constant|variable length array",
      "an array's size must be known when the kernel is parsed",
      "use a template parameter, a macro or the largest size; a function constant is known only later (MSL 5.8)"),
@@ -144,8 +174,6 @@ _HINTS = (
     (r"explicit instantiation of '(\w+)' does not refer to a function template",
      (r"the type written is not that of '\1' with these arguments: repeat its parameters with them, or write "
       r"decltype(\1<T>) \1<T>")),
-    (r"no viable overloaded operator\[\] for type '[^']*\*",
-     "an index is one whole number: of a position p with several parts make p.y * width + p.x"),
     (r"(?:no viable conversion|incompatible type).*(?:\bvec<|(?:float|half|int|short|char|long)[234]\b)",
      "a vector converts to no number or other width: take a component (v.x, v.xy), or build one: float3(v, 0)"),
     (r"no matching function for call to '(\w+)'", "check the number and types of the arguments of '\\1'"),
@@ -190,8 +218,9 @@ def hint_for(message: str) -> str:
     if outside:
         return outside[1]
     for pattern, _, cure in _REFUSALS:
-        if pattern.search(message):
-            return cure
+        refused = pattern.search(message)
+        if refused:
+            return refused.expand(cure)
     for words, hint in _HINTS:
         found = re.search(words, message)
         if found is None or "'$" in found[0]:

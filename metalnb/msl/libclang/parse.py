@@ -16,6 +16,7 @@ from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
 from ..text.needed import uninstantiated
 from ..text.scanned_cell import MAIN, Cell
+from .ambiguous_calls import choice
 from .deep_stack import on_a_deep_stack, time_limit
 from .flags import FOLDER, TARGET, flags, header_file, spelt
 from .hints import hint_for, reword
@@ -81,9 +82,11 @@ class Parsed:
         """Return a parser diagnostic at its place in the author's text, with the macro that contains it."""
         location = found.location
         if self.owner(location) is None:  # inside a header: where the author asked for it
-            location = next((n.location for n in found.children if self.owner(n.location)), location)
+            notes = (n for n in found.children if not n.spelling.startswith("in file included from"))
+            location = next((n.location for n in notes if self.owner(n.location)), location)
         said = _shortened(found.spelling)
-        return self.diagnostic(location, reword(said) + self._in_macro(found), hint_for(said), severity)
+        hint = (choice(self.unit, location) if said.endswith("' is ambiguous") else "") or hint_for(said)
+        return self.diagnostic(location, reword(said) + self._in_macro(found), hint, severity)
 
     def _in_macro(self, found: cindex.Diagnostic) -> str:
         """Name the author's macro that contains a finding; an empty string if none does."""

@@ -45,7 +45,9 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
                 cursor.location, f"kernel '{cursor.spelling}' returns {reword(result.spelling)}; a kernel returns void",
                 "write what it computes to a device buffer (MSL 5.1)",
             )  # fmt: skip
-        for param in (c for c in cursor.get_children() if c.kind.name == "PARM_DECL"):
+        params = [c for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
+        yield from _exclusive(parsed, params)
+        for param in params:
             for name in marks(param):
                 if name in ATTRIBUTES and ATTRIBUTES[name].use == "graphics":
                     yield parsed.diagnostic(
@@ -53,6 +55,18 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
                         f"'{param.spelling}' has the attribute '{name}': metalnb runs compute kernels on buffers",
                         "pass the values in a device or constant buffer",
                     )  # fmt: skip
+
+
+def _exclusive(parsed: Parsed, params: list[Any]) -> Iterator[Diagnostic]:
+    """Refuse both names of a SIMD-group's width in one kernel (MSL 5.2.3.6)."""
+    named = {name: param for param in params for name in marks(param)}
+    old = named.get("thread_execution_width")
+    if old is not None and "threads_per_simdgroup" in named:
+        yield parsed.diagnostic(
+            old.location,
+            "a kernel cannot have inputs with both 'thread_execution_width' and 'threads_per_simdgroup'",
+            f"they are one number: drop '{old.spelling}', as thread_execution_width is deprecated (MSL 5.2.3.6)",
+        )  # fmt: skip
 
 
 _ARGUMENTS = {"TEMPLATE_TYPE_PARAMETER": "float", "TEMPLATE_NON_TYPE_PARAMETER": "1"}

@@ -1,0 +1,101 @@
+"""A call that two overloads fit equally: which two, and the cast that chooses one."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from metalnb.dtypes import spell
+
+__all__ = ["choice"]
+
+_SPACE = re.compile(r"\b__\w+ ?")
+_NUMBERS = frozenset({"bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float"})
+_PROMOTED = frozenset({"bool", "char", "uchar", "short", "ushort"})
+
+
+def choice(unit: Any, location: Any) -> str:
+    """Name the first two of the overloads that fit a call best, and the cast that leaves one of them.
+
+    Parameters
+    ----------
+    unit : clang.cindex.TranslationUnit
+    location : clang.cindex.SourceLocation
+        Where the parser says that a call is ambiguous: at its function's name.
+
+    Returns
+    -------
+    str
+        An empty string where the arguments or the overloads are not all scalars.
+    """
+    call = _call(unit.cursor, location)
+    if call is None:
+        return ""
+    callee, *arguments = call.get_children()
+    given = tuple(_scalar(argument.type) for argument in arguments)
+    if not given or not all(given):
+        return ""
+    ranks = {takes: tuple(map(_rank, given, takes)) for takes in _overloads(callee, len(given))}
+    best = [takes for takes, rank in ranks.items() if not any(_beats(r, rank) for r in ranks.values())]
+    if len(best) < 2:
+        return ""
+    # A cast to an integer may lose a fraction; and the first argument says best what is meant.
+    best.sort(key=lambda takes: (takes[0] not in {"half", "float"}, ranks[takes]))
+    name = callee.spelling or next(callee.get_children()).spelling
+    first, second = (f"{name}({', '.join(takes)})" for takes in best[:2])
+    pairs = enumerate(zip(best[0], given, strict=True), 1)
+    casts = [f"{into}(…) for argument {n}" for n, (into, own) in pairs if into != own]
+    return f"{first} and {second} fit equally: write {' and '.join(casts)}"
+
+
+def _call(cursor: Any, location: Any) -> Any:
+    """Find the call whose function's name stands at a location."""
+    for child in cursor.get_children():
+        extent = child.extent
+        file = extent.start.file
+        if file is None or file.name != location.file.name:
+            continue
+        if not extent.start.offset <= location.offset <= extent.end.offset:
+            continue
+        inner = _call(child, location)
+        if inner is not None:
+            return inner
+        callee = next(child.get_children(), None)
+        is_name = callee is not None and callee.kind.name == "DECL_REF_EXPR" and extent.start.offset == location.offset
+        if is_name and _named(callee) is not None:
+            return child
+    return None
+
+
+def _named(callee: Any) -> Any:
+    """Return the reference to overloaded functions that a callee is."""
+    return next((c for c in callee.walk_preorder() if c.kind.name == "OVERLOADED_DECL_REF"), None)
+
+
+def _overloads(callee: Any, count: int) -> Iterator[tuple[str, ...]]:
+    """Yield the parameters' types of the overloads that take so many scalars."""
+    from clang import cindex
+
+    library, named = cindex.conf.lib, _named(callee)
+    for n in range(library.clang_getNumOverloadedDecls(named)):
+        kinds = library.clang_getOverloadedDecl(named, ctypes.c_uint(n)).type
+        takes = tuple(map(_scalar, kinds.argument_types())) if kinds.kind.name == "FUNCTIONPROTO" else ()
+        if len(takes) == count and all(takes):
+            yield takes
+
+
+def _scalar(kind: Any) -> str:
+    """Return a built-in number's name in Metal; an empty string for any other type."""
+    name = spell(_SPACE.sub("", kind.get_canonical().spelling))
+    return name if name in _NUMBERS else ""
+
+
+def _rank(given: str, takes: str) -> int:
+    """Rank a conversion as C++ does: none, a promotion, any other."""
+    return 0 if given == takes else 1 if given in _PROMOTED and takes == "int" else 2
+
+
+def _beats(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
