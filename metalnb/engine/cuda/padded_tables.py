@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..llvm.constants import constants_of, memory_of
+from ..llvm.constant_values import constants_of, memory_of
 from ..llvm.llvm_reader import read
 from ..llvm.llvm_types import IRType, MemoryLayout
 from ..unit import Unit
