@@ -13,6 +13,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.engine.llvm.llvm_lines import lines_of
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_types import MemoryLayout, UnreadText, type_of
 from metalnb.engine.native import toolchain
@@ -79,6 +80,22 @@ define hidden void @f(ptr noundef readonly captures(none) %0, i32 noundef range(
     assert [o.text for o in call.operands] == ["1.0", "2.0", "-0.0"]
     assert (switch.cases, switch.targets) == (["0", "-3"], ["%6", "%7", "%6"])
     assert function.blocks["%7"][0].targets == ["%2", "%6"]
+
+
+def test_a_text_is_read_for_some_instructions_alone() -> None:
+    lines = [
+        '@s = constant [9 x i8] c"  sdiv i32"', "define void @f(i32 %0) {", "  %1 = frobnicate i32 0, 1",
+        '  %"a = sdiv" = udiv exact <2 x i32> %x, splat (i32 3), !nosanitize !{}, !dbg !7', "  %2 = sdivided i32 %0",
+        "  switch i32 %0, label %3 [", "    i32 0, label %3", "  ]", "  %4 = tail call i32 @sdiv(i32 %0) #2", "}",
+    ]  # fmt: skip
+    found = list(lines_of("\n".join(lines), frozenset({"sdiv", "udiv"})))
+    assert [line for line, _ in found] == lines
+    (made,) = [made for _, made in found if made]
+    assert (made.result, made.opcode, made.flags, str(made.type)) == ('%"a = sdiv"', "udiv", ("exact",), "<2 x i32>")
+    assert [o.text for o in made.operands] == ["%x", "splat (i32 3)"]
+    assert (made.metadata, made.beside) == (", !nosanitize !{}, !dbg !7", ", !dbg !7")
+    with pytest.raises(UnreadText, match="not understood: %1 = sdiv i32 %0"):
+        list(lines_of("  %1 = sdiv i32 %0", frozenset({"sdiv"})))
 
 
 def test_a_layout_is_cs() -> None:

@@ -28,8 +28,9 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.clang.entry_point import ENTRY
 from metalnb.engine.cuda.launch_record import LaunchRecord, launches
-from metalnb.engine.cuda.llvm_tables import tables_of_three
+from metalnb.engine.cuda.padded_tables import tables_of_three
 from metalnb.engine.cuda.ptx import bounded, cannot_tell, ptx
+from metalnb.engine.llvm.llvm_types import UnreadText
 from metalnb.engine.unit import Unit
 from metalnb.library_kernels import table
 from metalnb.library_kernels.launching.programs import with_macros
@@ -326,6 +327,12 @@ def test_constants_of_llvms_text() -> None:
 @none = constant [2 x <3 x half>] zeroinitializer, align 8
 @"a.b" = constant %E <{ i8 -1, %"class.a::b" { <3 x float> <float 0x3FB99999A0000000, float undef, float 2.0> } }>
 @text = constant { [3 x i8], <3 x i8> } { [3 x i8] c"a\\00\\FF", <3 x i8> <i8 1, i8 2, i8 3> }
+@"no constant " = global <3 x i8> zeroinitializer
+@elsewhere = external addrspace(1) constant <3 x i8>, align 4
+@address = constant [1 x ptr] [ptr @plain]
+define void @f() {
+  frobnicate
+}
 """
     found = tables_of_three(text)
     assert found == {
@@ -334,8 +341,15 @@ def test_constants_of_llvms_text() -> None:
         "a_$_b": b"\xff" + np.float32([0.1, 0, 2, 0]).tobytes(),
         "text": b"a\0\xff\0\1\2\3\0",
     }
-    with pytest.raises(ValueError, match="a constant of type 'ptr'"):
-        tables_of_three("@p = constant { ptr, <3 x i8> } { ptr @plain, <3 x i8> zeroinitializer }")
+
+
+@pytest.mark.parametrize("table", [
+    "{ ptr, <3 x i8> } { ptr @plain, <3 x i8> zeroinitializer }", "<3 x i1> <i1 true, i1 false, i1 true>",
+    "<3 x i8> bitcast (i24 7 to <3 x i8>)", "<3 x i64> splat (i64 ptrtoint (ptr @t to i64))",
+])  # fmt: skip
+def test_a_table_that_is_not_made_of_numbers_is_refused(table: str) -> None:
+    with pytest.raises(UnreadText, match="a constant"):
+        tables_of_three(f"@t = constant {table}, align 8")
 
 
 @pytest.mark.parametrize("table", [

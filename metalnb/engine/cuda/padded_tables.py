@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from ..llvm.constant_values import constants_of, memory_of
+from ..llvm.llvm_reader import read
+from ..llvm.llvm_types import IRType, MemoryLayout
 from ..unit import Unit
-from .llvm_tables import tables_of_three
 
-__all__ = ["padded"]
+__all__ = ["padded", "tables_of_three"]
 
 _TABLE = re.compile(r"(\.global \.align \d+ \.b8 ([\w$]+)\[(\d+)\] = )\{([^}]*)\}")
 _SCALARS = "bool|char|uchar|short|ushort|int|uint|long|ulong|half|float|bfloat|size_t|u?int(?:8|16|32|64)_t"
@@ -53,3 +55,27 @@ def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
         return f"{begin}{{{', '.join(map(str, tables[name]))}}}"
 
     return _TABLE.sub(mended, text)
+
+
+def tables_of_three(text: str) -> dict[str, bytes]:
+    """Return the bytes of each constant in LLVM's text that holds vectors of three, by its name in PTX.
+
+    Raises
+    ------
+    ValueError
+        When one holds what is not a number, such as an address.
+    """
+    module = read(text, bodies=False)
+    layout = module.layout
+    return {
+        re.sub(r"[.@]", "_$_", name.strip('"')): memory_of(kind, value, layout)
+        for name, kind, value in constants_of(module)
+        if _holds_three(kind, layout)
+    }
+
+
+def _holds_three(kind: IRType, layout: MemoryLayout) -> bool:
+    kind = layout.resolved(kind)
+    if kind.kind == "vector":
+        return kind.count == 3
+    return any(_holds_three(field, layout) for field in kind.fields)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 
 from .instructions import IRInstruction, Operand
 from .llvm_types import UnreadText, bracketed, parts_of, split_type, type_of
 
-__all__ = ["BINARY", "CASTS", "read_instruction"]
+__all__ = ["BINARY", "CASTS", "read_instruction", "start_of"]
 
 BINARY = frozenset({
     "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
@@ -22,8 +23,9 @@ _FLAGS = frozenset({
     "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "fast", "nuw", "nsw", "exact", "disjoint", "nneg",
     "samesign", "inbounds", "nusw",
 })  # fmt: skip
-_START = re.compile(r'\s*(?:(%(?:"[^"]*"|[-\w.$]+)) = )?(?:(?:tail|musttail|notail) )?(\w+)\s*')
-_METADATA = re.compile(r"(?:, ![\w.]+ ![\w()]+)+$")
+_RESULT = r'(?:(%(?:"[^"]*"|[-\w.$]+)) = )?(?:(?:tail|musttail|notail) )?'
+_START = re.compile(rf"\s*{_RESULT}(\w+)\s*")
+_METADATA = re.compile(r"(?:, ![\w.]+ ![\w(){}]+)+$")
 _PLACE = re.compile(r", (!dbg ![0-9]+)")
 _PARAMETER_WORDS = re.compile(
     r"(?:(?:noundef|nonnull|signext|zeroext|readonly|writeonly|readnone|noalias|nocapture|returned|immarg|nofree|inreg"
@@ -45,6 +47,12 @@ _POINTER = type_of("ptr")
 _Reader = Callable[[IRInstruction, str], None]
 
 
+@functools.cache
+def start_of(opcodes: frozenset[str]) -> re.Pattern[str]:
+    """Return what a line matches that holds one of these instructions."""
+    return re.compile(rf"  {_RESULT}(?:{'|'.join(sorted(opcodes))})\b")
+
+
 def read_instruction(line: str) -> IRInstruction:
     """Read one instruction.
 
@@ -52,18 +60,18 @@ def read_instruction(line: str) -> IRInstruction:
     ------
     UnreadText
     """
-    place = ""
-    if "!" in line:
-        if found := _PLACE.search(line):
+    metadata = place = ""
+    if "!" in line and (tail := _METADATA.search(line)):
+        metadata, line = tail[0], line[: tail.start()]
+        if found := _PLACE.search(metadata):
             place = found[1]
-        line = _METADATA.sub("", line)
     start = _START.match(line)
     if start is None:
         message = f"no instruction: {line}"
         raise UnreadText(message)
     opcode = start[2]
     rest = line[start.end() :]
-    made = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, place=place)
+    made = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, metadata=metadata, place=place)
     reader = _READERS.get(opcode)
     if reader is None:
         message = f"no instruction that is known: {opcode}"

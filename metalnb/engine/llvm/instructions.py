@@ -55,6 +55,8 @@ class IRInstruction:
         Bytes.
     ordering : str
         Of an atomic access.
+    metadata : str
+        As it was read, from its first comma on.
     place : str
         ``!dbg !7``, or an empty string.
     block : str
@@ -73,6 +75,7 @@ class IRInstruction:
     element: IRType | None = None
     alignment: int = 1
     ordering: str = ""
+    metadata: str = ""
     place: str = ""
     block: str = ""
 
@@ -95,6 +98,11 @@ class IRInstruction:
     def renamed(self, names: Mapping[str, str]) -> str:
         """Return its text with other names for the values that it uses."""
         return NAME.sub(lambda found: names.get(found[0], found[0]), self.text)
+
+    @property
+    def beside(self) -> str:
+        """Its place as it is written behind another instruction that stands beside it."""
+        return f", {self.place}" if self.place else ""
 
     @property
     def prefix(self) -> str:

@@ -19,8 +19,14 @@ _LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
 _IGNORED = ("source_filename", ";", "module asm", "$", "^", "uselistorder")
 
 
-def read(text: str) -> IRModule:
+def read(text: str, *, bodies: bool = True) -> IRModule:
     """Return a module's records.
+
+    Parameters
+    ----------
+    text : str
+    bodies : bool, optional
+        Whether to read the functions too.
 
     Raises
     ------
@@ -32,7 +38,11 @@ def read(text: str) -> IRModule:
     for line in lines:
         if not line or line.startswith(_IGNORED):
             continue
-        if line.startswith("define "):
+        if line.startswith("define ") and not bodies:
+            for inside in lines:
+                if inside == "}":
+                    break
+        elif line.startswith("define "):
             function = _function(line, lines)
             module.functions[function.name] = function
         elif not _top(module, line):

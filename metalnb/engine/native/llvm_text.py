@@ -7,11 +7,16 @@ as if the divisor were 1.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from ..llvm.instructions import IRInstruction
+from ..llvm.llvm_lines import lines_of
 
 __all__ = ["NAME", "divided", "lanes_of", "place_in", "with_divisors"]
 
 NAME = r'%(?:"[^"]*"|[-\w.$]+)'
 _PLACE = re.compile(r", (!dbg ![0-9]+)")
+_DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
 _DIVISION = re.compile(
     rf"  (?P<to>{NAME}) = (?P<how>[su](?:div|rem)) (?:exact )?(?P<type>i\d+|<\d+ x i\d+>) (?P<what>[^,]+), "
     rf"(?P<by>{NAME})(?P<rest>.*)"
@@ -38,31 +43,33 @@ def divided(line: str) -> tuple[str, str] | None:
 
 def with_divisors(text: str) -> str:
     """Return a text that divides by 1 where it would trap."""
-    lines = []
-    for i, line in enumerate(text.splitlines()):
-        if (m := _DIVISION.match(line)) is None:
+    lines: list[str] = []
+    for i, (line, made) in enumerate(lines_of(text, _DIVISIONS)):
+        if made is not None and made.operands[1].text.startswith("%"):
+            lines += _guarded(made, i)
+        else:
             lines.append(line)
-            continue
-        kind, by, place = m["type"], m["by"], place_in(line)
-        lanes, scalar = lanes_of(kind)
-        truth = f"<{lanes} x i1>" if lanes else "i1"
-
-        def constant(value: int, scalar: str = scalar, lanes: int = lanes) -> str:
-            return f"splat ({scalar} {value})" if lanes else str(value)
-
-        odd, divisor = f'%"$odd {i}"', f'%"$by {i}"'
-        lines.append(f"  {odd} = icmp eq {kind} {by}, {constant(0)}{place}")
-        if m["how"].startswith("s"):
-            least = constant(-(1 << int(scalar[1:]) - 1))
-            zero, odd = odd, f'%"$any {i}"'
-            lines += [
-                f'  %"$one {i}" = icmp eq {kind} {by}, {constant(-1)}{place}',
-                f'  %"$least {i}" = icmp eq {kind} {m["what"]}, {least}{place}',
-                f'  %"$both {i}" = and {truth} %"$one {i}", %"$least {i}"{place}',
-                f'  {odd} = or {truth} {zero}, %"$both {i}"{place}',
-            ]
-        lines += [
-            f"  {divisor} = select {truth} {odd}, {kind} {constant(1)}, {kind} {by}{place}",
-            f"  {m['to']} = {m['how']} {kind} {m['what']}, {divisor}{m['rest']}",
-        ]
     return "\n".join(lines) + "\n"
+
+
+def _guarded(made: IRInstruction, i: int) -> Iterator[str]:
+    """Yield a division, and before it what chooses its divisor; the names have the line's number."""
+    kind, place = made.type, made.beside
+    what, by = (operand.text for operand in made.operands)
+    vector = kind.kind == "vector"
+    truth = f"<{kind.count} x i1>" if vector else "i1"
+
+    def constant(value: int) -> str:
+        return f"splat ({kind.element} {value})" if vector else str(value)
+
+    odd, divisor = f'%"$odd {i}"', f'%"$by {i}"'
+    yield f"  {odd} = icmp eq {kind} {by}, {constant(0)}{place}"
+    if made.opcode in {"sdiv", "srem"}:
+        zero, odd = odd, f'%"$any {i}"'
+        least = constant(-(1 << kind.element.bits - 1))
+        yield f'  %"$one {i}" = icmp eq {kind} {by}, {constant(-1)}{place}'
+        yield f'  %"$least {i}" = icmp eq {kind} {what}, {least}{place}'
+        yield f'  %"$both {i}" = and {truth} %"$one {i}", %"$least {i}"{place}'
+        yield f'  {odd} = or {truth} {zero}, %"$both {i}"{place}'
+    yield f"  {divisor} = select {truth} {odd}, {kind} {constant(1)}, {kind} {by}{place}"
+    yield f"  {made.result} = {made.opcode} {kind} {what}, {divisor}{made.metadata}"

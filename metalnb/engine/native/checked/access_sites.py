@@ -9,24 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..llvm_text import NAME, lanes_of, place_in
+from ...llvm.instructions import NAME, IRInstruction
+from ...llvm.llvm_lines import lines_of
 
 __all__ = ["with_sites"]
 
-_WIDE = r"<\d+ x \w+>|i\d+"
-_ACCESS = re.compile(
-    rf"  (?:{NAME} = load (?:volatile )?(?P<read>{_WIDE}), |store (?:volatile )?(?P<written>{_WIDE}) .*, )"
-    rf"ptr (?P<at>{NAME}|@[\w.$]+), align "
-)
-_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
-
-
-_KNOWN = re.compile(
-    r"  (?:tail )?call void @__tsan_(?P<how>(?:unaligned_)?(?:read|write))(?P<size>\d+)\(ptr (?P<at>[^)]*)\)"
-)
-_EXCHANGED = re.compile(
-    rf"  (?P<to>{NAME}) = (?:tail )?call i(?P<bits>\d+) @__tsan_atomic(?P=bits)_exchange\((?P<given>[^)]*)\)"
-)
+_CHANGED = frozenset({"load", "store", "call"})
+_KNOWN = re.compile(r"__tsan_(?P<aligned>unaligned_)?(?P<how>read|write)(?P<size>\d+)")
+_EXCHANGE = re.compile(r"__tsan_atomic(\d+)_exchange")
+_RANGES = [f"declare void @__tsan_{how}_range(ptr, i64)" for how in ("read", "write")]
 _SITES = """
 @metalnb_sites = hidden global [{count} x [6 x i64]] zeroinitializer
 @metalnb_site_count = hidden constant i64 {count}
@@ -78,28 +69,21 @@ def with_sites(text: str) -> str:
 
     Also tell of the loads and stores whose size the thread sanitizer does not know.
     """
-    lines = []
+    lines: list[str] = []
     used: set[tuple[str, str]] = set()
     sites = 0
-    for line in text.splitlines():
-        if (m := _KNOWN.match(line)) is not None:
-            aligned = "_unaligned" if m["how"].startswith("un") else ""
-            name = f"{aligned}{m['size']}"
-            kind = "load" if m["how"].endswith("read") else "store"
+    for line, made in lines_of(_with_stores(text), _CHANGED):
+        if made is not None and (known := _KNOWN.fullmatch(made.word)):
+            name = f"{'_unaligned' if known['aligned'] else ''}{known['size']}"
+            kind, how = ("load", "call") if known["how"] == "read" else ("store", "call preserve_mostcc")
             used.add((kind, name))
-            how = "call void" if kind == "load" else "call preserve_mostcc void"
             site = f"ptr getelementptr ([6 x i64], ptr @metalnb_sites, i64 {sites})"
-            lines.append(f"  {how} @metalnb_{kind}{name}(ptr {m['at']}, {site}){place_in(line)}")
+            lines.append(f"  {how} void @metalnb_{kind}{name}({made.operands[0]}, {site}){made.beside}")
             sites += 1
             continue
-        if (m := _ACCESS.match(line)) is not None:
-            lanes, scalar = lanes_of(m["read"] or m["written"])
-            bits = max(1, lanes) * (_BITS.get(scalar) or int(scalar[1:]))
-            if bits // 8 not in {0, 1, 2, 4, 8, 16}:
-                how = "read" if m["read"] else "write"
-                lines.append(f"  call void @__tsan_{how}_range(ptr {m['at']}, i64 {-(-bits // 8)}){place_in(line)}")
+        if made is not None and made.opcode != "call":
+            lines += _range(made)
         lines.append(line)
-    lines = list(_exchanges(lines))
     lines += [d for d in _RANGES if d.split("@")[1].split("(")[0] + "(" not in text]
     lines.append(_SITES.format(count=sites))
     for kind, name in sorted(used):
@@ -110,24 +94,35 @@ def with_sites(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _exchanges(lines: list[str]) -> Iterator[str]:
+def _range(made: IRInstruction) -> Iterator[str]:
+    """Yield what tells of an access whose size the thread sanitizer does not know."""
+    kind = made.type if made.opcode == "load" else made.operands[0].type
+    if made.ordering or kind.kind not in {"integer", "vector"}:
+        return
+    size = -(-kind.components * kind.element.bits // 8)
+    if size not in {1, 2, 4, 8, 16}:
+        how = "read" if made.opcode == "load" else "write"
+        yield f"  call void @__tsan_{how}_range({made.pointer}, i64 {size}){made.beside}"
+
+
+def _with_stores(text: str) -> str:
     """Let an exchange whose result nobody uses be a store, which reads nothing."""
-    function, stores = 0, set()
-    for i, line in enumerate(lines):
-        if line.startswith("define "):
-            function = i
-        if (m := _EXCHANGED.match(line)) is None:
-            yield line
-            continue
-        end = next(k for k in range(i, len(lines)) if lines[k] == "}")
-        result = re.compile(re.escape(m["to"]) + r"(?![\w.$-])")
-        if any(result.search(each) for k, each in enumerate(lines[function:end], function) if k != i):
-            yield line
-            continue
-        stores.add(m["bits"])
-        yield f"  call void @__tsan_atomic{m['bits']}_store({m['given']}){place_in(line)}"
-    for bits in stores:
+    if "_exchange(" not in text:
+        return text
+    lines: list[str] = []
+    stores: set[str] = set()
+    for function in re.split(r"(?<=\n}\n)", text):
+        uses = NAME.findall(function)
+        for line, made in lines_of(function, _CHANGED):
+            exchange = _EXCHANGE.fullmatch(made.word) if made else None
+            if made is None or exchange is None or uses.count(made.result) > 1:
+                lines.append(line)
+                continue
+            stores.add(exchange[1])
+            given = ", ".join(map(str, made.operands))
+            lines.append(f"  call void @__tsan_atomic{exchange[1]}_store({given}){made.beside}")
+    for bits in sorted(stores):
         declared = f"declare void @__tsan_atomic{bits}_store(ptr, i{bits}, i32)"
         if not any(line.startswith(declared) for line in lines):
-            yield declared
-_RANGES = [f"declare void @__tsan_{how}_range(ptr, i64)" for how in ("read", "write")]
+            lines.append(declared)
+    return "\n".join(lines) + "\n"

@@ -10,23 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..llvm_text import NAME, place_in
+from ...llvm.instructions import NAME, IRInstruction
+from ...llvm.llvm_lines import lines_of
+from ...llvm.llvm_types import IRType
 
 __all__ = ["with_set_flags"]
 
-_SCALAR = r"i(?:8|16|32|64)|float|half"
-_ALLOCATED = re.compile(
-    rf"  (?P<name>{NAME}) = alloca (?P<type>(?:\[\d+ x )*(?:{_SCALAR}|%\"?struct\.[^,]*?)\]*), align "
-)
-_DERIVED = re.compile(rf"  (?P<name>{NAME}) = getelementptr (?P<how>.*?), ptr (?P<at>{NAME})(?P<rest>, .*)")
-_LOADED = re.compile(rf"  {NAME} = load (?P<type>{_SCALAR}), ptr (?P<at>{NAME}), ")
-_STORED = re.compile(rf"  store (?P<type>{_SCALAR}) (?P<value>[^ ]+), ptr (?P<at>{NAME}), ")
-_FILLED = re.compile(
-    rf"  call void @llvm\.memset\.p0\.i64\(ptr (?:align \d+ )?(?P<at>{NAME}), i8 [^,]+, (?P<rest>i64 .*)"
-)
-_LIFETIME = "call void @llvm.lifetime."
+_Lines = Sequence[tuple[str, IRInstruction | None]]
+_READ = frozenset({"alloca", "getelementptr", "load", "store", "call"})
+_SCALARS = frozenset({"i8", "i16", "i32", "i64", "float", "half"})
+_FILL = "llvm.memset.p0.i64"
 _UNSET = ", !annotation "  # of a store by which clang marks what nobody has set
-_NAMES = re.compile(NAME)
 _BITS = {"float": "i32", "half": "i16"}
 _OF_METAL = re.compile(r"@\"?_Z\w{0,14}5metal")  # a function of metalnb's headers
 _RUNTIME = """
@@ -47,70 +41,93 @@ def with_set_flags(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the text with such memory, and the variables' names, by the number that the runtime is given."""
     names: list[str] = []
     lines: list[str] = []
-    function: list[str] | None = None
-    for line in text.splitlines():
+    function: list[tuple[str, IRInstruction | None]] | None = None
+    for line, made in lines_of(text, _READ):
         if line.startswith("define ") and not _OF_METAL.search(line):
             function = []
         if function is None:
             lines.append(line)
             continue
-        function.append(line)
+        function.append((line, made))
         if line == "}":
             lines += _function(function, names)
             function = None
     return "\n".join(lines) + _RUNTIME, tuple(names)
 
 
-def _function(lines: Sequence[str], names: list[str]) -> Iterator[str]:
+def _function(lines: _Lines, names: list[str]) -> Iterator[str]:
     owner = _owners(lines)
     numbers: dict[str, int] = {}
-    for i, line in enumerate(lines):
+    for i, (line, made) in enumerate(lines):
         yield line
-        place = place_in(line)
-        if (m := _ALLOCATED.match(line)) is not None and m["name"] in owner:
-            numbers[m["name"]] = len(names)
-            names.append(m["name"].strip('%"'))
-            yield f"  {_flag(m['name'])} = alloca {m['type']}, align 16"
-        elif (m := _DERIVED.match(line)) is not None and m["at"] in owner:
-            yield f"  {_flag(m['name'])} = getelementptr {m['how']}, ptr {_flag(m['at'])}{m['rest']}"
-        elif (m := _FILLED.match(line)) is not None and m["at"] in owner:
-            yield f"  call void @llvm.memset.p0.i64(ptr {_flag(m['at'])}, i8 {0 if _UNSET in line else -1}, {m['rest']}"
-        elif (m := _STORED.match(line)) is not None and m["at"] in owner:
-            value = 0 if _UNSET in line else -1
-            yield f"  store {_BITS.get(m['type'], m['type'])} {value}, ptr {_flag(m['at'])}, align 1, !nosanitize !{{}}"
-        elif (m := _LOADED.match(line)) is not None and m["at"] in owner:
-            kind = _BITS.get(m["type"], m["type"])
-            what = numbers[owner[m["at"]]] << 1 | (kind == m["type"])
-            flag, wide = f'%"$f{i}"', f'%"$g{i}"'
-            yield f"  {flag} = load {kind}, ptr {_flag(m['at'])}, align 1, !nosanitize !{{}}"
-            yield f"  {wide} = {'sext ' + kind if kind != 'i64' else 'bitcast i64'} {flag} to i64"
-            yield f"  call void @metalnb_used(i64 {wide}, i32 {what}){place}"
+        if made is None:
+            continue
+        if made.opcode == "alloca":
+            if made.result in owner:
+                numbers[made.result] = len(names)
+                names.append(made.result.strip('%"'))
+                yield f"  {_flag(made.result)} = alloca {made.element}, align 16"
+        elif (at := _address(made)) in owner:
+            yield from _beside(made, _flag(at), numbers[owner[at]], i)
+
+
+def _beside(made: IRInstruction, flag: str, number: int, i: int) -> Iterator[str]:
+    """Yield what an instruction that uses a watched variable does to the variable's flags."""
+    value = 0 if _UNSET in made.metadata else -1
+    if made.opcode == "getelementptr":
+        yield f"  {_flag(made.result)} = {made.renamed({made.operands[0].text: flag})}{made.metadata}"
+    elif made.word == _FILL:
+        size, volatile = made.operands[2:]
+        yield f"  call void @{_FILL}(ptr {flag}, i8 {value}, {size}, {volatile}){made.metadata}"
+    elif made.opcode == "store":
+        kind = made.operands[0].type.text
+        yield f"  store {_BITS.get(kind, kind)} {value}, ptr {flag}, align 1, !nosanitize !{{}}"
+    else:
+        kind = _BITS.get(made.type.text, made.type.text)
+        what = number << 1 | (kind == made.type.text)
+        known, wide = f'%"$f{i}"', f'%"$g{i}"'
+        yield f"  {known} = load {kind}, ptr {flag}, align 1, !nosanitize !{{}}"
+        yield f"  {wide} = {'sext ' + kind if kind != 'i64' else 'bitcast i64'} {known} to i64"
+        yield f"  call void @metalnb_used(i64 {wide}, i32 {what}){made.beside}"
 
 
 def _flag(name: str) -> str:
     return '%"$set ' + name.strip('%"') + '"'
 
 
-def _owners(lines: Sequence[str]) -> dict[str, str]:
+def _address(made: IRInstruction) -> str:
+    """Return the address of an access or a step that the flags can follow, or an empty string."""
+    if made.opcode in {"load", "store"}:
+        kind = made.type if made.opcode == "load" else made.operands[0].type
+        odd = made.text.startswith((f"{made.opcode} atomic", f"{made.opcode} volatile"))
+        return "" if odd or kind.text not in _SCALARS else made.pointer.text
+    return made.operands[0].text if made.opcode == "getelementptr" or made.word == _FILL else ""
+
+
+def _holds_scalars(kind: IRType | None) -> bool:
+    """Return whether a variable is a scalar or a struct, or an array of such."""
+    while kind is not None and kind.kind == "array":
+        kind = kind.element
+    return kind is not None and (kind.text in _SCALARS or kind.text.startswith(("%struct.", '%"struct.')))
+
+
+def _owners(lines: _Lines) -> dict[str, str]:
     """Return each pointer to a variable that is watched, or into it, with the variable."""
     owner: dict[str, str] = {}
     unset: set[str] = set()
     dropped: set[str] = set()
-    for line in lines:
-        if (m := _ALLOCATED.match(line)) is not None:
-            owner[m["name"]] = m["name"]
+    for line, made in lines:
+        if made is not None and made.opcode == "alloca" and _holds_scalars(made.element):
+            owner[made.result] = made.result
             continue
-        used = [name for name in _NAMES.findall(line.partition(", !dbg")[0]) if name in owner]
-        if not used or _LIFETIME in line:
+        used = [name for name in NAME.findall(line.partition(", !dbg")[0]) if name in owner]
+        if not used or (made is not None and made.word.startswith("llvm.lifetime.")):
             continue
-        if (m := _DERIVED.match(line)) is not None and used == [m["at"]]:
-            owner[m["name"]] = owner[m["at"]]
-        elif _LOADED.match(line) is not None:
-            continue
-        elif (m := _STORED.match(line) or _FILLED.match(line)) is not None and used == [m["at"]]:
-            if _UNSET in line:
-                unset.add(owner[m["at"]])
-        else:
+        if made is None or used != [_address(made)]:
             dropped |= {owner[name] for name in used}
+        elif made.opcode == "getelementptr":
+            owner[made.result] = owner[used[0]]
+        elif made.opcode != "load" and _UNSET in made.metadata:
+            unset.add(owner[used[0]])
     kept = unset - dropped
     return {pointer: root for pointer, root in owner.items() if root in kept}

@@ -9,11 +9,13 @@ stand beside.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import count
 from typing import NamedTuple
 
-from ..llvm_text import NAME, divided, lanes_of, place_in
+from ...llvm.instructions import IRInstruction, Operand
+from ...llvm.llvm_lines import lines_of
+from ...llvm.llvm_types import IRType
 
 __all__ = ["WatchedCode", "watched"]
 
@@ -25,24 +27,13 @@ class WatchedCode(NamedTuple):
     operations: tuple[str, ...]
 
 
-_FLOATS = r"(?:float|half|<\d+ x (?:float|half)>)"
 _SYMBOLS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/", "frem": "fmod", "fptrunc": "half"}
-_ARITHMETIC = re.compile(
-    rf"  (?P<to>{NAME}) = (?P<how>fadd|fsub|fmul|fdiv|frem)(?: [a-z]+)*? (?P<type>{_FLOATS}) (?P<rest>.*)"
-)
-_NARROWED = re.compile(
-    rf"  (?P<to>{NAME}) = fptrunc(?: [a-z]+)*? (?P<from>{_FLOATS}) (?P<value>.+?) to (?P<type>{_FLOATS})(?P<rest>.*)"
-)
-_CALL = re.compile(
-    rf"  (?P<to>{NAME}) = (?:tail )?call(?: [a-z]+)*? (?P<type>{_FLOATS}) @(?P<how>[\w.]+)\((?P<rest>.*)"
-)
-_ARGUMENT = re.compile(rf"(?P<type>{_FLOATS}) (?:(?:noundef|nofpclass\([^)]*\)) )*(?P<value>.*)")
-_MASK = re.compile(r"  (?P<to>%sh[lr]\.mask\d*) = and (?P<type>i\d+|<\d+ x i\d+>) (?P<rest>.*)")
+_DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
+_WATCHED = frozenset({*_SYMBOLS, *_DIVISIONS, "call", "and", "atomicrmw", "br", "load"})
+_FLOATS = frozenset({"float", "half"})
+_MASK = re.compile(r"%sh[lr]\.mask\d*")
 # What the thread sanitizer does not know.
-_MODIFIED = re.compile(
-    rf"  {NAME} = atomicrmw (?:volatile )?(?:u?max|u?min|fadd|fsub|fmax|fmin|uinc_wrap|udec_wrap) "
-    rf"ptr (?P<at>{NAME}), (?P<type>i\d+|float|half) "
-)
+_MODIFIED = frozenset({"max", "umax", "min", "umin", "fadd", "fsub", "fmax", "fmin", "uinc_wrap", "udec_wrap"})
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
 # What finds a thread's place and arguments: it reads memory of the runtime's alone.
 _OURS = re.compile(r"@metalnb_thread\(|\$stand|\$input")
@@ -105,43 +96,51 @@ def watched(text: str) -> WatchedCode:
     declared = set(_DECLARED.findall(text))
     operations: dict[str, int] = {}
     fresh = (f'%"$w{i}"' for i in count())
-    lines = []
+    lines: list[str] = []
     ours = False
-    for line in text.splitlines():
-        if line.startswith("define "):
-            ours = _OURS.search(line) is not None
-        elif ours and " = load " in line:
-            line += ", !nosanitize !{}"  # noqa: PLW2901
-        if ", !llvm.loop " in line and line.startswith("  br "):
-            lines.append(f"  call void @metalnb_turn(){place_in(line)}")
-        if (m := _MODIFIED.match(line)) is not None:
-            size = {"float": 4, "half": 2}.get(m["type"]) or int(m["type"][1:]) // 8
-            lines.append(f"  call void @metalnb_modified(ptr {m['at']}, i64 {size}){place_in(line)}")
-        if (division := divided(line)) is not None:
-            lines += _each_lane(*division, "call void @metalnb_divided(i64 {})", place_in(line), fresh)
-        lines.append(line)
-        if " = " in line:
-            lines += _beside(line, declared, operations, fresh)
+    for line, made in lines_of(text, _WATCHED):
+        if made is None:
+            if line.startswith("define "):
+                ours = _OURS.search(line) is not None
+            lines.append(line)
+            continue
+        lines += _before(made, fresh)
+        lines.append(f"{line}, !nosanitize !{{}}" if ours and made.opcode == "load" else line)
+        lines += _behind(made, declared, operations, fresh)
     return WatchedCode("\n".join(lines) + _RUNTIME, tuple(operations))
 
 
-def _beside(line: str, declared: set[str], operations: dict[str, int], fresh: Iterator[str]) -> Iterator[str]:
-    if (m := _MASK.match(line)) is not None:
-        value, _ = _parts(m["rest"])[:2]
-        yield from _shift(m["type"], value, place_in(line), fresh)
+def _before(made: IRInstruction, fresh: Iterator[str]) -> Iterator[str]:
+    if made.opcode == "br" and "!llvm.loop " in made.metadata:
+        yield f"  call void @metalnb_turn(){made.beside}"
+    elif made.opcode == "atomicrmw" and made.word in _MODIFIED:
+        yield f"  call void @metalnb_modified({made.pointer}, i64 {made.type.bits // 8}){made.beside}"
+    elif made.opcode in _DIVISIONS and (by := made.operands[1]).text.startswith("%"):
+        yield from _each_lane(by, "call void @metalnb_divided(i64 {})", made.beside, fresh)
+
+
+def _behind(
+    made: IRInstruction, declared: set[str], operations: dict[str, int], fresh: Iterator[str],
+) -> Iterator[str]:  # fmt: skip
+    if made.opcode == "and" and _MASK.fullmatch(made.result):
+        count = made.operands[0]
+        shifted = f"call void @metalnb_shifted(i64 {{}}, i64 {count.type.element.bits})"
+        yield from _each_lane(count, shifted, made.beside, fresh)
+    if not _is_float(made.type):
         return
-    if (m := _ARITHMETIC.match(line)) is not None:
-        given = [(m["type"], value) for value in _parts(m["rest"])[:2]]
-        how = _SYMBOLS[m["how"]]
-    elif (m := _NARROWED.match(line)) is not None:
-        given, how = [(m["from"], m["value"])], "half"
-    elif (m := _CALL.match(line)) is not None and m["how"] in declared:
-        found = (_ARGUMENT.fullmatch(each) for each in _parts(_closed(m["rest"])))
-        given, how = [(each["type"], each["value"]) for each in found if each], _plain(m["how"])
+    if made.opcode in _SYMBOLS:
+        how = _SYMBOLS[made.opcode]
+    elif made.opcode == "call" and made.word in declared:
+        how = _plain(made.word)
     else:
         return
+    given = [operand for operand in made.operands if _is_float(operand.type)][:3]
     number = operations.setdefault(how, len(operations))
-    yield from _made(m["type"], m["to"], given[:3], number, place_in(line), fresh)
+    yield from _made(Operand(made.type, made.result), given, number, made.beside, fresh)
+
+
+def _is_float(kind: IRType) -> bool:
+    return kind.kind in {"float", "vector"} and kind.element.text in _FLOATS
 
 
 def _plain(name: str) -> str:
@@ -152,78 +151,37 @@ def _plain(name: str) -> str:
     return name.removesuffix("f")
 
 
-def _parts(text: str) -> list[str]:
-    """Split at the commas that stand in no bracket, as far as the metadata."""
-    parts, depth, start, quoted = [], 0, 0, False
-    for i, mark in enumerate(text):
-        if mark == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif mark in "(<[{":
-            depth += 1
-        elif mark in ")>]}":
-            depth -= 1
-        elif mark == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    parts.append(text[start:].strip())
-    return [p for p in parts if p and not p.startswith("!")]
-
-
-def _closed(text: str) -> str:
-    """Return what stands before the bracket that closes."""
-    depth, quoted = 0, False
-    for i, mark in enumerate(text):
-        if mark == '"':
-            quoted = not quoted
-        elif not quoted and mark == "(":
-            depth += 1
-        elif not quoted and mark == ")":
-            if depth == 0:
-                return text[:i]
-            depth -= 1
-    return text
-
-
 def _made(
-    kind: str, result: str, given: list[tuple[str, str]], number: int, place: str, fresh: Iterator[str],
+    result: Operand, given: list[Operand], number: int, place: str, fresh: Iterator[str],
 ) -> Iterator[str]:  # fmt: skip
-    lanes, _ = lanes_of(kind)
-    if any(lanes_of(k)[0] != lanes for k, _ in given):
+    if any(operand.type.components != result.type.components for operand in given):
         return
-    for lane in range(max(1, lanes)):
+    for lane in range(result.type.components):
         words = []
-        for each, value in [(kind, result), *given]:
-            _, scalar = lanes_of(each)
-            name = value
-            if lanes:
-                name = next(fresh)
-                yield f"  {name} = extractelement {each} {value}, i32 {lane}{place}"
-            if scalar != "float":
-                wide = next(fresh)
-                yield f"  {wide} = fpext {scalar} {name} to float{place}"
-                name = wide
+        for operand in (result, *given):
+            name = yield from _component(operand, lane, place, fresh)
+            if operand.type.element.text != "float":
+                narrow, name = name, next(fresh)
+                yield f"  {name} = fpext {operand.type.element} {narrow} to float{place}"
             words.append(f"float {name}")
         words += ["float 0.0"] * (4 - len(words))
         yield f"  call void @metalnb_made({', '.join(words)}, i32 {number << 2 | len(given)}){place}"
 
 
-def _shift(kind: str, value: str, place: str, fresh: Iterator[str]) -> Iterator[str]:
-    width = lanes_of(kind)[1][1:]
-    return _each_lane(kind, value, f"call void @metalnb_shifted(i64 {{}}, i64 {width})", place, fresh)
-
-
-def _each_lane(kind: str, value: str, call: str, place: str, fresh: Iterator[str]) -> Iterator[str]:
+def _each_lane(operand: Operand, call: str, place: str, fresh: Iterator[str]) -> Iterator[str]:
     """Yield a call with each lane of an integer, widened."""
-    lanes, scalar = lanes_of(kind)
-    for lane in range(max(1, lanes)):
-        each = value
-        if lanes:
-            each = next(fresh)
-            yield f"  {each} = extractelement {kind} {value}, i32 {lane}{place}"
-        if scalar != "i64":
-            wide = next(fresh)
-            yield f"  {wide} = sext {scalar} {each} to i64{place}"
-            each = wide
-        yield f"  {call.format(each)}{place}"
+    for lane in range(operand.type.components):
+        name = yield from _component(operand, lane, place, fresh)
+        if operand.type.element.text != "i64":
+            narrow, name = name, next(fresh)
+            yield f"  {name} = sext {operand.type.element} {narrow} to i64{place}"
+        yield f"  {call.format(name)}{place}"
+
+
+def _component(operand: Operand, lane: int, place: str, fresh: Iterator[str]) -> Generator[str, None, str]:
+    """Yield what takes a lane out of a vector; return the lane's name."""
+    if operand.type.kind != "vector":
+        return operand.text
+    name = next(fresh)
+    yield f"  {name} = extractelement {operand}, i32 {lane}{place}"
+    return name

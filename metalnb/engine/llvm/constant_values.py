@@ -1,0 +1,74 @@
+"""The constants of a module, and the bytes of one in memory (LLVM Language Reference, "Constants")."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+
+from .instructions import IRModule
+from .llvm_types import IRType, MemoryLayout, UnreadText, parts_of, split_type
+
+__all__ = ["constants_of", "memory_of"]
+
+_FORMATS = {"half": "<H", "bfloat": "<H", "float": "<f", "double": "<d"}
+_ZERO = frozenset({"zeroinitializer", "undef", "poison", "null"})
+_BYTE = re.compile(rb"\\([0-9A-F]{2})")
+
+
+def constants_of(module: IRModule) -> Iterator[tuple[str, IRType, str]]:
+    """Yield the name, the type and the value of each constant that a module defines."""
+    for name, line in module.globals.items():
+        before, _, defined = line.removeprefix(f"@{name} = ").partition("constant ")
+        if not defined or "global" in before.split() or '"' in before:
+            continue
+        kind, rest = split_type(defined)
+        if value := parts_of(rest)[0] if rest else "":
+            yield name, kind, value
+
+
+def memory_of(kind: IRType, value: str, layout: MemoryLayout) -> bytes:
+    """Return the bytes of a value, padding and all; what is undefined is 0.
+
+    Raises
+    ------
+    UnreadText
+        When it is not made of numbers alone: an address, an expression.
+    """
+    kind = layout.resolved(kind)
+    if value in _ZERO and kind.kind != "pointer":
+        return bytes(layout.size(kind))
+    if not kind.is_aggregate and kind.kind != "vector":
+        return _scalar(kind, value, layout.size(kind))
+    if value.startswith('c"'):
+        return _BYTE.sub(lambda found: bytes([int(found[1], 16)]), value[2:-1].encode())
+    made = bytearray(layout.size(kind))
+    for i, part in enumerate(_parts(kind, value)):
+        at, _ = layout.field(kind, i)
+        own = memory_of(*split_type(part), layout)
+        made[at : at + len(own)] = own
+    return bytes(made)
+
+
+def _parts(kind: IRType, value: str) -> list[str]:
+    if value.startswith("splat ("):
+        return [value[7:-1]] * kind.count
+    if value[0] not in "[<{" or kind.element.bits == 1:  # a vector of i1 is packed
+        message = f"a constant {value!r}"
+        raise UnreadText(message)
+    return parts_of(value[2:-2] if kind.packed else value[1:-1])
+
+
+def _scalar(kind: IRType, value: str, size: int) -> bytes:
+    if kind.kind == "integer" and (value in {"true", "false"} or value.lstrip("-").isdigit()):
+        number = int(value) if value not in {"true", "false"} else value == "true"
+        return (number % (1 << 8 * size)).to_bytes(size, "little")
+    form = _FORMATS.get(kind.text)
+    if form is None or (size == 2 and value[:3] not in {"0xH", "0xR"}):
+        message = f"a constant of type {kind.text!r}: {value}"
+        raise UnreadText(message)
+    if size == 2:
+        return struct.pack(form, int(value[3:], 16))
+    if value.startswith("0x"):  # a double's bits, whatever the type
+        return struct.pack(form, struct.unpack("<d", int(value, 16).to_bytes(8, "little"))[0])
+    return struct.pack(form, float(value))

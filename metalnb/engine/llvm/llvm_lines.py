@@ -1,0 +1,32 @@
+"""LLVM's text line by line, for what changes some instructions of it and leaves the rest as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .instruction_syntax import read_instruction, start_of
+from .instructions import IRInstruction
+from .llvm_types import UnreadText
+
+__all__ = ["lines_of"]
+
+
+def lines_of(text: str, opcodes: frozenset[str]) -> Iterator[tuple[str, IRInstruction | None]]:
+    """Yield each line of a text, with the instruction that it holds, if it is one of these.
+
+    Raises
+    ------
+    UnreadText
+        With the line of such an instruction that is not understood.
+    """
+    wanted = start_of(opcodes).match
+    for line in text.splitlines():
+        if wanted(line) is None:
+            yield line, None
+            continue
+        try:
+            made = read_instruction(line)
+        except (ValueError, IndexError, KeyError, TypeError) as error:
+            message = f"LLVM's text: not understood: {line.strip()} ({error})"
+            raise UnreadText(message) from error
+        yield line, made
