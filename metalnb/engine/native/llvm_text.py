@@ -1,4 +1,4 @@
-"""LLVM's text of a kernel: how it spells what is looked for there, and integer divisions that do not trap.
+"""LLVM's text of a kernel with integer divisions that do not trap.
 
 x86 ends the process at a division by 0, and at one of the smallest integer by -1. As on the engine ``cpu``, both are
 as if the divisor were 1.
@@ -6,39 +6,14 @@ as if the divisor were 1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ..llvm.instructions import IRInstruction
 from ..llvm.llvm_lines import lines_of
 
-__all__ = ["NAME", "divided", "lanes_of", "place_in", "with_divisors"]
+__all__ = ["with_divisors"]
 
-NAME = r'%(?:"[^"]*"|[-\w.$]+)'
-_PLACE = re.compile(r", (!dbg ![0-9]+)")
 _DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
-_DIVISION = re.compile(
-    rf"  (?P<to>{NAME}) = (?P<how>[su](?:div|rem)) (?:exact )?(?P<type>i\d+|<\d+ x i\d+>) (?P<what>[^,]+), "
-    rf"(?P<by>{NAME})(?P<rest>.*)"
-)
-
-
-def place_in(line: str) -> str:
-    """Return an instruction's debug location, as it is written behind a call beside it."""
-    found = _PLACE.search(line)
-    return f", {found[1]}" if found else ""
-
-
-def lanes_of(kind: str) -> tuple[int, str]:
-    """Return how many lanes a type has, 0 for a scalar, and the type of one."""
-    m = re.fullmatch(r"<(\d+) x (\w+)>", kind)
-    return (int(m[1]), m[2]) if m else (0, kind)
-
-
-def divided(line: str) -> tuple[str, str] | None:
-    """Return the type and the divisor of an integer division by what is no constant."""
-    m = _DIVISION.match(line)
-    return (m["type"], m["by"]) if m else None
 
 
 def with_divisors(text: str) -> str:
