@@ -238,6 +238,10 @@ WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
         ushort w24[8];
         for (uint j = 0; j < 8; ++j) w24[j] = ushort(uint(ushort(1)) + j);
         out[i] = w24[lid & 7];""", lambda lane: 1 + lane % 8),
+    "an alignment for which the type has too few bits": ("""
+        ushort v2 = ushort(uint(ushort(lid)) << 15);
+        uint v3 = v2;
+        out[i] = v3 + (uint(uchar(lid << 6)) >> 7);""", lambda lane: (lane << 15) % 65536 + (lane << 6) % 256 // 128),
 }  # fmt: skip
 
 

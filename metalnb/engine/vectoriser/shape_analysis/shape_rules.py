@@ -71,10 +71,15 @@ def _plain(known: Known) -> LaneShape:
 
 
 def _linear(known: Known, stride: int, align: int, flags: int = 0) -> LaneShape:
-    """Return the shape of a sum or a product whose stride is known."""
+    """Return the shape of a sum or a product whose stride is known.
+
+    An alignment says that no lane wraps only where the type has the bits for it: all of ``ushort(i) << 15`` is at
+    multiples of 2^20 where ``i`` is at multiples of 32, and wraps from lane to lane.
+    """
     if stride == 0 and known.guards:
         return VARYING
-    shape = LaneShape(stride, align, 0, known.guards)
+    bits = known.made.type.bits if known.made.type.kind == "integer" else 64
+    shape = LaneShape(stride, min(align, 1 << bits - 1), 0, known.guards)
     return shape._replace(tight=BOTH if stride == 0 or is_aligned(shape, known.width) else flags)
 
 
