@@ -240,8 +240,9 @@ WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
         out[i] = w24[lid & 7];""", lambda lane: 1 + lane % 8),
     "an alignment for which the type has too few bits": ("""
         ushort v2 = ushort(uint(ushort(lid)) << 15);
-        uint v3 = v2;
-        out[i] = v3 + (uint(uchar(lid << 6)) >> 7);""", lambda lane: (lane << 15) % 65536 + (lane << 6) % 256 // 128),
+        ushort v4 = ushort(simd_max(v2));
+        v4 = ushort(uint(v4) - uint(v2));
+        out[i] = v4;""", lambda lane: 0 if lane % 2 else 32768),
 }  # fmt: skip
 
 
