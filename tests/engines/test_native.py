@@ -246,7 +246,7 @@ def test_dispatches_of_all_lengths_of_many_python_threads() -> None:
         kernel void f(device uint* o, constant uint& n, uint i [[thread_position_in_grid]]) {
             uint a = i;
             for (uint k = 0; k < n; ++k) a = a * 1664525u + 1013904223u;
-            o[i] += 1 + (a == 77u && n == 0u && i != 77u);
+            o[i] += a;
         }""")
     wrong = []
 
@@ -254,9 +254,12 @@ def test_dispatches_of_all_lengths_of_many_python_threads() -> None:
         dice = random.Random(seed)
         for _ in range(150):
             size, length = dice.choice([256, 4096, 1 << 14, 1 << 16]), dice.choice([0, 3, 40])
-            counts = np.zeros(size, np.uint32)
-            program.f(counts, length, threadgroup=256)
-            if not (counts == 1).all():
+            sums = np.zeros(size, np.uint32)
+            program.f(sums, length, threadgroup=256)
+            want = np.arange(size, dtype=np.uint32)
+            for _ in range(length):
+                want = want * np.uint32(1664525) + np.uint32(1013904223)
+            if not np.array_equal(sums, want):
                 wrong.append((seed, size, length))
             if dice.random() < 0.05:
                 time.sleep(0.0005)  # longer than workers watch

@@ -140,7 +140,7 @@ def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
 @pytest.mark.parametrize(("body", "math", "used"), [
     ("o[i] = rsqrt(x[i]);", "fast", "rsqrt14.ps.512"),
     ("o[i] = x[i + 1] / sqrt(x[i]);", "fast", "rsqrt14.ps.512"),
-    ("o[i] = rsqrt(x[i]);", "precise", ""),
+    ("o[i] = x[i + 1] / sqrt(x[i]);", "precise", ""),
     ("o[i] = uint(x[i]) / uint(x[i + 1]);", "precise", "rcp14.pd.512"),
     ("o[i] = uint(x[i]) / uint(x[0]);", "fast", ""),  # one scalar division
 ])  # fmt: skip

@@ -59,7 +59,16 @@ def read_instruction(line: str) -> IRInstruction:
     Raises
     ------
     UnreadText
+        With the line.
     """
+    try:
+        return _read(line)
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        message = f"LLVM's text: not understood: {line.strip()} ({error})"
+        raise UnreadText(message) from error
+
+
+def _read(line: str) -> IRInstruction:
     metadata = place = ""
     if "!" in line and (tail := _METADATA.search(line)):
         metadata, line = tail[0], line[: tail.start()]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from .instruction_syntax import read_instruction, start_of
 from .instructions import IRInstruction
-from .llvm_types import UnreadText
 
 __all__ = ["lines_of"]
 
@@ -21,12 +20,4 @@ def lines_of(text: str, opcodes: frozenset[str]) -> Iterator[tuple[str, IRInstru
     """
     wanted = start_of(opcodes).match
     for line in text.splitlines():
-        if wanted(line) is None:
-            yield line, None
-            continue
-        try:
-            made = read_instruction(line)
-        except (ValueError, IndexError, KeyError, TypeError) as error:
-            message = f"LLVM's text: not understood: {line.strip()} ({error})"
-            raise UnreadText(message) from error
-        yield line, made
+        yield line, read_instruction(line) if wanted(line) else None

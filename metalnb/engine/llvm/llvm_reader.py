@@ -104,11 +104,7 @@ def _function(head: str, lines: Iterator[str]) -> IRFunction:
             continue
         if current is None:
             current = blocks[label] = []
-        try:
-            made = read_instruction(line)
-        except (ValueError, IndexError, KeyError, TypeError) as error:
-            message = f"LLVM's text: not understood: {line.strip()} ({error})"
-            raise UnreadText(message) from error
+        made = read_instruction(line)
         made.block = label
         current.append(made)
     return IRFunction(found[1], head, parameters, blocks)
