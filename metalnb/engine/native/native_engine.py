@@ -22,14 +22,18 @@ from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..clang import driver
 from ..clang.driver import DUMP, Refused
 from ..observation import Observable, Stopwatch
+from ..time_limits import current_limit
 from ..unit import Unit
 from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
-from .lanes.vector_binary import VectorBinary, opened
+from .lanes.vector_binary import VectorBinary, VectorCode, opened
 from .lanes.vector_report import how_it_runs
 from .printed_lines import run_printing
 from .two_steps import compiled, texts, written
+from .watched.background_runs import BackgroundRun, in_order
+from .watched.watch import Watch
+from .watched.watched_ticket import WatchedTicket
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
 
@@ -104,7 +108,7 @@ class NativeEngine(Observable, SharedMemory):
     def __init__(self) -> None:
         named = os.environ.get("METALNB_CLANG")
         versions = {"clang": named} if named else {"ziglang": importlib.metadata.version("ziglang")}
-        self.caps = Caps(_device(), versions, pointers=True, prints=True)
+        self.caps = Caps(_device(), versions, stops=True, pointers=True, prints=True)
 
     def text(self, unit: Unit) -> str:
         """Return the cell with its entry point behind it: one thread of a threadgroup."""
@@ -115,7 +119,7 @@ class NativeEngine(Observable, SharedMemory):
         if unit.math != "scalar":
             try:
                 binary = opened(unit)
-                binary.code((1024, 1, 1), (256, 1, 1))
+                binary.code(binary.first, (1024, 1, 1), (256, 1, 1))
                 return binary
             except NotVectorised as reason:
                 return self._thread_at_a_time(unit, str(reason))
@@ -142,8 +146,8 @@ class NativeEngine(Observable, SharedMemory):
 
     def start(
         self, binary: NativeBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
-    ) -> NativeTicket:  # fmt: skip
-        """Run a dispatch, with the GIL released."""
+    ) -> NativeTicket | WatchedTicket:  # fmt: skip
+        """Run a dispatch, with the GIL released; one that may run for long beside, after those before it."""
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         if threads > _MOST_THREADS:
             name = binary.unit.signature.name
@@ -153,38 +157,71 @@ class NativeEngine(Observable, SharedMemory):
             return self._in_lanes(binary, arguments, grid, threadgroup)
         written = dispatch(arguments, grid, threadgroup, binary.threadgroup_bytes)
         elapsed = Stopwatch()
-        if binary.prints:
-            run_printing(binary.library, written)
-            elapsed.stop()
-            return NativeTicket(elapsed)
-        done = toolchain.pool().metalnb_run(binary.run, written, binary.fibers)
-        elapsed.stop(failed=not done)
-        if not done:
-            name = binary.unit.signature.name
-            message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
-            raise KernelFault(message)
+        in_order(lambda: _run_threads(binary, written, elapsed))
         return NativeTicket(elapsed)
-
-
     def _in_lanes(
         self, binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
-    ) -> NativeTicket:  # fmt: skip
+    ) -> NativeTicket | WatchedTicket:  # fmt: skip
         try:
-            code = binary.code(grid, threadgroup)
+            made = binary.module_for(arguments, grid, threadgroup)
+            code = binary.code(made, grid, threadgroup)
         except NotVectorised as reason:
             if binary.instead is None:
                 binary.instead = self._thread_at_a_time(binary.unit, str(reason))
             return self.start(binary.instead, arguments, grid, threadgroup)
-        written = dispatch(arguments, grid, threadgroup, code.storage_bytes)
         elapsed = Stopwatch()
-        done = toolchain.pool().metalnb_run(code.run, written, binary.region)
-        if not done or code.full.value:
-            elapsed.stop(failed=True)
-            code.full.value = 0
-            message = f"{binary.unit.signature.name}: no memory for what its SIMD-groups keep across a barrier"
-            raise KernelFault(message)
+        if not made.checks:
+            words = dispatch(arguments, grid, threadgroup, code.storage_bytes)
+            in_order(lambda: _run_lanes(binary, code, words, elapsed))
+            return NativeTicket(elapsed)
+        watch = Watch(binary.unit, binary.checks.analysis, made, arguments, (grid, threadgroup), _address)
+        words = dispatch((*arguments, watch.limits, watch.memory), grid, threadgroup, code.storage_bytes)
+        if not watch.stoppable:
+            in_order(lambda: _run_lanes(binary, code, words, elapsed))
+            return WatchedTicket(elapsed, watch, None)
+
+        def work() -> None:
+            held = arguments
+            _run_lanes(binary, code, words, elapsed)
+            del held
+
+        run = BackgroundRun(work, watch, current_limit(), binary.unit.signature.name)
+        return WatchedTicket(elapsed, watch, run)
+
+
+def _run_threads(binary: NativeBinary, words: bytes, elapsed: Stopwatch) -> None:
+    """Run a dispatch a thread at a time to its end.
+
+    Raises
+    ------
+    KernelFault
+    """
+    if binary.prints:
+        run_printing(binary.library, words)
         elapsed.stop()
-        return NativeTicket(elapsed)
+        return
+    done = toolchain.pool().metalnb_run(binary.run, words, binary.fibers)
+    elapsed.stop(failed=not done)
+    if not done:
+        name = binary.unit.signature.name
+        message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
+        raise KernelFault(message)
+
+
+def _run_lanes(binary: VectorBinary, code: VectorCode, words: bytes, elapsed: Stopwatch) -> None:
+    """Run a dispatch in vector registers to its end.
+
+    Raises
+    ------
+    KernelFault
+    """
+    done = toolchain.pool().metalnb_run(code.run, words, binary.region)
+    if not done or code.full.value:
+        elapsed.stop(failed=True)
+        code.full.value = 0
+        message = f"{binary.unit.signature.name}: no memory for what its SIMD-groups keep across a barrier"
+        raise KernelFault(message)
+    elapsed.stop()
 
 
 _LINE = 64  # bytes of a cache line

@@ -1,0 +1,67 @@
+"""A kernel in vector registers with its checks: each form is made when a dispatch first needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...base import Grid
+from ...llvm.instructions import IRModule
+from ...robust.analysis import Analysis
+from ...robust.check_choice import CheckChoice
+from ...robust.checks import CheckedModule, Checks, checked
+from ...robust.written_code import WrittenCode
+from ...unit import Unit
+from ..lanes.lane_entry import LaneEntry
+
+__all__ = ["LaneChecks"]
+
+
+class _GivenArguments:
+    """Arguments that a kernel reads from its first parameter, an array of addresses."""
+
+    def __init__(self, given: str, count: int) -> None:
+        self._given = given
+        self.count = count
+
+    def argument(self, code: WrittenCode, number: int) -> str:
+        """Write what reads an argument's address."""
+        at = code.op(f"getelementptr i8, ptr {self._given}, i64 {8 * number}")
+        return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
+
+
+class LaneChecks:
+    """The checks of a kernel.
+
+    Parameters
+    ----------
+    unit : Unit
+    module : IRModule
+        One thread of it.
+
+    Attributes
+    ----------
+    analysis : Analysis
+    """
+
+    def __init__(self, unit: Unit, module: IRModule) -> None:
+        count = len(unit.signature.params)
+        self.analysis = Analysis(module, LaneEntry(module, count))
+        self._module = module
+        self._target = _GivenArguments(self.analysis.function.parameters[0].text, count)
+        self._choice = CheckChoice(self.analysis, count)
+        self._made: dict[Checks, CheckedModule] = {}
+
+    @property
+    def first(self) -> CheckedModule:
+        """The kernel as it is first compiled."""
+        return self._checked(self._choice.first)
+
+    def of(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
+        """Return the kernel with the checks that a dispatch needs."""
+        return self._checked(self._choice.chosen(arguments, grid, threadgroup))
+
+    def _checked(self, checks: Checks) -> CheckedModule:
+        if checks not in self._made:
+            self._made[checks] = checked(self._module, self.analysis, checks, self._target)
+        return self._made[checks]
