@@ -24,6 +24,8 @@ from .vector_report import LINES, how_it_runs
 
 __all__ = ["VectorBinary", "VectorCode", "opened"]
 
+_CHECKED = (*LINES, "-fno-finite-loops")  # a loop without end is stopped and named, not taken for one that never runs
+
 
 @dataclass(frozen=True, slots=True)
 class VectorCode:
@@ -134,7 +136,7 @@ def opened(unit: Unit) -> VectorBinary:
     NotVectorised
     """
     try:
-        module = read(vector_build.thread_text(unit, *(LINES if unit.checked else ())))
+        module = read(vector_build.thread_text(unit, *(_CHECKED if unit.checked else ())))
     except UnreadText as error:
         raise NotVectorised(str(error)) from error
     simd = asks_for_simdgroup(module)

@@ -21,10 +21,6 @@ typedef struct {
 // One threadgroup: $region in engine/clang/entry_point.h.
 typedef struct { triple first, size, nominal, grid, groups; } region;
 
-// What a checked kernel writes (engine/robust): one record for each of its checks. Loops end when `stop` is not 0.
-typedef struct { u32 recorded, index; triple group; u32 unused; u64 offset; } fault;
-typedef struct { u64 stop; fault faults[]; } watch;
-
 #define HIDDEN __attribute__((visibility("hidden")))
 
 // Of a core that runs fibers: its record, the stacks, threadgroup memory; aligned to its size.

@@ -1,20 +1,11 @@
 // Kernels in vector registers: the kernel's own object file runs a threadgroup, all of it on one core. Where its
 // SIMD-groups wait for each other they are coroutines, whose frames lie where fibers have their stacks.
-#include "dispatch.h"
+#include "faults.h"
 
 HIDDEN u32 metalnb_threads(const u64* arguments, const region* r, address arena, address frames, u64 bytes);
 
 /// Set where a threadgroup's frames had no room: it did not run.
 __attribute__((visibility("default"))) u32 metalnb_full = 0;
-
-/// Record a check's first fault: where the access would be, and by which thread of which threadgroup.
-HIDDEN __attribute__((cold, noinline)) void metalnb_faulted(watch* w, const region* r, u32 check, u64 offset, u32 index) {
-    fault* f = &w->faults[check];
-    if (__atomic_exchange_n(&f->recorded, 1, __ATOMIC_RELAXED)) return;
-    f->index = index;
-    f->group = r->first;
-    f->offset = offset;
-}
 
 /// Run `count` threadgroups from the `first` one on, in a worker's region if the kernel has use for one.
 __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, void* scratch, u64 first, u64 count) {

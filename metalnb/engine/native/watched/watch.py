@@ -11,7 +11,7 @@ from metalnb.errors import KernelFault
 
 from ...base import Grid
 from ...robust.analysis import Analysis
-from ...robust.checks import CheckedModule
+from ...robust.checks import CheckedModule, Checks
 from ...robust.fault_messages import RecordedFault, explained, stopped
 from ...robust.launch_facts import sizes_of
 from ...robust.limits import limit_words
@@ -54,6 +54,11 @@ class Watch:
         self._unit, self._analysis, self._made = unit, analysis, made
         self._grid, self._threadgroup = shape
         self._reason = ""
+
+    @property
+    def checks(self) -> Checks:
+        """What is checked."""
+        return self._made.checks
 
     @property
     def stoppable(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...observation import Stopwatch
+from ...robust.checks import Checks
 from .background_runs import BackgroundRun
 from .watch import Watch
 
@@ -32,6 +33,11 @@ class WatchedTicket:
         self.fault_told = False
         self.made: tuple[str, ...] = ()
         self._watch, self._run = watch, run
+
+    @property
+    def checks(self) -> Checks:
+        """What was checked."""
+        return self._watch.checks
 
     def wait(self) -> None:
         """Wait, with the GIL released.

@@ -1,0 +1,190 @@
+"""Loops that never end: stopped by a time limit or an interrupt, named, and the next call is right."""
+
+import _thread
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.engine.native.watched.watched_ticket import WatchedTicket; CpuTicket=None
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
+
+HEAD = """#include <metal_stdlib>
+using namespace metal;
+kernel void forever(device float* x, device atomic_uint* n, constant int& zero, constant uint& many,
+                    uint i [[thread_position_in_grid]], uint l [[thread_position_in_threadgroup]]) {
+"""
+LINE = HEAD.count("\n") + 1
+LOOPS = {
+    "while true": "while (true) x[i] += 1;",
+    "a condition that stays true": "float a = 1; while (a > 0) { a *= 1.001f; if (a > 9) a = 1; } x[i] = a;",
+    "nothing but arithmetic": "uint s = i; do s = s * 1664525u + 1013904223u; while (s != 77 + many * 2); x[i] = s;",
+    "a spin on an atomic": "while (atomic_load_explicit(n, memory_order_relaxed) == 0) {} x[i] = 1;",
+    "a barrier": "threadgroup float t[64]; t[l] = 0; while (true) { threadgroup_barrier(mem_flags::mem_threadgroup); "
+    "t[l] += t[63 - l] + 1; threadgroup_barrier(mem_flags::mem_threadgroup); if (t[0] < 0) break; } x[i] = t[l];",
+    "two loops that end too late": "float s = 0; for (uint j = 0; j < many; ++j) for (uint k = 0; k < many; ++k) "
+    "s += sin(float(j * k)); x[i] = s;",
+    "unsigned and at least 0": "float s = 0; for (uint j = 10; j >= 0; --j) s += x[i] + j; x[i] = s;",
+    "one thread of many": "while (i == 7) x[i] += 1; x[i] = 2;",
+    "a step of 0": "float s = 0; for (int j = 0; j < 10; j += zero) s += x[j]; x[i] = s;",
+    "a loop within one that ends": "for (int j = 0; j < 4; ++j) { int k = j; while (k != 5 - zero * j) "
+    "k = (k + 7) % 4; x[i] += k; }",
+    "a loop in a function": "auto g = [&](float a) { while (a < 100) a *= 0.5f; return a; }; x[i] = g(x[i] + 1);",
+    "a step that wraps": "uint s = 0; for (uint j = 0; j != 3; j += 2) s += j; x[i] = s;",
+    "a step past its end": "float s = 0; for (uint j = many - 16777214u; j != 7; j += 2) s += x[j & 63]; x[i] = s;",
+    "up to the largest": "float s = 0; for (uint j = many + 4278190000u; j <= many + 4278190079u; ++j) "
+    "s += x[j & 63]; x[i] = s;",
+    "beyond the largest": "float s = 0; for (uint j = many + 4278190000u; j < many + 4278190079u; j += 4) "
+    "s += x[j & 63]; x[i] = s;",
+}  # fmt: skip
+
+
+def arguments() -> tuple[object, ...]:
+    return np.zeros(256, np.float32), np.zeros(1, np.uint32), 0, 1 << 24
+
+
+def right_again() -> None:
+    x = np.zeros(100, np.float32)
+    plus = mnb.compile("kernel void plus(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }").plus
+    plus(x)
+    assert x.tolist() == list(range(100))
+    assert float(mnb.sum(mnb.arange(10))) == 45
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_limit_ends_it_and_names_the_loop(loop: str) -> None:
+    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine="native", checked=True).forever
+    start = time.monotonic()
+    with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.3 s in the loop at cell:") as found:
+        kernel(*arguments(), grid=256, threadgroup=64, timeout=0.3)
+    assert time.monotonic() - start < 10  # compiled, stopped, and compiled once more for the lines
+    assert (found.value.kind, found.value.line) == ("stopped", LINE)
+    right_again()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_interrupt_ends_it(loop: str) -> None:
+    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine="native", checked=True).forever
+    dispatch = kernel.prepare(*arguments(), grid=256, threadgroup=64)
+    ticket = dispatch.launch()
+    assert ticket is not None
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        ticket.wait()
+    assert time.monotonic() - start < 1.3
+    timer.join()
+    with pytest.raises(mnb.KernelFault, match="stopped by an interrupt"):
+        ticket.wait()
+    right_again()
+
+
+def test_what_stands_behind_an_endless_dispatch_can_be_interrupted() -> None:
+    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="native", checked=True).forever
+    ticket = kernel.prepare(*arguments(), grid=256, threadgroup=64).launch()
+    y = np.zeros(4, np.float32)
+    plus = mnb.compile("kernel void plus(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }").plus
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        plus(y)
+    timer.join()
+    assert y.tolist() == [0, 1, 2, 3]
+    assert ticket is not None
+    with pytest.raises(mnb.KernelFault, match="stopped"):
+        ticket.wait()
+    right_again()
+
+
+def test_the_limit_of_a_block() -> None:
+    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="native", checked=True).forever
+    with mnb.timeout(0.2), pytest.raises(mnb.KernelFault, match=r"stopped after 0\.2 s"):
+        kernel(*arguments(), grid=256)
+    with pytest.raises(ValueError, match="more than 0"):
+        mnb.timeout(0)
+
+
+def test_arrays_wait_for_it_likewise() -> None:
+    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="native", checked=True).forever
+    x = mnb.zeros(256, dtype=np.float32)
+    count = mnb.zeros(1, dtype=np.uint32)
+    kernel(x, count, 0, 1, grid=256, timeout=0.2)
+    with pytest.raises(mnb.KernelFault, match="stopped after"):
+        mnb.synchronize()
+    right_again()
+
+
+def test_short_loops_carry_no_flag() -> None:
+    """A kernel whose loops are known to be short is the one that is not checked at all."""
+    kernel = mnb.compile("""#include <metal_stdlib>
+using namespace metal;
+kernel void product(device const float* a, device const float* b, device float* c, constant uint& n,
+                    uint2 at [[thread_position_in_grid]]) {
+    if (at.x >= n || at.y >= n) return;
+    float sum = 0;
+    for (uint k = 0; k < n; ++k) sum += a[at.y * n + k] * b[k * n + at.x];
+    c[at.y * n + at.x] = sum;
+}""", engine="native", checked=True).product  # fmt: skip
+    a = np.random.default_rng(1).random((64, 64), np.float32)
+    out = np.zeros_like(a)
+    ticket = kernel.prepare(a, a, out, 64).launch()
+    assert ticket is not None
+    ticket.wait()
+    assert not isinstance(ticket, WatchedTicket)
+    assert np.allclose(out, a @ a, rtol=1e-5)
+
+
+def test_what_has_ended_and_is_not_waited_for_hinders_nobody() -> None:
+    text = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { while (x[i] < 3) x[i] += 1; }"
+    x, plus = np.zeros(64, np.float32), "kernel void g(device float* x) { x[0] = 1; }"
+    kept = mnb.compile(text, engine="native").f.prepare(x).launch()
+    other = mnb.compile(plus, engine="native", checked=False).g.prepare(np.zeros(1, np.float32), grid=1)
+    assert isinstance(kept, WatchedTicket)
+    end = time.monotonic() + 10
+    while kept.elapsed() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not isinstance(other.launch(), WatchedTicket)
+
+
+def test_a_long_loop_of_one_thread_can_be_stopped() -> None:
+    """It takes as long as that of many threads, which share the cores."""
+    kernel = mnb.compile("""kernel void f(device uint* x, constant uint& n) {
+    uint s = 1; for (uint k = 0; k < n; ++k) s = s * 1664525 + x[k & 7]; x[0] = s; }""", engine="native").f  # fmt: skip
+    with pytest.raises(mnb.KernelFault, match="stopped after"):
+        kernel(np.arange(8, dtype=np.uint32), 0x7FFFFFFF, grid=1, timeout=0.1)
+
+
+def test_a_limit_asks_for_checks() -> None:
+    text = HEAD + "x[i] = 1;\n}"
+    kernel = mnb.compile(text, engine="native", checked=False).forever
+    with pytest.raises(mnb.LaunchError, match=r"forever: timeout stops checked kernels only.*--unchecked"):
+        kernel(*arguments(), grid=256, timeout=1)
+    kernel = mnb.compile(text, engine="native", checked=True).forever
+    with pytest.raises(mnb.ArgumentError, match="forever: timeout is in seconds, more than 0; got 0"):
+        kernel(*arguments(), grid=256, timeout=0)
+
+
+def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
+    """No argument more, and nothing that asks whether it is to stop."""
+    kernel = mnb.compile(HEAD + "while (x[i] < 3) x[i] += 1;\n}", engine="native", checked=False).forever
+    assert kernel.binary.entries == {}
+    assert kernel.binary.kernel.num_args == 4
+    ticket = kernel.prepare(*arguments(), grid=256).launch()
+    assert type(ticket) is CpuTicket
+    ticket.wait()
+
+
+def test_a_limit_holds_for_threadgroups_that_run_as_rows() -> None:
+    """With SIMD functions, a threadgroup of two dimensions is a row to the device."""
+    kernel = mnb.compile("""#include <metal_stdlib>
+using namespace metal;
+kernel void rows(device float* x, uint2 i [[thread_position_in_grid]]) {
+  while (simd_sum(1.f) > 0) x[i.x]++;
+}""", engine="native").rows  # fmt: skip
+    with pytest.raises(mnb.KernelFault, match=r"stopped after 0\.3 s in the loop at cell:4"):
+        kernel(np.zeros(256, np.float32), grid=(20, 16), threadgroup=(8, 8), timeout=0.3)
+    right_again()
