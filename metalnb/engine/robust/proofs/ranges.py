@@ -1,0 +1,223 @@
+"""Which integers a value of a kernel can be in one dispatch: from the grid, the scalars, and the guards on the path.
+
+This is what proves an access right before the dispatch starts. All is done on the host, once for each grid and sizes:
+the range of an index follows from those of the thread's position, of the scalars that the caller passed, and of loop
+counters, each cut by the conditions on which the code at hand is reached. What is read from a buffer can be anything.
+
+Source: P. and R. Cousot, Abstract interpretation (1977).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..entry_protocol import EntryPoint
+from ..launch_facts import LaunchFacts
+from ..memory_roots import Place, Roots
+from ..ssa_values import Scalar
+from .control_flow import Condition, Flow
+from .guarded_sums import GuardedSums
+from .intervals import Interval, whole
+from .operations import ARITHMETIC
+from .walked_loops import AFTER
+
+__all__ = ["Ranges"]
+
+_PLACES = 32  # of a table of scalars
+_MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
+
+_Answer = TypeVar("_Answer")
+
+
+class _TooMuch(Exception):
+    pass
+
+
+class Ranges(GuardedSums):
+    """The ranges of a function's values, for one dispatch.
+
+    Attributes
+    ----------
+    read : set of (int, int, int)
+        What the answers depend on besides the grid: argument, first byte and number of bytes of scalars.
+    """
+
+    def __init__(self, flow: Flow, roots: Roots, entry: EntryPoint, facts: LaunchFacts) -> None:
+        super().__init__(flow)
+        self._roots, self._entry, self._facts = roots, entry, facts
+        self._open: set[tuple[Scalar, str]] = set()
+        self._left = _MOST
+        self.read: set[tuple[int, int, int]] = set()
+
+    def of(self, value: Scalar, label: str) -> Interval | None:
+        """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        return self.asked(lambda: self._at(value, label))
+
+    def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
+        """Return the answer to a question of this class's; None when it takes too long to find."""
+        try:
+            return question()
+        except (_TooMuch, RecursionError):
+            return None
+
+    def _at(self, value: Scalar, label: str) -> Interval:
+        if value.is_constant:
+            return Interval(value.number, value.number)
+        if not value.block:
+            return whole(value.bits)
+        after = False
+        if not self._flow.current(value, label):
+            after = value.op == "phi" and value.integer and value.block in self._flow.loops
+            label = value.block
+        key = value, AFTER if after else label
+        if key in self._memo:
+            known, used = self._memo[key]
+            self._frames[-1] |= used
+            return known
+        if key in self._open and value not in self._assumed:
+            self._frames[-1].add(value)
+            return whole(value.bits)
+        self._left -= 1
+        if self._left < 0:
+            raise _TooMuch
+        self._open.add(key)
+        self._frames.append(set())
+        try:
+            found = self._found(value, label, after=after)
+        finally:
+            self._open.discard(key)
+            mine = self._frames.pop()
+        if value not in self._assumed:
+            mine.discard(value)
+        self._frames[-1] |= mine
+        self._memo[key] = found, frozenset(mine)
+        self._added.append(key)
+        return found
+
+    def _found(self, value: Scalar, label: str, *, after: bool) -> Interval:
+        left = self._after(value) if after else None
+        if left is not None:
+            return left
+        found = self._made(value, label).fitted(value.bits)
+        if value.integer:
+            found = self._cut(value, found, label)
+            if value in self._strides:
+                found = self._strides[value].kept(found)
+        return found
+
+    def taken(self, label: str, target: str) -> bool:
+        """Say whether the edge from one block to another may be taken, as far as the numbers that are known tell."""
+        return all(map(self._possible, [*self._flow.conditions(label), *self._flow.tested(label, target)]))
+
+    def _possible(self, condition: Condition) -> bool:
+        flag, truth, label = condition
+        if flag.op != "icmp" or flag.word not in {"==", "!="}:
+            return True
+        known = [self.of(value, label) for value in flag.operands]
+        if any(k is None or k.low != k.high for k in known):
+            return True
+        one, other = (k.unsigned(flag.operands[0].bits).low for k in known if k is not None)
+        return (one == other) == (truth == (flag.word == "=="))
+
+    # ---- What makes a value.
+
+    def _made(self, value: Scalar, label: str) -> Interval:
+        if value in self._assumed:
+            self._frames[-1].add(value)
+            return self._assumed[value]
+        form = _FORMS.get(value.op)
+        if form is not None:
+            return form(self, value, label)
+        if value.op in ARITHMETIC and value.integer:
+            return self._computed(value, label)
+        return whole(value.bits)
+
+    def _computed(self, value: Scalar, label: str) -> Interval:
+        bits, one, other = value.bits, value.operands[0], value.operands[-1]
+        a, b = self._at(one, label), self._at(other, label)
+        if value.op == "sub" and a.low < a.high and b.low < b.high:
+            return self.difference(one, other, label, unsigned=True)
+        return ARITHMETIC[value.op](a.fitted(bits), b.fitted(other.bits), bits)
+
+    def _converted(self, value: Scalar, label: str) -> Interval:
+        given = value.operands[0]
+        found = self._at(given, label)
+        if value.op == "trunc":
+            return found
+        return found.unsigned(given.bits) if value.op == "zext" else found.signed(given.bits)
+
+    def _selected(self, value: Scalar, label: str) -> Interval:
+        """Return what a choice gives: each side is chosen where its condition holds."""
+        flag, *sides = value.operands
+        found = []
+        for side, truth in zip(sides, (True, False), strict=True):
+            known = self._at(side, label)
+            found.append(self._told(side, Condition(flag, truth, label), known) if side.integer else known)
+        return self._hull(found, value.bits)
+
+    def _merged(self, value: Scalar, _: str) -> Interval:
+        if not value.integer or not value.operands:
+            return whole(value.bits)
+        if value.block in self._flow.loops:
+            return self._carried(value) if self._flow.reducible else whole(value.bits)
+        return self._joined(list(zip(value.operands, value.labels, strict=True)), value.block)
+
+    def _called(self, value: Scalar, _: str) -> Interval:
+        made = value.made
+        if made is None or not value.integer:
+            return whole(value.bits)
+        known = self._entry.interval(made, value.part, self._facts)
+        if known is None and self._entry.one_of_them(made) and not self._walking:
+            # Where it is called: what this thread finds out later says nothing of the others.
+            return self._at(self._roots.values.of(made.operands[0]), value.block)
+        return known or whole(value.bits)
+
+    def _loaded(self, value: Scalar, label: str) -> Interval:
+        known, made = self._called(value, label), value.made
+        if known != whole(value.bits) or made is None or not value.integer:
+            return known
+        place = self._roots.place_of(self._roots.values.of(made.pointer))
+        data = self._numbers(place)
+        if data is None or value.bits % 8:
+            return known
+        number, content = data
+        if isinstance(content, int):
+            return known if place.terms else Interval(content, content)
+        size, found = value.bits // 8, []
+        for at in self._offsets(place, label):
+            first = at + value.part * size
+            if not 0 <= first <= len(content) - size:
+                return known
+            if number >= 0:
+                self.read.add((number, first, size))
+            one = int.from_bytes(content[first : first + size], "little")
+            found.append(Interval(one, one))
+        return self._hull(found, value.bits) if found else known
+
+    def _numbers(self, place: Place) -> tuple[int, bytes | bytearray | int] | None:
+        """Return what is in memory that nobody changes, with the argument's number: of scalars, of a constant table."""
+        root = self._roots.root_of(place.root)
+        if root is None:
+            return None
+        content = self._facts.scalars.get(root.number) if root.kind == "argument" else self._roots.table(root.name)
+        return None if content is None else (root.number, content)
+
+    def _offsets(self, place: Place, label: str) -> list[int]:
+        """Return where a load may be, in bytes from its root; nothing if these are many places."""
+        total = self.sum_to(place, label)
+        if total is None:
+            return []
+        reach = self._range(total, label)
+        apart = math.gcd(*total.terms.values()) or 1
+        if reach.high - reach.low > _PLACES * apart:
+            return []
+        return list(range(reach.low + (total.constant - reach.low) % apart, reach.high + 1, apart))
+
+
+_Form = Callable[[Ranges, Scalar, str], Interval]
+_FORMS: dict[str, _Form] = {
+    "zext": Ranges._converted, "sext": Ranges._converted, "trunc": Ranges._converted, "select": Ranges._selected,
+    "phi": Ranges._merged, "call": Ranges._called, "load": Ranges._loaded,
+}  # fmt: skip
