@@ -7,20 +7,22 @@ the other. Such a sum is right up to a multiple of two to the number of bits: no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ...llvm.llvm_types import type_of
 from ..ssa_values import Scalar
 from .condition_ranges import ConditionRanges
+from .control_flow import Flow
 from .intervals import Interval, whole
 from .operations import LEAST, OPPOSITE, TURNED
 
-__all__ = ["DifferenceRanges", "Sum", "congruent", "every", "ordered"]
+__all__ = ["DifferenceRanges", "Sum", "congruent", "every", "ordered", "power_of"]
 
 _WRAPS = 8  # multiples of 2^bits that are looked at
 _DEPTH = 8  # of a sum's parts
 _EXTENDED = frozenset({"zext", "sext"})
+_POWERS = frozenset({"add", "sub", "mul", "shl", "or", "xor", "and", "zext", "sext", "trunc"})
 _SUMS = frozenset({"add", "sub", "mul", "shl", "or", "xor"})
 
 
@@ -45,6 +47,10 @@ def every(bits: int, *, unsigned: bool) -> Interval:
 
 class DifferenceRanges(ConditionRanges):
     """The part of `Ranges` that compares two values by what they are made of."""
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow)
+        self._low: dict[tuple[Scalar, int], Scalar] = {}  # what values leave when they are divided by a power of two
 
     def difference(self, one: Scalar, other: Scalar, label: str, *, unsigned: bool) -> Interval:
         """Return the range of one integer less another, as unsigned or signed ones, where a block knows both."""
@@ -125,10 +131,39 @@ class DifferenceRanges(ConditionRanges):
             return self._widened(value.operands[0], label, depth, unsigned=op == "zext") or alone
         if op == "trunc":
             return self.sum_of(value.operands[0], label, depth - 1)
+        if op == "and":
+            return self._masked(value, label, depth) or alone
         if op not in _SUMS:
             return alone
         one, other = (self.sum_of(v, label, depth - 1) for v in value.operands)
+        if op == "or":
+            return one.plus(other) if self._apart(*value.operands, label) else alone
         return _made(op, one, other, value.bits) or alone
+
+    def _masked(self, value: Scalar, label: str, depth: int) -> Sum | None:
+        """Return a value without its low bits as it less these: ``x / 8 * 8`` as ``x - x % 8``."""
+        number, mask = value.operands
+        if not mask.is_constant or not number.block or number.integer is False:
+            return None
+        step = -mask.number if mask.number < 0 else mask.number + 1
+        if step & step - 1:
+            return None
+        if mask.number >= 0:
+            return Sum(0, {self._low[number, step]: 1}) if (number, step) in self._low else None
+        if (number, step) not in self._low:
+            self._low[number, step] = _low_bits(number, step)
+        return self.sum_of(number, label, depth - 1).plus(Sum(0, {self._low[number, step]: 1}), -1)
+
+    def _apart(self, one: Scalar, other: Scalar, label: str) -> bool:
+        """Return whether two integers have no bit in common: the low bits of one are 0, of the other all else."""
+        return any(
+            self._seen(low, label, unsigned=True).high < power_of(high) for low, high in ((one, other), (other, one))
+        )
+
+    def added(self, made: Scalar, counter: Scalar, label: str) -> Interval | None:
+        """Return what is added to a counter; None for what is no such sum."""
+        apart = self.sum_of(made, label).plus(Sum(0, {counter: 1}), -1)
+        return None if counter in apart.terms else self._range(apart, label)
 
     def _widened(self, value: Scalar, label: str, depth: int = _DEPTH, *, unsigned: bool) -> Sum | None:
         """Return a value's sum, if it is the value itself: it does not wrap."""
@@ -141,6 +176,26 @@ class DifferenceRanges(ConditionRanges):
         for value, by in made.terms.items():
             total = total.plus(self._at(value, label).times(Interval(by, by)))
         return total
+
+
+def _low_bits(number: Scalar, step: int) -> Scalar:
+    kind = type_of(f"i{number.bits}")
+    return Scalar("and", kind, (number, Scalar("constant", kind, number=step - 1)), number.made)
+
+
+def power_of(value: Scalar, depth: int = _DEPTH) -> int:
+    """Return a power of two that divides a value."""
+    if value.is_constant:
+        return value.number & -value.number or 1 << value.bits
+    if not depth:
+        return 1
+    parts = [power_of(part, depth - 1) for part in value.operands] if value.op in _POWERS else [1]
+    shifted = value.op == "shl" and value.operands[1].is_constant and 0 <= value.operands[1].number < value.bits
+    if shifted:
+        return min(parts[0] << value.operands[1].number, 1 << value.bits)
+    if value.op == "mul":
+        return min(parts[0] * parts[1], 1 << value.bits)
+    return max(parts) if value.op == "and" else 1 if value.op == "shl" else min(parts)
 
 
 def _made(op: str, one: Sum, other: Sum, bits: int) -> Sum | None:
@@ -156,9 +211,6 @@ def _made(op: str, one: Sum, other: Sum, bits: int) -> Sum | None:
         return Sum(0, {}).plus(one, by)
     if op == "shl":
         return Sum(0, {}).plus(one, 1 << by) if 0 <= by < bits else None
-    if op == "or":  # what clang makes of a sum whose parts have no bit in common
-        step = math.gcd(one.constant, *one.terms.values())
-        return one.plus(other) if 0 <= by < step & -step else None
     return Sum(-1, {}).plus(one, -1) if by % (1 << bits) == whole(bits).high else None  # all bits turned
 
 

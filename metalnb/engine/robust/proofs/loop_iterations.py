@@ -156,21 +156,14 @@ def _bare(value: Scalar) -> Scalar:
 
 def _steps(made: Scalar, counter: Scalar, here: Interval, ranges: Ranges, label: str) -> float:
     """Return how often a counter may go on that so far has been in a range, by what makes its next value."""
-    if made.op not in {"add", "sub", *_SCALED}:
-        return math.inf
-    bits, mine = counter.bits, [_bare(operand) is counter for operand in made.operands]
-    if (made.op != "add" and not mine[0]) or not any(mine):
-        return math.inf
-    by = ranges.of(made.operands[mine[0]], label)
-    if by is None:
-        return math.inf
-    if made.op in _SCALED:
-        view = here.unsigned(bits)
-        if view.low < 1 or by.low < _SCALED[made.op]:
+    bits = counter.bits
+    if made.op in _SCALED and _bare(made.operands[0]) is counter:
+        view, by = here.unsigned(bits), ranges.of(made.operands[1], label)
+        if by is None or view.low < 1 or by.low < _SCALED[made.op]:
             return math.inf
         return bits if made.op != "shl" or (by.high < bits and view.high << by.high < 1 << bits) else math.inf
-    step = by.signed(bits)
-    return _stepped(here, Interval(-step.high, -step.low) if made.op == "sub" else step, bits)
+    step = ranges.asked(lambda: ranges.added(made, counter, label))
+    return math.inf if step is None else _stepped(here, step.signed(bits), bits)
 
 
 def _stepped(here: Interval, step: Interval, bits: int) -> float:

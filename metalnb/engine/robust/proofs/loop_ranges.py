@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from ..ssa_values import Scalar
-from .control_flow import Flow
+from .control_flow import Condition, Flow
 from .differences import DifferenceRanges, every
 from .intervals import Interval, whole
-from .operations import OPPOSITE, TURNED
+from .operations import OPPOSITE, TURNED, may_hold
 
 __all__ = ["Incoming", "LoopRanges"]
 
@@ -59,6 +59,10 @@ class LoopRanges(DifferenceRanges):
         self._assumed: dict[Scalar, Interval] = {}
         self._strides: dict[Scalar, _Stride] = {}
 
+    def _after(self, value: Scalar) -> Interval | None:
+        """Return what a loop's value is after the loop; None where that is not known iteration by iteration."""
+        raise NotImplementedError
+
     def of(self, value: Scalar, label: str) -> Interval | None:
         """Return the range of a value, where a block knows it; None when it takes too long to find."""
         raise NotImplementedError
@@ -76,13 +80,24 @@ class LoopRanges(DifferenceRanges):
         return min(views, key=lambda v: v.high - v.low)
 
     def _joined(self, incoming: Incoming, home: str) -> Interval:
-        return self._hull([self._coming(value, label, home) for value, label in incoming], incoming[0][0].bits)
+        taken = [pair for pair in incoming if self._possible(self._flow.tested(pair[1], home))] or incoming
+        return self._hull([self._coming(value, label, home) for value, label in taken], incoming[0][0].bits)
+
+    def _possible(self, conditions: list[Condition]) -> bool:
+        """Say whether all of these may hold, as far as the ranges of what they compare tell."""
+        for flag, truth, label in (part for condition in conditions for part in self._parts(condition)):
+            one, other = (self._at(value, label) for value in flag.operands)
+            if not may_hold(flag.word if truth else OPPOSITE[flag.word], one, other, flag.operands[0].bits):
+                return False
+        return True
 
     def _coming(self, value: Scalar, label: str, home: str) -> Interval:
         """Return the range of a value on the edge from one block to another."""
         found = self._at(value, label)
         if len(self._flow.targets(label)) < 2 or not value.integer:
             return found
+        if not self._flow.current(value, home):
+            found = self._after(value) or found
         step = self._step(value)
         if step is not None:  # conditions are on what is added to
             found = self._coming(value.operands[0], label, home).plus(Interval(step, step)).fitted(value.bits)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from .intervals import Interval, whole
 
-__all__ = ["ARITHMETIC", "LEAST", "OPPOSITE", "TURNED", "bounded"]
+__all__ = ["ARITHMETIC", "LEAST", "OPPOSITE", "TURNED", "bounded", "may_hold"]
 
 Operation = Callable[[Interval, Interval, int], Interval]
 
@@ -63,8 +63,10 @@ def _s_shifted_right(a: Interval, b: Interval, bits: int) -> Interval:
 
 def _and(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
-    if a.low == a.high and b.low == b.high:
-        return Interval(a.low & b.low, a.low & b.low)
+    if b.low == b.high:
+        above = (1 << bits) - b.low
+        if above & above - 1 == 0 or a.low == a.high:  # low bits go
+            return Interval(a.low & b.low, a.high & b.low)
     return Interval(0, min(a.high, b.high))
 
 
@@ -158,3 +160,17 @@ def _other_than(other: Interval, now: Interval, bits: int) -> Interval | None:
     if other.unsigned(bits) == (0, 0):
         return Interval(1, (1 << bits) - 1)
     return None
+
+
+def may_hold(relation: str, one: Interval, other: Interval, bits: int) -> bool:
+    """Say whether some integers of two ranges may compare so."""
+    if relation in {"==", "!="}:
+        if one.low == one.high and other.low == other.high:
+            return ((one.low - other.low) % (1 << bits) == 0) == (relation == "==")
+        return True
+    known = bounded(relation, other, bits, one)
+    view = Interval.unsigned if relation[0] == "u" else Interval.signed
+    if known is None:  # not to be below 0, or nothing at all
+        return False
+    seen = view(one, bits)
+    return seen.low <= known.high and known.low <= seen.high

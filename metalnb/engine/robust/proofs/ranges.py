@@ -69,7 +69,7 @@ class Ranges(GuardedSums):
             return whole(value.bits)
         after = False
         if not self._flow.current(value, label):
-            after = value.op == "phi" and value.integer and value.block in self._flow.loops
+            after = value.integer
             label = value.block
         key = value, AFTER if after else label
         if key in self._memo:
@@ -109,17 +109,8 @@ class Ranges(GuardedSums):
 
     def taken(self, label: str, target: str) -> bool:
         """Say whether the edge from one block to another may be taken, as far as the numbers that are known tell."""
-        return all(map(self._possible, [*self._flow.conditions(label), *self._flow.tested(label, target)]))
-
-    def _possible(self, condition: Condition) -> bool:
-        flag, truth, label = condition
-        if flag.op != "icmp" or flag.word not in {"==", "!="}:
-            return True
-        known = [self.of(value, label) for value in flag.operands]
-        if any(k is None or k.low != k.high for k in known):
-            return True
-        one, other = (k.unsigned(flag.operands[0].bits).low for k in known if k is not None)
-        return (one == other) == (truth == (flag.word == "=="))
+        told = [*self._flow.conditions(label), *self._flow.tested(label, target)]
+        return self.asked(lambda: self._possible(told)) is not False
 
     # ---- What makes a value.
 

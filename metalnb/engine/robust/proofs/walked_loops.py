@@ -11,7 +11,7 @@ from ..ssa_values import Scalar
 from .control_flow import Flow
 from .intervals import Interval
 from .loop_ranges import LoopRanges
-from .operations import OPPOSITE, bounded
+from .operations import OPPOSITE, may_hold
 
 __all__ = ["AFTER", "WalkedLoops"]
 
@@ -25,10 +25,11 @@ class WalkedLoops(LoopRanges):
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
         self._walking = 0  # loops: other threads may be in other iterations
+        self._ends: dict[str, dict[Scalar, Interval]] = {}
 
     def _after(self, value: Scalar) -> Interval | None:
-        """Return what a loop's phi is after the loop; None where that is not known iteration by iteration."""
-        header = value.block
+        """Return what a loop's value is after the loop; None where that is not known iteration by iteration."""
+        header = self._flow.innermost(value.block)
         phis = [phi for phi in self._flow.phis[header] if phi.integer]
         if header in self._flow.stopped or not self._assumed.keys().isdisjoint(phis):
             return None
@@ -37,19 +38,27 @@ class WalkedLoops(LoopRanges):
         self._frames.append(set())
         self._walking += 1
         try:
-            left = self._walked(header, phis)
+            last = self._last(header, phis)
+            if not last or value in last:
+                return last.get(value)
+            with self._assuming(last):
+                return self._at(value, value.block)
         finally:
             self._walking -= 1
-            used = self._frames.pop().difference(phis)
-            self._frames[-1] |= used
+            self._frames[-2] |= self._frames[-1].difference(phis)
+            del self._frames[-1]
             self._memo, self._added = memo, added
-        for phi, found in left.items():  # for who asks for the others
-            self._memo[phi, AFTER] = found, frozenset(used)
-            self._added.append((phi, AFTER))
-        return left.get(value)
+
+    def _last(self, header: str, phis: list[Scalar]) -> dict[Scalar, Interval]:
+        """Return what all phis of a loop are in its last iteration; nothing where that is not known."""
+        known = self._ends.get(header)
+        if known is None:
+            known = self._walked(header, phis)
+            if self._frames[-1].issubset(phis):
+                self._ends[header] = known
+        return known
 
     def _walked(self, header: str, phis: list[Scalar]) -> dict[Scalar, Interval]:
-        """Return what all phis of a loop are when it ends; nothing where that is not known iteration by iteration."""
         end = self._flow.way_out(header)
         branch = self._flow.branch(end) if end is not None else None
         if end is None or branch is None:
@@ -74,20 +83,6 @@ class WalkedLoops(LoopRanges):
             return None
         one, other = (self._at(v, label) for v in test.operands)
         bits, said = test.operands[0].bits, test.word
-        if not _may(said, one, other, bits):
+        if not may_hold(said, one, other, bits):
             return not truth
-        return truth if not _may(OPPOSITE[said], one, other, bits) else None
-
-
-def _may(relation: str, one: Interval, other: Interval, bits: int) -> bool:
-    """Say whether some integers of two ranges may compare so."""
-    if relation in {"==", "!="}:
-        if one.low == one.high and other.low == other.high:
-            return ((one.low - other.low) % (1 << bits) == 0) == (relation == "==")
-        return True
-    known = bounded(relation, other, bits, one)
-    view = Interval.unsigned if relation[0] == "u" else Interval.signed
-    if known is None:  # not to be below 0, or nothing at all
-        return False
-    seen = view(one, bits)
-    return seen.low <= known.high and known.low <= seen.high
+        return truth if not may_hold(OPPOSITE[said], one, other, bits) else None
