@@ -26,8 +26,8 @@ class EntryPoint(Protocol):
     def root(self, name: str) -> Root | None:
         """Return the memory that a value points to the beginning of; None for one that is no argument or slot."""
 
-    def interval(self, made: IRInstruction, part: int, facts: LaunchFacts) -> Interval | None:
-        """Return the range of what a call or a load gives, or one component of it; None when nothing is known."""
+    def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
+        """Return the range of what a call gives, or a load in some bytes: the first, and how many; None for any."""
 
     def one_of_them(self, made: IRInstruction) -> bool:
         """Say whether a call returns, of the values that threads give it in this call, one."""

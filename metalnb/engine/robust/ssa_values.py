@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from ..llvm.instructions import IRFunction, IRInstruction, Operand
-from ..llvm.llvm_types import IRType, parts_of, split_type
+from ..llvm.llvm_types import IRType, parts_of, split_type, type_of
 
 __all__ = ["Scalar", "Values"]
 
@@ -51,7 +51,7 @@ class Scalar:
     number : int
         A constant, as a signed integer.
     part : int
-        Which component of its instruction it is.
+        Which component of its instruction it is; of a load, counted in its own size.
     made : IRInstruction or None
     block : str
         An empty string for what no block makes.
@@ -106,6 +106,7 @@ class ScalarGraph:
     def __init__(self, function: IRFunction, order: Iterable[str]) -> None:
         reached = dict.fromkeys(order)
         self._known: dict[str, list[Scalar]] = {}
+        self._parts: dict[tuple[str, int, int], Scalar] = {}  # of what is loaded
         self._constants: dict[tuple[str, str], Scalar] = {}
         self.pointers: dict[Scalar, str] = {}
         self.switched: dict[str, list[tuple[Scalar, str]]] = {}
@@ -202,6 +203,36 @@ class ScalarGraph:
         given = [each if len(each) == parts else each * parts for each in given]
         return [Scalar(op or i.opcode, kind, [g[part] for g in given], i, word=word, part=part) for part in range(parts)]
 
+    def _truncated(self, i: IRInstruction) -> list[Scalar]:
+        value, at = self.of(i.operands[0]), 0
+        if value.op == "lshr" and value.operands[1].is_constant:
+            value, at = value.operands[0], value.operands[1].number
+        part = self._part(value, at, i.type) if i.type.kind == "integer" else None
+        if part is None and not at and value.op == "zext" and value.operands[0].bits == i.type.bits:
+            part = value.operands[0]
+        return self._each(i) if part is None else [part]
+
+    def _halved(self, i: IRInstruction) -> list[Scalar]:
+        """Return, of the upper or the lower half of what was loaded, a load of that half."""
+        value, by = (self.components(operand)[0] for operand in i.operands)
+        half = (1 << value.bits // 2) - 1
+        wanted = value.bits // 2 if i.opcode == "lshr" else half
+        if i.type.kind == "integer" and by.is_constant and by.number == wanted:
+            kind = type_of(f"i{value.bits // 2}")
+            part = self._part(value, wanted if i.opcode == "lshr" else 0, kind)
+            if part is not None:
+                return [Scalar("zext", i.type, (part,), i)]
+        return self._each(i)
+
+    def _part(self, value: Scalar, at: int, kind: IRType) -> Scalar | None:
+        """Return a load of some bits of what was loaded, counted from the lowest; None where they are no such part."""
+        bits = kind.bits
+        if value.op != "load" or value.made is None or not bits or bits % 8 or value.bits % bits or at % bits or at >= value.bits:
+            return None
+        part = value.part * (value.bits // bits) + at // bits
+        key = value.made.result, part, bits
+        return self._parts.setdefault(key, Scalar("load", kind, (), value.made, part=part))
+
     def _compared(self, i: IRInstruction) -> list[Scalar]:
         return self._each(i, word=_RELATIONS[i.word])
 
@@ -284,7 +315,8 @@ def _number(text: str) -> int | None:
 _POINTER, _BIT, _WORD = IRType("ptr", "pointer", 64), IRType("i1", "integer", 1), IRType("i64", "integer", 64)
 _Form = Callable[[ScalarGraph, IRInstruction], list[Scalar] | None]
 _FORMS: dict[str, _Form] = {
-    **dict.fromkeys((*_BINARY, "select", "zext", "sext", "trunc"), ScalarGraph._each),
+    **dict.fromkeys((*_BINARY, "select", "zext", "sext"), ScalarGraph._each),
+    "trunc": ScalarGraph._truncated, "lshr": ScalarGraph._halved, "and": ScalarGraph._halved,
     "icmp": ScalarGraph._compared, "freeze": ScalarGraph._copied, "bitcast": ScalarGraph._cast, "addrspacecast": ScalarGraph._copied,
     "inttoptr": ScalarGraph._converted, "ptrtoint": ScalarGraph._converted, "extractelement": ScalarGraph._extracted,
     "insertelement": ScalarGraph._inserted, "shufflevector": ScalarGraph._shuffled, "extractvalue": ScalarGraph._field,

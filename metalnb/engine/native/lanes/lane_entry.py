@@ -61,15 +61,13 @@ class LaneEntry:
         """Return the memory that a value points to the beginning of; None for one that is no argument or slot."""
         return self._roots.get(name)
 
-    def interval(self, made: IRInstruction, part: int, facts: LaunchFacts) -> Interval | None:
-        """Return the range of what a call or a load gives, or one component of it; None when nothing is known."""
+    def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
+        """Return the range of what a call gives, or a load in some bytes: the first, and how many; None for any."""
         if made.opcode == "call":
             return _called(made.word.removeprefix("metalnb_"), facts) if made.word.startswith("metalnb_") else None
         record, at = self._records.get(made.pointer.text, ("", 0))
-        if record != self._region or made.type.element.bits != 32:
-            return None
-        triple, axis = divmod(at + 4 * part, _TRIPLE)
-        return _stands(triple, axis // 4, facts) if axis % 4 == 0 else None
+        first, size = part
+        return _bytes_of(at + first, size, facts) if record == self._region else None
 
     def one_of_them(self, made: IRInstruction) -> bool:
         """Say whether a call returns, of the values that threads give it in this call, one."""
@@ -101,12 +99,28 @@ def _called(name: str, facts: LaunchFacts) -> Interval | None:
     }.get(name)  # fmt: skip
 
 
-def _stands(triple: int, axis: int, facts: LaunchFacts) -> Interval | None:
+def _bytes_of(at: int, size: int, facts: LaunchFacts) -> Interval | None:
+    """Return the range of some bytes of a region, as one number."""
+    low = high = 0
+    for word in range(at // 4, -(-(at + size) // 4)):
+        known = _stands(4 * word, facts)
+        if known is None:
+            return None
+        low, high = low + (known.low << 32 * word), high + (known.high << 32 * word)
+    low, high, many = low >> 8 * at, high >> 8 * at, 1 << 8 * size
+    if low // many != high // many:
+        return None
+    return Interval(low % many, high % many)
+
+
+def _stands(at: int, facts: LaunchFacts) -> Interval | None:
     """Return a number of a region: first, size, nominal, grid, groups, each for three axes."""
+    triple, axis = at // _TRIPLE, at % _TRIPLE // 4
+    if not 0 <= triple <= 4:
+        return None
     grid, group = facts.grid[axis], facts.threadgroup[axis]
     groups = -(-grid // group)
-    known = (
+    return (
         Interval(0, groups - 1), Interval(grid % group or group, min(grid, group)), Interval(group, group),
         Interval(grid, grid), Interval(groups, groups),
-    )  # fmt: skip
-    return known[triple] if triple < len(known) else None
+    )[triple]  # fmt: skip

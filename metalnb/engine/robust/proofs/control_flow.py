@@ -94,6 +94,7 @@ class Flow:
             label: [s for i in block if i.opcode == "phi" for s in values.made_by(i)]
             for label, block in self.blocks.items()
         }
+        self._carried: dict[Scalar, list[Scalar]] = {}
         self._kept: dict[frozenset[str], dict[str, list[Condition]]] = {}
         self.stop(frozenset())
 
@@ -167,6 +168,22 @@ class Flow:
         """
         header = self._inner.get(value.block, "")
         return not header or label in self.loops[header]
+
+    def carried(self, value: Scalar) -> list[Scalar]:
+        """Return the phis of loops that a value is made of in an iteration, those of outer loops first."""
+        known = self._carried.get(value)
+        if known is None:
+            ahead, seen, found = [value], {value}, list[Scalar]()
+            while ahead:
+                one = ahead.pop()
+                if one.op == "phi" and one.block in self.loops:
+                    found += [one] if one is not value and one.integer else []
+                else:
+                    new = [o for o in one.operands if o not in seen]
+                    seen.update(new)
+                    ahead += new
+            known = self._carried[value] = sorted(found, key=lambda phi: self._number[phi.block])
+        return known
 
     # ---- Conditions.
 

@@ -148,6 +148,8 @@ class DifferenceRanges(ConditionRanges):
         step = -mask.number if mask.number < 0 else mask.number + 1
         if step & step - 1:
             return None
+        if mask.number >= 0 and self._seen(number, label, unsigned=True).high < step:
+            return self.sum_of(number, label, depth - 1)
         if mask.number >= 0:
             return Sum(0, {self._low[number, step]: 1}) if (number, step) in self._low else None
         if (number, step) not in self._low:

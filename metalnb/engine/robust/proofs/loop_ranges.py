@@ -121,7 +121,7 @@ class LoopRanges(DifferenceRanges):
                 smallest = best
             if smallest.high - smallest.low < min(_TELLING, whole(bits).high):
                 break
-        if not step:
+        if not step or smallest == whole(bits):
             summed = self._summed(value, start, again)
             if summed is not None and summed.high - summed.low < smallest.high - smallest.low:
                 smallest = summed
@@ -306,7 +306,8 @@ class LoopRanges(DifferenceRanges):
     def _ahead(self, value: Scalar, assumed: Interval, again: Incoming) -> list[Interval]:
         """Return what a loop hands to its next iteration when it has something from a range in this one."""
         with self._assuming({value: assumed}):
-            return [self._coming(v, label, value.block) for v, label in again]
+            taken = [pair for pair in again if self._possible(self._flow.tested(pair[1], value.block))]
+            return [self._coming(v, label, value.block) for v, label in taken]
 
     @contextlib.contextmanager
     def _assuming(self, ranges: Mapping[Scalar, Interval]) -> Iterator[None]:

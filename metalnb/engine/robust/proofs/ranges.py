@@ -9,6 +9,7 @@ Source: P. and R. Cousot, Abstract interpretation (1977).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import TypeVar
@@ -79,15 +80,20 @@ class Ranges(GuardedSums):
         if key in self._open and value not in self._assumed:
             self._frames[-1].add(value)
             return whole(value.bits)
+        for phi in self._flow.carried(value):  # each before what is made of it: that would be in its own way
+            if (phi, phi.block) not in self._memo and (phi, phi.block) not in self._open and phi not in self._assumed:
+                self._at(phi, phi.block)
         self._left -= 1
         if self._left < 0:
             raise _TooMuch
+        entered = key not in self._open  # else it is asked for what follows from an assumption on it
         self._open.add(key)
         self._frames.append(set())
         try:
             found = self._found(value, label, after=after)
         finally:
-            self._open.discard(key)
+            if entered:
+                self._open.discard(key)
             mine = self._frames.pop()
         if value not in self._assumed:
             mine.discard(value)
@@ -100,7 +106,10 @@ class Ranges(GuardedSums):
         left = self._after(value) if after else None
         if left is not None:
             return left
-        found = self._made(value, label).fitted(value.bits)
+        if value.op == "phi" and label != value.block:
+            found = self._at(value, value.block)
+        else:
+            found = self._made(value, label).fitted(value.bits)
         if value.integer:
             found = self._cut(value, found, label)
             if value in self._strides:
@@ -111,6 +120,20 @@ class Ranges(GuardedSums):
         """Say whether the edge from one block to another may be taken, as far as the numbers that are known tell."""
         told = [*self._flow.conditions(label), *self._flow.tested(label, target)]
         return self.asked(lambda: self._possible(told)) is not False
+
+    @functools.cached_property
+    def reached(self) -> set[str]:
+        """The blocks that may be reached, by the edges that may be taken."""
+        ahead, seen = [self._flow.entry], {self._flow.entry}
+        while ahead:
+            block = ahead.pop()
+            new = [t for t in self._flow.targets(block) if t not in seen and self._leads(block, t)]
+            seen.update(new)
+            ahead += new
+        return seen
+
+    def _leads(self, label: str, target: str) -> bool:
+        return self.asked(lambda: self._possible(self._flow.tested(label, target))) is not False
 
     # ---- What makes a value.
 
@@ -128,6 +151,10 @@ class Ranges(GuardedSums):
     def _computed(self, value: Scalar, label: str) -> Interval:
         bits, one, other = value.bits, value.operands[0], value.operands[-1]
         a, b = self._at(one, label), self._at(other, label)
+        by = other.operands[1].number if other.op == "lshr" and other.operands[0] is one else bits
+        if value.op == "sub" and 0 < by < bits:  # of a constant that is none the number is 0
+            a = a.unsigned(bits)
+            return Interval(a.low - (a.low >> by), a.high - (a.high >> by))
         if value.op == "sub" and a.low < a.high and b.low < b.high:
             return self.difference(one, other, label, unsigned=True)
         return ARITHMETIC[value.op](a.fitted(bits), b.fitted(other.bits), bits)
@@ -159,7 +186,7 @@ class Ranges(GuardedSums):
         made = value.made
         if made is None or not value.integer:
             return whole(value.bits)
-        known = self._entry.interval(made, value.part, self._facts)
+        known = self._entry.interval(made, (value.part * value.bits // 8, value.bits // 8), self._facts)
         if known is None and self._entry.one_of_them(made) and not self._walking:
             # Where it is called: what this thread finds out later says nothing of the others.
             return self._at(self._roots.values.of(made.operands[0]), value.block)
