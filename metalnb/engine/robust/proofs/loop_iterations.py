@@ -22,12 +22,11 @@ _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 def endless(flow: Flow, ranges: Ranges, threads: int) -> frozenset[str]:
     """Return the headers of the loops that must be stoppable, for so many threads."""
-    if not flow.loops:
+    loops = [header for header in flow.loops if header in ranges.reached] if flow.loops else []
+    work = _Work(flow, {header: iterations(flow, ranges, header) for header in loops})
+    if all(work.around(header) <= min(_ALONE, LONG / threads) for header in loops):
         return frozenset()
-    work = _Work(flow, {header: iterations(flow, ranges, header) for header in flow.loops})
-    if all(work.around(header) <= min(_ALONE, LONG / threads) for header in flow.loops):
-        return frozenset()
-    return frozenset(h for h in flow.loops if work.inside(h) > _FEW or work.inside(h) * threads > _SMALL)
+    return frozenset(h for h in loops if work.inside(h) > _FEW or work.inside(h) * threads > _SMALL)
 
 
 class _Work:
@@ -42,12 +41,12 @@ class _Work:
 
     def around(self, header: str) -> float:
         """Return those of a loop in all iterations of the loops around it."""
-        return self._length[header] * math.prod(self._each[h] for h, body in self._flow.loops.items() if header in body)
+        return self._length[header] * math.prod(times for h, times in self._each.items() if header in self._flow.loops[h])
 
     def inside(self, header: str) -> float:
         """Return those of a loop and all inside it, each time it is reached."""
         body = self._flow.loops[header]
-        inner = [h for h in self._flow.loops if h in body]
+        inner = [h for h in self._each if h in body]
         return sum(
             self._length[h] * math.prod(self._each[o] for o in inner if h in self._flow.loops[o]) for h in inner
         )  # fmt: skip

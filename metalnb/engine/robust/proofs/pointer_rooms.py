@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..launch_facts import LaunchFacts
 from ..memory_roots import Place, Roots
 from ..ssa_values import Scalar
-from .control_flow import Flow
+from .control_flow import Condition, Flow
 from .intervals import Interval
 from .loop_ranges import Incoming
 from .ranges import Ranges
@@ -49,12 +49,12 @@ class PointerRooms:
 
     def offset(self, place: Place, label: str) -> Interval | None:
         """Return how far a place is from its root, in bytes, where a block has it."""
+        return self._ranges.asked(lambda: self._sum(place, lambda index: self._ranges.known(index, label)))
+
+    def _sum(self, place: Place, of: Callable[[Scalar], Interval]) -> Interval:
         total = Interval(place.fixed, place.fixed)
         for index, step in place.terms:
-            found = self._ranges.of(index, label)
-            if found is None:
-                return None
-            total = total.plus(found.signed(index.bits).times(Interval(step, step)))
+            total = total.plus(of(index).signed(index.bits).times(Interval(step, step)))
         return total
 
     def guarded(self, place: Place, label: str) -> Interval | None:
@@ -80,7 +80,7 @@ class PointerRooms:
         if memory is not None:
             return Room(0, self._facts.sizes[memory.number] if memory.kind == "argument" else memory.size)
         if root.op == "select":
-            return self._all([(value, label) for value in root.operands[1:]])
+            return self._chosen(root, label)
         if root.op != "phi":
             return None
         if root.block not in self._flow.loops:
@@ -89,12 +89,21 @@ class PointerRooms:
         swapped = self._swapped(root)
         return self._moved(root, label) if swapped is None else self._all(swapped)
 
+    def _chosen(self, root: Scalar, label: str) -> Room | None:
+        """Return the room of one of two pointers, each where its condition holds."""
+        flag, *sides = root.operands
+
+        def offset(condition: Condition) -> _Offset:
+            return lambda place, _: self._ranges.asked(lambda: self._sum(place, lambda v: self._ranges.given(v, condition)))
+
+        rooms = [
+            self.of(side, label, offset(Condition(flag, truth, label)))
+            for side, truth in zip(sides, (True, False), strict=True)
+        ]
+        return _least(rooms)
+
     def _all(self, pointers: Incoming) -> Room | None:
-        rooms = [self.of(pointer, label) for pointer, label in pointers]
-        found = rooms[0] if rooms else None
-        for room in rooms[1:]:
-            found = None if room is None or found is None else found.met(room)
-        return found
+        return _least([self.of(pointer, label) for pointer, label in pointers])
 
     def _swapped(self, root: Scalar) -> Incoming | None:
         """Return what a loop's pointer is one of, which the loop swaps or sets anew; None for one that it moves on."""
@@ -130,3 +139,11 @@ class PointerRooms:
             return room
         count = self._ranges.iterations_before(root.block, label)
         return None if count is None else room.shifted(Interval(low * count, high * count))
+
+
+def _least(rooms: list[Room | None]) -> Room | None:
+    """Return the room that all pointers have."""
+    found = rooms[0] if rooms else None
+    for room in rooms[1:]:
+        found = None if room is None or found is None else found.met(room)
+    return found

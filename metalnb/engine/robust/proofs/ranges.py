@@ -26,6 +26,7 @@ from .walked_loops import AFTER
 
 __all__ = ["Ranges"]
 
+_CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 _PLACES = 32  # of a table of scalars
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
 
@@ -55,6 +56,10 @@ class Ranges(GuardedSums):
     def of(self, value: Scalar, label: str) -> Interval | None:
         """Return the range of a value, where a block knows it; None when it takes too long to find."""
         return self.asked(lambda: self._at(value, label))
+
+    def known(self, value: Scalar, label: str) -> Interval:
+        """Return the range of a value, for a question that is asked."""
+        return self._at(value, label)
 
     def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
         """Return the answer to a question of this class's; None when it takes too long to find."""
@@ -160,20 +165,22 @@ class Ranges(GuardedSums):
         return ARITHMETIC[value.op](a.fitted(bits), b.fitted(other.bits), bits)
 
     def _converted(self, value: Scalar, label: str) -> Interval:
-        given = value.operands[0]
-        found = self._at(given, label)
-        if value.op == "trunc":
-            return found
-        return found.unsigned(given.bits) if value.op == "zext" else found.signed(given.bits)
+        return _as(value, self._at(value.operands[0], label))
+
+    def given(self, value: Scalar, condition: Condition, depth: int = 4) -> Interval:
+        """Return the range of a value where a condition holds besides those of the block that tests it."""
+        found, step = self._at(value, condition.label), self._step(value)
+        if depth and (step is not None or value.op in _CONVERSIONS) and self._flow.current(value, condition.label):
+            inner = self.given(value.operands[0], condition, depth - 1)
+            known = _as(value, inner) if step is None else inner.plus(Interval(step, step))
+            found = found.met(known.fitted(value.bits), value.bits)
+        return self._told(value, condition, found) if value.integer else found
 
     def _selected(self, value: Scalar, label: str) -> Interval:
         """Return what a choice gives: each side is chosen where its condition holds."""
-        flag, *sides = value.operands
-        found = []
-        for side, truth in zip(sides, (True, False), strict=True):
-            known = self._at(side, label)
-            found.append(self._told(side, Condition(flag, truth, label), known) if side.integer else known)
-        return self._hull(found, value.bits)
+        flag, yes, no = value.operands
+        return self._hull([self.given(yes, Condition(flag, True, label)), self.given(no, Condition(flag, False, label))],
+                          value.bits)  # fmt: skip
 
     def _merged(self, value: Scalar, _: str) -> Interval:
         if not value.integer or not value.operands:
@@ -232,6 +239,12 @@ class Ranges(GuardedSums):
         if reach.high - reach.low > _PLACES * apart:
             return []
         return list(range(reach.low + (total.constant - reach.low) % apart, reach.high + 1, apart))
+
+
+def _as(value: Scalar, found: Interval) -> Interval:
+    """Return the range of what is converted as that of what it becomes."""
+    bits = value.operands[0].bits
+    return found if value.op == "trunc" else found.unsigned(bits) if value.op == "zext" else found.signed(bits)
 
 
 _Form = Callable[[Ranges, Scalar, str], Interval]
