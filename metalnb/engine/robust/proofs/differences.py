@@ -50,6 +50,7 @@ class DifferenceRanges(ConditionRanges):
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
+        self._flags: dict[Scalar, Scalar] = {}  # by what is chosen by them: 1 or 0
         self._low: dict[tuple[Scalar, int], Scalar] = {}  # what values leave when they are divided by a power of two
 
     def difference(self, one: Scalar, other: Scalar, label: str, *, unsigned: bool) -> Interval:
@@ -133,6 +134,11 @@ class DifferenceRanges(ConditionRanges):
             return self.sum_of(value.operands[0], label, depth - 1)
         if op == "and":
             return self._masked(value, label, depth) or alone
+        if op == "select" and value.operands[1].is_constant and value.operands[2].is_constant:
+            yes, no = (side.number for side in value.operands[1:])
+            if value not in self._flags:
+                self._flags[value] = Scalar("zext", type_of(f"i{value.bits}"), value.operands[:1], value.made)
+            return Sum(no, {self._flags[value]: yes - no})
         if op not in _SUMS:
             return alone
         one, other = (self.sum_of(v, label, depth - 1) for v in value.operands)

@@ -22,11 +22,17 @@ _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 def endless(flow: Flow, ranges: Ranges, threads: int) -> frozenset[str]:
     """Return the headers of the loops that must be stoppable, for so many threads."""
-    loops = [header for header in flow.loops if header in ranges.reached] if flow.loops else []
-    work = _Work(flow, {header: iterations(flow, ranges, header) for header in loops})
-    if all(work.around(header) <= min(_ALONE, LONG / threads) for header in loops):
+    times = {header: iterations(flow, ranges, header) for header in flow.loops}
+    if not _long(flow, times, threads):
         return frozenset()
-    return frozenset(h for h in loops if work.inside(h) > _FEW or work.inside(h) * threads > _SMALL)
+    return _long(flow, {header: n for header, n in times.items() if header in ranges.reached}, threads)
+
+
+def _long(flow: Flow, times: dict[str, float], threads: int) -> frozenset[str]:
+    work = _Work(flow, times)
+    if all(work.around(header) <= min(_ALONE, LONG / threads) for header in times):
+        return frozenset()
+    return frozenset(h for h in times if work.inside(h) > _FEW or work.inside(h) * threads > _SMALL)
 
 
 class _Work:

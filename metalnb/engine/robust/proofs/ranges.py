@@ -30,6 +30,8 @@ _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 _PLACES = 32  # of a table of scalars
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
 
+_EACH = 1500  # ... for one question
+
 _Answer = TypeVar("_Answer")
 
 
@@ -50,7 +52,7 @@ class Ranges(GuardedSums):
         super().__init__(flow)
         self._roots, self._entry, self._facts = roots, entry, facts
         self._open: set[tuple[Scalar, str]] = set()
-        self._left = _MOST
+        self._left, self._floor = _MOST, 0  # evaluations; the question at hand may not go below the floor
         self.read: set[tuple[int, int, int]] = set()
 
     def of(self, value: Scalar, label: str) -> Interval | None:
@@ -63,10 +65,13 @@ class Ranges(GuardedSums):
 
     def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
         """Return the answer to a question of this class's; None when it takes too long to find."""
+        outer, self._floor = self._floor, self._floor or max(self._left - _EACH, 1)
         try:
             return question()
         except (_TooMuch, RecursionError):
             return None
+        finally:
+            self._floor = outer
 
     def _at(self, value: Scalar, label: str) -> Interval:
         if value.is_constant:
@@ -89,7 +94,7 @@ class Ranges(GuardedSums):
             if (phi, phi.block) not in self._memo and (phi, phi.block) not in self._open and phi not in self._assumed:
                 self._at(phi, phi.block)
         self._left -= 1
-        if self._left < 0:
+        if self._left < self._floor:
             raise _TooMuch
         entered = key not in self._open  # else it is asked for what follows from an assumption on it
         self._open.add(key)
