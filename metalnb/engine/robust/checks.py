@@ -89,7 +89,7 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
     """
     if not checks:
         return CheckedModule(module, checks)
-    function, twins = copied(analysis.function)
+    function, twins = copied(analysis.roots.function)
     start, code = StartCode(function, target), WrittenCode("check")
     found = [access for access in analysis.accesses if access.number in checks.wrong]
     guarded: dict[int, list[tuple[int, Access]]] = {}

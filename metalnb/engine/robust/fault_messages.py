@@ -127,15 +127,15 @@ def _owner(unit: Unit) -> Callable[[str], bool]:
 def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourcePlace | None:
     """Return the author's place of an access; the column is that of its pointer where both have one line."""
     own = place_in(module, access.made.place, _owner(unit))
-    pointer = next((made for made in analysis.function if made.result == access.pointer), None)
+    pointer = next((made for made in analysis.roots.function if made.result == access.pointer), None)
     above = place_in(module, pointer.place, _owner(unit)) if pointer else None
     return above if above and own and above[:2] == own[:2] else own
 
 
 def _loop_place(unit: Unit, module: IRModule, analysis: Analysis, header: str) -> SourcePlace | None:
     """Return the author's place of a loop: of the branch back, as its header may hold a part of its condition."""
-    blocks = analysis.function.blocks
-    ends = [blocks[latch][-1] for latch in analysis.latches(header)]
+    blocks = analysis.roots.function.blocks
+    ends = [blocks[latch][-1] for latch in analysis.flow.latches(header)]
     places = (place_in(module, made.place, _owner(unit)) for made in (*ends, *blocks[header]) if made.place)
     return next((place for place in places if place), None)
 

@@ -35,15 +35,15 @@ def put_flags(
     """
     leave = ""
     for header in sorted(headers):
-        exit_block = analysis.exit_of(header)
+        exit_block = analysis.flow.way_out(header)
         if exit_block is not None:
-            _fold(function.blocks[exit_block], analysis.loop(header), start, code)
+            _fold(function.blocks[exit_block], analysis.flow.loops[header], start, code)
             continue
         if not leave:
             leave = code.name()
             code.block(function.blocks, leave)
             code.do("ret void")
-        for latch in analysis.latches(header):
+        for latch in analysis.flow.latches(header):
             _open(function, header, latch, leave, start, code)
 
 

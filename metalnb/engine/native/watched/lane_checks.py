@@ -46,9 +46,9 @@ class LaneChecks:
 
     def __init__(self, unit: Unit, module: IRModule) -> None:
         count = len(unit.signature.params)
-        self.analysis = Analysis(module, LaneEntry(module, count))
+        self.analysis = Analysis(module, LaneEntry(module))
         self._module = module
-        self._target = _GivenArguments(self.analysis.function.parameters[0].text, count)
+        self._target = _GivenArguments(self.analysis.roots.function.parameters[0].text, count)
         self._choice = CheckChoice(self.analysis, count)
         self._made: dict[Checks, CheckedModule] = {}
 
