@@ -29,8 +29,8 @@ def with_function(text: str, function: IRFunction, declarations: str = "") -> st
 
 
 def _body(function: IRFunction) -> Iterator[str]:
-    for i, (label, block) in enumerate(function.blocks.items()):
-        if i:
+    for label, block in function.blocks.items():
+        if label != f"%{len(function.parameters)}":  # the first block's number, which is not written
             yield f"{label[1:]}:"
         for made in block:
             yield f"  {f'{made.result} = ' if made.result else ''}{made.text}{made.metadata}"

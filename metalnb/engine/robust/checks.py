@@ -18,7 +18,7 @@ from ..llvm.instructions import IRFunction, IRInstruction, IRModule
 from ..llvm.llvm_types import IRType
 from .accesses import Access
 from .analysis import Analysis
-from .check_target import FAULT, CheckTarget
+from .check_target import CheckTarget
 from .conditions import Condition, ConditionWriter
 from .limits import Limit
 from .start_code import StartCode
@@ -96,18 +96,26 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
     for site, access in enumerate(found):
         guarded.setdefault(id(twins[id(access.made)]), []).append((site, access))
     put_flags(function, analysis, checks.stops, start, code)
-    _Checks(function, start, code, ConditionWriter(function, analysis.roots, start, code, wide=checks.wide)).put(guarded)
+    conditions = ConditionWriter(function, analysis.roots, start, code, wide=checks.wide)
+    _Checks(function, start, code, conditions, target).put(guarded)
     start.finish()
-    declared = {**module.declarations, FAULT: f"declare void @{FAULT}(ptr, i32, i64)"}
-    made = replace(module, functions={**module.functions, function.name: function}, declarations=declared)
+    recorder, declaration = target.recorder
+    made = replace(
+        module, functions={**module.functions, function.name: function},
+        declarations={**module.declarations, recorder: declaration},
+    )  # fmt: skip
     return CheckedModule(made, checks, tuple(start.limits), tuple(access.number for access in found))
 
 
 class _Checks:
     """Puts checks into a function."""
 
-    def __init__(self, function: IRFunction, start: StartCode, code: WrittenCode, conditions: ConditionWriter) -> None:
+    def __init__(
+        self, function: IRFunction, start: StartCode, code: WrittenCode, conditions: ConditionWriter,
+        target: CheckTarget,
+    ) -> None:  # fmt: skip
         self._function, self._start, self._code, self._conditions = function, start, code, conditions
+        self._target = target
 
     def put(self, guarded: dict[int, list[tuple[int, Access]]]) -> None:
         """Cut the blocks at these accesses, by the ``id`` of their instructions."""
@@ -136,7 +144,7 @@ class _Checks:
             inside, fault = code.name(), code.name()
             code.do(f"br i1 {condition.holds}, label {inside}, label {fault}")
             code.block(blocks, fault)
-            code.do(f"call void @{FAULT}(ptr {self._start.watch}, i32 {site}, i64 {self._where(condition)})")
+            self._target.record(code, self._start.watch, site, self._where(condition))
             code.do(f"br label {after}")
             faults.append(fault)
             code.block(blocks, inside)

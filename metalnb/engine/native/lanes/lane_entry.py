@@ -33,7 +33,7 @@ class LaneEntry:
 
     def __init__(self, module: IRModule) -> None:
         function = module.functions[self.function]
-        self._given, self._region = (parameter.text for parameter in function.parameters)
+        self._given, self._region, *_ = (parameter.text for parameter in function.parameters)
         self.own = frozenset({self._given, self._region})
         self._records = _pointers(function, self.own)
         self._roots = self._found(module, function)

@@ -33,14 +33,14 @@ class BackgroundRun:
     work : callable
         Runs it to its end.
     watch : Watch
+    held : object
+        What has to live as long as it runs.
     limit : float or None
         The seconds that it may run.
-    name : str
-        The kernel.
     """
 
-    def __init__(self, work: Callable[[], None], watch: Watch, limit: float | None, name: str) -> None:
-        self._work, self._watch, self._limit, self._name = work, watch, limit, name
+    def __init__(self, work: Callable[[], None], watch: Watch, held: object, limit: float | None) -> None:
+        self._work, self._watch, self._held, self._limit = work, watch, held, limit
         self._ended = threading.Event()
         self._began = 0.0
         self._error: BaseException | None = None
@@ -60,6 +60,7 @@ class BackgroundRun:
         except BaseException as error:  # noqa: BLE001  (raised where somebody waits)
             self._error = error
         finally:
+            self._held = None
             with _lock:
                 _under_way.remove(self)
             self._ended.set()
@@ -87,7 +88,7 @@ class BackgroundRun:
                     self.stop(f"after {self._limit:.1f} s")
                 if passed > _SHOWN and not shown:
                     shown = True
-                    _tell(self._name)
+                    _tell(self._watch.name)
             except BaseException as error:  # noqa: BLE001  (raised when the dispatch has ended: it may be writing)
                 interrupt = error
                 _stop_up_to(self, "by an interrupt")

@@ -10,24 +10,11 @@ from ...llvm.instructions import IRModule
 from ...robust.analysis import Analysis
 from ...robust.check_choice import CheckChoice
 from ...robust.checks import CheckedModule, Checks, checked
-from ...robust.written_code import WrittenCode
 from ...unit import Unit
 from ..lanes.lane_entry import LaneEntry
+from .check_targets import LaneTarget
 
 __all__ = ["LaneChecks"]
-
-
-class _GivenArguments:
-    """Arguments that a kernel reads from its first parameter, an array of addresses."""
-
-    def __init__(self, given: str, count: int) -> None:
-        self._given = given
-        self.count = count
-
-    def argument(self, code: WrittenCode, number: int) -> str:
-        """Write what reads an argument's address."""
-        at = code.op(f"getelementptr i8, ptr {self._given}, i64 {8 * number}")
-        return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
 
 
 class LaneChecks:
@@ -48,7 +35,7 @@ class LaneChecks:
         count = len(unit.signature.params)
         self.analysis = Analysis(module, LaneEntry(module))
         self._module = module
-        self._target = _GivenArguments(self.analysis.roots.function.parameters[0].text, count)
+        self._target = LaneTarget(self.analysis.roots.function.parameters[0].text, count)
         self._choice = CheckChoice(self.analysis, count)
         self._made: dict[Checks, CheckedModule] = {}
 

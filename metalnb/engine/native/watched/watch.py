@@ -32,8 +32,8 @@ class Watch:
     analysis : Analysis
     made : CheckedModule
         The kernel that it runs.
-    arguments : sequence
-    grid, threadgroup : tuple of 3 int
+    launch : tuple
+        Arguments, grid and threadgroup.
     address : callable
         Returns where an argument begins.
 
@@ -44,16 +44,21 @@ class Watch:
     """
 
     def __init__(
-        self, unit: Unit, analysis: Analysis, made: CheckedModule, arguments: Sequence[Any],
-        shape: tuple[Grid, Grid], address: Callable[[Any], int],
+        self, unit: Unit, analysis: Analysis, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
+        address: Callable[[Any], int],
     ) -> None:  # fmt: skip
+        arguments, self._grid, self._threadgroup = launch
         self._sizes = sizes_of(arguments)
         self._addresses = [0 if a is None or isinstance(a, int) else address(a) for a in arguments]
         self.limits = bytearray(limit_words(made.limits, self._sizes) or bytes(8))
         self.memory = bytearray(_STOP + _RECORD.size * len(made.sites))
         self._unit, self._analysis, self._made = unit, analysis, made
-        self._grid, self._threadgroup = shape
         self._reason = ""
+
+    @property
+    def name(self) -> str:
+        """The kernel's."""
+        return self._unit.signature.name
 
     @property
     def checks(self) -> Checks:
