@@ -57,6 +57,7 @@ class LoopRanges(DifferenceRanges):
         self._added: list[tuple[Scalar, str]] = []  # to the memo, in order
         self._frames: list[set[Scalar]] = [set()]  # assumptions used by what is being found
         self._assumed: dict[Scalar, Interval] = {}
+        self._alive: dict[tuple[str, str], bool] = {}  # edges: whether they may be reached
         self._strides: dict[Scalar, _Stride] = {}
 
     def _after(self, value: Scalar) -> Interval | None:
@@ -80,8 +81,23 @@ class LoopRanges(DifferenceRanges):
         return min(views, key=lambda v: v.high - v.low)
 
     def _joined(self, incoming: Incoming, home: str) -> Interval:
-        taken = [pair for pair in incoming if self._possible(self._flow.tested(pair[1], home))] or incoming
+        taken = [pair for pair in incoming if self._comes(pair[1], home)] or incoming
         return self._hull([self._coming(value, label, home) for value, label in taken], incoming[0][0].bits)
+
+    def _comes(self, label: str, home: str) -> bool:
+        """Say whether the edge from one block to another may be taken, by its own condition and those of its loop."""
+        if not self._possible(self._flow.tested(label, home)):
+            return False
+        if (label, home) not in self._alive:
+            self._frames.append(set())
+            told = [c for c in self._flow.conditions(label) if self._flow.current(c.flag, home)]
+            alive = self._possible(told)
+            used = self._frames.pop()
+            self._frames[-1] |= used
+            if used:
+                return alive
+            self._alive[label, home] = alive
+        return self._alive[label, home]
 
     def _possible(self, conditions: list[Condition]) -> bool:
         """Say whether all of these may hold, as far as the ranges of what they compare tell."""
