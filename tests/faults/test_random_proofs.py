@@ -6,6 +6,7 @@ Run: PYTHONPATH=tests:tests/engines python tests/faults/test_random_proofs.py [-
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import struct
 from collections import Counter
@@ -22,7 +23,7 @@ from metalnb.engine.llvm.instructions import IRInstruction, IRModule
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.native.lanes.lane_entry import LaneEntry
 from metalnb.engine.native.lanes.vector_build import thread_text
-from metalnb.engine.robust.analysis import Analysis, Proof
+from metalnb.engine.robust.kernel_analysis import Analysis, Proof
 from metalnb.engine.robust.launch_facts import LaunchFacts
 from metalnb.engine.robust.proofs import ranges as ranges_module
 from metalnb.engine.robust.proofs.intervals import Interval
@@ -113,10 +114,8 @@ class Checked:
             stands, region = _placed(rng, self.facts)
             function = self.analysis.roots.function
             self.times.clear()
-            try:
+            with contextlib.suppress(TooLong):
                 Interpreter(self.module, function, memory, stands, region, rng, self.see).run()
-            except TooLong:
-                pass
 
 
 def _content(rng: random.Random, size: int) -> bytes:

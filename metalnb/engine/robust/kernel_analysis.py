@@ -88,7 +88,8 @@ class Analysis:
             flow.stop(stops)
             again = Ranges(flow, self.roots, self._entry, facts)
         rooms = PointerRooms(flow, self.roots, facts, again)
-        wrong = frozenset(a.number for a in self.accesses if not self._right(a, rooms) and a.made.block in again.reached)
+        unproven = [a for a in self.accesses if not self._right(a, rooms)]
+        wrong = frozenset(a.number for a in unproven if a.made.block in again.reached)
         return Proof(wrong, stops, tuple(sorted(ranges.read | again.read)))
 
     def _right(self, access: Access, rooms: PointerRooms) -> bool:
