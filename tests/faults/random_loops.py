@@ -71,7 +71,8 @@ def kernel_text(rng: random.Random, name: str) -> str:
 
 def _filled(rng: random.Random, text: str, depth: int = 0) -> str:
     """Return a form with something in each of its gaps."""
-    text = text.replace("{i}", _filled(rng, "{e}", depth + 1).replace("uint(j)", "x"))
+    if "{i}" in text:
+        text = text.replace("{i}", _filled(rng, "{e}", depth + 1).replace("uint(j)", "x"))
     kinds = {
         "do": _DO, "test": _TESTS, "at": _INDEXES, "e": _LEAVES if depth > 2 or rng.random() < 0.4 else _JOINED,
         "l": _LEAVES if depth > 3 or rng.random() < 0.6 else _JOINED,

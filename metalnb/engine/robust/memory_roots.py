@@ -16,7 +16,7 @@ from ..llvm.instructions import IRFunction, IRInstruction, IRModule
 from ..llvm.llvm_types import MemoryLayout, UnreadText, split_type
 from .entry_protocol import EntryPoint, Root
 from .proofs.control_flow import reverse_postorder
-from .scalar_graph.scalars import Scalar
+from .scalar_graph.operand_scalars import Scalar
 from .scalar_graph.ssa_values import ScalarGraph
 
 __all__ = ["PointerPlace", "Root", "Roots", "ScalarPlace"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..scalar_graph.scalars import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Condition, Flow
 from .intervals import Interval, whole
 from .operations import OPPOSITE, TURNED, bounded

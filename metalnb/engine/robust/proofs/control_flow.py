@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...llvm.instructions import IRFunction, IRInstruction
-from ..scalar_graph.scalars import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from ..scalar_graph.ssa_values import ScalarGraph
 
 __all__ = ["Branch", "Condition", "Flow", "reverse_postorder"]

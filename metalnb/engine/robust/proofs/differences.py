@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ...llvm.llvm_types import type_of
-from ..scalar_graph.scalars import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .condition_ranges import ConditionRanges
 from .control_flow import Flow
 from .intervals import Interval, whole

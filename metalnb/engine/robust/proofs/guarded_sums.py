@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 from ..memory_roots import ScalarPlace
-from ..scalar_graph.scalars import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Flow
 from .differences import Sum, congruent
 from .intervals import Interval

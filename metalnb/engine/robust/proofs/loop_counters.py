@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
-from ..scalar_graph.scalars import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .differences import DifferenceRanges, every
 from .intervals import Interval
 from .operations import OPPOSITE, TURNED

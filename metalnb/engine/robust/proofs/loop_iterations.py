@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..scalar_graph.scalars import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Flow
 from .intervals import Interval
 from .loop_counters import Incoming

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ..scalar_graph.scalars import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Condition, Flow
 from .differences import every
 from .intervals import Interval, whole

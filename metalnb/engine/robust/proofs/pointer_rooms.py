@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..launch_facts import LaunchFacts
 from ..memory_roots import Roots, ScalarPlace
-from ..scalar_graph.scalars import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Condition, Flow
 from .intervals import Interval
 from .loop_counters import Incoming

@@ -17,7 +17,7 @@ from typing import TypeVar
 from ..entry_protocol import EntryPoint
 from ..launch_facts import LaunchFacts
 from ..memory_roots import Roots, ScalarPlace
-from ..scalar_graph.scalars import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Condition, Flow
 from .guarded_sums import GuardedSums
 from .intervals import Interval, whole

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import type_of
-from .scalars import Operands, Scalar
+from .operand_scalars import Operands, Scalar
 
 __all__ = ["FORMS", "opaque"]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from ...llvm.instructions import IRFunction, IRInstruction
 from ...llvm.llvm_types import IRType
+from .operand_scalars import BIT, Operands, Scalar
 from .scalar_forms import FORMS, opaque
-from .scalars import BIT, Operands, Scalar
 
 __all__ = ["ScalarGraph"]
 
