@@ -34,7 +34,7 @@ WRONG_HERE = {
     "{ if (x[k] > 0.5f) break; ++at; } y[i.y * 8 + i.x] = x[at + 4];",
     "low bits of another number": "y[(i.x * 64 & ~7u) + (i.y & 7)] = x[i.x];",
     "a sum of bits that are not apart": "const uint a = i.x * s.size.x, b = i.y * s.size.y; "
-    "float r = 0; if (a + b >= 56) r = x[(a | b) - 56]; y[i.y * 8 + i.x] = r;",
+    "device const float* row = x + (a | b); float r = 0; if (a + b >= 56) r = row[-56]; y[i.y * 8 + i.x] = r;",
     "what is left after some iterations": "uint at = i.x; for (int d = 0; d < s.n / 16; ++d) at = at * 2 + (at & 1); "
     "y[i.y * 8 + i.x] = x[at];",
     "more threads than the grid's rows have": "y[i.y * size.x * 2 + i.x] = x[i.x];",
@@ -123,7 +123,8 @@ def test_a_loop_that_is_stopped_tells_nothing_by_its_end() -> None:
 
 @pytest.mark.parametrize(("loop", "count"), [
     ("for (int k = 0; k < s.n; ++k)", 64), ("for (int k = s.n; k > 4; k -= 3)", 20),
-    ("for (int k = 1; k < s.n; k *= 2)", 32), ("for (uint k = i.x; k < 64; k += s.size.x)", 8), ("for (uint k = s.n; k; k = k / 2)", 32),
+    ("for (int k = 1; k < s.n; k *= 2)", 32), ("for (uint k = i.x; k < 64; k += s.size.x)", 8),
+    ("for (uint k = s.n; k; k = k / 2)", 32),
 ])  # fmt: skip
 def test_a_loop_runs_as_often_as_can_be(loop: str, count: int) -> None:
     """What doubles or halves may do so as often as it has bits."""
