@@ -66,16 +66,17 @@ class LoopRanges(LoopCounters):
         """Say whether the edge from one block to another may be taken, by its own condition and those of its loop."""
         if not self._possible(self._flow.tested(label, home)):
             return False
-        if (label, home) not in self._alive:
+        known = self._alive.get((label, home))
+        if known is None:
             self._frames.append(set())
-            told = [c for c in self._flow.conditions(label) if self._flow.current(c.flag, home)]
-            alive = self._possible(told)
-            used = self._frames.pop()
-            self._frames[-1] |= used
-            if used:
-                return alive
-            self._alive[label, home] = alive
-        return self._alive[label, home]
+            try:
+                known = self._possible([c for c in self._flow.conditions(label) if self._flow.current(c.flag, home)])
+            finally:
+                used = self._frames.pop()
+                self._frames[-1] |= used
+            if not used:
+                self._alive[label, home] = known
+        return known
 
     def _possible(self, conditions: list[Condition]) -> bool:
         """Say whether all of these may hold, as far as the ranges of what they compare tell."""

@@ -29,8 +29,8 @@ __all__ = ["Ranges"]
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 _PLACES = 32  # of a table of scalars
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
-
-_EACH = 1500  # ... for one question
+_EACH = 1500  # evaluations for one question
+_DEEP = 60  # evaluations in each other, of up to ten calls: Python has a thousand, of which others have taken some
 
 _Answer = TypeVar("_Answer")
 
@@ -51,6 +51,7 @@ class Ranges(GuardedSums):
     def __init__(self, flow: Flow, roots: Roots, entry: EntryPoint, facts: LaunchFacts) -> None:
         super().__init__(flow)
         self._roots, self._entry, self._facts = roots, entry, facts
+        self._spoilt = False
         self._open: set[tuple[Scalar, str]] = set()
         self._forms: dict[str, Callable[[Scalar, str], Interval]] = {
             "zext": self._converted, "sext": self._converted, "trunc": self._converted, "select": self._selected,
@@ -72,7 +73,10 @@ class Ranges(GuardedSums):
         outer, self._floor = self._floor, self._floor or max(self._left - _EACH, 1)
         try:
             return question()
-        except (_TooMuch, RecursionError):
+        except _TooMuch:
+            return None
+        except RecursionError:  # it may have come while assumptions were taken back
+            self._spoilt = True
             return None
         finally:
             self._floor = outer
@@ -82,6 +86,8 @@ class Ranges(GuardedSums):
             return Interval(value.number, value.number)
         if not value.block:
             return whole(value.bits)
+        if self._spoilt or len(self._open) > _DEEP:
+            raise _TooMuch
         after = False
         if not self._flow.current(value, label):
             after = value.integer
