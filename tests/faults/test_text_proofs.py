@@ -27,8 +27,6 @@ SIZES = (256, 256, 256, 256, 1024, 768, 1024, 128, 4, 128)
 
 # Each of these goes out by what LLVM's text, or this engine, has of its own.
 WRONG_HERE = {
-    "the largest of all lanes, in the branch of some": "const uint m = simd_max(l); float r = 0; "
-    "if (l < 4) r = x[m * 16]; y[i.y * 8 + i.x] = r;",
     "a choice of places whose condition is turned": "y[i.y * 8 + i.x] = x[i.x < 4 ? i.x : i.x + 60];",
     "the last value of a loop that ends early": "uint at = 60; for (uint k = 0; k < 8; ++k) "
     "{ if (x[k] > 0.5f) break; ++at; } y[i.y * 8 + i.x] = x[at + 4];",
