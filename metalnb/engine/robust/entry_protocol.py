@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..llvm.instructions import IRInstruction
 from .launch_facts import LaunchFacts
-from .memory_roots import Root
 from .proofs.intervals import Interval
 
-__all__ = ["EntryPoint"]
+__all__ = ["EntryPoint", "Root"]
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Memory that a kernel may use.
+
+    Attributes
+    ----------
+    kind : {"argument", "variable"}
+    number : int
+        Of the argument; -1 for a variable.
+    size : int
+        Bytes of a variable; of an argument the launch tells.
+    name : str
+        A value of LLVM's that points to its beginning. The same argument may have several.
+    """
+
+    kind: str
+    number: int
+    size: int
+    name: str
 
 
 class EntryPoint(Protocol):
