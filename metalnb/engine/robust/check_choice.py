@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .analysis import Analysis, Proof
+from .kernel_analysis import Analysis, Proof
 from .checks import Checks
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from ..llvm.instructions import IRFunction, IRInstruction, IRModule
 from ..llvm.llvm_types import IRType
 from .accesses import Access
-from .analysis import Analysis
+from .kernel_analysis import Analysis
 from .check_target import CheckTarget
 from .conditions import Condition, ConditionWriter
 from .limits import Limit

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...base import Grid
 from ...llvm.instructions import IRModule
-from ...robust.analysis import Analysis
+from ...robust.kernel_analysis import Analysis
 from ...robust.check_choice import CheckChoice
 from ...robust.checks import CheckedModule, Checks, checked
 from ...unit import Unit

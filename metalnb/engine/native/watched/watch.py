@@ -10,7 +10,7 @@ from typing import Any
 from metalnb.errors import KernelFault
 
 from ...base import Grid
-from ...robust.analysis import Analysis
+from ...robust.kernel_analysis import Analysis
 from ...robust.checks import CheckedModule, Checks
 from ...robust.fault_messages import RecordedFault, explained, stopped
 from ...robust.launch_facts import sizes_of
