@@ -151,7 +151,7 @@ def _tell(name: str) -> None:
 
 def _forked() -> None:
     """In a fork: the thread stays with the other process."""
-    global _queue, _lock  # noqa: PLW0603  (others may have held them)
+    global _queue, _lock
     _queue, _lock = queue.SimpleQueue(), threading.Lock()
     _threads.clear()
     _under_way.clear()

@@ -7,9 +7,9 @@ from typing import Any
 
 from ...base import Grid
 from ...llvm.instructions import IRModule
-from ...robust.kernel_analysis import Analysis
 from ...robust.check_choice import CheckChoice
 from ...robust.checks import CheckedModule, Checks, checked
+from ...robust.kernel_analysis import Analysis
 from ...unit import Unit
 from ..lanes.lane_entry import LaneEntry
 from .check_targets import LaneTarget

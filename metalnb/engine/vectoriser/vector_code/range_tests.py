@@ -1,4 +1,4 @@
-"""The check of consecutive lanes' index: one scalar test of the first and the last, and a comparison only if it fails."""
+"""The check of consecutive lanes: a scalar test of the first and the last index, and a comparison only if it fails."""
 
 from __future__ import annotations
 
