@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .checks import Checks
 from .kernel_analysis import Analysis, Proof
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
+from .rewriting.checks import Checks
 
 __all__ = ["CheckChoice", "hopeful_facts"]
 

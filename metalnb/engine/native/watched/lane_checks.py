@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 from ...base import Grid
 from ...llvm.instructions import IRModule
 from ...robust.check_choice import CheckChoice
-from ...robust.checks import CheckedModule, Checks, checked
 from ...robust.kernel_analysis import Analysis
+from ...robust.rewriting.checks import CheckedModule, Checks, checked
 from ...unit import Unit
 from ..lanes.lane_entry import LaneEntry
 from .check_targets import LaneTarget
@@ -38,6 +39,7 @@ class LaneChecks:
         self._target = LaneTarget(self.analysis.roots.function.parameters[0].text, count)
         self._choice = CheckChoice(self.analysis, count)
         self._made: dict[Checks, CheckedModule] = {}
+        self._lock = threading.Lock()
 
     @property
     def first(self) -> CheckedModule:
@@ -46,7 +48,8 @@ class LaneChecks:
 
     def of(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
-        return self._checked(self._choice.chosen(arguments, grid, threadgroup))
+        with self._lock:
+            return self._checked(self._choice.chosen(arguments, grid, threadgroup))
 
     def _checked(self, checks: Checks) -> CheckedModule:
         if checks not in self._made:

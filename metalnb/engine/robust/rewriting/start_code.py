@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..llvm.instructions import IRFunction, IRInstruction
+from ...llvm.instructions import IRFunction, IRInstruction
+from ..memory_roots import Root
 from .check_target import CheckTarget
-from .limits import Limit
-from .memory_roots import Root
+from .size_limits import Limit
 from .written_code import WrittenCode
 
 __all__ = ["StartCode"]
@@ -69,10 +69,8 @@ class StartCode:
         if limit not in self.limits:
             self.limits.append(limit)
         at = 8 * self.limits.index(limit)
-        return self._code.op(
-            f"load i{bits}, ptr {self._code.op(f'getelementptr i8, ptr {self._pointer(self._target.count)}, i64 {at}')}, "
-            "align 8",
-        )  # fmt: skip
+        pointer = self._code.op(f"getelementptr i8, ptr {self._pointer(self._target.count)}, i64 {at}")
+        return self._code.op(f"load i{bits}, ptr {pointer}, align 8")
 
     def _again(self, name: str) -> str:
         """Return a variable's pointer, computed here: where the function computes it need not dominate an access."""
