@@ -55,8 +55,8 @@ def in_range(body: FunctionBody, branch: IRInstruction, holds: str) -> tuple[str
 def _is_check(body: FunctionBody, branch: IRInstruction, definition: IRInstruction) -> bool:
     """Return whether a branch leads to the record of a fault where an index is not below a limit.
 
-    Such a limit is at most half of what its type holds (robust/rewriting/size_limits.py), so that the first and the last index do not
-    lie on two sides of a wrap.
+    Such a limit is at most half of what its type holds (robust/rewriting/size_limits.py), so that the first and the
+    last index do not lie on two sides of a wrap.
     """
     if branch.opcode != "br" or definition.opcode != "icmp" or definition.word != "ult":
         return False
