@@ -29,7 +29,9 @@ from .vector_code.vector_target import VectorTarget
 __all__ = ["Vectorised", "asks_for_simdgroup", "vectorise", "waits"]
 
 ENTRY = "metalnb_thread"
-_OF_THREAD = frozenset({"metalnb_barrier", "metalnb_storage", "metalnb_never", "metalnb_threads_here", "metalnb_fault"})
+_OF_THREAD = frozenset({
+    "metalnb_barrier", "metalnb_storage", "metalnb_never", "metalnb_threads_here", "metalnb_fault", "metalnb_every",
+})  # fmt: skip
 _PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
 _SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 \d+ \}")
 _MOST_OWN = 32 << 10  # bytes of a thread's arrays: 32 times as much is on one stack

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ...robust.rewriting.written_code import WrittenCode
 
 __all__ = ["FiberTarget", "LaneTarget"]
@@ -23,7 +25,14 @@ class _GivenArguments:
 class LaneTarget(_GivenArguments):
     """One thread of a kernel for vector registers: the vectoriser says which thread it is."""
 
-    recorder = ("metalnb_fault", "declare void @metalnb_fault(ptr, i32, i64)")
+    declared: ClassVar = {
+        "metalnb_fault": "declare void @metalnb_fault(ptr, i32, i64)",
+        "metalnb_every": "declare i1 @metalnb_every(i1)",
+    }
+
+    def every(self, code: WrittenCode, holds: str) -> str:
+        """Write whether a condition holds for all threads that run this together."""
+        return code.op(f"call i1 @metalnb_every(i1 {holds})")
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
@@ -41,11 +50,15 @@ class FiberTarget(_GivenArguments):
         The kernel's own arguments.
     """
 
-    recorder = ("metalnb_faulted", "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32)")
+    declared: ClassVar = {"metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32)"}
 
     def __init__(self, parameters: tuple[str, str, str], count: int) -> None:
         given, self._region, self._index = parameters
         super().__init__(given, count)
+
+    def every(self, _code: WrittenCode, holds: str) -> str:
+        """Return the condition: this thread runs alone."""
+        return holds
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""

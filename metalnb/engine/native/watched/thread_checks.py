@@ -67,5 +67,4 @@ def checked_thread(unit: Unit, how: tuple[str, ...]) -> CheckedThread | None:
     target = FiberTarget((given, region, index), len(unit.signature.params))
     made = checked(module, analysis, Checks(everything.wrong, everything.stops, wide=True), target)
     function = made.module.functions[analysis.roots.function.name]
-    declared = "" if "@metalnb_faulted(" in text else target.recorder[1]
-    return CheckedThread(with_function(text, function, declared), analysis, made)
+    return CheckedThread(with_function(text, function, "\n".join(target.declared.values())), analysis, made)

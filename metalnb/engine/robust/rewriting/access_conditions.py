@@ -23,15 +23,16 @@ class AccessCondition:
 
     Attributes
     ----------
-    access : Access
     holds : str
         The name of an ``i1``.
+    address : str
+        Where the address was compared, that.
     place : PointerPlace or None
-        What the index is made of; None where the address was compared.
+        Else what the index is made of.
     """
 
-    access: Access
     holds: str
+    address: str
     place: PointerPlace | None
 
 
@@ -52,20 +53,26 @@ class ConditionWriter:
         self, function: IRFunction, roots: Roots, start: StartCode, code: WrittenCode, *, wide: bool,
     ) -> None:  # fmt: skip
         self._definitions = {made.result: made for made in function if made.result}
-        self._types = {made.result: made.type for made in function if made.result}
         self._roots, self._start, self._code, self._wide = roots, start, code, wide
 
-    def condition(self, access: Access) -> AccessCondition:
-        """Write the condition of an access, before it."""
+    def condition(self, access: Access, pointer: str) -> AccessCondition:
+        """Write the condition of an access, before it; its pointer has this name here."""
         place = self._roots.place(access.pointer)
         root = self._roots.root(place.root)
         if root is None:
-            return AccessCondition(access, self._in_any(access), None)
+            address = self._code.op(f"ptrtoint ptr {pointer} to i64")
+            return AccessCondition(self._in_any(address, place, access.size), address, None)
+        return AccessCondition(self.fits(place, access.size), "", place)
+
+    def fits(self, place: PointerPlace, size: int) -> str:
+        """Write whether so many bytes from a place on are in its root, or in one of those that it may be of."""
+        root = self._roots.root(place.root)
+        if root is None:
+            start = self._code.op(f"ptrtoint ptr {place.root} to i64")
+            return self._in_any(self._code.op(f"add i64 {start}, {self.offset(place)}"), place, size)
         if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
-            return AccessCondition(access, self._index_fits(access, place, root), place)
-        offset = self.offset(place)
-        limit = self._limit(root, access.size, 1, _WIDE)
-        return AccessCondition(access, self._code.op(f"icmp ult i64 {offset}, {limit}"), place)
+            return self._index_fits(root, place, size)
+        return self._code.op(f"icmp ult i64 {self.offset(place)}, {self._limit(root, size, 1, _WIDE)}")
 
     def offset(self, place: PointerPlace) -> str:
         """Write how far a place is from its root, in bytes."""
@@ -75,11 +82,7 @@ class ConditionWriter:
             total = scaled if total == "0" else self._code.op(f"add i64 {scaled}, {total}")
         return total
 
-    def address(self, access: Access) -> str:
-        """Write the address of an access."""
-        return self._code.op(f"ptrtoint ptr {access.pointer} to i64")
-
-    def _index_fits(self, access: Access, place: PointerPlace, root: Root) -> str:
+    def _index_fits(self, root: Root, place: PointerPlace, size: int) -> str:
         """Compare a single index with how many are right."""
         ((index, step),) = place.terms
         definition = self._definitions.get(index)
@@ -91,24 +94,25 @@ class ConditionWriter:
         element, bits = (short, _NARROW) if short else (self._long(index), _WIDE)
         if steps:
             element = self._code.op(f"add i{bits} {element}, {steps}")
-        return self._code.op(f"icmp ult i{bits} {element}, {self._limit(root, rest + access.size, step, bits)}")
+        return self._code.op(f"icmp ult i{bits} {element}, {self._limit(root, rest + size, step, bits)}")
 
     def _short(self, index: str) -> str:
         """Return the integer of 32 bits that an index is made of; an empty string for none."""
-        definition, kind = self._definitions.get(index), self._types.get(index)
+        definition = self._definitions.get(index)
+        kind = definition.type if definition else None
         if definition is not None and definition.opcode in {"zext", "sext"}:
             index, kind = definition.operands[0].text, definition.operands[0].type
         return index if kind is not None and kind.bits == _NARROW and kind.kind == "integer" else ""
 
-    def _in_any(self, access: Access) -> str:
+    def _in_any(self, address: str, place: PointerPlace, size: int) -> str:
         """Compare an address with each memory that it may be in."""
-        address, holds = self.address(access), "false"
-        for name in sorted(self._roots.sources(self._roots.place(access.pointer).root)):
+        holds = "false"
+        for name in sorted(self._roots.sources(place.root)):
             root = self._roots.root(name)
             if root is None:
                 continue
             inside = self._code.op(f"sub i64 {address}, {self._start.address(root)}")
-            here = self._code.op(f"icmp ult i64 {inside}, {self._limit(root, access.size, 1, _WIDE)}")
+            here = self._code.op(f"icmp ult i64 {inside}, {self._limit(root, size, 1, _WIDE)}")
             holds = here if holds == "false" else self._code.op(f"or i1 {holds}, {here}")
         return holds
 
@@ -118,7 +122,8 @@ class ConditionWriter:
         return str(Limit(0, need, step).count(root.size))
 
     def _long(self, index: str) -> str:
-        kind = self._types.get(index)
+        definition = self._definitions.get(index)
+        kind = definition.type if definition else None
         if kind is None or kind.bits == _WIDE:
             return index
         return self._code.op(f"{'sext' if kind.bits < _WIDE else 'trunc'} {kind} {index} to i64")

@@ -22,12 +22,16 @@ class CheckTarget(Protocol):
         ...
 
     @property
-    def recorder(self) -> tuple[str, str]:
-        """The function that records a fault: its name, and the line that declares it."""
+    def declared(self) -> dict[str, str]:
+        """The functions that checks call, each with the line that declares it."""
         ...
 
     def argument(self, code: WrittenCode, number: int) -> str:
         """Write what reads an argument's address; return the pointer's name."""
+        ...
+
+    def every(self, code: WrittenCode, holds: str) -> str:
+        """Write whether a condition holds for all threads that run this together; may say no where it does."""
         ...
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:

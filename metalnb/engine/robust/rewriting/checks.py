@@ -11,7 +11,7 @@ path makes; the first of a check's faults stays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule, Operand
@@ -19,6 +19,7 @@ from ...llvm.llvm_types import IRType
 from ..accesses import Access
 from ..kernel_analysis import Analysis
 from .access_conditions import AccessCondition, ConditionWriter
+from .block_versions import BlockVersions, SharedTests
 from .check_target import CheckTarget
 from .size_limits import Limit
 from .start_code import StartCode
@@ -27,6 +28,7 @@ from .written_code import WrittenCode, come_from, copied
 
 __all__ = ["CheckedModule", "Checks", "checked"]
 
+_Guarded = dict[int, list[tuple[int, Access]]]  # by the `id` of an instruction: numbers of its checks, its accesses
 _UNDEFINED = frozenset({"undef", "poison"})
 _ZERO = {"float": "0.0", "pointer": "null", "integer": "0"}
 
@@ -94,17 +96,17 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
     _define(function)
     start, code = StartCode(function, target), WrittenCode("check")
     found = [access for access in analysis.accesses if access.number in checks.wrong]
-    guarded: dict[int, list[tuple[int, Access]]] = {}
+    guarded: _Guarded = {}
     for site, access in enumerate(found):
         guarded.setdefault(id(twins[id(access.made)]), []).append((site, access))
     put_flags(function, analysis, checks.stops, start, code)
     conditions = ConditionWriter(function, analysis.roots, start, code, wide=checks.wide)
-    _Checks(function, start, code, conditions, target).put(guarded)
+    versions = BlockVersions(function, analysis.roots, found)
+    _Checks(function, start, code, conditions, target, versions).put(guarded)
     start.finish()
-    recorder, declaration = target.recorder
     made = replace(
         module, functions={**module.functions, function.name: function},
-        declarations={**module.declarations, recorder: declaration},
+        declarations={**module.declarations, **target.declared},
     )  # fmt: skip
     return CheckedModule(made, checks, tuple(start.limits), tuple(access.number for access in found))
 
@@ -124,37 +126,84 @@ class _Checks:
 
     def __init__(
         self, function: IRFunction, start: StartCode, code: WrittenCode, conditions: ConditionWriter,
-        target: CheckTarget,
+        target: CheckTarget, versions: BlockVersions,
     ) -> None:  # fmt: skip
         self._function, self._start, self._code, self._conditions = function, start, code, conditions
-        self._target = target
+        self._target, self._versions = target, versions
 
-    def put(self, guarded: dict[int, list[tuple[int, Access]]]) -> None:
+    def put(self, guarded: _Guarded) -> None:
         """Cut the blocks at these accesses, by the ``id`` of their instructions."""
         code, ends = self._code, {}
         before, self._function.blocks = self._function.blocks, {}
         for label, block in before.items():
             code.block(self._function.blocks, label)
-            for made in block:
-                if id(made) in guarded:
-                    self._guard(made, guarded[id(made)])
-                else:
-                    code.keep(made)
+            tests = self._versions.tests(block, guarded)
+            if tests is not None:
+                self._write_versions(block, guarded, tests)
+            else:
+                self._write(block, guarded)
             ends[label] = code.label
         inner = set(self._function.blocks) - set(ends)
         for made in self._function:
             if made.opcode == "phi" and made.block not in inner:
                 come_from(made, ends)
 
-    def _guard(self, made: IRInstruction, checks: Sequence[tuple[int, Access]]) -> None:
-        """Write an access under its conditions."""
+    def _write(self, block: Sequence[IRInstruction], guarded: _Guarded) -> None:
+        for made in block:
+            if id(made) in guarded:
+                self._guard(made, guarded[id(made)], {})
+            else:
+                self._code.keep(made)
+
+    def _write_versions(
+        self, block: Sequence[IRInstruction], guarded: _Guarded, tests: SharedTests,
+    ) -> None:  # fmt: skip
+        """Write a block twice: without checks where all of these tests hold, and with them."""
+        code, blocks, last = self._code, self._function.blocks, block[-1]
+        self._write([*(made for made in block if made.opcode == "phi"), *tests.first], {})
+        checked, end = code.name(), code.name()
+        for place, size in tests.stretches.values():
+            right = code.name()
+            holds = self._target.every(code, self._conditions.fits(place, size))
+            code.do(f"br i1 {holds}, label {right}, label {checked}")
+            code.block(blocks, right)
+        plain_names, plain_end = self._version(tests.rest, {}), code.label
+        code.do(f"br label {end}")
+        code.block(blocks, checked)
+        checked_names, checked_end = self._version(tests.rest, guarded), code.label
+        code.do(f"br label {end}")
+        code.block(blocks, end)
+        for made in tests.rest:
+            if made.result and self._versions.leaves(made, last):
+                values = f"[ {plain_names[made.result]}, {plain_end} ], [ {checked_names[made.result]}, {checked_end} ]"
+                code.op(f"phi {made.type} {values}", made.result)
+        code.keep(last)
+
+    def _version(self, body: Sequence[IRInstruction], guarded: _Guarded) -> dict[str, str]:
+        """Write a block's instructions once more; return the new names of its values."""
+        names: dict[str, str] = {}
+        for made in body:
+            twin = self._code.again(made, names)
+            result = twin.result
+            if id(made) in guarded:
+                self._guard(twin, guarded[id(made)], names)
+            else:
+                self._code.keep(twin)
+            if result:
+                names[made.result] = result
+        return names
+
+    def _guard(
+        self, made: IRInstruction, checks: Sequence[tuple[int, Access]], names: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        """Write an access under its conditions; in a version of its block values have other names."""
         code, blocks = self._code, self._function.blocks
         code.place = made.place
         after, faults = code.name(), []
         for site, access in checks:
-            condition = self._conditions.condition(access)
+            condition = self._conditions.condition(access, names.get(access.pointer, access.pointer))
             inside, fault = code.name(), code.name()
-            code.do(f"br i1 {condition.holds}, label {inside}, label {fault}")
+            code.check(condition.holds, inside, fault)
             code.block(blocks, fault)
             self._target.record(code, self._start.watch, site, self._where(condition))
             code.do(f"br label {after}")
@@ -171,9 +220,7 @@ class _Checks:
 
     def _where(self, condition: AccessCondition) -> str:
         """Write what a fault's record says of the access: its offset from its root, or its address."""
-        if condition.place is None:
-            return self._conditions.address(condition.access)
-        return self._conditions.offset(condition.place)
+        return condition.address if condition.place is None else self._conditions.offset(condition.place)
 
 
 def _zero(kind: IRType) -> str:

@@ -10,6 +10,8 @@ from ...llvm.instructions import IRFunction, IRInstruction
 
 __all__ = ["WrittenCode", "come_from", "copied"]
 
+_CHECK = "!metalnb.check !{}"  # marks a branch that all lanes should leave by its first target
+
 
 class WrittenCode:
     """Instructions being written at the end of a block.
@@ -65,8 +67,19 @@ class WrittenCode:
     def _read(self, text: str) -> IRInstruction:
         made = read_instruction(f"  {text}")
         if self.place:
-            made.place, made.metadata = self.place, f", {self.place}"
+            made.place, made.metadata = self.place, f"{made.metadata}, {self.place}"
         return made
+
+    def again(self, made: IRInstruction, names: Mapping[str, str]) -> IRInstruction:
+        """Return a copy of an instruction, not yet kept, with a result of its own and other names for what it uses."""
+        result = f"{self.name()} = " if made.result else ""
+        twin = read_instruction(f"  {result}{made.renamed(names)}")
+        twin.place, twin.metadata = made.place, made.metadata
+        return twin
+
+    def check(self, holds: str, right: str, wrong: str) -> None:
+        """Write the branch of a check."""
+        self.do(f"br i1 {holds}, label {right}, label {wrong}, {_CHECK}")
 
 
 def copied(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:

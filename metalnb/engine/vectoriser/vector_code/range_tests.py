@@ -1,17 +1,19 @@
-"""The check of consecutive lanes: a scalar test of the first and the last index, and a comparison only if it fails."""
+"""Checks of evenly spaced lanes: a scalar test of the first and the last index, and a comparison only if it fails."""
 
 from __future__ import annotations
 
 from ...llvm.instructions import IRInstruction
+from ...llvm.llvm_types import type_of
 from .function_body import FunctionBody
 
-__all__ = ["in_range"]
+__all__ = ["holds_for_all", "in_range"]
 
-_FAULT = "metalnb_fault"
+_CHECK = "!metalnb.check"
+_BIT = type_of("i1")
 
 
 def in_range(body: FunctionBody, branch: IRInstruction, holds: str) -> tuple[str, str] | None:
-    """Write the branch of a check whose index is evenly spaced over the lanes.
+    """Write the branch of a check (robust/rewriting) whose index is evenly spaced over the lanes.
 
     Parameters
     ----------
@@ -25,48 +27,54 @@ def in_range(body: FunctionBody, branch: IRInstruction, holds: str) -> tuple[str
     tuple of str, or None
         The masks of both targets; None for any other branch.
     """
-    definition = body.analysis.definitions.get(branch.operands[0].text)
-    if definition is None or not _is_check(body, branch, definition):
+    every = _ends_fit(body, branch.operands[0].text) if _CHECK in branch.metadata else ""
+    if not every:
         return None
-    index, limit = definition.operands
-    shape, emitter, mask = body.shape(index.text), body.emitter, body.mask
-    if not shape.stride or not body.shape(limit.text).uniform:
-        return None
-    apart = shape.stride * (body.width - 1)
-    if not 0 < apart < 1 << index.type.bits - 1:
-        return None
+    emitter, mask = body.emitter, body.mask
     inside, outside = emitter.slot(emitter.mask), emitter.slot(emitter.mask)
     emitter.do(f"store {emitter.mask} {mask}, ptr {inside}")
     emitter.do(f"store {emitter.mask} zeroinitializer, ptr {outside}")
-    every = _every(body, index.text, str(index.type), limit.text, apart)
-    if guard := body.guard(index.text):
-        every = emitter.op(f"and i1 {every}, {guard}")
     some, end = emitter.name("some"), emitter.name("end")
     emitter.do(f"br i1 {every}, label {end}, label {some}")
     emitter.label(some)
     emitter.do(f"store {emitter.mask} {emitter.both(mask, holds)}, ptr {inside}")
-    fails = emitter.op(f"xor {emitter.mask} {holds}, splat (i1 true)")
-    emitter.do(f"store {emitter.mask} {emitter.both(mask, fails)}, ptr {outside}")
+    emitter.do(f"store {emitter.mask} {_failing(body, holds)}, ptr {outside}")
     emitter.do(f"br label {end}")
     emitter.label(end)
     return emitter.op(f"load {emitter.mask}, ptr {inside}"), emitter.op(f"load {emitter.mask}, ptr {outside}")
 
 
-def _is_check(body: FunctionBody, branch: IRInstruction, definition: IRInstruction) -> bool:
-    """Return whether a branch leads to the record of a fault where an index is not below a limit.
+def holds_for_all(body: FunctionBody, condition: str) -> str:
+    """Return whether a check's condition holds for all active lanes; of evenly spaced ones, for those between, too."""
+    emitter = body.emitter
+    if body.shape(condition).uniform:
+        return body.scalar(condition)
+    if every := _ends_fit(body, condition):
+        return every
+    return emitter.op(f"xor i1 {emitter.any(_failing(body, body.vector(condition, _BIT)))}, true")
 
-    Such a limit is at most half of what its type holds (robust/rewriting/size_limits.py), so that the first and the
-    last index do not lie on two sides of a wrap.
+
+def _failing(body: FunctionBody, holds: str) -> str:
+    """Return the active lanes for which a condition does not hold."""
+    return body.emitter.both(body.mask, body.emitter.op(f"xor {body.emitter.mask} {holds}, splat (i1 true)"))
+
+
+def _ends_fit(body: FunctionBody, condition: str) -> str:
+    """Write whether the first and the last index are below a limit; an empty string for any other condition.
+
+    The limits of checks are at most half of what their type holds, so that the two do not lie on two sides of a wrap.
     """
-    if branch.opcode != "br" or definition.opcode != "icmp" or definition.word != "ult":
-        return False
-    blocks = body.analysis.flow.function.blocks
-    return any(made.opcode == "call" and made.word == _FAULT for made in blocks[branch.targets[1]])
-
-
-def _every(body: FunctionBody, index: str, kind: str, limit: str, apart: int) -> str:
-    """Write the test of the first and the last lane's index."""
-    op = body.emitter.op
-    first, most = body.scalar(index), body.scalar(limit)
+    made = body.analysis.definitions.get(condition)
+    if made is None or made.opcode != "icmp" or made.word != "ult":
+        return ""
+    index, limit = made.operands
+    shape = body.shape(index.text)
+    apart = (shape.stride or 0) * (body.width - 1)
+    if not body.shape(limit.text).uniform or not 0 < apart < 1 << index.type.bits - 1:
+        return ""
+    op, kind = body.emitter.op, index.type
+    first, most = body.scalar(index.text), body.scalar(limit.text)
     last = op(f"add {kind} {first}, {apart}")
-    return op(f"and i1 {op(f'icmp ult {kind} {first}, {most}')}, {op(f'icmp ult {kind} {last}, {most}')}")
+    fits = op(f"and i1 {op(f'icmp ult {kind} {first}, {most}')}, {op(f'icmp ult {kind} {last}, {most}')}")
+    guard = body.guard(index.text)
+    return op(f"and i1 {fits}, {guard}") if guard else fits

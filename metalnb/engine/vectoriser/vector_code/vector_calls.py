@@ -12,6 +12,7 @@ from .collectives import collective
 from .coroutines import suspend
 from .function_body import FunctionBody
 from .lane_loop import by_lane
+from .range_tests import holds_for_all
 from .text_emitter import mangled
 from .vector_memory import clear
 
@@ -64,6 +65,8 @@ def _own(body: FunctionBody, made: IRInstruction) -> None:
         suspend(emitter)
     elif name == "metalnb_fault":
         _fault(body, made)
+    elif name == "metalnb_every":
+        body.define_scalar(made, holds_for_all(body, made.operands[0].text))
     elif name != "metalnb_simd_barrier":  # lanes go on together
         collective(body, made)
 

@@ -1,0 +1,108 @@
+"""A block with several checks, twice: without them where a few tests tell that all of its accesses are right, and with.
+
+Accesses that differ by known bytes alone share a test of the stretch of memory that all of them need (R. Gupta,
+"Optimizing array bound checks using flow analysis", 1993). In vector code lanes for which some access is wrong take the
+version with checks, the others the one without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...llvm.instruction_syntax import BINARY, CASTS
+from ...llvm.instructions import IRFunction, IRInstruction
+from ..accesses import Access
+from ..memory_roots import PointerPlace, Roots
+
+__all__ = ["BlockVersions", "SharedTests"]
+
+_OURS = "metalnb_"
+_ARITHMETIC = frozenset({"add", "sub", "mul", "shl", "zext", "sext", "trunc"})
+_PURE = BINARY | CASTS | {"icmp", "fcmp", "select", "freeze", "getelementptr", "fneg"}
+_LEAST = 2  # checks that a test replaces, for a second version to pay
+
+
+@dataclass(slots=True)
+class SharedTests:
+    """What tells that all accesses of a block are right.
+
+    Attributes
+    ----------
+    first : list of IRInstruction
+        What the block computes whatever it reads: it stands before the versions, once.
+    rest : list of IRInstruction
+    stretches : dict
+        Places, each with the bytes that are needed from there on.
+    """
+
+    first: list[IRInstruction] = field(default_factory=list)
+    rest: list[IRInstruction] = field(default_factory=list)
+    stretches: dict[object, tuple[PointerPlace, int]] = field(default_factory=dict)
+
+    def add(self, key: object, place: PointerPlace, size: int) -> None:
+        """Let an access take part: those of one key differ by known bytes alone."""
+        first, end = place.fixed, place.fixed + size
+        if known := self.stretches.get(key):
+            first, end = min(known[0].fixed, first), max(known[0].fixed + known[1], end)
+        self.stretches[key] = PointerPlace(place.root, first, place.terms), end - first
+
+
+class BlockVersions:
+    """Finds the blocks of a function that are worth two versions.
+
+    Parameters
+    ----------
+    function : IRFunction
+    roots : Roots
+    checked : collection of Access
+        The accesses that are checked, anywhere in the function: their checks use values, too.
+    """
+
+    def __init__(self, function: IRFunction, roots: Roots, checked: Collection[Access]) -> None:
+        self._roots = roots
+        places = [roots.place(access.pointer) for access in checked]
+        self._needed = {name for place in places for name in (place.root, *(term for term, _ in place.terms))}
+        self._users: dict[str, list[IRInstruction]] = {}
+        self._formulas = {made.result: made.text for made in function if made.opcode in _ARITHMETIC}
+        for made in function:
+            for name in made.names:
+                self._users.setdefault(name, []).append(made)
+
+    def tests(
+        self, block: Sequence[IRInstruction], guarded: Mapping[int, Collection[tuple[int, Access]]],
+    ) -> SharedTests | None:  # fmt: skip
+        """Return the tests for two versions of a block; None where it had better stay as it is.
+
+        Parameters
+        ----------
+        block : sequence of IRInstruction
+        guarded : mapping of int to collection of (int, Access)
+            The accesses that are checked, by the ``id`` of their instructions.
+        """
+        body = [made for made in block if made.opcode != "phi" and not made.ends]
+        if any(made.opcode == "alloca" or (made.opcode == "call" and made.word.startswith(_OURS)) for made in body):
+            return None  # lanes that take part in a SIMD function must stay together
+        tests, count = SharedTests(), 0
+        late: set[str] = set()
+        for made in body:
+            first = made.opcode in _PURE and not late.intersection(made.names)
+            (tests.first if first else tests.rest).append(made)
+            late.update([] if first else [made.result])
+        for _, access in (pair for made in body for pair in guarded.get(id(made), ())):
+            place = self._roots.place(access.pointer)
+            root = self._roots.root(place.root)
+            if late.intersection(name for name, _ in place.terms) or (root is None and place.root in late):
+                return None
+            memory = root.number if root is not None and root.kind == "argument" else place.root
+            same = tuple((self._formulas.get(name, name), step) for name, step in place.terms)
+            tests.add((memory, same), place, access.size)
+            count += 1
+        return tests if tests.stretches and count >= _LEAST * len(tests.stretches) else None
+
+    def leaves(self, made: IRInstruction, last: IRInstruction) -> bool:
+        """Return whether a value of a block is used after it, or by its last instruction."""
+        users = self._users.get(made.result, ())
+        if made.result in self._needed:
+            return True
+        return any(user.block != last.block or user.opcode == "phi" or user is last for user in users)
