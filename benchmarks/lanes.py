@@ -3,10 +3,10 @@
 Run: python benchmarks/lanes.py [--of GROUP …] [--runs N] [--size N] [--cores N] [NAME …]
 
 A row of the group ``lanes`` is a kernel of ``lanes.metal``; what both engines compute is compared first. One of
-``library`` is an op with all its dispatches, as each engine makes them; one of ``kernels`` or ``notebooks`` a dispatch of
-the tests' whole kernels, or of a notebook. Arrays are where the engine has them. A time is that of a dispatch, launch
-included, the least of all runs. The aim is a geometric mean of 0.65 for ``lanes`` and 0.85 for ``library``, and no row
-above 1.1.
+``library`` is an op with all its dispatches, as each engine makes them; one of ``kernels`` or ``notebooks`` is a
+dispatch of the tests' whole kernels, or of a notebook. Arrays are where the engine has them. A time is that of a
+dispatch, launch included, the least of all runs. The aim is a geometric mean of 0.65 for ``lanes`` and 0.85 for
+``library``, and no row above 1.1.
 """
 
 from __future__ import annotations
