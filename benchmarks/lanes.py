@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import itertools
 import math
 import os
 import sys
@@ -21,7 +20,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from report import Row, interleaved, show
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.library_kernels import table
 
 ENGINES = ("cpu", "native")
 AIMS, WORST = {"lanes": 0.65, "library": 0.85, "kernels": None, "notebooks": None}, 1.1
@@ -162,11 +161,12 @@ def lanes(options: argparse.Namespace) -> Iterator[Pair]:
 
 def library(options: argparse.Namespace) -> Iterator[Pair]:
     """Yield the ops of the library that have dispatches on both engines."""
-    choice = Choice(options.names, (1, 1))
-    made = (PARTS["library"](engines.named(engine), options.size, choice) for engine in ENGINES)
-    cpu, native = (itertools.groupby(some, attrgetter("source")) for some in made)
-    for (name, first), (_, second) in zip(cpu, native, strict=True):
-        yield Pair(name, started("cpu", first), started("native", second))
+    for name in options.names or table.ops():
+        # One op at a time: the next one's arrays may get the memory that its dispatches are in.
+        choice = Choice([name], (1, 1))
+        cpu, native = ([*PARTS["library"](engines.named(e), options.size, choice)] for e in ENGINES)
+        if cpu and native:
+            yield Pair(name, started("cpu", cpu), started("native", native))
 
 
 def recorded(part: str) -> Callable[[argparse.Namespace], Iterator[Pair]]:
@@ -224,21 +224,22 @@ def repeated(start: Run) -> tuple[Run, int]:
     return run, count
 
 
-def row(pair: Pair, runs: int) -> tuple[Row, float]:
+def row(pair: Pair, runs: int, clock: Callable[[], float]) -> tuple[Row, float]:
     """Measure a pair; return its row, and native's time over cpu's."""
     timed = [repeated(start) for start in (pair.cpu, pair.native)]
-    times = interleaved(runs, *(run for run, _ in timed))
+    times = interleaved(runs, *(run for run, _ in timed), clock=clock)
     cpu, native = (min(seconds) / count for seconds, (_, count) in zip(times, timed, strict=True))
     ratio = native / cpu  # of the least: what else the machine does only adds
     note = f"cpu {cpu * 1e6:.1f} µs, native {native * 1e6:.1f} µs"
     return Row(pair.name, f"{ratio:.2f}", f"<= {WORST}", ratio <= WORST, note), ratio
 
 
-def table(group: str, options: argparse.Namespace) -> int:
+def report(group: str, options: argparse.Namespace) -> int:
     """Measure a group and print its rows, its mean and those behind; return how many aims were missed."""
     rows, ratios = [], {}
+    clock = time.process_time if options.busy else time.perf_counter
     for pair in GROUPS[group](options):
-        made, ratios[pair.name] = row(pair, options.runs)
+        made, ratios[pair.name] = row(pair, options.runs, clock)
         rows.append(made)
         print(f"{made.value:>6}  {made.name:<40} {made.note}", flush=True)
     if not rows:
@@ -268,12 +269,15 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--size", type=int, default=1 << 18, help="elements that an op of the library is given")
     parser.add_argument("--cores", type=int, default=0, help="how many cores to use; by default all")
+    parser.add_argument("--busy", action="store_true", help="one core, in seconds of this process")
     parser.add_argument("names", nargs="*", help="only these kernels, ops and notebooks")
     given = parser.parse_args()
+    if given.busy:
+        given.cores = 1
     if given.cores:  # before an engine counts them
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given.cores])
     warnings.simplefilter("ignore")  # of what ops are given
-    return sum(table(group, given) for group in given.of)
+    return sum(report(group, given) for group in given.of)
 
 
 if __name__ == "__main__":
