@@ -30,8 +30,9 @@ class Row:
 
 
 def interleaved(
-    runs: int, *functions: Callable[[], object], warmup: int = 1, before: Callable[[], object] | None = None
-) -> list[list[float]]:
+    runs: int, *functions: Callable[[], object], warmup: int = 1, before: Callable[[], object] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[list[float]]:  # fmt: skip
     """Time functions in turn, with `before` untimed before each; give each one's seconds.
 
     Each round has an order of its own, by chance: who always came after the same one would inherit its caches, its
@@ -45,9 +46,9 @@ def interleaved(
         for which in random.sample(range(len(functions)), len(functions)):
             if before is not None:
                 before()
-            start = time.perf_counter()
+            start = clock()
             functions[which]()
-            times[which].append(time.perf_counter() - start)
+            times[which].append(clock() - start)
     return times
 
 

@@ -11,124 +11,21 @@ counted: of that the code is the smaller part.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-import io
-import json
 import math
-import sys
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+from dispatches import PARTS, Choice, Dispatched
 from report import Row, machine, median, show
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.library_kernels import table
-from metalnb.library_kernels.samples.by_op import bench_of
 
-ROOT = Path(__file__).parent.parent
-NOTEBOOKS = ("01_first_kernel", "02_memory_and_throughput", "03_reductions", "04_tiling", "07_debugging_a_kernel")
 GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "put", "spmv", "bicubic"}
 BOUND = {"elementwise", "activation"}
 LEAST = 2e-5  # s: a shorter dispatch says little of the code
 SECONDS = 0.12  # of measuring each
-
-
-class Dispatched(NamedTuple):
-    """A dispatch as the engine was given it."""
-
-    source: str
-    family: str
-    binary: Any
-    arguments: list[Any]
-    grid: Any
-    threadgroup: Any
-
-
-@contextlib.contextmanager
-def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> Iterator[None]:
-    """Record what is started meanwhile, each kernel once for each grid."""
-    start, seen = engine.start, set()
-
-    def noting(binary: Any, arguments: Any, grid: Any, threadgroup: Any) -> Any:
-        key = binary.unit.signature.name, grid
-        if key not in seen:
-            seen.add(key)
-            plain = [getattr(a, "mem", a) for a in arguments]
-            given = [  # one value by reference is packed by a call of a cell's kernel, and so known to the host
-                bytearray(memoryview(a).cast("B")) if p.reference and p.space == "constant" and a is not None else a
-                for p, a in zip(binary.unit.signature.params, plain, strict=True)
-            ]
-            into.append(Dispatched(source, family, binary, given, grid, threadgroup))
-        return start(binary, arguments, grid, threadgroup)
-
-    engine.start = noting
-    try:
-        yield
-    finally:
-        del engine.start
-
-
-class Choice(NamedTuple):
-    """Which ops and kernels: these names, or one of so many shares of all."""
-
-    names: list[str]
-    share: tuple[int, int]
-
-    def has(self, number: int, name: str) -> bool:
-        """Say whether one is to be measured."""
-        return name in self.names if self.names else number % self.share[1] == self.share[0] - 1
-
-
-def library(engine: Any, n: int, choice: Choice) -> Iterator[Dispatched]:
-    """Yield the dispatches of every op."""
-    rng = np.random.default_rng(1)
-    for number, op in enumerate(table.ops().values()):
-        bench = bench_of(op)
-        if bench is not None and choice.has(number, op.name):
-            sample = bench(rng, n)
-            found: list[Dispatched] = []
-            args = [mnb.asarray(a, copy=True) if isinstance(a, np.ndarray) else a for a in sample.args]
-            with recorded(engine, op.name, op.row.family, found):
-                op(*args, **sample.options)
-                mnb.synchronize()
-            yield from found
-
-
-def whole_kernels(engine: Any, choice: Choice) -> Iterator[Dispatched]:
-    """Yield the dispatches of the tests' kernels, at their largest sizes."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    from kernels import arrays, images, integers, linear, neural, ordering, physics
-    from kernels.case import Bench
-
-    files = (linear, neural, ordering, arrays, images, integers, physics)
-    for number, case in enumerate(case for file in files for case in file.table.cases):
-        if choice.has(number, case.name):
-            found: list[Dispatched] = []
-            with recorded(engine, case.name, "kernel", found), contextlib.suppress(ImportError):
-                case.run(Bench(case.name, engine.name, np.random.default_rng(2)), **case.sizes[-1])
-            yield from found
-
-
-def notebooks(engine: Any, choice: Choice) -> Iterator[Dispatched]:
-    """Yield the dispatches of the notebooks, run here cell by cell."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell = InteractiveShell.instance()
-    for name in (name for number, name in enumerate(NOTEBOOKS) if choice.has(number, name)):
-        found: list[Dispatched] = []
-        book = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
-        with recorded(engine, name, "notebook", found):
-            for cell in book["cells"]:
-                if cell["cell_type"] == "code":
-                    quiet = io.StringIO()
-                    with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
-                        shell.run_cell("".join(cell["source"]), silent=True)
-        yield from found
 
 
 class Measured(NamedTuple):
@@ -256,7 +153,6 @@ def cases(found: list[Measured]) -> list[Case]:
 
 
 OTHERS = {"kernel": "the tests' kernels", "notebook": "the notebooks' kernels"}
-PARTS = {"library": library, "kernels": whole_kernels, "notebooks": notebooks}
 
 
 def rows(found: list[Case]) -> list[Row]:

@@ -53,7 +53,7 @@ def test_random_kernels_in_vector_registers(first: int, march: str, monkeypatch:
     assert [o for o in judged(range(first, first + BATCH), "native") if o[1] != "same"] == []
 
 
-# Each was wrong once in vector registers; what was wrong is in tests/engines/test_vectoriser.py.
+# Each was wrong once in vector registers; what was wrong is in tests/vectoriser/test_wrong_once.py.
 WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 830_009, 830_059, 40_000_253)
 
 

@@ -110,7 +110,9 @@ class NativeEngine(Observable, SharedMemory):
     def __init__(self) -> None:
         named = os.environ.get("METALNB_CLANG")
         versions = {"clang": named} if named else {"ziglang": importlib.metadata.version("ziglang")}
-        self.caps = Caps(_device(), versions, stops=True, pointers=True, prints=True)
+        device = _device()
+        ahead = device.lower().startswith("intel")  # as on the engine `cpu`
+        self.caps = Caps(device, versions, serial=True, ahead=ahead, stops=True, pointers=True, prints=True)
 
     def text(self, unit: Unit) -> str:
         """Return the cell with its entry point behind it: one thread of a threadgroup."""

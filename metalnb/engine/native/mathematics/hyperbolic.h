@@ -1,26 +1,7 @@
-// Hyperbolic functions and their inverses; in double but for cosh and tanh, which lose little in float.
+// Hyperbolic functions and their inverses.
 #pragma once
 #include "logarithms.h"
 
-/// a = n ln(2) + r, of cosh(r) and sinh(r), |r| <= ln(2) / 2, to 2^-34.
-struct $hyperbolic {
-    double cosine, sine;
-    $nearest_wide n;
-    inline explicit $hyperbolic(double a) : n(a * double(0x1.71547652b82fep+0L)) {
-        const double r = a - n.value() * double(0x1.62e42fefa39efp-1L), z = r * r;
-        cosine = ((double(0x1.6da22fd8e62f7p-10L) * z + double(0x1.5554732666713p-5L)) * z +
-            double(0x1.0000004955528p-1L)) * z + double(1.0L);
-        sine = ((double(0x1.a17a3447b135ap-13L) * z + double(0x1.1110ac0450482p-7L)) * z +
-            double(0x1.5555557642e1ap-3L)) * z * r + r;
-    }
-};
-inline float $h_sinh(float x) {
-    const float size = __builtin_elementwise_abs(x);
-    const float most = 90;  // float has infinity there
-    const $hyperbolic h(size > most ? most : size);
-    const double up = h.n.raised(double(0.5L)), down = h.n.lowered(double(0.5L));
-    return __builtin_elementwise_copysign(float(h.cosine * (up - down) + h.sine * (up + down)), x);
-}
 /// e^a = 2^n e^r and e^-a = 2^-n e^-r, with what e^r and e^-r are beyond 1.
 struct $exponential {
     float up, down;
@@ -34,14 +15,28 @@ struct $exponential {
     }
     /// 2^n times a power of two.
     inline float raised(float x) const { return $of_bits($bits_of(x) + (n.bits() << 23)); }
+    /// A quarter of e^a, and of e^-a, where that is not beyond the digits of the other; float has infinity for cosh(90).
+    inline float upper() const { return (up + 1) * raised(0.25f); }
+    inline float lower() const {
+        const float shifted = n.shifted, limit = 0x1.8p23f + 60;
+        return (down + 1) * $of_bits($bits_of(0.25f) - ($bits_of(shifted > limit ? limit : shifted) << 23));
+    }
+    static inline $exponential of(float size) { const float most = 90; return $exponential(size > most ? most : size); }
 };
 inline float $h_cosh(float x) {
-    const float size = __builtin_elementwise_abs(x);
-    const float most = 89.5f;  // float has infinity there
-    const $exponential e(size > most ? most : size);
-    const float shifted = e.n.shifted, limit = 0x1.8p23f + 60;  // where down is beyond the digits of up
-    const float lowered = $of_bits($bits_of(0.25f) - ($bits_of(shifted > limit ? limit : shifted) << 23));
-    return ((e.up + 1) * e.raised(0.25f) + (e.down + 1) * lowered) * 2;
+    const $exponential e = $exponential::of(__builtin_elementwise_abs(x));
+    return (e.upper() + e.lower()) * 2;
+}
+/// A series up to 1, to 2^-34.
+inline float $h_sinh(float x) {
+    const float size = __builtin_elementwise_abs(x), z = x * x;
+    const $exponential e = $exponential::of(size);
+    float p = 0x1.7a15b6p-19f;
+    p = p * z + 0x1.9ffe92p-13f;
+    p = p * z + 0x1.111134p-7f;
+    p = p * z + 0x1.555556p-3f;
+    const float near = p * (z * size) + size, far = (e.upper() - e.lower()) * 2;
+    return __builtin_elementwise_copysign(size < 1 ? near : far, x);
 }
 /// A series near 0, to 2^-29; else 1 - 2 / (e^2x + 1).
 inline float $h_tanh(float x) {
@@ -57,30 +52,28 @@ inline float $h_tanh(float x) {
     return __builtin_elementwise_copysign(size < 0.55f ? near : far, x);
 }
 
-inline double $natural_logarithm(double x) {
-    return $wide_logarithm(x, double(0x1.62e42fefa39efp-1L), double(1.0L));
+/// log(1 + y) for y >= 0, with what 1 + y has lost; where x is large, log(2 x), of x / 2 and 4.
+inline float $log_beyond(float y, float x = 0) {
+    const bool far = x >= 0x1p20f;
+    const float u = 1 + y, one = 1, none = 0, two = 2, halved = x * 0.5f;
+    const float large = y > 1 ? y : one, little = y > 1 ? one : y, lost = little - (u - large);
+    $parts_of_logarithm of(far ? halved : u, far ? none : lost);
+    of.e += far ? two : none;
+    return of.natural();
 }
 inline float $h_acosh(float x) {
-    const double wide = x;
-    const float value = float($natural_logarithm(wide + __builtin_elementwise_sqrt(wide * wide - 1)));
-    const float infinity = __builtin_inff(), undefined = __builtin_nanf(""), above = x < infinity ? value : x;
+    const float t = x - 1, infinity = __builtin_inff(), undefined = __builtin_nanf("");
+    const float value = $log_beyond(t + __builtin_elementwise_sqrt(t * t + 2 * t), x);
+    const float above = x < infinity ? value : x;
     return x >= 1 ? above : undefined;
 }
-// Near 0, where the argument of the logarithm has lost what counts: the first terms of the series.
 inline float $h_asinh(float x) {
-    const float size = __builtin_elementwise_abs(x);
-    const double wide = size, square = wide * wide;
-    const float far = float($natural_logarithm(wide + __builtin_elementwise_sqrt(square + 1)));
-    const float near = float(wide - square * wide * double(1.0L / 6));
-    const float infinity = __builtin_inff(), finite = size < 0x1p-10f ? near : far;
-    return __builtin_elementwise_copysign(size < infinity ? finite : size, x);
+    const float size = __builtin_elementwise_abs(x), square = size * size, infinity = __builtin_inff();
+    const float y = size + square / (1 + __builtin_elementwise_sqrt(1 + square)), value = $log_beyond(y, size);
+    return __builtin_elementwise_copysign(size < infinity ? value : size, x);
 }
 inline float $h_atanh(float x) {
-    const float size = __builtin_elementwise_abs(x);
-    const double wide = size, square = wide * wide;
-    const float far = float($natural_logarithm((1 + wide) / (1 - wide)) * double(0.5L));
-    const float near = float(wide + square * wide * (double(1.0L / 3) + square * double(1.0L / 5)));
-    const float infinity = __builtin_inff(), undefined = __builtin_nanf("");
-    const float inside = size < 0x1p-8f ? near : far, pole = size == 1 ? infinity : undefined;
+    const float size = __builtin_elementwise_abs(x), infinity = __builtin_inff(), undefined = __builtin_nanf("");
+    const float inside = $log_beyond(2 * size / (1 - size)) * 0.5f, pole = size == 1 ? infinity : undefined;
     return __builtin_elementwise_copysign(size < 1 ? inside : pole, x);
 }

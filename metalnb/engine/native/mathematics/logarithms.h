@@ -1,4 +1,4 @@
-// Exponentials, logarithms and powers. They are evaluated in double, whose digits to spare leave little more than the last
+// Exponentials and logarithms, in float, and powers, in double, whose digits to spare leave little more than the last
 // rounding.
 #pragma once
 #include "numbers.h"
@@ -22,23 +22,17 @@ inline float $power_of_2(double x) {
     p = p * r + double(0x1.ffffffffab0eap-1L);
     return float(n.raised(p));
 }
-/// b to the x, to 2^-34, where log2_of_b and ln_of_b are b's logarithms: 2^n times e^(x ln(b) - n ln(2)).
-inline float $power(float x, double log2_of_b, double ln_of_b) {
-    const double wide = x, power = wide * log2_of_b, held = $held(power);
-    const $nearest_wide n(held);
-    const bool beyond = (power < held) | (power > held);
-    const double rest = wide * ln_of_b - n.value() * double(0x1.62e42fefa39efp-1L), none = 0, r = beyond ? none : rest;
-    double p = double(0x1.9eb473dcfa350p-13L);
-    p = p * r + double(0x1.6da7cf1848bcdp-10L);
-    p = p * r + double(0x1.111301d690a25p-7L);
-    p = p * r + double(0x1.555464b17f638p-5L);
-    p = p * r + double(0x1.55555337678c4p-3L);
-    p = p * r + double(0x1.0000005bf08c8p-1L);
-    p = p * r + double(0x1.0000000113eb7p+0L);
-    p = p * r + double(0x1.ffffffffa9140p-1L);
-    return float(n.raised(p));
+/// 2^n p for -150 <= n <= 128 and p near 1, rounded once: 2^(n + 64) p, or 2^(n - 64) p, is a normal number.
+inline float $raised(float p, $nearest n, bool small) {
+    const metal::uint up = (127 + 64) << 23, down = (127 - 64) << 23, one = small ? up : down;
+    const float least = 0x1p-64f, most = 0x1p64f, rest = small ? least : most;
+    return p * $of_bits((n.bits() << 23) + one) * rest;
 }
-
+/// x within what float has powers for. NaN stays.
+inline float $bounded(float x, float least, float most) {
+    const float below = x > most ? most : x;
+    return below < least ? least : below;
+}
 /// The logarithm of a positive x = 2^e m, with m from sqrt(1/2) to sqrt(2): e times that of 2, and 2 atanh((m-1)/(m+1)),
 /// to 2^-37. `of_e` is the logarithm of e.
 inline double $wide_logarithm(double x, double of_2, double of_e) {
@@ -55,19 +49,101 @@ inline double $wide_logarithm(double x, double of_2, double of_e) {
     p = p * z + twice;
     return s * p + e * of_2;
 }
-inline float $logarithm(float x, double of_2, double of_e) {
-    const float value = float($wide_logarithm(x, of_2, of_e));
+/// x = 2^e (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), for x > 0, and log(1 + f) = f + rest, to 2^-30.
+struct $parts_of_logarithm {
+    float e, f, rest;
+    inline explicit $parts_of_logarithm(float x) {
+        const bool denormal = x < 0x1p-126f;
+        const float raised = x * 0x1p23f, below = -150, above = -127;
+        split(denormal ? raised : x, denormal ? below : above);
+        series();
+    }
+    /// Of x + lost, for a normal x.
+    inline $parts_of_logarithm(float x, float lost) {
+        f = lost * $of_bits(0x7f000000 - (split(x, -127) & 0x7f800000)) + f;
+        series();
+    }
+    inline metal::uint split(float x, float bias) {
+        const metal::uint root = $bits_of(0x1.6a09e6p-1f), moved = $bits_of(x) + (0x3f800000 - root);
+        e = float(int(moved >> 23)) + bias;
+        f = $of_bits((moved & 0x7fffff) + root) - 1;
+        return moved;
+    }
+    inline void series() {
+        float p = 0x1.14573ep-4f;
+        p = p * f + -0x1.de3bf8p-4f;
+        p = p * f + 0x1.e6f08cp-4f;
+        p = p * f + -0x1.fc220ep-4f;
+        p = p * f + 0x1.233766p-3f;
+        p = p * f + -0x1.555c4ep-3f;
+        p = p * f + 0x1.99a4b6p-3f;
+        p = p * f + -0x1.000006p-2f;
+        p = p * f + 0x1.555548p-2f;
+        const float square = f * f;
+        rest = square * f * p - square * 0.5f;
+    }
+    /// log(1 + f) times a number in two parts, the higher one of 13 bits: with 11 of f it has an exact product.
+    inline float times(float high, float low, float more) const {
+        const float most = $of_bits($bits_of(f) & 0xffffe000);
+        return most * high + (rest * (high + low) + ((f - most) * high + (f * low + more)));
+    }
+    inline float natural() const { return e * 0x1.62e4p-1f + (f + (rest + e * 0x1.7f7d1cp-20f)); }
+};
+/// A logarithm's value but for 0, infinity, NaN and what is below 0.
+inline float $defined(float x, float value) {
     const float infinity = __builtin_inff(), pole = -infinity, undefined = __builtin_nanf("");
     const float positive = x < infinity ? value : x, other = x == 0 ? pole : undefined;
     return x > 0 ? positive : other;
 }
+inline float $h_log(float x) { return $defined(x, $parts_of_logarithm(x).natural()); }
+inline float $h_log2(float x) {
+    const $parts_of_logarithm of(x);
+    const float square = of.f * of.f, lost = of.f * of.f - square;  // 0 where nothing is fused
+    return $defined(x, of.e + of.times(0x1.715p+0f, 0x1.1d94aep-14f, lost * -0x1.715476p-1f));
+}
+inline float $h_log10(float x) {
+    const $parts_of_logarithm of(x);
+    return $defined(x, of.e * 0x1.344p-2f + of.times(0x1.bcbp-2f, 0x1.ec549cp-16f, of.e * 0x1.3509f8p-18f));
+}
 
-inline float $h_exp(float x) { return $power(x, double(0x1.71547652b82fep+0L), double(1.0L)); }
-inline float $h_exp2(float x) { return $power_of_2(x); }
-inline float $h_exp10(float x) { return $power(x, double(0x1.a934f0979a371p+1L), double(0x1.26bb1bbb55516p+1L)); }
-inline float $h_log(float x) { return $logarithm(x, double(0x1.62e42fefa39efp-1L), double(1.0L)); }
-inline float $h_log2(float x) { return $logarithm(x, double(1.0L), double(0x1.71547652b82fep+0L)); }
-inline float $h_log10(float x) { return $logarithm(x, double(0x1.34413509f79ffp-2L), double(0x1.bcb7b1526e50ep-2L)); }
+/// x = n ln(2) + r, and e^r to 2^-28; r is kept in two parts, or its rounding were a quarter of an ulp.
+inline float $h_exp(float x) {
+    const float held = $bounded(x, -104, 89);
+    const $nearest n(held * 0x1.715476p+0f);
+    const float high = held - n.value() * 0x1.62e4p-1f, low = n.value() * 0x1.7f7d1cp-20f, r = high - low;
+    float p = 0x1.6a234ep-10f;
+    p = p * r + 0x1.123a6cp-7f;
+    p = p * r + 0x1.5558f4p-5f;
+    p = p * r + 0x1.555490p-3f;
+    p = p * r + 0x1.fffffcp-2f;
+    return $raised(p * (r * r) - low + high + 1, n, x < 0);
+}
+/// x = n + r, and 2^r to 2^-29.
+inline float $h_exp2(float x) {
+    const float held = $bounded(x, -150, 128);
+    const $nearest n(held);
+    const float r = held - n.value();
+    float p = 0x1.41fbbap-13f;
+    p = p * r + 0x1.5f3e54p-10f;
+    p = p * r + 0x1.3b2d4cp-7f;
+    p = p * r + 0x1.c6aee8p-5f;
+    p = p * r + 0x1.ebfbdcp-3f;
+    p = p * r + 0x1.62e43p-1f;
+    return $raised(p * r + 1, n, x < 0);
+}
+/// x = n log10(2) + r, and 10^r to 2^-29.
+inline float $h_exp10(float x) {
+    const float held = $bounded(x, -45.2f, 38.6f);
+    const $nearest n(held * 0x1.a934fp+1f);
+    const float r = held - n.value() * 0x1.344p-2f - n.value() * 0x1.3509f8p-18f;
+    float p = 0x1.a68b3cp-3f;
+    p = p * r + 0x1.158502p-1f;
+    p = p * r + 0x1.2bd9d8p+0f;
+    p = p * r + 0x1.046f68p+1f;
+    p = p * r + 0x1.53524ap+1f;
+    p = p * r + 0x1.26bb1cp+1f;
+    return $raised(p * r + 1, n, x < 0);
+}
 
 /// x^y where |x|^y is `value`, but for an x or y of 0, infinity or NaN: C99, F.9.4.4.
 inline float $unusual_power(float x, float y, float value) {

@@ -94,6 +94,19 @@ class LaneShapes:
         last = self.flow.function.blocks[label][-1]
         return len(set(last.targets)) > 1 and not self.at(last.operands[0].text, label).uniform
 
+    def leave_together(self, source: str, target: str) -> bool:
+        """Return whether lanes go from a block to another without leaving a loop at different iterations."""
+        for header in self.flow.around(source):
+            if target in self.flow.loops[header].body:
+                break
+            if header in self.divergence.loops:
+                return False
+        return True
+
+    def arrive_together(self, source: str, target: str) -> bool:
+        """Return whether all lanes that come to a block at a time come along one edge, if it is this one."""
+        return target not in self.divergence.joins and self.leave_together(source, target)
+
     # ---- The fixed point: values start unknown, and only fall: strided to varying, loops to divergent.
 
     def _solve(self) -> None:

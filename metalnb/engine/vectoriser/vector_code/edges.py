@@ -1,6 +1,7 @@
 """Edges: which lanes go from a block to another, and the values that phis take on the way.
 
-What must hold: every blend uses the whole edge's mask. A scalar condition alone would overwrite lanes that left before.
+What must hold: a blend uses the whole edge's mask, but where all lanes come to a block along one edge at a time. Else a
+scalar condition alone would overwrite lanes that came before.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class Edge:
         self._condition, self._known_mask = condition, mask
         loops = self._flow.loops
         self._back = target in loops and source in loops[target].body
+        self._leaves = not self._back and self._flow.inner[source] != self._flow.outer(target)
+        self._together = bool(condition) and not self._back and self._body.analysis.arrive_together(source, target)
 
     @property
     def _mask(self) -> str:
@@ -59,13 +62,6 @@ class Edge:
 
     def write(self) -> None:
         """Write who takes it, and the values of the phis at its end."""
-        variables, emitter = self._variables, self._body.emitter
-        if self._back:
-            self._go_on()
-        elif self._target in variables.arriving:
-            slot = variables.arriving[self._target]
-            joined = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), self._mask)
-            emitter.do(f"store {emitter.mask} {joined}, ptr {slot}")
         stores = []
         for made in self._flow.function.blocks[self._target]:
             if made.opcode != "phi":
@@ -73,8 +69,40 @@ class Edge:
             text = made.operands[made.targets.index(self._source)].text
             if text != "poison" and (text != "undef" or self._body.analysis.of(made.result).varying):
                 stores += self._values(made, text)
+        if self._leaves and self._together:
+            self._at_the_end(stores)
+            return
+        if self._back:
+            self._go_on()
+        elif self._target in self._variables.arriving:
+            self._arrive(self._mask)
         for store in stores:  # after all are computed: one phi's value may be another's old one
+            self._body.emitter.do(store)
+
+    def _at_the_end(self, stores: list[str]) -> None:
+        """Write what all lanes take out of a loop in its last iteration, behind a branch.
+
+        Chosen by the condition, it would be computed, and kept in registers, in each iteration.
+        """
+        arrives = self._target in self._variables.arriving
+        if not stores and not arrives:
+            return
+        emitter = self._body.emitter
+        yes, no = emitter.name("leave"), emitter.name("stay")
+        emitter.do(f"br i1 {self._condition}, label {yes}, label {no}")
+        emitter.label(yes)
+        if arrives:
+            self._arrive(self._body.masks[self._source])
+        for store in stores:
             emitter.do(store)
+        emitter.do(f"br label {no}")
+        emitter.label(no)
+
+    def _arrive(self, mask: str) -> None:
+        """Add lanes to those that have come to the block."""
+        emitter, slot = self._body.emitter, self._variables.arriving[self._target]
+        joined = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), mask)
+        emitter.do(f"store {emitter.mask} {joined}, ptr {slot}")
 
     def _go_on(self) -> None:
         """Let the lanes take part in the loop's next iteration."""
@@ -101,7 +129,7 @@ class Edge:
     def _values(self, made: IRInstruction, text: str) -> list[str]:
         """Return the stores of what a phi takes along this edge."""
         body, emitter, slots = self._body, self._body.emitter, self._variables.phis[made.result]
-        alone = self._is_alone()
+        alone = self._is_alone() or (self._leaves and self._together)
         if not body.analysis.of(made.result).varying:
             value = body.scalar(text)
             if self._condition and not alone:
@@ -113,7 +141,8 @@ class Edge:
             lanes, value = emitter.lanes(kind), part
             if not alone:
                 old = emitter.op(f"load {lanes}, ptr {slot}")
-                value = emitter.op(f"select {emitter.mask} {self._mask}, {lanes} {part}, {lanes} {old}")
+                chosen = f"i1 {self._condition}" if self._together else f"{emitter.mask} {self._mask}"
+                value = emitter.op(f"select {chosen}, {lanes} {part}, {lanes} {old}")
             found.append(f"store {lanes} {value}, ptr {slot}")
         return found
 

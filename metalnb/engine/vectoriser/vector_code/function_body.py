@@ -27,10 +27,13 @@ class KeptValue:
     scalar : str
         An empty string if nothing wants it.
     parts : tuple of str
+    one_by_one : bool
+        Whether lanes leave at different iterations.
     """
 
     scalar: str
     parts: tuple[str, ...]
+    one_by_one: bool
 
 
 @dataclass(slots=True)

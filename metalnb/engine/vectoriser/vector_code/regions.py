@@ -83,6 +83,7 @@ class Regions:
                 self._body.outside[name] = KeptValue(
                     self._variables(definition, UNIFORM)[0] if False in wanted else "",
                     tuple(self._variables(definition, VARYING)) if True in wanted else (),
+                    not all(analysis.leave_together(definition.block, at) for at in outside),
                 )
 
     def _variables(self, made: IRInstruction, shape: LaneShape) -> list[str]:
@@ -249,14 +250,15 @@ class Regions:
             body.define_scalar(made, op(f"load {made.type}, ptr {slots[0]}"))
 
     def _keep(self, made: IRInstruction) -> None:
-        """Keep a value that leaves a loop: of the lanes that are active now."""
+        """Keep a value that leaves a loop: of the lanes that are active now, if others have left before."""
         body, kept = self._body, self._body.outside[made.result]
         if kept.scalar:
             body.emitter.do(f"store {made.type} {body.values[made.result].scalar}, ptr {kept.scalar}")
         if kept.parts:
             parts = body.parts(made.result, made.type)
+            mask = body.mask if kept.one_by_one else self._everyone
             for kind, slot, part in zip(body.scalars(made.type), kept.parts, parts, strict=True):
-                self._blend(slot, body.emitter.lanes(kind), part, body.mask)
+                self._blend(slot, body.emitter.lanes(kind), part, mask)
 
     def _blend(self, slot: str, kind: str, value: str, mask: str) -> None:
         emitter = self._body.emitter

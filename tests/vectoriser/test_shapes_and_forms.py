@@ -1,0 +1,121 @@
+"""How values change from lane to lane, how threads are laid out over lanes, and what a machine's code is made of."""
+
+import re
+
+import numpy as np
+import pytest
+from vectoriser.vector_kernels import HEAD, ROW, kernel, native
+
+import metalnb as mnb
+from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.native import toolchain
+from metalnb.engine.native.lanes import vector_build
+from metalnb.engine.vectoriser.simd_forms import form_for
+from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup, vectorise
+
+__all__ = ["native"]
+
+
+@pytest.mark.parametrize(("body", "gathers"), [
+    ("o[i] = x[i];", 0),
+    ("o[i] = x[i + 1] + x[i - 1];", 0),  # under a guard: the index may wrap
+    ("o[i] = x[2 * i + 1];", 0),
+    ("o[i] = x[i & 63];", 0),
+    ("o[i] = x[i / 32] + x[i % 4096];", 0),
+    ("o[i] = x[int(i) - 7];", 0),
+    ("o[i] = x[as_type<uint>(x[0]) + i];", 0),
+    ("o[i] = t < 64 ? x[i] : x[i + 1];", 0),
+    ("o[i] = x[i & 15];", 1),
+    ("o[i] = x[8 * i];", 1),
+    ("o[as_type<uint>(x[i])] = 1;", 1),
+    ("for (uint k = 0; k < i; ++k) o[i] += x[k];", 0),
+    ("uint k = 0; while (x[k] > i) ++k; o[k] = 1;", 1),  # lanes leave the loop at different iterations
+    ("float own[8]; for (int k = 0; k < 8; ++k) own[k] = x[k + i]; o[i] = own[int(x[i]) & 7];", 1),
+])  # fmt: skip
+def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
+    module = read(vector_build.thread_text(kernel(body).unit))
+    assert len(vectorise(module, ROW, vector_build.machine()).gathers) == gathers
+
+
+@pytest.mark.parametrize(("loop", "chosen"), [
+    ("for (uint k = 0; k < n; ++k) a = fma(x[k], x[i], a);", False),
+    ("for (uint j = 0; j < n; ++j) for (uint k = 0; k < n; ++k) a = fma(x[k], x[i], a);", False),
+    ("for (uint k = 0; k < uint(x[i]); ++k) a = fma(x[k], x[i], a);", True),
+])  # fmt: skip
+def test_what_lanes_take_out_of_a_loop_together_is_not_chosen_in_each_iteration(loop: str, chosen: bool) -> None:
+    """It was, by the loop's condition: a product's sums then went to memory and back in each iteration."""
+    unit = kernel(f"float a = 0; uint n = uint(x[0]); {loop} o[i] = a;").unit
+    text = vectorise(read(vector_build.thread_text(unit)), ROW, vector_build.machine()).text
+    assert bool(re.search(r"= select \S+ \S+.*?, <32 x float> %\S+, <32 x float> %", text)) == chosen
+
+
+@pytest.mark.parametrize(("place", "lines"), [("x + l * 16", 32), ("x + l", 2), ("x", 1), ("x + (l * l & 31)", 0)])
+def test_each_cache_line_is_asked_for_once(place: str, lines: int) -> None:
+    unit = kernel(f"$ahead({place}); o[i] = x[i];", head="#include <metalnb/ahead.h>\n").unit
+    made = vectorise(read(vector_build.thread_text(unit)), ROW, vector_build.machine())
+    assert len(re.findall(r"call void @llvm\.prefetch", made.text)) == lines
+
+
+@pytest.mark.parametrize(("body", "math", "used"), [
+    ("o[i] = rsqrt(x[i]);", "fast", "rsqrt14.ps.512"),
+    ("o[i] = x[i + 1] / sqrt(x[i]);", "fast", "rsqrt14.ps.512"),
+    ("o[i] = x[i + 1] / sqrt(x[i]);", "precise", ""),
+    ("o[i] = uint(x[i]) / uint(x[i + 1]);", "precise", "rcp14.pd.512"),
+    ("o[i] = uint(x[i]) / uint(x[0]);", "fast", ""),  # one scalar division
+])  # fmt: skip
+@pytest.mark.parametrize("march", ["x86-64-v4", "x86-64-v3"])
+def test_a_processors_estimates_are_used_where_they_are_good(body: str, math: str, used: str, march: str) -> None:
+    flags = (*toolchain.flags_for("x86_64-linux-gnu"), f"-march={march}")
+    unit = kernel(body, math=math).unit
+    made = vector_build.vectorised(read(vector_build.thread_text(unit, flags=flags)), ROW, flags)
+    assert set(re.findall(r"@llvm\.x86\.avx512\.(\S+?)\(", made.text)) == {used if march == "x86-64-v4" else ""} - {""}
+    assert vector_build.object_of(made, unit, flags)
+
+
+@pytest.mark.parametrize(("grid", "threadgroup", "simd", "width", "flat", "full"), [
+    ((1024, 1, 1), (256, 1, 1), True, 32, False, True),
+    ((1000, 1, 1), (256, 1, 1), True, 32, False, False),
+    ((77, 1, 1), (77, 1, 1), True, 32, False, False),
+    ((64, 64, 1), (16, 16, 1), False, 16, False, True),
+    ((64, 64, 1), (16, 16, 1), True, 32, True, True),
+    ((60, 60, 1), (16, 16, 1), True, 32, True, False),
+    ((512, 256, 1), (32, 8, 1), True, 32, False, True),
+    ((500, 256, 1), (32, 8, 1), True, 32, True, False),
+    ((8, 8, 8), (4, 4, 4), False, 32, True, True),
+    ((48, 48, 1), (24, 4, 1), False, 8, False, True),
+    ((1, 1, 1), (1, 1, 1), False, 8, False, False),
+])  # fmt: skip
+def test_rows_are_taken_as_they_are(
+    grid: tuple, threadgroup: tuple, simd: bool, width: int, flat: bool, full: bool,
+) -> None:  # fmt: skip
+    form = form_for(grid, threadgroup, simd=simd)
+    assert (form.width, form.flat, form.full) == (width, flat, full)
+
+
+@pytest.mark.parametrize("threadgroup", [(32, 4), (16, 16), (7, 5), (64, 2), (3, 40), (10, 1), (1, 33), (24, 3)])
+@pytest.mark.parametrize("grid", [(64, 16), (50, 33), (1, 1)])
+@pytest.mark.parametrize("simd", [True, False])
+def test_every_thread_stands_where_it_should(grid: tuple, threadgroup: tuple, simd: bool) -> None:
+    program = mnb.compile(f"""{HEAD}
+        kernel void f(device uint* o, uint2 p [[thread_position_in_grid]], uint2 n [[threads_per_grid]],
+                      uint2 t [[thread_position_in_threadgroup]], uint i [[thread_index_in_threadgroup]],
+                      uint l [[thread_index_in_simdgroup]], uint2 s [[threads_per_threadgroup]]) {{
+            o[p.y * n.x + p.x] = t.x + 100 * t.y + (i == t.y * s.x + t.x ? 0 : 7777777)
+                + 100000 * ({"simd_sum(1u) + 100 * (l != i % 32)" if simd else "1"});
+        }}""", engine="native")  # fmt: skip
+    out = np.zeros((grid[1], grid[0]), np.uint32)
+    program.f(out, grid=grid, threadgroup=threadgroup)
+    y, x = np.indices(out.shape)
+    want = x % threadgroup[0] + 100 * (y % threadgroup[1])
+    active = 1
+    if simd:
+        across = np.minimum(threadgroup[0], grid[0] - x // threadgroup[0] * threadgroup[0])
+        down = np.minimum(threadgroup[1], grid[1] - y // threadgroup[1] * threadgroup[1])
+        index = y % threadgroup[1] * across + x % threadgroup[0]
+        active = np.minimum(32, across * down - index // 32 * 32)
+    assert np.array_equal(out, want + 100000 * active)
+
+
+def test_only_kernels_that_name_their_simdgroup_need_32_lanes() -> None:
+    for body, asks in (("o[i] = x[t];", False), ("o[i] = x[l];", True), ("o[i] = simd_max(x[i]);", True)):
+        assert asks_for_simdgroup(read(vector_build.thread_text(kernel(body).unit))) == asks

@@ -1,0 +1,67 @@
+"""What runs a thread at a time, and how a kernel's card says so."""
+
+import numpy as np
+import pytest
+from vectoriser.vector_kernels import HEAD, kernel, native
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.engine.native.native_engine import NativeBinary
+
+__all__ = ["native"]
+
+INTO_A_LOOP = """int k = int(x[i]);
+    switch (k & 3) { case 0: do { o[i] += 1; case 1: o[i] += 2; case 2: o[i] *= 3; } while (--k > 0); }"""
+PAST_THE_CACHES = """typedef float line __attribute__((ext_vector_type(16)));
+    __builtin_nontemporal_store(line(x[i]), (device line*)o);"""
+
+
+@pytest.mark.parametrize(("body", "reason"), [
+    ("float own[20000]; for (int k = 0; k < 20000; ++k) own[(k * 7 + i) % 20000] = k; o[i] = own[i];",
+     "its own variables take 80000 bytes of a thread"),
+    ('os_log_default.log("%f", x[i]); o[i] = 1;', "a call of metalnb_print"),
+    (INTO_A_LOOP, "irreducible"),
+    (PAST_THE_CACHES, "it writes whole vectors of its own past the caches"),
+])  # fmt: skip
+def test_what_is_not_vectorised_says_why(body: str, reason: str) -> None:
+    binary = engines.named("native").compile(kernel(body).unit)
+    assert isinstance(binary, NativeBinary)
+    assert reason in binary.reason
+
+
+def test_a_card_says_how_a_kernel_runs() -> None:
+    program = mnb.compile(f"""{HEAD}
+        float pick(device const float* x, uint k) {{
+            return x[k * 7]; }}
+        kernel void f(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {{
+            o[i] = pick(x, i) +
+                x[uint(x[i])]; }}
+        kernel void g(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {{
+            {INTO_A_LOOP} }}""", engine="native")  # fmt: skip
+    x, out = np.ones(224, np.float32), np.zeros(32, np.float32)
+    for name, told in {
+        "f": [("runs", "32 threads in vector registers"), ("gathers", "2: line 6, line 9")],
+        "g": [("runs", "a thread at a time: its control flow is irreducible: a loop with two entries, line 12")],
+    }.items():
+        assert not {label for label, _ in program[name].card.facts} & {"runs", "gathers"}  # nothing is compiled yet
+        program[name](x, out, grid=32)
+        assert program[name].card.facts == told
+
+
+def test_irreducible_flow_is_right_all_the_same() -> None:
+    x = np.arange(40, dtype=np.float32) % 9
+    out = np.zeros(40, np.float32)
+    kernel(INTO_A_LOOP)(x, out, grid=40)
+
+    def ran(k: int) -> np.float32:
+        o, at = np.float32(0), k & 3
+        if at == 3:
+            return o
+        while True:
+            o = np.float32(o + 1) if at == 0 else o
+            o = np.float32(o + 2) if at <= 1 else o
+            o, at, k = np.float32(o * 3), 0, k - 1
+            if k <= 0:
+                return o
+
+    assert out.tolist() == [ran(int(k)) for k in x]
