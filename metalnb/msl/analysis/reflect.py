@@ -21,6 +21,7 @@ from .buffer_use import uses
 from .certain_access import always_indexed, threadgroup_arrays
 from .host_types import HostTypes
 from .kernel_names import apart, attributes_of, by_name, own_name, qualified, specialization, template_of, type_among
+from .scope_inputs import HANDED
 from .rules.syntax_walk import CellSyntax, integer_value, walk
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class _Reader:
             attribute = next((a for a in marks if rules.is_input(a)), None)
             if attribute is not None:
                 self.problems += rules.input_type(self.parsed, param, attribute, given)
-                inputs.append(Input(param.spelling, attribute, spell(given.get_canonical().spelling), position))
+                inputs.append(_input(param.spelling, attribute, spell(given.get_canonical().spelling), position))
                 continue
             if any(rules.is_graphics(a) for a in marks):
                 continue
@@ -317,6 +318,11 @@ def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
             yield from _declarations(parsed, child)
         else:
             yield child
+
+
+def _input(name: str, attribute: str, kind: str, position: int) -> Input:
+    own = name.removeprefix(HANDED)
+    return Input(own, attribute, kind, position, scoped=own != name)
 
 
 def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
