@@ -21,8 +21,8 @@ from .buffer_use import uses
 from .certain_access import always_indexed, threadgroup_arrays
 from .host_types import HostTypes
 from .kernel_names import apart, attributes_of, by_name, own_name, qualified, specialization, template_of, type_among
-from .scope_inputs import HANDED
 from .rules.syntax_walk import CellSyntax, integer_value, walk
+from .scope_inputs import HANDED
 
 if TYPE_CHECKING:
     from ..text.scanned_cell import Cell, Instantiation
@@ -179,8 +179,9 @@ class _Reader:
         for position, ((param, marks), given) in enumerate(zip(head, types, strict=False)):
             attribute = next((a for a in marks if rules.is_input(a)), None)
             if attribute is not None:
-                self.problems += rules.input_type(self.parsed, param, attribute, given)
-                inputs.append(_input(param.spelling, attribute, spell(given.get_canonical().spelling), position))
+                named = spell(given.get_canonical().spelling)
+                self.problems += rules.input_type(self.parsed, param, attribute, named, given.spelling)
+                inputs.append(_input(param.spelling, attribute, named, position))
                 continue
             if any(rules.is_graphics(a) for a in marks):
                 continue

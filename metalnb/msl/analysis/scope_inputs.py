@@ -15,7 +15,7 @@ Functions of one name are treated alike. What cannot be handed an input (a const
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from metalnb.errors import CompileError
 

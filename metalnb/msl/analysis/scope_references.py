@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from metalnb.dtypes import spell
 from metalnb.errors import Diagnostic
 
 from ..language.versions import Version, spelled
@@ -121,8 +123,9 @@ class ScopeReferences:
             return
         self._variables[cursor.hash] = len(self.inputs)
         self.inputs.append(each)
-        kind = cursor.type.get_canonical()
-        self.types.append(_unqualified(kind.spelling))
+        kind = _unqualified(cursor.type.get_canonical().spelling)
+        self.types.append(kind)
+        self.problems += input_type(self.parsed, cursor, each.attribute, spell(kind), kind)
         if version < SINCE:
             self._problem(cursor, f"input '{each.name}' at program scope needs MSL {spelled(SINCE)}",
                           "declare it as a parameter of the kernel (MSL 5.9)")  # fmt: skip
@@ -134,12 +137,25 @@ class ScopeReferences:
         return "" if captures in {"&", "="} else "a lambda that does not capture [=] or [&]"
 
     def _reference(self, cursor: Any, function: Any, around: str) -> _Reference:
-        token = self._token(cursor.location)
-        written = self.trees[token[0]].texts[token[1]] if token else ""
         known = cursor.referenced
+        open_ended = cursor.kind.name == "MEMBER_REF_EXPR" and not cursor.spelling
+        token = self._asked(cursor) if open_ended else self._token(cursor.location)
+        written = self.trees[token[0]].texts[token[1]] if token else ""
         name = own_name(cursor.spelling or (known.spelling if known is not None else "") or written)
         number = self._variables.get(known.hash, -1) if known is not None else -1
         return _Reference(cursor, name, token if written == name else None, function, around, number)
+
+    def _asked(self, cursor: Any) -> tuple[str, int] | None:
+        """Return the name of a member that a template leaves open, which clang does not tell."""
+        base = next((c for c in cursor.get_children() if c.kind.is_expression()), None)
+        at = self._original(base.extent.end) if base is not None else None
+        if at is None:
+            return None
+        tree = self.trees[at[0]]
+        i = bisect_left(tree.tokens, at[1], key=lambda t: t.start)
+        if tree.text(i) not in {".", "->"}:
+            return None
+        return at[0], i + 1 + (tree.text(i + 1) == "template")
 
     def _reach(self) -> None:
         """Find which functions reach which inputs."""
@@ -173,11 +189,11 @@ class ScopeReferences:
                 self._use(each)
             elif each.name in self.reached and not _is_variable(each.cursor):
                 self._call(each)
+        named = {self.inputs[i].name for i in self.in_macros}
         for each in self._references:
-            if each.input < 0 and each.token is None and _is_variable(each.cursor):
-                if each.name in {self.inputs[i].name for i in self.in_macros}:
-                    self._problem(each.cursor, f"a macro names '{each.name}', which is a variable here and an input "
-                                  "at program scope elsewhere", "give the two two names")  # fmt: skip
+            if each.input < 0 and each.token is None and each.name in named and _is_variable(each.cursor):
+                self._problem(each.cursor, f"a macro names '{each.name}', which is a variable here and an input "
+                              "at program scope elsewhere", "give the two two names")  # fmt: skip
 
     def _head(self, function: Any) -> None:
         name = own_name(function.spelling)
@@ -235,12 +251,17 @@ class ScopeReferences:
 
     def _token(self, location: Any) -> tuple[str, int] | None:
         """Return the token that begins at a location: of what is given to a macro where it is written."""
+        at = self._original(location)
+        i = self._starts[at[0]].get(at[1]) if at else None
+        return None if at is None or i is None else (at[0], i)
+
+    def _original(self, location: Any) -> tuple[str, int] | None:
+        """Return the author's text in which a location lies, and the offset there."""
         cell = self.parsed.owner(location)
         if cell is None:
             return None
         before = cell.edited.text.encode()[: _file_offset(location)].decode()
-        i = self._starts[cell.name].get(cell.edited.original_offset(len(before)))
-        return None if i is None else (cell.name, i)
+        return cell.name, cell.edited.original_offset(len(before))
 
 
 def _declared(cell: Cell) -> Cell:

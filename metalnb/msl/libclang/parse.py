@@ -70,6 +70,7 @@ class Parsed:
     def errors(self) -> Iterator[Diagnostic]:
         """Yield the parser's errors, each at a place of the author's."""
         errors = [d for d in self.unit.diagnostics if d.severity >= 3 and not self._is_undetermined(d.spelling)]
+        errors = [d for d in errors if not self._is_of_an_input(d.spelling)] or errors
         own = [d for d in errors if not self._is_ours(d.location)]  # CXDiagnostic_Error and worse
         for found in own or errors:
             refused = self._refused(found.spelling)
@@ -135,6 +136,11 @@ class Parsed:
         """Return whether an error only says that a constexpr function constant has no value before it is compiled."""
         found = re.fullmatch(r"constexpr variable '(\w+)' must be initialized by a constant expression", message)
         return found is not None and any(f"$initial({found[1]})" in c.edited.text for c in self._cells.values())
+
+    def _is_of_an_input(self, message: str) -> bool:
+        """Return whether an error only says that an input at program scope was not handed to where another error is."""
+        found = re.fullmatch(r"'(\w+)' does not refer to a value", message)
+        return found is not None and any(i.name == found[1] for c in self._cells.values() for i in c.scope_inputs)
 
     def _refused(self, message: str) -> Diagnostic | None:
         """Return the scan's refusal, if that is what the parser reports."""

@@ -118,7 +118,7 @@ template <class T> constexpr typename $original<T>::type $settled(T&& x) { retur
 
 // The inputs that a cell declares at program scope, as its functions hand them on (analysis/scope_inputs.py).
 template <class...> struct $scoped {};
-template <class T, class... R> struct $scoped<T, R...> { const T $first; const $scoped<R...> $rest; };
+template <class T, class... R> struct $scoped<T, R...> { T $first; $scoped<R...> $rest; };
 
 // MSL 5.1, 5.2, 5.8
 #if $REFLECT

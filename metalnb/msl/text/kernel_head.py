@@ -114,7 +114,8 @@ class KernelHead:
     def fits(self, signature: Signature) -> bool:
         """Return whether the head can be that of a kernel with this signature."""
         written = [i for i in signature.inputs if not i.scoped]
-        if len(self.parameters) != signature.arity - len(signature.inputs) + len(written) or not all(p.declarator for p in self.parameters):
+        count = signature.arity - len(signature.inputs) + len(written)
+        if len(self.parameters) != count or not all(p.declarator for p in self.parameters):
             return False
         roles: list[Param | Input] = [*signature.params, *written]
         for role in roles:
