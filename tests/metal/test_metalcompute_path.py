@@ -417,7 +417,7 @@ def test_a_kernel_with_inputs_at_program_scope() -> None:
     source = """uint i [[thread_position_in_grid]];
 float f() { return i; }
 kernel void k(device float* x) { x[i] = f(); }"""
-    with pytest.raises(mnb.CompileError, match="'k' cannot be rewritten for metalcompute: inputs at program scope, 'i'"):
+    with pytest.raises(mnb.CompileError, match="'k' cannot be rewritten for metalcompute: inputs at program scope"):
         metal(source).k(np.zeros(9, np.float32))
 
 

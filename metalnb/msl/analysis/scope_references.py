@@ -12,6 +12,7 @@ from metalnb.dtypes import spell
 from metalnb.errors import Diagnostic
 
 from ..language.versions import Version, spelled
+from ..libclang.file_offset import file_offset
 from ..libclang.parse import parse
 from ..text.bracket_tree import Tree, outline
 from ..text.edits import Edit
@@ -260,7 +261,7 @@ class ScopeReferences:
         cell = self.parsed.owner(location)
         if cell is None:
             return None
-        before = cell.edited.text.encode()[: _file_offset(location)].decode()
+        before = cell.edited.text.encode()[: file_offset(location)].decode()
         return cell.name, cell.edited.original_offset(len(before))
 
 
@@ -290,14 +291,3 @@ def _meant(cursor: Any) -> list[Any]:
 
 def _unqualified(spelling: str) -> str:
     return " ".join(word for word in spelling.split() if word not in {"const", "__constant", "__global"})
-
-
-def _file_offset(location: Any) -> int:
-    from clang import cindex
-
-    locate = cindex.conf.lib.clang_getFileLocation  # the Python binding lacks the call
-    pointers = [ctypes.POINTER(kind) for kind in (ctypes.c_void_p, *(ctypes.c_uint,) * 3)]
-    locate.argtypes, locate.restype = [cindex.SourceLocation, *pointers], None
-    file, line, column, offset = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
-    locate(location, *(ctypes.byref(part) for part in (file, line, column, offset)))
-    return offset.value
