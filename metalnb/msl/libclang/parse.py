@@ -19,7 +19,7 @@ from ..text.scanned_cell import MAIN, Cell
 from .ambiguous_calls import choice
 from .deep_stack import on_a_deep_stack, time_limit
 from .flags import FOLDER, TARGET, flags, header_file, spelt
-from .hints import hint_for, reword
+from .hints import TO_BFLOAT, hint_for, reword
 from .precompiled import begins_with_library, precompiled
 
 if TYPE_CHECKING:
@@ -86,7 +86,10 @@ class Parsed:
             notes = (n for n in found.children if not n.spelling.startswith("in file included from"))
             location = next((n.location for n in notes if self.owner(n.location)), location)
         said = _shortened(found.spelling)
-        hint = (choice(self.unit, location) if said.endswith("' is ambiguous") else "") or hint_for(said)
+        hint = choice(self.unit, location) if said.endswith("' is ambiguous") else ""
+        if any(_ROUNDED.search(note.spelling) for note in found.children):
+            hint = TO_BFLOAT
+        hint = hint or hint_for(said)
         return self.diagnostic(location, reword(said) + self._in_macro(found), hint, severity)
 
     def _in_macro(self, found: cindex.Diagnostic) -> str:
@@ -154,6 +157,7 @@ class Parsed:
         return any(name not in self._cells and not name.startswith(ours) for name in read)
 
 
+_ROUNDED = re.compile(r"no known conversion from '[^']*\bfloat'.* to '[^']*\bbfloat'")
 _LONGEST = 4096  # characters of a message: the name of a type made of itself again and again has millions
 
 
