@@ -57,7 +57,7 @@ _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cur
     (r"overload resolution selected deleted operator '='",
      "cannot assign a value of type 'float' to a 'bfloat'",
      TO_BFLOAT),
-    (r"no viable conversion from '(?:[^']*' \(aka ')?[^']*\bfloat'\)? to '[^']*\bbfloat'",
+    (r"no viable conversion from (?:[a-z ]+ )?'(?:[^']*' \(aka ')?[^']*\bfloat'\)? to (?:[a-z ]+ )?'[^']*\bbfloat'",
      "cannot make a 'bfloat' of a value of type 'float'",
      TO_BFLOAT),
     (r"cannot use '(throw|try)' with exceptions disabled",
