@@ -141,6 +141,7 @@ class _Reader:
             tail = tails.get(f"$kernel_{i}")
             template = templates.get(base)
             made_of = specialization(tail) if tail is not None else None
+            self.seen.kernels += [made_of] if made_of is not None else []
             if template is not None and tail is not None:
                 template = template_of(made_of) or template
             if template is None or tail is None:

@@ -7,7 +7,8 @@ for each node, and only the few kinds that a rule reads are kept.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from ...language.print_formats import PRINTERS
 from ...language.simdgroup_names import names_simdgroups
 from ...libclang.parse import Parsed
 
-__all__ = ["CellSyntax", "FunctionSyntax", "integer_value", "marks", "space", "walk"]
+__all__ = ["CellSyntax", "FunctionSyntax", "instantiated", "integer_value", "marks", "space", "walk"]
 
 # CXCursorKind (clang-c/Index.h): numbers, because a name costs more than the visit.
 _FIELD, _FUNCTION, _VAR, _PARM, _METHOD = 6, 8, 9, 10, 21
@@ -96,6 +97,8 @@ class CellSyntax:
     lambdas : list
     shifts : list
         Operators that shift a scalar.
+    kernels : list
+        What templates of kernels became.
     loops : list of (comparison, loop)
         The loops whose condition is a comparison by ``>=`` or ``<=``.
     simdgroups, names
@@ -112,6 +115,7 @@ class CellSyntax:
     statements: list[Any] = field(default_factory=list)
     lambdas: list[Any] = field(default_factory=list)
     shifts: list[Any] = field(default_factory=list)
+    kernels: list[Any] = field(default_factory=list)
     loops: list[tuple[Any, Any]] = field(default_factory=list)
     simdgroups: bool = False
     names: set[str] = field(default_factory=set)
@@ -120,6 +124,52 @@ class CellSyntax:
 def walk(parsed: Parsed, declarations: Iterable[Any]) -> CellSyntax:
     """Visit declarations at namespace scope, and all within them."""
     return _Walker(parsed).walk(declarations)
+
+
+# Of one template so many instantiations are looked at: what they do with address spaces seldom depends on more.
+_OF_ONE = 16
+
+
+def instantiated(parsed: Parsed, seen: CellSyntax) -> CellSyntax:
+    """Visit what templates became where the author's functions call them, or instantiate them.
+
+    Parameters
+    ----------
+    parsed : Parsed
+    seen : CellSyntax
+        The author's declarations.
+    """
+    own = frozenset(f.cursor.spelling for f in seen.functions)
+    counts: Counter[int] = Counter()
+    found, ahead, known = CellSyntax(), list(_made(parsed, [*seen.kernels, *_called(seen)])), set[int]()
+    while ahead:
+        template, function = ahead.pop()
+        if function.hash in known or counts[template] == _OF_ONE:
+            continue
+        known.add(function.hash)
+        counts[template] += 1
+        more = _Walker(parsed).walk([function], own)
+        ahead += _made(parsed, _called(more))
+        found.functions += more.functions
+        found.casts += more.casts
+        found.lists += more.lists
+    return found
+
+
+def _called(seen: CellSyntax) -> Iterator[Any]:
+    return (call.referenced for function in seen.functions for call in function.calls)
+
+
+def _made(parsed: Parsed, functions: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield those of the author's functions that a template became, each with a number for its template."""
+    from clang import cindex
+
+    for function in functions:
+        if function is None or parsed.owner(function.location) is None or not function.is_definition():
+            continue
+        template = cindex.conf.lib.clang_getSpecializedCursorTemplate(function)
+        if template is not None and not template.kind.is_invalid():
+            yield template.hash, function
 
 
 def _prints(call: Any) -> bool:
@@ -145,11 +195,11 @@ class _Walker:
         self.found = CellSyntax()
         self.function: FunctionSyntax | None = None
 
-    def walk(self, declarations: Iterable[Any]) -> CellSyntax:
+    def walk(self, declarations: Iterable[Any], names: frozenset[str] = frozenset()) -> CellSyntax:
         for cursor in declarations:
             if self.visit(cursor, self.unit.cursor) == _RECURSE:
                 self.lib.clang_visitChildren(cursor, self.callback, None)
-        own = {f.cursor.spelling for f in self.found.functions} - {""}
+        own = {f.cursor.spelling for f in self.found.functions}.union(names) - {""}
         for function in self.found.functions:
             named = [(c, c.spelling) for c in function.calls]
             self.found.vectors += [c for c, name in named if name == "vec"]
