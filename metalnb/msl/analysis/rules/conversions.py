@@ -11,7 +11,8 @@ from typing import Any
 from metalnb.errors import Diagnostic
 
 from ...libclang.parse import Parsed
-from .syntax_walk import CellSyntax, instantiated, marks, space
+from .instantiated_syntax import instantiated
+from .syntax_walk import CellSyntax, marks, space
 
 __all__ = ["check"]
 
@@ -64,10 +65,7 @@ def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
                 f"declare it for {moved} objects too: {call.spelling}(…) const {moved} {{ … }} (MSL 4)",
             )  # fmt: skip
         else:
-            yield parsed.diagnostic(
-                argument.location, f"a {moved} value is passed to '{call.spelling}', which takes a thread reference",
-                f"copy it to a variable first, or overload '{call.spelling}' for {moved} references (MSL 4)",
-            )  # fmt: skip
+            yield _not_passed(parsed, argument, call, moved)
 
 
 def _deduced(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
@@ -79,10 +77,7 @@ def _deduced(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
         if parameter.type.kind.name == "POINTER":
             yield _not_thread(parsed, argument, moved)
         else:
-            yield parsed.diagnostic(
-                argument.location, f"a {moved} value is passed to '{call.spelling}', which takes a thread reference",
-                f"copy it to a variable first, or overload '{call.spelling}' for {moved} references (MSL 4)",
-            )  # fmt: skip
+            yield _not_passed(parsed, argument, call, moved)
 
 
 def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
@@ -161,6 +156,13 @@ def _not_thread(parsed: Parsed, value: Any, moved: str) -> Diagnostic:
     return parsed.diagnostic(
         value.location, f"a {moved} pointer is used as a thread pointer",
         f"a pointer keeps its address space: write {moved} before its type, not thread (MSL 4)",
+    )  # fmt: skip
+
+
+def _not_passed(parsed: Parsed, value: Any, call: Any, moved: str) -> Diagnostic:
+    return parsed.diagnostic(
+        value.location, f"a {moved} value is passed to '{call.spelling}', which takes a thread reference",
+        f"copy it to a variable first, or overload '{call.spelling}' for {moved} references (MSL 4)",
     )  # fmt: skip
 
 

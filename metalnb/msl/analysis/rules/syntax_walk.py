@@ -7,8 +7,7 @@ for each node, and only the few kinds that a rule reads are kept.
 from __future__ import annotations
 
 import ctypes
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ from ...language.print_formats import PRINTERS
 from ...language.simdgroup_names import names_simdgroups
 from ...libclang.parse import Parsed
 
-__all__ = ["CellSyntax", "FunctionSyntax", "instantiated", "integer_value", "marks", "space", "walk"]
+__all__ = ["CellSyntax", "FunctionSyntax", "integer_value", "marks", "space", "walk"]
 
 # CXCursorKind (clang-c/Index.h): numbers, because a name costs more than the visit.
 _FIELD, _FUNCTION, _VAR, _PARM, _METHOD = 6, 8, 9, 10, 21
@@ -121,55 +120,9 @@ class CellSyntax:
     names: set[str] = field(default_factory=set)
 
 
-def walk(parsed: Parsed, declarations: Iterable[Any]) -> CellSyntax:
-    """Visit declarations at namespace scope, and all within them."""
-    return _Walker(parsed).walk(declarations)
-
-
-# Of one template so many instantiations are looked at: what they do with address spaces seldom depends on more.
-_OF_ONE = 16
-
-
-def instantiated(parsed: Parsed, seen: CellSyntax) -> CellSyntax:
-    """Visit what templates became where the author's functions call them, or instantiate them.
-
-    Parameters
-    ----------
-    parsed : Parsed
-    seen : CellSyntax
-        The author's declarations.
-    """
-    own = frozenset(f.cursor.spelling for f in seen.functions)
-    counts: Counter[int] = Counter()
-    found, ahead, known = CellSyntax(), list(_made(parsed, [*seen.kernels, *_called(seen)])), set[int]()
-    while ahead:
-        template, function = ahead.pop()
-        if function.hash in known or counts[template] == _OF_ONE:
-            continue
-        known.add(function.hash)
-        counts[template] += 1
-        more = _Walker(parsed).walk([function], own)
-        ahead += _made(parsed, _called(more))
-        found.functions += more.functions
-        found.casts += more.casts
-        found.lists += more.lists
-    return found
-
-
-def _called(seen: CellSyntax) -> Iterator[Any]:
-    return (call.referenced for function in seen.functions for call in function.calls)
-
-
-def _made(parsed: Parsed, functions: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield those of the author's functions that a template became, each with a number for its template."""
-    from clang import cindex
-
-    for function in functions:
-        if function is None or parsed.owner(function.location) is None or not function.is_definition():
-            continue
-        template = cindex.conf.lib.clang_getSpecializedCursorTemplate(function)
-        if template is not None and not template.kind.is_invalid():
-            yield template.hash, function
+def walk(parsed: Parsed, declarations: Iterable[Any], names: frozenset[str] = frozenset()) -> CellSyntax:
+    """Visit declarations, and all within them; `names` are those of further functions whose calls are noted."""
+    return _Walker(parsed).walk(declarations, names)
 
 
 def _prints(call: Any) -> bool:
@@ -195,7 +148,7 @@ class _Walker:
         self.found = CellSyntax()
         self.function: FunctionSyntax | None = None
 
-    def walk(self, declarations: Iterable[Any], names: frozenset[str] = frozenset()) -> CellSyntax:
+    def walk(self, declarations: Iterable[Any], names: frozenset[str]) -> CellSyntax:
         for cursor in declarations:
             if self.visit(cursor, self.unit.cursor) == _RECURSE:
                 self.lib.clang_visitChildren(cursor, self.callback, None)
