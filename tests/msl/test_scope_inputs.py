@@ -269,3 +269,10 @@ def test_vector_code_is_that_of_a_parameter() -> None:
         texts.append(vector_build.vectorised(read(vector_build.thread_text(unit, flags=flags)), row, flags).text)
     assert "gather" not in texts[0]
     assert texts[0] == texts[1]
+
+
+def test_instruments_name_it_and_the_authors_lines() -> None:
+    kernel = mnb.compile(_PRELUDE + _TWINS[0]).k
+    y = np.ones(8, np.float32)
+    assert " gid = 3" in str(mnb.trace(kernel, y, grid=8, thread=3))
+    assert "line 5: thread 8 reads y[8], beyond the end: y has 8 elements." in str(mnb.validate(kernel, y, grid=9))
