@@ -125,12 +125,22 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A kernel input that the dispatch provides: ``uint2 gid [[thread_position_in_grid]]``."""
+    """A kernel input that the dispatch provides: ``uint2 gid [[thread_position_in_grid]]``.
+
+    Attributes
+    ----------
+    name, attribute, type : str
+    position : int
+        Place in the kernel's parameter list, from 0; of an input at program scope, of the parameter that hands it in.
+    scoped : bool
+        Whether it is declared at program scope (MSL 5.9).
+    """
 
     name: str
     attribute: str
     type: str
     position: int
+    scoped: bool = False
 
     @property
     def width(self) -> int:

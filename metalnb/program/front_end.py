@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -72,28 +73,34 @@ def _scanned(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
     headers = {n: _header(text, n, names) for n, text in recipe.headers.items()}
     cell = scan(recipe.source, recipe.name, names)
     headers = _included(cell, headers)
+    if any(c.scope_inputs for c in (cell, *headers.values())):
+        cell, headers = _edited(recipe, cell, headers, "scope_inputs")
+    if any(c.parted for c in (cell, *headers.values())):
+        cell, headers = _edited(recipe, cell, headers, "parted_calls")
+    return cell, headers
+
+
+def _edited(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) -> tuple[Cell, dict[str, Cell]]:
+    """Return the cells with the edits for which an analysis must parse them, of that name in `metalnb.msl.analysis`."""
+    edits = _edits(recipe, cell, headers, analysis)
     cells = (cell, *headers.values())
-    if not any(c.parted for c in cells):
-        return cell, headers
-    edits = _parted(recipe, cell, headers)
     cell, *others = (dataclasses.replace(c, edited=c.edited.with_more(edits[c.name])) for c in cells)
     return cell, {c.name: c for c in others}
 
 
-def _parted(recipe: Recipe, cell: Cell, headers: dict[str, Cell]) -> dict[str, list[Edit]]:
-    """Find the calls that must tell a constant object's member from a device object's, or take them from the cache."""
-    key = cache.digest("parted", *_texts(recipe, headers), _front_end())
-    kept = cache.store().get(key, "calls")
+def _edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) -> dict[str, list[Edit]]:
+    """Make an analysis's edits of each text, by its name, or take them from the cache."""
+    key = cache.digest(analysis, *_texts(recipe, headers), _front_end())
+    kept = cache.store().get(key, "edits")
     if kept is not None:
         try:
             return {name: [Edit(*each) for each in edits] for name, edits in json.loads(kept).items()}
         except (ValueError, AttributeError, TypeError):
             pass  # damaged: made again
-    from metalnb.msl.analysis.parted_calls import parted_calls
-
-    found = parted_calls(cell, headers, recipe.version)
+    module = importlib.import_module(f"metalnb.msl.analysis.{analysis}")
+    found: dict[str, list[Edit]] = getattr(module, analysis)(cell, headers, recipe.version)
     plain = {name: [dataclasses.astuple(edit) for edit in edits] for name, edits in found.items()}
-    cache.store().put(key, "calls", json.dumps(plain).encode())
+    cache.store().put(key, "edits", json.dumps(plain).encode())
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from metalnb.msl.analysis.scope_inputs import HANDED
 from metalnb.msl.libclang.parse import Parsed
 from metalnb.msl.text.bracket_tree import Tree, outline
 from metalnb.msl.text.edits import Edit
@@ -127,12 +128,13 @@ class SourceMarks:
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         names = tuple(scope)
+        shown = tuple(name.removeprefix(HANDED) for name in names)  # an input at program scope, by its author's name
         stop = self.text.find("\n", offset)
         stop = min(end, stop if stop >= 0 else len(self.text))
         edited = self.cell.edited
         first, last = edited.original_column(line, column), edited.original_column(line, column + stop - offset)
         self.sites.append(
-            Site(line, first, max(1, last - first), offset, kind, names, self.loops, self.name),
+            Site(line, first, max(1, last - first), offset, kind, shown, self.loops, self.name),
         )
         return f"$step({', '.join([str(len(self.sites) - 1), *names])})"
 

@@ -286,6 +286,19 @@ def test_only_a_kernel_that_cannot_tell_has_its_last_threadgroups_cut(text: str,
     assert cannot_tell(unit, ptx(unit, 90)) == alone
 
 
+def test_an_input_at_program_scope_is_read_as_a_parameter() -> None:
+    scoped = unit_of(
+        "uint gid [[thread_position_in_grid]]; float f(float a) { return a * gid; }\n"
+        "kernel void k(device float* y) { y[gid] = f(y[gid]); }"
+    )
+    parameter = unit_of(
+        "float f(float a, uint gid) { return a * gid; }\n"
+        "kernel void k(device float* y, uint gid [[thread_position_in_grid]]) { y[gid] = f(y[gid], gid); }"
+    )
+    assert ptx(scoped, 90) == ptx(parameter, 90)
+    assert cannot_tell(scoped, ptx(scoped, 90))
+
+
 _READ = "kernel void k(device float* y, constant uint& i, device const float3& v) { y[0] = t[i].x + v.x; }"
 
 

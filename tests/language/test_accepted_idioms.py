@@ -539,7 +539,7 @@ def test_a_cell_is_told_its_version(msl: str | None, value: int) -> None:
 
 
 WORDS = {
-    "bfloat": ("3.1", "bfloat b = x[i]; x[i] = b;"),
+    "bfloat": ("3.1", "bfloat b = bfloat(x[i]); x[i] = b;"),
     "simd_shuffle_and_fill_up": ("2.4", "x[i] = simd_shuffle_and_fill_up(x[i], 0.0f, 1);"),
     "atomic_thread_fence": ("3.2", "atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst);"),
 }

@@ -412,6 +412,15 @@ kernel void f(ARGS) { x[i] = 1; }"""
         metal(source).f(np.zeros(8, np.float32))
 
 
+def test_a_kernel_with_inputs_at_program_scope() -> None:
+    """Metal has them; this path, which computes a thread's place itself, cannot follow them into functions."""
+    source = """uint i [[thread_position_in_grid]];
+float f() { return i; }
+kernel void k(device float* x) { x[i] = f(); }"""
+    with pytest.raises(mnb.CompileError, match="'k' cannot be rewritten for metalcompute: inputs at program scope"):
+        metal(source).k(np.zeros(9, np.float32))
+
+
 def test_header_cells() -> None:
     headers = {
         "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',

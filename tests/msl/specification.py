@@ -186,8 +186,8 @@ _FUNCTION_WORDS = Chapter("5.1, 5.8.1", "Words for kernels and function constant
     "test_entry_points.py",
 ), (*_each("kernel"), *_each("is_function_constant_defined", "1.2")))
 
-_PROGRAM_SCOPE = Chapter("5.9", "Inputs and buffers at program scope", "word", ("test_outside.py",), (
-    Entry(("uint2 i [[thread_position_in_grid]];",), "3.1", lack="refused: pass inputs as arguments of the kernel"),
+_PROGRAM_SCOPE = Chapter("5.9", "Inputs and buffers at program scope", "word", ("test_scope_inputs.py",), (
+    Entry(("uint3 gid [[thread_position_in_grid]];",), "3.1"),
     Entry(("device float* x [[buffer(0)]];",), "3.2", lack="refused: pass buffers as arguments of the kernel"),
 ))
 

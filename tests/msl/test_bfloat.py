@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from msl.cells import place
 
 import metalnb as mnb
 
@@ -99,3 +100,95 @@ def test_choices_among_the_arguments_of_a_template(what: str, word: str, engine:
     y = np.zeros(1, np.int32)
     mnb.compile(source, engine=engine).k(np.ones(1, np.int32), y)
     assert y.tolist() == [want]
+
+
+# What makes a bfloat of a float without a word, where § is the finding. Apple's compiler says: "cannot initialize a
+# variable of type 'bfloat' with an rvalue of type 'float'".
+_SILENT = {
+    "a variable": "bfloat a = §x[0];",
+    "a constant": "const bfloat a = §x[0];",
+    "a literal": "bfloat a = §1.5;",
+    "a float's literal": "bfloat a = §1.5f;",
+    "assignment to a variable": "bfloat a; a §= x[0];",
+    "assignment to device memory": "b[0] §= x[0];",
+    "assignment to threadgroup memory": "threadgroup bfloat t[4]; t[0] §= 0.5;",
+    "assignment to a member": "S s; s.m §= x[0];",
+    "assignment to a pointer's target": "bfloat a; thread bfloat* p = &a; *p §= x[0];",
+    "assignment in a template": "made<bfloat>(x[0]);",
+    "an argument": "§takes(x[0]);",
+    "a literal as argument": "§takes(1.5);",
+    "a member's initialiser": "S s = {§x[0]};",
+    "an array's initialiser": "bfloat a[2] = {1, §x[0]};",
+    "a function's result": "returns(x[0]);",
+    "a template's result": "returned<bfloat>(x[0]);",
+    "a sum": "bfloat a = §b[0] + x[0];",
+    "a function of Metal's": "bfloat a = §exp(b[0]);",
+    "a SIMD function": "bfloat a = §simd_sum(b[0]);",
+    "a choice": "bfloat a = §i > 0 ? b[1] : 0.0;",
+    "a vector of one number": "bfloat4 a = §x[0];",
+    "a vector's elements": "bfloat2 a = §{x[0], x[1]};",
+    "a packed vector's elements": "packed_bfloat3 a = §{x[0], x[1], 1};",
+    "a component": "bfloat4 a; a.§x = x[0];",
+    "an element": "bfloat4 a; a[1] §= x[0];",
+    "a matrix's elements": "matrix<bfloat, 2, 2> a = §{x[0], x[0], x[0], x[0]};",
+    "a filled matrix": "§make_filled_simdgroup_matrix<bfloat, 8, 8>(x[0]);",
+}  # fmt: skip
+_ASKING = """struct S { bfloat m; };
+void takes(bfloat a) {}
+template <class T> void made(float a) { T b; b = a; }
+template <class T> T returned(float a) { return a; }
+"""
+
+
+@pytest.mark.parametrize("what", _SILENT)
+def test_no_float_becomes_a_bfloat_silently(what: str) -> None:
+    asking = _ASKING + ("bfloat returns(float a) { return a; }\n" if what == "a function's result" else "")
+    head = "kernel void k(device bfloat* b, device const float* x, uint i [[thread_position_in_grid]])"
+    source, line, column = place(f"{_HEAD}{asking}{head} {{\n{_SILENT[what]} }}")
+    with pytest.raises(mnb.CompileError) as caught:
+        mnb.compile(source)
+    found = caught.value.diagnostics[0]
+    if "§" in _SILENT[what]:
+        assert found.line == line
+        assert found.column <= column
+    assert "bfloat" in found.hint
+
+
+_NAMED = {
+    "bfloat(x[0])": 1.5, "bfloat{x[0]}": 1.5, "(bfloat)x[0]": 1.5, "static_cast<bfloat>(x[0])": 1.5, "bfloat(1.5)": 1.5,
+    "1.5bf": 1.5, "made<bfloat>(x[0])": 1.5, "bfloat(x[0] + b[0])": 3.5, "1": 1, "i": 0, "x[0] > 1": 1, "1.5h": 1.5,
+    "half(x[0])": 1.5, "b[0] + b[0]": 4, "b[0] * 2": 4, "3 - b[0]": 1, "-b[0]": -2, "i > 0 ? b[0] : 3": 3,
+    "bfloat4(x[0]).w": 1.5, "bfloat4(float4(1, 2, 3, x[0])).w": 1.5, "bfloat2(1, x[0]).y": 1.5,
+    "bfloat3(x[0], 2, b[0]).z": 2,
+    "bfloat4(x[0], bfloat2(3), 1).z": 3, "bfloat4(bfloat2(3), x[0], 0.5).w": 0.5, "packed_bfloat3(x[0], 1, 2)[0]": 1.5,
+    "packed_bfloat3(x[0])[2]": 1.5, "(bfloat4(2) * x[0]).x": 3, "(x[0] * bfloat4(2)).x": 3,
+    "(packed_bfloat3(2) + x[0])[1]": 3.5, "matrix<bfloat, 2, 2>(x[0])[1][1]": 1.5,
+    "matrix<bfloat, 2, 2>(1.0f, 2, 3, x[0])[1][1]": 1.5, "(array<bfloat, 2>{1, 2})[1]": 2, "S{bfloat(x[0])}.m": 1.5,
+    "select(b[0], bfloat(x[0]), true)": 1.5, "as_type<bfloat>(ushort(0x4040))": 3,
+    "make_filled_simdgroup_matrix<bfloat, 8, 8>(bfloat(x[0])).thread_elements()[0]": 1.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+def test_where_it_is_named_it_becomes_one(engine: str) -> None:
+    stored = "\n".join(f"b[{n} + 1] = {value};" for n, value in enumerate(_NAMED))
+    source = f"""{_HEAD}struct S {{ bfloat m; }};
+    template <class T> T made(float a) {{ return T(a); }}
+    kernel void k(device bfloat* b, device const float* x, uint i [[thread_position_in_grid]]) {{ {stored} }}"""
+    b = np.zeros(len(_NAMED) + 1, ml_dtypes.bfloat16)
+    b[0] = 2
+    mnb.compile(source, engine=engine).k(b, np.array([1.5], np.float32), grid=1)
+    assert dict(zip(_NAMED, b[1:].astype(float).tolist(), strict=True)) == _NAMED
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+@pytest.mark.parametrize("target", ["b[0]", "bfloat a = b[0]; a", "bfloat4 a = b[0]; a", "packed_bfloat3 a = b[0]; a"])
+def test_compound_assignment_rounds_what_a_float_makes(target: str, engine: str) -> None:
+    statement, _, name = target.rpartition("; ")
+    for op, want in {"+=": 3.5, "-=": 0.5, "*=": 3, "/=": 1.3359375}.items():
+        first = f"{name}[0]" if statement[6:].startswith(("4", "_")) or "packed" in statement else name
+        source = f"""{_HEAD}kernel void k(device bfloat* b, device const float* x) {{
+            {statement}; {name} {op} x[0]; b[0] = {first}; }}"""
+        b = np.array([2], ml_dtypes.bfloat16)
+        mnb.compile(source, engine=engine).k(b, np.array([1.5], np.float32), grid=1)
+        assert float(b[0]) == want, op

@@ -63,8 +63,8 @@ def test_words_of_the_pipeline_need_no_declaration() -> None:
 
 
 _INPUT_FORMS = (
-    "uint V", "const ushort V", "constant uint V", "static uint V", "extern uint V", "uint aV[2], V",
-    "namespace n { namespace m { uint V", "template <class T> T V",
+    "constant uint V", "static uint V", "extern uint V", "uint aV[2], V", "uint aV, V", "uint bV = 1, V",
+    "namespace n { namespace m { static uint V", "template <class T> T V", "thread const uint& V", "uint* V",
 )  # fmt: skip
 _ARGUMENT_FORMS = (
     "device float* V", "const device float* V", "constant float* V", "constant float& V", "device float& V",
@@ -83,12 +83,16 @@ def test_inputs_and_arguments_at_program_scope_are_refused(form: str) -> None:
         mnb.compile(program("\n".join(lines)))
     found = {d.line: d for d in reversed(caught.value.diagnostics)}
     for k, (line, name) in enumerate(zip(lines, names, strict=True), start=3):
-        assert found[k].message == (
-            f"[[{name}]] on a program-scope variable: metalnb has these only as parameters of a kernel"
+        of_input = f"that is not declared as uint3 name [[{name}]];"
+        of_argument = "metalnb has these only as parameters of a kernel"
+        assert found[k].message == f"[[{name}]] on a program-scope variable" + (
+            f" {of_input}" if form in _INPUT_FORMS else f": {of_argument}"
         )
         assert found[k].column == line.index(f"{name}]]") + 1
         assert found[k].hint == (
-            "declare it as a parameter of the kernel, and pass it to the functions that use it (MSL 5.9)"
+            "declare each input by itself, with no word before its type but const (MSL 5.9)"
+            if form in _INPUT_FORMS
+            else "declare it as a parameter of the kernel, and pass it to the functions that use it (MSL 5.9)"
         )
 
 

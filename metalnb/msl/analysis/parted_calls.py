@@ -7,7 +7,6 @@ that is asked of a call, and in a template the type may be open.
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import re
 from collections import Counter
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from metalnb.errors import CompileError, Diagnostic
 
 from ..language.versions import DEFAULT, Version
+from ..libclang.file_offset import file_offset
 from ..libclang.parse import Parsed, parse
 from ..rewrite.function_heads.parted_members import CONVERSION, OF_CONSTANT, name_number
 from ..text.bracket_tree import Tree, outline
@@ -95,8 +95,6 @@ class _Finder:
     """Finds the objects whose members are asked for."""
 
     def __init__(self, parsed: Parsed, names: frozenset[str]) -> None:
-        from clang import cindex
-
         self.parsed = parsed
         self.names = names
         self.found: dict[str, set[tuple[int, int, str]]] = {}
@@ -104,9 +102,6 @@ class _Finder:
         cells = (parsed.cell, *parsed.headers.values())
         self._macros = {tree.text(0) for c in cells for tree in outline(c.edited.original).macros}
         self._symbols = {name.removeprefix("operator") for name in names if name.startswith("operator")}
-        self._locate = cindex.conf.lib.clang_getFileLocation  # the Python binding lacks the call
-        pointers = [ctypes.POINTER(kind) for kind in (ctypes.c_void_p, *(ctypes.c_uint,) * 3)]
-        self._locate.argtypes, self._locate.restype = [cindex.SourceLocation, *pointers], None
 
     def walk(self) -> None:
         root = self.parsed.unit.cursor
@@ -218,7 +213,7 @@ class _Finder:
         while cursor.kind.name == "PAREN_EXPR":
             cursor = next(iter(cursor.get_children()))
         cell = self.parsed.owner(cursor.extent.start)
-        start, end = self._place(cursor.extent.start), self._place(cursor.extent.end)
+        start, end = file_offset(cursor.extent.start), file_offset(cursor.extent.end)
         if cell is None:
             return
         given = start != cursor.extent.start.offset  # to a macro
@@ -234,12 +229,6 @@ class _Finder:
         if first < last:  # not put in by a pass
             each = first, first if empty else last, call.format(name_number(name))
             self.found.setdefault(cell.name, set()).add(each)
-
-    def _place(self, location: Any) -> int:
-        """Return a location's offset in its file: of what is given to a macro where it is written, not of the macro."""
-        file, line, column, offset = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
-        self._locate(location, *(ctypes.byref(part) for part in (file, line, column, offset)))
-        return offset.value
 
 
 def _is_constant(cursor: Any) -> bool:

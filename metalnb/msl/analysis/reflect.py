@@ -22,6 +22,7 @@ from .certain_access import always_indexed, threadgroup_arrays
 from .host_types import HostTypes
 from .kernel_names import apart, attributes_of, by_name, own_name, qualified, specialization, template_of, type_among
 from .rules.syntax_walk import CellSyntax, integer_value, walk
+from .scope_inputs import HANDED
 
 if TYPE_CHECKING:
     from ..text.scanned_cell import Cell, Instantiation
@@ -140,6 +141,7 @@ class _Reader:
             tail = tails.get(f"$kernel_{i}")
             template = templates.get(base)
             made_of = specialization(tail) if tail is not None else None
+            self.seen.kernels += [made_of] if made_of is not None else []
             if template is not None and tail is not None:
                 template = template_of(made_of) or template
             if template is None or tail is None:
@@ -178,8 +180,9 @@ class _Reader:
         for position, ((param, marks), given) in enumerate(zip(head, types, strict=False)):
             attribute = next((a for a in marks if rules.is_input(a)), None)
             if attribute is not None:
-                self.problems += rules.input_type(self.parsed, param, attribute, given)
-                inputs.append(Input(param.spelling, attribute, spell(given.get_canonical().spelling), position))
+                named = spell(given.get_canonical().spelling)
+                self.problems += rules.input_type(self.parsed, param, attribute, named, given.spelling)
+                inputs.append(_input(param.spelling, attribute, named, position))
                 continue
             if any(rules.is_graphics(a) for a in marks):
                 continue
@@ -317,6 +320,11 @@ def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
             yield from _declarations(parsed, child)
         else:
             yield child
+
+
+def _input(name: str, attribute: str, kind: str, position: int) -> Input:
+    own = name.removeprefix(HANDED)
+    return Input(own, attribute, kind, position, scoped=own != name)
 
 
 def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:

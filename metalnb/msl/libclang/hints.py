@@ -9,7 +9,7 @@ from metalnb.dtypes import SCALARS
 
 from ..language.unsupported import answer
 
-__all__ = ["hint_for", "reword"]
+__all__ = ["TO_BFLOAT", "hint_for", "reword"]
 
 _WORDS = (
     # An operand of ?:, which is read through an operator of ours.
@@ -35,6 +35,7 @@ _WORDS = (
     (re.compile(r"\b(?:OpenCL|C\+\+ for OpenCL)\b(?: version \d+)?"), "Metal"),
 )
 
+TO_BFLOAT = "write bfloat(x): a float does not become a bfloat by itself (MSL 2.1)"
 _POINTER = r"'[^']*\*(?:__\w+)?'(?: \(aka '[^']*'\))?"
 _VECTOR = r"'(?:\w+ )*u?(?:int|short|char|long)[234]'(?: \(aka '[^']*'\))?"
 _ONE_NUMBER = "take a component, such as i.x, or make one number of a position p: p.y * width + p.x"
@@ -47,6 +48,18 @@ _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cur
     (r"initializer list cannot be used on the right hand side of operator '->\*'",
      "an initializer list cannot be an operand of ?:",
      "name its type, as in float2{1, 2}"),
+    (r"cannot assign to variable '\$scope'",
+     "cannot assign to an input at program scope",
+     "copy it to a variable (MSL 5.9)"),
+    (r"no matching member function for call to '\$set_(\w+)'",
+     r"cannot assign this value to '\1' of a vector",
+     "the vector may be const, or the value of another type: a float becomes a bfloat by bfloat(x) alone (MSL 2.1)"),
+    (r"overload resolution selected deleted operator '='",
+     "cannot assign a value of type 'float' to a 'bfloat'",
+     TO_BFLOAT),
+    (r"no viable conversion from (?:[a-z ]+ )?'(?:[^']*' \(aka ')?[^']*\bfloat'\)? to (?:[a-z ]+ )?'[^']*\bbfloat'",
+     "cannot make a 'bfloat' of a value of type 'float'",
+     TO_BFLOAT),
     (r"cannot use '(throw|try)' with exceptions disabled",
      r"'\1': exceptions are not supported in Metal",
      "write what went wrong to a buffer (MSL 1.5.4)"),
@@ -176,6 +189,7 @@ _HINTS = (
       r"decltype(\1<T>) \1<T>")),
     (r"(?:no viable conversion|incompatible type).*(?:\bvec<|(?:float|half|int|short|char|long)[234]\b)",
      "a vector converts to no number or other width: take a component (v.x, v.xy), or build one: float3(v, 0)"),
+    (r"chosen constructor is explicit in copy-initialization", "name the type: bfloat4(…) or S(…) in place of {…}"),
     (r"no matching function for call to '(\w+)'", "check the number and types of the arguments of '\\1'"),
     (r"non-void function does not return a value", "end every path with a return: without one the value is undefined"),
     (r"void function '\w+' should not return a value", "write return; alone: a kernel writes its results to buffers"),

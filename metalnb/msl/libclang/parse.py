@@ -19,7 +19,7 @@ from ..text.scanned_cell import MAIN, Cell
 from .ambiguous_calls import choice
 from .deep_stack import on_a_deep_stack, time_limit
 from .flags import FOLDER, TARGET, flags, header_file, spelt
-from .hints import hint_for, reword
+from .hints import TO_BFLOAT, hint_for, reword
 from .precompiled import begins_with_library, precompiled
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Parsed:
     def errors(self) -> Iterator[Diagnostic]:
         """Yield the parser's errors, each at a place of the author's."""
         errors = [d for d in self.unit.diagnostics if d.severity >= 3 and not self._is_undetermined(d.spelling)]
+        errors = [d for d in errors if not self._is_of_an_input(d.spelling)] or errors
         own = [d for d in errors if not self._is_ours(d.location)]  # CXDiagnostic_Error and worse
         for found in own or errors:
             refused = self._refused(found.spelling)
@@ -85,7 +86,10 @@ class Parsed:
             notes = (n for n in found.children if not n.spelling.startswith("in file included from"))
             location = next((n.location for n in notes if self.owner(n.location)), location)
         said = _shortened(found.spelling)
-        hint = (choice(self.unit, location) if said.endswith("' is ambiguous") else "") or hint_for(said)
+        hint = choice(self.unit, location) if said.endswith("' is ambiguous") else ""
+        if any(_ROUNDED.search(note.spelling) for note in found.children):
+            hint = TO_BFLOAT
+        hint = hint or hint_for(said)
         return self.diagnostic(location, reword(said) + self._in_macro(found), hint, severity)
 
     def _in_macro(self, found: cindex.Diagnostic) -> str:
@@ -136,6 +140,11 @@ class Parsed:
         found = re.fullmatch(r"constexpr variable '(\w+)' must be initialized by a constant expression", message)
         return found is not None and any(f"$initial({found[1]})" in c.edited.text for c in self._cells.values())
 
+    def _is_of_an_input(self, message: str) -> bool:
+        """Return whether an error only says that an input at program scope was not handed to where another error is."""
+        found = re.fullmatch(r"'(\w+)' does not refer to a value", message)
+        return found is not None and any(i.name == found[1] for c in self._cells.values() for i in c.scope_inputs)
+
     def _refused(self, message: str) -> Diagnostic | None:
         """Return the scan's refusal, if that is what the parser reports."""
         mark = re.search(r"\$refused_\w+", message)
@@ -148,6 +157,7 @@ class Parsed:
         return any(name not in self._cells and not name.startswith(ours) for name in read)
 
 
+_ROUNDED = re.compile(r"no known conversion from '[^']*\bfloat'.* to '[^']*\bbfloat'")
 _LONGEST = 4096  # characters of a message: the name of a type made of itself again and again has millions
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from ..language.attributes import ATTRIBUTES, MEANT, PASSED_OVER, STANDARD
+from ..language.attributes import ATTRIBUTES, MEANT, PASSED_OVER, STANDARD, Attribute
 from ..text.bracket_tree import Outline, Tree
 from ..text.edits import Edit, Refusal
 from ..text.instantiations import explicit_instantiations
+from .input_declarations import scope_inputs
 
 __all__ = ["attribute_annotations"]
 
@@ -22,11 +23,13 @@ _REFUSED = '$attribute("refused", {})'
 
 def attribute_annotations(text: Outline) -> Iterator[Edit | Refusal]:
     """Annotate; an explicit instantiation's attributes go, since clang takes none there."""
+    apart = [(each.start, each.end) for each in scope_inputs(text.program)]
     for tree in text.trees:
         dropped = {(a, b) for made in explicit_instantiations(tree) for a, b in made.lists}
         yield from (Edit(tree.tokens[a].start, tree.tokens[b].end, "") for a, b in dropped)
         for a, b in tree.attribute_lists(tree.first):
-            if (a, b) not in dropped:
+            taken = any(start <= tree.tokens[a].start < end for start, end in apart)
+            if (a, b) not in dropped and not taken:
                 edits = list(_list(text, tree, a, b))
                 yield from _moved(text, tree, (a, b), edits) or edits
         for i in range(tree.first, len(tree.texts) - 1):
@@ -98,7 +101,7 @@ def _attribute(
     if known.use in {"input", "parameter"}:
         scope = _scope(tree, *around)
         if scope:
-            words = _misplaced(text.source[word.start : last.end], scope, known.section)
+            words = _misplaced(text.source[word.start : last.end], scope, known)
             yield Refusal(word.start, last.end, word.start, *words, _REFUSED)
             return
     if known.use == "graphics":
@@ -130,11 +133,14 @@ def _scope(tree: Tree, a: int, b: int) -> str:
     return scope
 
 
-def _misplaced(attribute: str, scope: str, section: str) -> tuple[str, str]:
+def _misplaced(attribute: str, scope: str, known: Attribute) -> tuple[str, str]:
     """Return the message and the hint for a kernel's input or argument that is declared elsewhere."""
     cure = "declare it as a parameter of the kernel"
     if scope == "function":
-        return f"[[{attribute}]] on a variable in a function", f"{cure} (MSL {section})"
+        return f"[[{attribute}]] on a variable in a function", f"{cure} (MSL {known.section})"
+    if known.use == "input":
+        message = f"[[{attribute}]] on a program-scope variable that is not declared as uint3 name [[{attribute}]];"
+        return message, "declare each input by itself, with no word before its type but const (MSL 5.9)"
     message = f"[[{attribute}]] on a program-scope variable: metalnb has these only as parameters of a kernel"
     return message, f"{cure}, and pass it to the functions that use it (MSL 5.9)"
 

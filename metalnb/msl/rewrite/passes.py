@@ -19,6 +19,7 @@ from .function_heads.function_pointers import function_pointers
 from .function_heads.member_spaces import member_spaces
 from .function_heads.render_functions import render_functions
 from .function_heads.thread_deduction import thread_deduction
+from .input_declarations import input_declarations
 from .own_printf import own_printf
 from .string_literals import string_literals
 from .threadgroup_storage import threadgroup_storage
@@ -53,6 +54,7 @@ PASSES = (
     Pass("5.1", render_functions,
          "vertex float4 v() { return 0; } kernel void k() {}",
          " kernel void k() {}"),
+    Pass("5.9", input_declarations, "uint3 gid [[thread_position_in_grid]];", "struct gid;"),
     Pass("2.1", double_type, "double x;", "$refused x;"),
     Pass("2.1", float_literals, "a = 1.0; b = 1.0h; c = 1.0bf;", "a = 1.0f; b = 1.0h; c = bfloat(1.0f);"),
     Pass("3.1", conditional_operands,

@@ -25,6 +25,7 @@ from ..text.includes import read_includes
 from ..text.instantiations import explicit_instantiations, restated_head, template_id, written
 from ..text.scanned_cell import Cell, Instantiation
 from .function_heads.parted_members import parted_names
+from .input_declarations import scope_inputs
 from .passes import PASSES
 
 __all__ = ["instantiations", "plain", "scan"]
@@ -76,6 +77,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         notes,
         derived_constants(text),
         parted_names(text),
+        tuple(scope_inputs(text.program)),
     )
 
 

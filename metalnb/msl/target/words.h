@@ -116,6 +116,10 @@ template <class T> constexpr T& $settled(T& x) { return x; }
 template <class T> struct $original { typedef T type; };
 template <class T> constexpr typename $original<T>::type $settled(T&& x) { return static_cast<T&&>(x); }
 
+// The inputs that a cell declares at program scope, as its functions hand them on (analysis/scope_inputs.py).
+template <class...> struct $scoped {};
+template <class T, class... R> struct $scoped<T, R...> { T $first; $scoped<R...> $rest; };
+
 // MSL 5.1, 5.2, 5.8
 #if $REFLECT
 #define kernel __attribute__((annotate("kernel")))

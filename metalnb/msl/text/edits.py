@@ -153,6 +153,12 @@ class EditedText:
         """Return the text with further edits."""
         return EditedText(self.original, [*self._edits, *edits])
 
+    def exchanged(self, edits: Iterable[Edit]) -> EditedText:
+        """Return the text with other edits in place of those of the same ranges."""
+        others = {(edit.start, edit.end): edit for edit in edits}
+        kept = (edit for edit in self._edits if (edit.start, edit.end) not in others)
+        return EditedText(self.original, [*kept, *others.values()])
+
     @cached_property
     def _shifts(self) -> list[int]:
         """How far what follows each edit is moved by all up to it."""

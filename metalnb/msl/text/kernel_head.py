@@ -113,9 +113,11 @@ class KernelHead:
 
     def fits(self, signature: Signature) -> bool:
         """Return whether the head can be that of a kernel with this signature."""
-        if len(self.parameters) != signature.arity or not all(p.declarator for p in self.parameters):
+        written = [i for i in signature.inputs if not i.scoped]
+        count = signature.arity - len(signature.inputs) + len(written)
+        if len(self.parameters) != count or not all(p.declarator for p in self.parameters):
             return False
-        roles: list[Param | Input] = [*signature.params, *signature.inputs]
+        roles: list[Param | Input] = [*signature.params, *written]
         for role in roles:
             parameter = self.parameters[role.position]
             if role.name and all(t.text != role.name for t in parameter.declarator):

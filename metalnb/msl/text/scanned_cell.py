@@ -9,7 +9,7 @@ from metalnb.errors import Diagnostic
 
 from .edits import EditedText
 
-__all__ = ["MAIN", "Cell", "Instantiation"]
+__all__ = ["MAIN", "Cell", "Instantiation", "ScopeInput"]
 
 # The file that a cell is to the compiler, whatever its author calls it.
 MAIN = "cell"
@@ -27,6 +27,17 @@ class Instantiation:
     function: str
     line: int
     type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeInput:
+    """An input that is declared at program scope (MSL 5.9): its name, attribute and type, and where that stands."""
+
+    name: str
+    attribute: str
+    type: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,8 @@ class Cell:
         The initialisers of its constants at file scope, where it has function constants.
     parted : frozenset of str
         The names of members that a class has for const objects of device and of constant memory both.
+    scope_inputs : tuple of ScopeInput
+        The inputs that it declares at program scope.
     """
 
     name: str
@@ -72,6 +85,7 @@ class Cell:
     notes: tuple[Diagnostic, ...] = ()
     derived: Mapping[str, str] = field(default_factory=dict)
     parted: frozenset[str] = frozenset()
+    scope_inputs: tuple[ScopeInput, ...] = ()
 
     def about_all(self, message: str, hint: str = "") -> Diagnostic:
         """Return a diagnostic about the whole text, at the first line of it that is not empty."""

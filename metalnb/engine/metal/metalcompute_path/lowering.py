@@ -117,8 +117,10 @@ def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> AssembledSourc
     Raises
     ------
     CompileError
-        When the kernel's definition is not found in the text.
+        When the kernel's definition is not found in the text, or has inputs at program scope.
     """
+    if any(i.scoped for i in unit.signature.inputs):
+        raise CompileError([_at_program_scope(unit)])
     writer = _Writer(unit, threads, memory)
     edited = {name: writer.edit(cell) for name, cell in unit.headers.items()}
     main = writer.edit(unit.cell)
@@ -134,6 +136,14 @@ def _not_found(unit: Unit) -> Diagnostic:
     line = unit.signature.line
     message = f"kernel '{unit.signature.name}' cannot be rewritten for metalcompute: its parameters are not in the text"
     hint = "write the kernel's parameters out, in the cell or in one macro"
+    return Diagnostic(line, 1, message, unit.cell.edited.line(line), unit.cell.name, hint)
+
+
+def _at_program_scope(unit: Unit) -> Diagnostic:
+    names = ", ".join(f"'{i.name}'" for i in unit.signature.inputs if i.scoped)
+    line = unit.signature.line
+    message = f"kernel '{unit.signature.name}' cannot be rewritten for metalcompute: inputs at program scope, {names}"
+    hint = "declare them as parameters of the kernel, or use the engine 'metal'"
     return Diagnostic(line, 1, message, unit.cell.edited.line(line), unit.cell.name, hint)
 
 

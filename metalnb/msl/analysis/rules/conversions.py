@@ -11,7 +11,8 @@ from typing import Any
 from metalnb.errors import Diagnostic
 
 from ...libclang.parse import Parsed
-from .syntax_walk import CellSyntax, space
+from .instantiated_syntax import instantiated
+from .syntax_walk import CellSyntax, marks, space
 
 __all__ = ["check"]
 
@@ -19,12 +20,18 @@ _ELSEWHERE = frozenset({"device", "constant", "threadgroup"})
 
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Check what is passed to functions, and every pointer to thread memory."""
+    """Check what is passed to functions, and every pointer to thread memory; in templates, by what they became."""
+    for each in (found, instantiated(parsed, found)):
+        yield from _checked(parsed, each)
+
+
+def _checked(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     for function in found.functions:
         for call in function.calls:
             callee = call.referenced
             if callee is not None and parsed.owner(callee.location) is not None and not _is_made(callee):
                 yield from _arguments(parsed, call, callee)
+                yield from _deduced(parsed, call, callee)
     yield from _pointers(parsed, found)
     yield from _bound(parsed, found)
 
@@ -58,10 +65,19 @@ def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
                 f"declare it for {moved} objects too: {call.spelling}(…) const {moved} {{ … }} (MSL 4)",
             )  # fmt: skip
         else:
-            yield parsed.diagnostic(
-                argument.location, f"a {moved} value is passed to '{call.spelling}', which takes a thread reference",
-                f"copy it to a variable first, or overload '{call.spelling}' for {moved} references (MSL 4)",
-            )  # fmt: skip
+            yield _not_passed(parsed, argument, call, moved)
+
+
+def _deduced(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
+    """Refuse a space that a template's parameter took for a part of its type: ``device`` for ``thread T*``."""
+    for parameter, argument in zip(callee.get_arguments(), call.get_arguments(), strict=False):
+        moved = space(parameter.type.get_pointee()) if parameter.type.kind.name in _ADDRESSES else ""
+        if argument is None or moved not in _ELSEWHERE or "thread" not in marks(parameter):
+            continue
+        if parameter.type.kind.name == "POINTER":
+            yield _not_thread(parsed, argument, moved)
+        else:
+            yield _not_passed(parsed, argument, call, moved)
 
 
 def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
@@ -87,10 +103,7 @@ def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
                 f"declare it for {moved} objects too: {parent.spelling}(…) const {moved} {{ … }} (MSL 4)",
             )  # fmt: skip
         else:
-            yield parsed.diagnostic(
-                cast.location, f"a {moved} pointer is used as a thread pointer",
-                f"a pointer keeps its address space: write {moved} before its type, not thread (MSL 4)",
-            )  # fmt: skip
+            yield _not_thread(parsed, cast, moved)
 
 
 def _bound(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
@@ -137,6 +150,20 @@ def _place(value: Any) -> str:
         return ""
     known = kind.get_pointee() if through else kind
     return "" if known.kind.name == "INVALID" else space(known)
+
+
+def _not_thread(parsed: Parsed, value: Any, moved: str) -> Diagnostic:
+    return parsed.diagnostic(
+        value.location, f"a {moved} pointer is used as a thread pointer",
+        f"a pointer keeps its address space: write {moved} before its type, not thread (MSL 4)",
+    )  # fmt: skip
+
+
+def _not_passed(parsed: Parsed, value: Any, call: Any, moved: str) -> Diagnostic:
+    return parsed.diagnostic(
+        value.location, f"a {moved} value is passed to '{call.spelling}', which takes a thread reference",
+        f"copy it to a variable first, or overload '{call.spelling}' for {moved} references (MSL 4)",
+    )  # fmt: skip
 
 
 def _not_constant(parsed: Parsed, value: Any, *, pointer: bool = False) -> Diagnostic:

@@ -85,13 +85,12 @@ def uninstantiated(parsed: Parsed, cursor: Any) -> Diagnostic:
     )  # fmt: skip
 
 
-def input_type(parsed: Parsed, cursor: Any, attribute: str, kind: Any) -> Iterator[Diagnostic]:
-    """Check the type of a kernel input (MSL 5.2.3.6)."""
-    name = spell(kind.get_canonical().spelling)
+def input_type(parsed: Parsed, cursor: Any, attribute: str, name: str, written: str) -> Iterator[Diagnostic]:
+    """Check the type of a kernel input, of this name and as it was written (MSL 5.2.3.6)."""
     allowed = [f"{s}{'' if n == 1 else n}" for s in _INPUT_SCALARS for n in INPUTS[attribute].widths]
     if name not in allowed:
         yield parsed.diagnostic(
-            cursor.location, f"type '{reword(kind.spelling)}' is not valid for attribute '{attribute}'",
+            cursor.location, f"type '{reword(written)}' is not valid for attribute '{attribute}'",
             f"declare '{cursor.spelling}' as {', '.join(allowed[:-1])} or {allowed[-1]} (MSL 5.2.3.6)",
         )  # fmt: skip
 

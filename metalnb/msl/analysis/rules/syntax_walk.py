@@ -96,6 +96,8 @@ class CellSyntax:
     lambdas : list
     shifts : list
         Operators that shift a scalar.
+    kernels : list
+        What templates of kernels became.
     loops : list of (comparison, loop)
         The loops whose condition is a comparison by ``>=`` or ``<=``.
     simdgroups, names
@@ -112,14 +114,15 @@ class CellSyntax:
     statements: list[Any] = field(default_factory=list)
     lambdas: list[Any] = field(default_factory=list)
     shifts: list[Any] = field(default_factory=list)
+    kernels: list[Any] = field(default_factory=list)
     loops: list[tuple[Any, Any]] = field(default_factory=list)
     simdgroups: bool = False
     names: set[str] = field(default_factory=set)
 
 
-def walk(parsed: Parsed, declarations: Iterable[Any]) -> CellSyntax:
-    """Visit declarations at namespace scope, and all within them."""
-    return _Walker(parsed).walk(declarations)
+def walk(parsed: Parsed, declarations: Iterable[Any], names: frozenset[str] = frozenset()) -> CellSyntax:
+    """Visit declarations, and all within them; `names` are those of further functions whose calls are noted."""
+    return _Walker(parsed).walk(declarations, names)
 
 
 def _prints(call: Any) -> bool:
@@ -145,11 +148,11 @@ class _Walker:
         self.found = CellSyntax()
         self.function: FunctionSyntax | None = None
 
-    def walk(self, declarations: Iterable[Any]) -> CellSyntax:
+    def walk(self, declarations: Iterable[Any], names: frozenset[str]) -> CellSyntax:
         for cursor in declarations:
             if self.visit(cursor, self.unit.cursor) == _RECURSE:
                 self.lib.clang_visitChildren(cursor, self.callback, None)
-        own = {f.cursor.spelling for f in self.found.functions} - {""}
+        own = {f.cursor.spelling for f in self.found.functions}.union(names) - {""}
         for function in self.found.functions:
             named = [(c, c.spelling) for c in function.calls]
             self.found.vectors += [c for c, name in named if name == "vec"]

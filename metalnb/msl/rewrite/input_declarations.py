@@ -1,0 +1,70 @@
+"""Take the declarations of inputs at program scope out of a cell (MSL 5.9): ``uint3 gid [[thread_position_in_grid]];``.
+
+No compiler of ours has a variable that is another in each thread. `metalnb.msl.analysis.scope_inputs` hands the inputs
+from the kernels to the functions that use them; of the declaration only the name is left, ``struct gid;``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..language.attributes import INPUTS
+from ..text.bracket_tree import Outline, Tree
+from ..text.edits import Edit
+from ..text.scanned_cell import ScopeInput
+
+__all__ = ["input_declarations", "scope_inputs"]
+
+_NO_TYPE = frozenset({
+    "constant", "constexpr", "device", "extern", "inline", "static", "template", "thread", "threadgroup", "typedef",
+    "using", "volatile",
+})  # fmt: skip
+_IN_A_TYPE = frozenset({"::", "<", ">"})
+
+
+def input_declarations(text: Outline) -> Iterator[Edit]:
+    """Leave only the names of the inputs at program scope."""
+    yield from (Edit(each.start, each.end, f"struct {each.name}") for each in scope_inputs(text.program))
+
+
+def scope_inputs(tree: Tree) -> list[ScopeInput]:
+    """Read the inputs that are declared at program scope, each by itself: ``[const] TYPE NAME [[ATTRIBUTE]];``."""
+    if INPUTS.keys().isdisjoint(tree.texts):
+        return []
+    found = {tree.statement(a): a for a, _ in tree.attribute_lists() if _is_at_program_scope(tree, a)}
+    read = (_declaration(tree, start, a) for start, a in found.items())
+    return [each for each in read if each is not None]
+
+
+def _is_at_program_scope(tree: Tree, i: int) -> bool:
+    """Return whether a place is in no bracket but a namespace's."""
+    brace = tree.around(i)
+    while brace >= 0:
+        head = tree.texts[tree.statement(brace) : brace]
+        if tree.texts[brace] != "{" or not ("namespace" in head or '"C"' in head):
+            return False
+        brace = tree.around(brace)
+    return True
+
+
+def _declaration(tree: Tree, start: int, a: int) -> ScopeInput | None:
+    """Read the declaration that begins at a place and has an attribute list at another."""
+    stop = tree.find(a, frozenset({";", "{", "=", ","}))
+    if tree.text(stop) != ";":
+        return None
+    lists = list(tree.attribute_lists(start, stop))
+    inside = {i for first, last in lists for i in range(first, last + 1)}
+    inputs = [tree.texts[i] for i in sorted(inside) if tree.texts[i] in INPUTS]
+    words = [i for i in range(start, stop) if i not in inside]
+    if len(inputs) != 1 or len(words) < 2 or not _NO_TYPE.isdisjoint(tree.texts[i] for i in words):
+        return None
+    *kind, name = words
+    if tree.tokens[name].kind != "word" or not all(_is_of_a_type(tree, i) for i in kind):
+        return None
+    spelled = " ".join(tree.texts[i] for i in kind if tree.texts[i] != "const")
+    return ScopeInput(tree.texts[name], inputs[0], spelled, tree.tokens[start].start, tree.tokens[stop].start)
+
+
+def _is_of_a_type(tree: Tree, i: int) -> bool:
+    listed = tree.texts[i] == "," and tree.text(i + 1).isdigit()  # vec<uint, 3>
+    return tree.tokens[i].kind in {"word", "number"} or tree.texts[i] in _IN_A_TYPE or listed
