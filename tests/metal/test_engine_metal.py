@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 from metal_double import CONSTANTS, MetalAbortError
 from metal_double.commands import MTLComputeCommandEncoder
-from metal_double.compiler import MTLCompileOptions, MTLComputePipelineState
+from metal_double.compiler import MTLCompileOptions
 from metal_double.device import MTLDevice
+from metal_double.pipelines import MTLBinaryArchive, MTLComputePipelineState
 from metal_module import metal_module
 
 import metalnb as mnb
@@ -251,9 +252,12 @@ def test_apples_errors_are_at_the_authors_line(engine: MetalEngine) -> None:
 def test_a_refusal_without_a_line_is_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     words = "Compiler encountered an internal error\nwith more"
     refuse = metal_double.runtime.NSError(words, 2)
+    monkeypatch.setattr(
+        MTLBinaryArchive, "addComputePipelineFunctionsWithDescriptor_error_", lambda *_: (False, refuse)
+    )
     monkeypatch.setattr(MTLDevice, "newComputePipelineStateWithFunction_error_", lambda *_: (None, refuse))
     with pytest.raises(mnb.CompileError, match="kernel 'add': Metal refused the kernel: Compiler encountered an in"):
-        _ = metal(ADD + "// refused").add.binary
+        _ = metal(ADD + f"// refused {time.time_ns()}").add.binary  # which no archive has
 
 
 # ---- What only the whole of Metal has --------------------------------------------------------------------------------
@@ -520,7 +524,7 @@ def test_pages_of_one_dispatch_may_overlap() -> None:
 def test_pages_live_as_long_as_the_dispatch(engine: MetalEngine) -> None:
     engine._commands._queue.run(lambda: time.sleep(0.5))  # the GPU is busy
     ticket = metal(ADD).add.prepare(pages(), pages(), 2).launch()
-    command = ticket._command
+    command = ticket._batch.command
     assert command.status() == CONSTANTS["MTLCommandBufferStatusCommitted"]
     del ticket
     assert command.status() == CONSTANTS["MTLCommandBufferStatusCompleted"]
