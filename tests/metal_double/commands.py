@@ -176,11 +176,11 @@ class MTLCommandBuffer(ObjCObject):
 
     @selector("computeCommandEncoderWithDescriptor:", "#")
     def computeCommandEncoderWithDescriptor_(self, described: MTLComputePassDescriptor) -> MTLComputeCommandEncoder:
-        encoder = self.computeCommandEncoder()
         for attached in described.attached.made.values():
-            attached.check()
             must(CONSTANTS["MTLCounterSamplingPointAtStageBoundary"] in SAMPLING, "this GPU samples at commands")
-            encoder.around.append((attached.samples, attached.first, attached.last))
+            attached.check()
+        encoder = self.computeCommandEncoder()
+        encoder.around = [(a.samples, a.first, a.last) for a in described.attached.made.values()]
         return encoder
 
     @selector("commit")

@@ -14,6 +14,7 @@ from .runtime import NSURL, NSError, ObjCObject, must, selector
 from .structures import CONSTANTS
 
 _MOST = 1024
+_binaries: dict[tuple[str, str], Any] = {}  # of what another engine stands in for the GPU's compiler
 _MAGIC = "an archive of the double's\n"
 
 
@@ -121,7 +122,9 @@ class MTLComputePipelineState(ObjCObject):
 
     def __init__(self, function: MTLFunction) -> None:
         self.unit, self.library = function.unit, function.library
-        self.binary = compiled(engine(), function.unit)
+        key = engine().name, fingerprint(function)
+        self.binary = _binaries.get(key) or compiled(engine(), function.unit)
+        _binaries[key] = self.binary
         self.validation = 0
 
     @selector("maxTotalThreadsPerThreadgroup")

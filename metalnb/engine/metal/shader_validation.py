@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from metalnb.engine.unit import Unit
@@ -55,7 +56,11 @@ def reported(found: Bindings, unit: Unit, command: Any, fault: KernelFault | Non
         message = str(log.description())
         place = log.debugLocation()
         at = None if place is None else text.diagnostic(int(place.line()), int(place.column()), message)
-        said.append(at or diagnostic_at_kernel(unit, message))
+        said.append(at or _at_kernel(unit, message))
     if fault is not None:
-        said.append(diagnostic_at_kernel(unit, str(fault)))
+        said.append(_at_kernel(unit, str(fault)))
     return tuple(said)
+
+
+def _at_kernel(unit: Unit, message: str) -> Diagnostic:
+    return dataclasses.replace(diagnostic_at_kernel(unit, ""), message=message)
