@@ -631,7 +631,7 @@ def test_the_card_tells_the_most_threads_once_they_are_known(monkeypatch: pytest
     kernel = metal(ADD + "// on a card").add
     assert kernel.card.facts == []
     _ = kernel.binary
-    assert kernel.card.facts == [("threads in a threadgroup", "at most 448")]
+    assert kernel.card.facts == [("threads in a threadgroup", "at most 448"), ("threads of a SIMD-group", "32")]
 
 
 # ---- Opening ---------------------------------------------------------------------------------------------------------

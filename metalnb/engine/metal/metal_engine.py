@@ -52,6 +52,10 @@ class MetalBinary:
     threadgroup_bytes: int
     threads: int
 
+    def facts(self) -> list[tuple[str, str]]:
+        """Return further lines of the kernel's card."""
+        return [("threads of a SIMD-group", str(self.pipeline.width))]
+
 
 class MetalEngine(Observable, SharedMemory):
     """Runs kernels on one Apple GPU.
