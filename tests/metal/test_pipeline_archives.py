@@ -80,9 +80,8 @@ def test_what_differs_is_compiled(compilations: list[str], monkeypatch: pytest.M
     program = metal(source + stamp, constants={"N": 1})
     precise = metal(source + stamp, constants={"N": 1}, math="precise").f.unit
     older = dataclasses.replace(program.f.unit, version=(3, 1))
-    for unit in (program.f.unit, program.specialize(N=2).f.unit, precise, older):
-        for _ in range(2):
-            room.open_engine(module=metal_double).compile(unit)
+    for unit in (program.f.unit, program.specialize(N=2).f.unit, precise, older) * 2:
+        room.open_engine(module=metal_double).compile(unit)
     assert compilations == ["f"] * 4
     monkeypatch.setattr(MTLDevice, "name", lambda _: "Apple M00 (another double)")
     room.open_engine(module=metal_double).compile(program.f.unit)
