@@ -73,7 +73,7 @@ def test_without_counters_the_command_buffers_time_counts(
     else:
         monkeypatch.setattr(MTLDevice, "counterSets", lambda _: None if case == "none" else [])
     engine = room.open_engine(module=metal_double)
-    assert engine._clock is None
+    assert engine.clock is None
     monkeypatch.setattr(MTLCommandBuffer, "GPUStartTime", lambda _: 1.0)
     monkeypatch.setattr(MTLCommandBuffer, "GPUEndTime", lambda _: 3.0)
     assert timed(engine) == [2.0] * 3

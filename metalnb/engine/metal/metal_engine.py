@@ -70,6 +70,8 @@ class MetalEngine(Observable, SharedMemory):
     ----------
     language : tuple of int
         The newest version of MSL that this macOS has: a cell that asks for none sees it.
+    clock : DispatchClock or None
+        What `timed` takes times from; without it, from command buffers.
     """
 
     def __init__(self, found: Bindings, device: Any, index: int = 0) -> None:
@@ -92,7 +94,7 @@ class MetalEngine(Observable, SharedMemory):
         self._commands = Commands(found, device)
         self._staging = Staging(self, LentPages(found, device))
         self._timing = threading.Lock()
-        self._clock = clock_of(found, device, _BATCH)
+        self.clock = clock_of(found, device, _BATCH)
 
     def text(self, unit: Unit) -> str:
         """Return the author's text, with the header cells in it."""
@@ -157,7 +159,7 @@ class MetalEngine(Observable, SharedMemory):
         for first in range(0, count, _BATCH):
             with self._timing, self._found.pool():
                 several = range(min(_BATCH, count - first))
-                batches = [self._commands.prepared(what, self._clock, place) for place in several]
+                batches = [self._commands.prepared(what, self.clock, place) for place in several]
                 for batch in batches:
                     batch.hand_over()
                 wholes = []
@@ -168,7 +170,7 @@ class MetalEngine(Observable, SharedMemory):
                         raise fault
                     taken = GpuTime(self._found, self._commands, batch)()
                     wholes.append(math.nan if taken is None else taken)
-                seconds += wholes if self._clock is None else self._clock.seconds(wholes)
+                seconds += wholes if self.clock is None else self.clock.seconds(wholes)
         self._staging.fetch(results)
         self._commands.logs.show()
         return seconds
