@@ -18,9 +18,7 @@ __all__ = ["MODES", "guard"]
 
 MODES = ("on", "off", "first")
 _SECONDS = 2.0
-_UNSAFE = frozenset(
-    {"beyond", "barrier", "endless", "reported"}
-)  # with these a call is not made: it may end the process
+_UNSAFE = frozenset({"beyond", "barrier", "endless", "reported"})  # then a call is not made: it may end the process
 
 
 def guard(session: Session, program: Program, expected: Any, *, asked: bool, known: Mapping[str, list[Kernel]]) -> None:

@@ -17,6 +17,16 @@ def gpu_clock() -> int:
     return TICKS * time.perf_counter_ns()
 
 
+class NSData(ObjCObject):
+    """What PyObjC makes bytes of, and NumPy does not read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __bytes__(self) -> bytes:
+        return self._data
+
+
 class MTLCounterSet(ObjCObject):
     def __init__(self, name: str) -> None:
         self._name = name
@@ -55,9 +65,9 @@ class MTLCounterSampleBuffer(ObjCObject):
         self.stamps[index] = gpu_clock()
 
     @selector("resolveCounterRange:", "R")
-    def resolveCounterRange_(self, wanted: NSRange) -> bytes | None:
+    def resolveCounterRange_(self, wanted: NSRange) -> NSData | None:
         must(0 < wanted.location + wanted.length <= self.stamps.size, "no such samples")
-        return self.stamps[wanted.location : wanted.location + wanted.length].tobytes()
+        return NSData(self.stamps[wanted.location : wanted.location + wanted.length].tobytes())
 
 
 class MTLComputePassSampleBufferAttachmentDescriptor(ObjCObject):

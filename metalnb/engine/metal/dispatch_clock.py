@@ -75,7 +75,7 @@ class DispatchClock:
         data = self._samples.resolveCounterRange_(self._found.metal.NSRange(0, 2 * len(wholes)))
         if data is None:
             return wholes
-        stamps = np.frombuffer(data, np.uint64)[: 2 * len(wholes)].tolist()
+        stamps = np.frombuffer(bytes(data), np.uint64)[: 2 * len(wholes)].tolist()
         unit = self._unit()
         taken = []
         for whole, begun, ended in zip(wholes, stamps[::2], stamps[1::2], strict=True):
