@@ -108,7 +108,18 @@ class Libraries:
             return _pipeline(unit, text, state, error)
 
     def validated(self, unit: Unit, compile_with: Callable[[Any], tuple[Any, Any]]) -> Pipeline | None:
-        """Compile one kernel in another way; None where that gives neither a pipeline nor an error.
+        """Compile one kernel for a run that is checked.
+
+        Parameters
+        ----------
+        unit : Unit
+        compile_with : callable
+            Makes a pipeline of a function; returns it and an error.
+
+        Returns
+        -------
+        Pipeline or None
+            None where there is neither a pipeline nor an error.
 
         Raises
         ------
