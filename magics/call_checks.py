@@ -18,7 +18,7 @@ __all__ = ["MODES", "guard"]
 
 MODES = ("on", "off", "first")
 _SECONDS = 2.0
-_UNSAFE = frozenset({"beyond", "barrier", "endless"})  # with these a call is not made: it may end the process
+_UNSAFE = frozenset({"beyond", "barrier", "endless", "reported"})  # then a call is not made: it may end the process
 
 
 def guard(session: Session, program: Program, expected: Any, *, asked: bool, known: Mapping[str, list[Kernel]]) -> None:
@@ -59,7 +59,7 @@ def _checking(session: Session, expected: Any) -> Callable[..., None]:
             kernel.before_call = None
             return
         try:
-            seen = validate(kernel, *args, expected=expected, seconds=_SECONDS, **named)
+            seen = validate(kernel, *args, expected=expected, seconds=_SECONDS, device=True, **named)
         except EngineUnavailable as error:
             print(f"note: {kernel.signature.name} is not checked: {error}")  # noqa: T201  (of the notebook's own state)
             kernel.before_call = None
@@ -74,7 +74,8 @@ def _checking(session: Session, expected: Any) -> Callable[..., None]:
 def _show(seen: Validation) -> None:
     if seen.ok and not seen.findings and not seen.left_out:
         as_expected = f", {', '.join(seen.compared)} as expected" if seen.compared else ""
-        print(f"note: {seen.kernel}: no fault in {seen.accesses:,} accesses{as_expected}")  # noqa: T201
+        where = f"by {seen.by}" if seen.by else f"in {seen.accesses:,} accesses"
+        print(f"note: {seen.kernel}: no fault {where}{as_expected}")  # noqa: T201
         return
     display(seen)  # type: ignore[no-untyped-call]
     unsafe = next((f for f in seen.findings if f.kind in _UNSAFE and not f.case), None)

@@ -139,10 +139,15 @@ class Staging:
         copies: dict[Span, Place] = {}
         lent: set[Span] = set()
         written: set[Span] = set()
+        bound: set[Span] = set()
         for writable, argument in given:
             own = self.own(argument)
             if own is not None:
                 places.append(own)
+                if not self._engine.caps.offsets:  # a copied argument may be a part of it
+                    span = _span(_bytes(argument))
+                    bound.add(span)
+                    written |= {span} if writable else set()
                 continue
             view = _bytes(argument)
             span = _span(view)
@@ -160,7 +165,7 @@ class Staging:
                 written.add(span)
                 if span not in lent:
                     results.append(Result(view, copies[span].memory))
-        self._check_overlap(kernel, written, lent, copies)
+        self._check_overlap(kernel, written, lent | bound, {*copies, *bound})
         return places, results
 
     def taken(self, argument: Any) -> bytes:
@@ -203,9 +208,9 @@ class Staging:
         offset = _span(_bytes(argument))[0] - _span(np.frombuffer(owner, np.uint8))[0]
         return None if offset and not self._engine.caps.offsets else Place(owner, offset)
 
-    def _check_overlap(self, kernel: str, written: set[Span], lent: set[Span], copies: dict[Span, Place]) -> None:
+    def _check_overlap(self, kernel: str, written: set[Span], in_place: set[Span], spans: set[Span]) -> None:
         for span in written:
-            apart = (other for other in copies if other != span and not {span, other} <= lent)
+            apart = (other for other in spans if other != span and not {span, other} <= in_place)
             if any(_overlap(span, other) for other in apart):
                 message = f"{kernel}: an argument that it writes overlaps another in part"
                 raise LaunchError(f"{message}; engine '{self._engine.name}' copies each. Pass a copy of one of them.")

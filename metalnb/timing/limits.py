@@ -28,7 +28,7 @@ from metalnb.program import compile
 from metalnb.rendering import Rendered
 
 from .limit_probes import ARITHMETIC, PROBES, Probe
-from .machine import last_cache, machine_name, nominal
+from .machine import AppleChip, apple_chip, last_cache, machine_name, nominal
 from .other_processes import BUSY, OtherProcesses
 from .progress import progress
 from .records import Traffic
@@ -94,6 +94,11 @@ class Limits(Rendered):
     nominal: tuple[float, float] | None = None
     others: float = 0.0
     spread: float = 0.0
+
+    @property
+    def chip(self) -> AppleChip | None:
+        """What is known of the device itself, where it is one of Apple's."""
+        return apple_chip(self.device)
 
     @property
     def state(self) -> str:

@@ -48,12 +48,12 @@ class Finding:
     Attributes
     ----------
     kind : {"beyond", "race", "never written", "barrier", "conversion", "shift", "division", "misaligned", "nan", \
-            "infinity", "endless", "missing write", "written twice"}
+            "infinity", "endless", "reported", "missing write", "written twice"}
         See `validate`. The last two are notes.
     line, column : int
         In the cell, from 1; 0 where they are not known.
     thread, threadgroup : int
-        Linear positions in the grid.
+        Linear positions in the grid; -2 where they are not known.
     name : str
         Of the buffer, the threadgroup variable, or the thread's own variable that was never set; empty where there is
         none.
@@ -67,7 +67,7 @@ class Finding:
     source : str
         The author's line.
     operation : str
-        What made a NaN or an infinity: ``"/"``, ``"log"``.
+        What made a NaN or an infinity: ``"/"``, ``"log"``. What a device reported, in its words.
     given : tuple of float
         Its operands; of a conversion what does not fit, of a shift the count, of a loop the turns.
     value : float, int or None
@@ -175,7 +175,7 @@ class Difference:
     ulp : float
         The largest distance, in units in the last place of what was expected; NaN for integers and records.
     thread, threadgroup, line : int
-        Who wrote the first wrong element last; -1, -1 and 0 for nobody.
+        Who wrote the first wrong element last; -1, -1 and 0 for nobody, -2, -2 and 0 where that is not known.
     case : str
         Empty for the call itself; else the other size that was tried.
     """
@@ -220,6 +220,8 @@ class Validation(Rendered):
     differences : tuple of Difference
     tried : tuple of str
         The other sizes that were tried.
+    by : str
+        What watched in the checked build's place: then no access is counted, and findings are what it reported.
     """
 
     kernel: str
@@ -234,6 +236,7 @@ class Validation(Rendered):
     compared: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
     tried: tuple[str, ...] = ()
+    by: str = ""
 
     @property
     def ok(self) -> bool:

@@ -32,9 +32,9 @@ def difference_sentence(found: Difference) -> str:
     be = "is" if count == 1 else "are"
     said = f"{where} is {_number(found.got)}, expected {_number(found.expected)}"
     by = f"thread {found.thread} wrote it" + (f" on line {found.line}" if found.line else "")
-    who = by if found.thread >= 0 else "no thread wrote it"
+    who = f"; {by}" if found.thread >= 0 else "; no thread wrote it" if found.thread == -1 else ""
     off = f", by up to {found.ulp:,.{0 if found.ulp >= 10 else 1}f} ulp" if found.ulp < 1e6 else ""
-    return f"{said}; {who}. {count:,} of {size:,} elements {be} wrong{off}."
+    return f"{said}{who}. {count:,} of {size:,} elements {be} wrong{off}."
 
 
 def _number(value: Any) -> str:

@@ -14,8 +14,7 @@ from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import ArgumentError, MetalnbError
 
 from .access_report import Difference, Validation
-from .judgement import Judge
-from .watched_call import judged
+from .watched_call import Outcome, Watcher
 
 __all__ = ["compared"]
 
@@ -26,9 +25,11 @@ Arrays = dict[str, Any]
 
 def compared(
     kernel: Kernel, args: tuple[Any, ...], call: Mapping[str, Any], expected: Any, seconds: float,
-    rtol: float | None, atol: float | None,
+    tolerances: tuple[float | None, float | None], run: Watcher,
 ) -> Validation:  # fmt: skip
     """Run a call watched, and hold its outputs against what was expected; parameters as for `validate`.
+
+    `tolerances` is its ``rtol`` and ``atol``, and ``run`` makes a call watched.
 
     Raises
     ------
@@ -39,16 +40,16 @@ def compared(
     names = [p.name for p in kernel.signature.buffers if not kernel.unit.absent(p)]
     given = {**dict(zip(names, args, strict=False)), **{k: v for k, v in call.items() if k not in _OPTIONS}}
     dispatch = kernel.rehearse(*args, **call)
-    found, judge = judged(dispatch, seconds)
+    found, judge = run(dispatch, seconds)
     wanted = _wanted(kernel, expected, given, _outputs(dispatch, given))
-    differences = list(_differences(kernel, dispatch, given, judge, wanted, (rtol, atol), found.left_out))
+    differences = list(_differences(kernel, dispatch, given, judge, wanted, tolerances, found.left_out))
     findings, tried = list(found.findings), []
     for case, smaller in () if differences or not callable(expected) else _smaller(dispatch, given, options):
         try:
             again = kernel.prepare(**smaller, **options)
-            other, own = judged(again, seconds / 4)
+            other, own = run(again, seconds / 4)
             right = _wanted(kernel, expected, smaller, _outputs(again, smaller))
-            worse = [*_differences(kernel, again, smaller, own, right, (rtol, atol), other.left_out)]
+            worse = [*_differences(kernel, again, smaller, own, right, tolerances, other.left_out)]
         except MetalnbError:
             continue  # what fits no such size
         tried.append(case)
@@ -117,17 +118,17 @@ def _accepted(function: Any) -> list[str] | None:
 
 
 def _differences(
-    kernel: Kernel, dispatch: Dispatch, given: Arrays, judge: Judge, wanted: Arrays,
+    kernel: Kernel, dispatch: Dispatch, given: Arrays, judge: Outcome, wanted: Arrays,
     tolerances: tuple[float | None, float | None], left_out: int,
 ) -> Iterator[Difference]:  # fmt: skip
     outputs = _outputs(dispatch, given)
     for name, value in wanted.items():
-        seen, output = judge.facts.buffers[name], outputs[name]
+        contents, output = judge.contents(name), outputs[name]
         kind = np.dtype(output.dtype)
-        if seen.contents.size != kind.itemsize * int(np.prod(output.shape)):
+        if contents.size != kind.itemsize * int(np.prod(output.shape)):
             message = f"{kernel.signature.name}: {name!r} cannot be compared: its memory is not the array's alone."
             raise ArgumentError(message)
-        made = seen.contents.view(kind).reshape(output.shape)
+        made = contents.view(kind).reshape(output.shape)
         right = np.asarray(value)
         if right.shape != made.shape:
             message = f"{kernel.signature.name}: {name!r} has shape {made.shape}; expected has shape {right.shape}."

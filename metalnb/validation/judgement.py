@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.engine.base import Grid
+from metalnb.engine.base import Bytes, Grid
 from metalnb.engine.native.checked.checked_facts import Fact, Facts, Origin, Seen
 from metalnb.engine.native.debug_lines import Line
 from metalnb.engine.unit import Unit
@@ -45,6 +45,10 @@ class Judge:
         self.unit, self.grid, self.threadgroup, self.facts = unit, grid, threadgroup, facts
         self.before, self.complete = before, complete
         self.outputs = [p for p in unit.signature.buffers if p.writable and p.name in facts.buffers]
+
+    def contents(self, name: str) -> Bytes:
+        """Return what the run left of a buffer."""
+        return self.facts.buffers[name].contents
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what was found: faults, then notes."""
@@ -232,5 +236,3 @@ def in_grid(index: Any, group: Any, grid: Grid, threadgroup: Grid) -> Any:
     local = (index % size[0], index // size[0] % size[1], index // (size[0] * size[1]))
     x, y, z = (a * t + i for a, t, i in zip(at, threadgroup, local, strict=True))
     return (z * grid[1] + y) * grid[0] + x
-
-

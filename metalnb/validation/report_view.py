@@ -66,7 +66,8 @@ def _head(seen: Validation) -> str:
     sizes = " × ".join(f"{n:,}" for n in (x, y, z)[: 3 if z > 1 else 2 if y > 1 else 1])
     wrong = {d.name: None for d in seen.differences}
     differs = f", {' and '.join(wrong)} not as expected" if wrong else ""
-    return f"{number}{differs}, {sizes} threads, {seen.accesses:,} accesses"
+    watched = f"by {seen.by}" if seen.by else f"{seen.accesses:,} accesses"
+    return f"{number}{differs}, {sizes} threads, {watched}"
 
 
 def _counts(buffer: WatchedBuffer) -> Iterator[str]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from metalnb.call.kernel import Kernel
 from metalnb.errors import ArgumentError
 
 from .access_report import Validation
+from .device_run import device_judged
 from .expected_outputs import compared
-from .watched_call import SECONDS, watch
+from .watched_call import SECONDS, Watcher, judged
 
 __all__ = ["validate"]
 
 
 def validate(
     kernel: Any, *args: Any, expected: Any = None, rtol: float | None = None, atol: float | None = None,
-    seconds: float = SECONDS, **call: Any,
+    seconds: float = SECONDS, device: bool = False, **call: Any,
 ) -> Validation:  # fmt: skip
     """Run a call with every access watched; say what is wrong, by line and thread.
 
@@ -55,6 +57,9 @@ def validate(
     seconds : float
         Time to run for. A grid that would take longer is sampled: its first threadgroups, and some that lie evenly
         behind them.
+    device : bool, optional
+        True runs the call on the kernel's own device, under Metal's shader validation, where the engine `metal` and
+        macOS 15 have it. It is what a Mac has of this function: findings of the kind ``reported``, in Apple's words.
 
     Returns
     -------
@@ -65,7 +70,7 @@ def validate(
     ArgumentError, LaunchError, KernelFault
         As a call of the kernel; but arrays that are too short for the grid are tried, and what is beyond them is found.
     EngineUnavailable
-        Where the checked build does not run: outside Linux.
+        Where neither the checked build, which needs Linux, nor shader validation runs.
 
     Examples
     --------
@@ -86,6 +91,7 @@ def validate(
     if not isinstance(kernel, Kernel):
         message = f"validate: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
         raise ArgumentError(message)
+    run: Watcher = device_judged if device or sys.platform != "linux" else judged
     if expected is None:
-        return watch(kernel.rehearse(*args, **call), seconds)
-    return compared(kernel, args, call, expected, seconds, rtol, atol)
+        return run(kernel.rehearse(*args, **call), seconds)[0]
+    return compared(kernel, args, call, expected, seconds, (rtol, atol), run)

@@ -108,6 +108,10 @@ def _endless(found: Finding) -> str:
     return f"thread {found.thread} is in a loop that had not ended after {turns:,} turns, when it was stopped"
 
 
+def _reported(found: Finding) -> str:
+    return found.operation.rstrip(".")
+
+
 def _missing(found: Finding) -> str:
     if found.count == found.size:
         return f"{found.name}: no element is written"
@@ -134,6 +138,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "nan": _not_finite,
     "infinity": _not_finite,
     "endless": _endless,
+    "reported": _reported,
     "missing write": _missing,
     "written twice": _twice,
 }

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch
-from metalnb.engine.base import Grid
+from metalnb.engine.base import Bytes, Grid
 from metalnb.engine.native.checked.checked_run import run_checked
 from metalnb.errors import ArgumentError
 
 from .access_report import Log, Validation, WatchedBuffer
 from .judgement import Judge, in_grid
 
-__all__ = ["SECONDS", "judged", "watch"]
+__all__ = ["SECONDS", "Outcome", "Watcher", "judged", "watch"]
 
 SECONDS = 5.0
+
+
+class Outcome(Protocol):
+    """What a run left in memory, and who wrote it as far as that is known: see `Judge`."""
+
+    def contents(self, name: str) -> Bytes:
+        """Return a buffer's bytes."""
+        ...
+
+    def written(self, name: str, shape: tuple[int, ...], size: int) -> tuple[Any, Any]:
+        """Return which elements of an array no thread wrote, and which were written again before they were read."""
+        ...
+
+    def writer(self, name: str, byte: int) -> tuple[int, int, Any]:
+        """Return the thread that wrote a byte of an array last, its threadgroup, and where."""
+        ...
+
+    def place(self, line: Any) -> tuple[int, int, str]:
+        """Return a place's line and column in the author's text, and that line."""
+        ...
+
+
+Watcher = Callable[[Dispatch, float], tuple[Validation, Outcome]]
 
 
 def watch(dispatch: Dispatch, seconds: float = SECONDS) -> Validation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -251,8 +252,32 @@ def test_nominal_figures_are_apples(device: str, expected: tuple[float, float] |
 
 
 def test_every_chip_of_the_table_is_found_by_its_name() -> None:
-    for name, (bandwidths, teraflops) in machine.CHIPS.items():
-        assert machine.nominal(f"{name} GPU") == (max(bandwidths) * 1e9, teraflops * 1e12)
+    for name, chip in machine.CHIPS.items():
+        assert machine.nominal(f"{name} GPU") == (max(chip.bandwidths) * 1e9, chip.teraflops * 1e12)
+        assert machine.apple_chip(f"{name} (double)") is chip
+
+
+def test_each_figure_of_a_chip_has_a_source() -> None:
+    """And what Apple states for M1 to M4 is there; the rest is known to be unknown."""
+    assert {field.name for field in dataclasses.fields(machine.AppleChip)} == set(machine.SOURCES)
+    assert all(chip in machine.CHIPS and field in machine.SOURCES for chip, field in machine.OTHER_SOURCES)
+    for name, chip in machine.CHIPS.items():
+        family = int(name.split()[1][1:])
+        assert bool(chip.cores) == (family <= 4)
+        assert (chip.simd_groups is not None) == (family <= 2)
+        lanes = 128 * 2 * max(chip.cores, default=0) / 1e3
+        assert family > 4 or 1.2 < chip.teraflops / lanes < 1.9  # GHz
+
+
+def test_limits_tell_what_is_known_of_an_apple_gpu() -> None:
+    known = replace(GIVEN, device="Apple M2 Max")
+    line = "30 or 38 cores, up to 96 SIMD-groups a core, 400 GB/s, threadgroup memory 32 KiB"
+    assert f"the GPU: {line}" in str(known)
+    assert line in known._repr_html_()
+    unknown = "cores unknown, SIMD-groups unknown a core, 460 or 614 GB/s, threadgroup memory unknown"
+    assert unknown in str(replace(GIVEN, device="Apple M5 Max"))
+    assert replace(GIVEN, device="Xeon").chip is None
+    assert "the GPU" not in str(replace(GIVEN, device="Xeon"))
 
 
 def test_the_text_and_the_card_say_the_same() -> None:

@@ -1,9 +1,7 @@
 """The engine `metal` over a strict double of PyObjC's module: what it asks of Metal, and what it makes of answers."""
 
 import dataclasses
-import functools
 import itertools
-import mmap
 import os
 import pickle
 import subprocess
@@ -16,74 +14,23 @@ from typing import Any
 import metal_double
 import numpy as np
 import pytest
+from doubled_engines import ADD, HEAD, PAGE, Calls, doubled, metal, pages
 from metal_double import CONSTANTS, MetalAbortError
 from metal_double.commands import MTLComputeCommandEncoder
-from metal_double.compiler import MTLCompileOptions, MTLComputePipelineState
+from metal_double.compiler import MTLCompileOptions
 from metal_double.device import MTLDevice
-from metal_module import metal_module
+from metal_double.pipelines import MTLBinaryArchive, MTLComputePipelineState
 
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine import metal as room
-from metalnb.engine.metal import MetalEngine, metalcompute_path
+from metalnb.engine.metal import MetalEngine
 from metalnb.engine.metal.libraries import constant_bytes
 from metalnb.magics.line import COMMANDS
 from metalnb.magics.session import Session
 from metalnb.msl.rewrite.scan import scan
-from metalnb.program import Program
 
-HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
-ADD = "kernel void add(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]])"
-ADD += " { y[i] = x[i] + a; }"
-PAGE = mmap.PAGESIZE
-
-
-@functools.cache
-def doubled() -> dict[str, Any]:
-    """The engines of a Mac over the doubles; programs are kept, and so are these."""
-    other = metalcompute_path.open_engine(module=metal_module())
-    return {"metal": room.open_engine(module=metal_double), "metal:metalcompute": other}
-
-
-@pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> MetalEngine:
-    """Let the names of a Mac's engines mean those over the doubles."""
-    opened, others = doubled(), engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened.get(name) or others(name))
-    found: MetalEngine = opened["metal"]
-    return found
-
-
-def metal(source: str, **options: Any) -> Program:
-    return mnb.compile(HEAD + source, engine="metal", **options)
-
-
-class Calls:
-    """Records the calls of some of the double's selectors."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._patch = monkeypatch
-
-    def of(self, owner: type, name: str) -> list[tuple[Any, ...]]:
-        seen: list[tuple[Any, ...]] = []
-        real = getattr(owner, name)
-
-        def call(this: Any, *arguments: Any) -> Any:
-            seen.append(arguments)
-            return real(this, *arguments)
-
-        self._patch.setattr(owner, name, call)
-        return seen
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    return Calls(monkeypatch)
-
-
-def pages(count: int = 1) -> np.ndarray:
-    """An array of whole pages of NumPy's."""
-    return np.frombuffer(mmap.mmap(-1, count * PAGE), np.float32)
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 # ---- Compiling -------------------------------------------------------------------------------------------------------
@@ -251,9 +198,12 @@ def test_apples_errors_are_at_the_authors_line(engine: MetalEngine) -> None:
 def test_a_refusal_without_a_line_is_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     words = "Compiler encountered an internal error\nwith more"
     refuse = metal_double.runtime.NSError(words, 2)
+    monkeypatch.setattr(
+        MTLBinaryArchive, "addComputePipelineFunctionsWithDescriptor_error_", lambda *_: (False, refuse)
+    )
     monkeypatch.setattr(MTLDevice, "newComputePipelineStateWithFunction_error_", lambda *_: (None, refuse))
     with pytest.raises(mnb.CompileError, match="kernel 'add': Metal refused the kernel: Compiler encountered an in"):
-        _ = metal(ADD + "// refused").add.binary
+        _ = metal(ADD + f"// refused {time.time_ns()}").add.binary  # which no archive has
 
 
 # ---- What only the whole of Metal has --------------------------------------------------------------------------------
@@ -275,6 +225,9 @@ BEYOND: dict[str, tuple[str, dict[str, Any], str]] = {
     "argument buffer": (
         ARGS + "kernel void f(constant Args& args, uint i [[thread_position_in_grid]]) { args.x[i] += args.a; }", {},
         "engine 'metal:metalcompute' has no argument buffers"),
+    "offset": (
+        "kernel void f(device float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 1; }", {},
+        r"f: an argument that it writes overlaps another in part; engine 'metal:metalcompute' copies each\. Pass a"),
 }  # fmt: skip
 
 
@@ -282,13 +235,17 @@ def run(name: str, engine: str) -> np.ndarray:
     source, options, _ = BEYOND[name]
     kernel = mnb.compile(HEAD + source, engine=engine, **options).f
     x = mnb.array([1, 2, 3], dtype="float32", device=engine)
-    kernel({"x": x, "a": 1} if "Args" in source else x, grid=3)
+    if name == "offset":
+        x = mnb.array([1, 2, 3, 0, 0, 0], dtype="float32", device=engine)
+        kernel(x, x[3:], grid=3)
+        return np.asarray(x)[3:]
+    kernel({"x": x, "a": 1} if name == "argument buffer" else x, grid=3)
     return np.asarray(x)
 
 
 @pytest.mark.parametrize("name", BEYOND)
 def test_what_metalcompute_has_no_words_for_is_refused_by_name(name: str) -> None:
-    with pytest.raises((mnb.CompileError, mnb.ArgumentError), match=BEYOND[name][2]):
+    with pytest.raises((mnb.CompileError, mnb.ArgumentError, mnb.LaunchError), match=BEYOND[name][2]):
         run(name, "metal:metalcompute")
 
 
@@ -520,7 +477,7 @@ def test_pages_of_one_dispatch_may_overlap() -> None:
 def test_pages_live_as_long_as_the_dispatch(engine: MetalEngine) -> None:
     engine._commands._queue.run(lambda: time.sleep(0.5))  # the GPU is busy
     ticket = metal(ADD).add.prepare(pages(), pages(), 2).launch()
-    command = ticket._command
+    command = ticket._batch.command
     assert command.status() == CONSTANTS["MTLCommandBufferStatusCommitted"]
     del ticket
     assert command.status() == CONSTANTS["MTLCommandBufferStatusCompleted"]
@@ -674,7 +631,7 @@ def test_the_card_tells_the_most_threads_once_they_are_known(monkeypatch: pytest
     kernel = metal(ADD + "// on a card").add
     assert kernel.card.facts == []
     _ = kernel.binary
-    assert kernel.card.facts == [("threads in a threadgroup", "at most 448")]
+    assert kernel.card.facts == [("threads in a threadgroup", "at most 448"), ("threads of a SIMD-group", "32")]
 
 
 # ---- Opening ---------------------------------------------------------------------------------------------------------

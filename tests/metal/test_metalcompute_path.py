@@ -189,6 +189,20 @@ def test_arguments_that_lie_partly_in_each_other() -> None:
     metal(source).f(x[:10], x[10:])
 
 
+def test_arguments_from_one_arrays_start_are_bound_where_they_are() -> None:
+    """They overlap, and nothing is copied; a view from further on is a copy of what lies apart from the other."""
+    source = "kernel void f(device float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 1; }"
+    f = metal(source).f
+    x = mnb.zeros(8, dtype="float32", device="metal:metalcompute")
+    f(x[:4], x, grid=4)
+    f(x[:4], x[4:], grid=4)
+    assert np.asarray(x).tolist() == [1] * 4 + [2] * 4
+    reads = metal(source.replace("device float* x", "device const float* x")).f
+    for kernel in (f, reads):
+        with pytest.raises(mnb.LaunchError, match="overlaps another in part"):
+            kernel(x, x[4:], grid=4)
+
+
 def test_memory_of_the_engine_is_not_copied(metal_engine: MetalcomputeEngine) -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }"
     x = np.frombuffer(metal_engine.alloc(400), np.float32)

@@ -5,16 +5,33 @@ raises `MetalAbortError` where Metal's validation would end the process. ``METAL
 ``metal`` on it.
 """
 
-from .commands import NSURL, MTLCaptureDescriptor, MTLCaptureManager, MTLCommandBufferDescriptor, MTLLogStateDescriptor
+from .commands import MTLCaptureDescriptor, MTLCaptureManager, MTLCommandBufferDescriptor, MTLLogStateDescriptor
 from .compiler import MTLCompileOptions, MTLFunctionConstantValues
+from .counters import MTLComputePassDescriptor, MTLCounterSampleBufferDescriptor
 from .device import MTLDevice
-from .runtime import SELECTORS, MetalAbortError, objc
-from .structures import CONSTANTS, STRINGS, MTLSize
+from .pipelines import MTLBinaryArchiveDescriptor, MTLComputePipelineDescriptor
+from .runtime import NSURL, SELECTORS, MetalAbortError, objc
+from .structures import CONSTANTS, STRINGS, MTLSize, NSRange
 
 __all__ = [
-    "NSURL", "SELECTORS", "MTLCaptureDescriptor", "MTLCaptureManager", "MTLCommandBufferDescriptor",
-    "MTLCompileOptions", "MTLCopyAllDevices", "MTLCreateSystemDefaultDevice",
-    "MTLFunctionConstantValues", "MTLLogStateDescriptor", "MTLSize", "MetalAbortError", "objc",
+    "NSURL",
+    "SELECTORS",
+    "MTLBinaryArchiveDescriptor",
+    "MTLCaptureDescriptor",
+    "MTLCaptureManager",
+    "MTLCommandBufferDescriptor",
+    "MTLCompileOptions",
+    "MTLComputePassDescriptor",
+    "MTLComputePipelineDescriptor",
+    "MTLCopyAllDevices",
+    "MTLCounterSampleBufferDescriptor",
+    "MTLCreateSystemDefaultDevice",
+    "MTLFunctionConstantValues",
+    "MTLLogStateDescriptor",
+    "MTLSize",
+    "MetalAbortError",
+    "NSRange",
+    "objc",
 ]  # fmt: skip
 
 globals().update(CONSTANTS)

@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from .compiler import MTLComputePipelineState, engine
-from .runtime import NSError, ObjCObject, must, objc, selector
+from .counters import MTLComputePassDescriptor, MTLCounterSampleBuffer
+from .pipelines import MTLComputePipelineState
+from .runtime import NSURL, NSError, ObjCObject, must, objc, selector
 from .structures import CONSTANTS, STRINGS, MTLSize
+from .validation_logs import MTLFunctionLog, logged
 
 _BUFFERS, _BYTES, _MEMORY = 31, 4096, 32768
+SAMPLING = {CONSTANTS["MTLCounterSamplingPointAtStageBoundary"]}  # a test changes it
 
 
 class MTLCommandBufferDescriptor(ObjCObject):
@@ -66,16 +69,6 @@ class MTLLogState(ObjCObject):
         for line in printed.getvalue().splitlines():
             for handler in self._handlers:
                 handler(None, None, CONSTANTS["MTLLogLevelNotice"], line.partition(": ")[2])
-
-
-class NSURL(ObjCObject):
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    @classmethod
-    def fileURLWithPath_(cls, path: str) -> NSURL:
-        must(type(path) is str, "a path is a string")
-        return cls(path)
 
 
 class MTLCaptureDescriptor(ObjCObject):
@@ -164,7 +157,8 @@ class MTLCommandBuffer(ObjCObject):
     def __init__(self, queue: MTLCommandQueue, described: MTLCommandBufferDescriptor) -> None:
         self._queue, self._options, self._log, self._label = queue, described.options, described.log, ""
         self._status = CONSTANTS["MTLCommandBufferStatusNotEnqueued"]
-        self._encoder: MTLComputeCommandEncoder | None = None
+        self._encoders: list[MTLComputeCommandEncoder] = []
+        self._logs: list[MTLFunctionLog] = []
         self._ended: Future[None] | None = None
         self._error: NSError | None = None
         self._start = self._end = 0.0
@@ -176,34 +170,42 @@ class MTLCommandBuffer(ObjCObject):
     @selector("computeCommandEncoder")
     def computeCommandEncoder(self) -> MTLComputeCommandEncoder:
         must(self._ended is None, "it is committed")
-        must(self._encoder is None or self._encoder.ended, "another encoder is open")
-        self._encoder = MTLComputeCommandEncoder()
-        return self._encoder
+        must(all(e.ended for e in self._encoders), "another encoder is open")
+        self._encoders.append(MTLComputeCommandEncoder(self._logs))
+        return self._encoders[-1]
+
+    @selector("computeCommandEncoderWithDescriptor:", "#")
+    def computeCommandEncoderWithDescriptor_(self, described: MTLComputePassDescriptor) -> MTLComputeCommandEncoder:
+        for attached in described.attached.made.values():
+            must(CONSTANTS["MTLCounterSamplingPointAtStageBoundary"] in SAMPLING, "this GPU samples at commands")
+            attached.check()
+        encoder = self.computeCommandEncoder()
+        encoder.around = [(a.samples, a.first, a.last) for a in described.attached.made.values()]
+        return encoder
 
     @selector("commit")
     def commit(self) -> None:
         must(self._ended is None, "commit twice")
-        must(self._encoder is not None and self._encoder.ended, "commit before endEncoding")
+        must(self._encoders and all(e.ended for e in self._encoders), "commit before endEncoding")
         self._status = CONSTANTS["MTLCommandBufferStatusCommitted"]
         if _manager.running is not None:
             _manager.recorded.append(self._label)
         self._ended = self._queue.run(self._run)
 
     def _run(self) -> None:
-        must(self._encoder, "nothing is encoded")
         self._start = time.perf_counter()
         code = self._queue.fails.pop(0) if self._queue.fails else 0
         if code:
             state = CONSTANTS["MTLCommandEncoderErrorStateFaulted"]
-            about = MTLCommandBufferEncoderInfo(self._encoder.label, state)
-            info = {STRINGS["MTLCommandBufferEncoderInfoErrorKey"]: [about]} if self._options else {}
+            about = [MTLCommandBufferEncoderInfo(encoder.label, state) for encoder in self._encoders]
+            info = {STRINGS["MTLCommandBufferEncoderInfoErrorKey"]: about} if self._options else {}
             self._error = NSError("Caused GPU Address Fault Error (0000000b)", code, info)
         else:
             with self._log.collecting() if self._log else contextlib.nullcontext():
-                for work in self._encoder.work:
-                    work()
+                for encoder in self._encoders:
+                    encoder.run()
         self._end = time.perf_counter()
-        self._encoder = None  # Metal lets go of what it retained
+        self._encoders = []  # Metal lets go of what it retained
         self._status = CONSTANTS[f"MTLCommandBufferStatus{'Error' if code else 'Completed'}"]
         self._queue.done()
 
@@ -220,6 +222,11 @@ class MTLCommandBuffer(ObjCObject):
     def error(self) -> NSError | None:
         return self._error
 
+    @selector("logs")
+    def logs(self) -> list[MTLFunctionLog] | None:
+        must(self._ended is not None and self._ended.done(), "the logs of what has not ended")
+        return self._logs or None
+
     @selector("GPUStartTime")
     def GPUStartTime(self) -> float:
         return self._start
@@ -230,9 +237,11 @@ class MTLCommandBuffer(ObjCObject):
 
 
 class MTLComputeCommandEncoder(ObjCObject):
-    def __init__(self) -> None:
+    def __init__(self, logs: list[MTLFunctionLog]) -> None:
         self.label, self.ended = "", False
         self.work: list[Callable[[], None]] = []
+        self.around: list[tuple[MTLCounterSampleBuffer, int, int]] = []
+        self._logs = logs
         self._pipeline: MTLComputePipelineState | None = None
         self._buffers: dict[int, Any] = {}
         self._lengths: dict[int, int] = {}
@@ -287,8 +296,30 @@ class MTLComputeCommandEncoder(ObjCObject):
         must(memory <= _MEMORY, f"{memory} bytes of threadgroup memory")
         arguments = [self._argument(pipeline, param) for param in pipeline.unit.signature.params]
         self._check_addresses(pipeline)
-        launch = engine().launch
-        self.work.append(lambda: launch(pipeline.binary, arguments, tuple(grid), tuple(group)).wait())
+        self.work.append(lambda: self._dispatch(pipeline, arguments, tuple(grid), tuple(group)))
+
+    def _dispatch(self, pipeline: MTLComputePipelineState, arguments: list[Any], grid: Any, group: Any) -> None:
+        said = logged(pipeline.unit, arguments, grid, group) if pipeline.shaderValidation() == 1 else []
+        self._logs += said
+        if not said:  # else it is not run: Metal would leave the bad accesses out
+            pipeline.start(arguments, grid, group)
+
+    @selector("sampleCountersInBuffer:atSampleIndex:withBarrier:", "#QZ")
+    def sampleCountersInBuffer_atSampleIndex_withBarrier_(
+        self, samples: MTLCounterSampleBuffer, index: int, barrier: bool
+    ) -> None:
+        self._open()
+        must(CONSTANTS["MTLCounterSamplingPointAtDispatchBoundary"] in SAMPLING, "this GPU samples at stages")
+        must(index < samples.stamps.size, "a sample beyond the buffer's end")
+        self.work.append(lambda: samples.take(index))
+
+    def run(self) -> None:
+        for samples, first, _ in self.around:
+            samples.take(first)
+        for work in self.work:
+            work()
+        for samples, _, last in self.around:
+            samples.take(last)
 
     def _check_addresses(self, pipeline: MTLComputePipelineState) -> None:
         """Hold each pointer in a struct to the buffers that `useResource` named: others may not be there."""

@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 from metalnb.engine import named
-from metalnb.engine.base import Engine, compiled
+from metalnb.engine.base import Engine
 from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, Diagnostic
 from metalnb.msl.analysis.reflect import reflect
@@ -19,8 +19,6 @@ from metalnb.msl.text.scanned_cell import Cell
 
 from .runtime import NSError, ObjCObject, is_bytes, must, objc, selector
 from .structures import CONSTANTS, SCALARS
-
-_MOST = 1024
 
 
 def engine() -> Engine:
@@ -162,23 +160,3 @@ class MTLLibrary(ObjCObject):
 class MTLFunction(ObjCObject):
     def __init__(self, unit: Unit, library: Reflection) -> None:
         self.unit, self.library, self.specialised = unit, library, True
-
-
-class MTLComputePipelineState(ObjCObject):
-    most = _MOST  # a test lowers it, as many registers do
-
-    def __init__(self, function: MTLFunction) -> None:
-        self.unit, self.library = function.unit, function.library
-        self.binary = compiled(engine(), function.unit)
-
-    @selector("maxTotalThreadsPerThreadgroup")
-    def maxTotalThreadsPerThreadgroup(self) -> int:
-        return min(self.unit.signature.max_threads or _MOST, self.most)
-
-    @selector("threadExecutionWidth")
-    def threadExecutionWidth(self) -> int:
-        return 32
-
-    @selector("staticThreadgroupMemoryLength")
-    def staticThreadgroupMemoryLength(self) -> int:
-        return int(self.binary.threadgroup_bytes)

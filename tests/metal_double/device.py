@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import mmap
+import time
 from typing import Any
 
 import numpy as np
 
 from metalnb.errors import CompileError
 
-from .commands import MTLCommandQueue, MTLLogState, MTLLogStateDescriptor
-from .compiler import MTLCompileOptions, MTLComputePipelineState, MTLFunction, MTLLibrary, library_of, report
+from .commands import SAMPLING, MTLCommandQueue, MTLLogState, MTLLogStateDescriptor
+from .compiler import MTLCompileOptions, MTLFunction, MTLLibrary, library_of, report
+from .counters import MTLCounterSampleBuffer, MTLCounterSampleBufferDescriptor, MTLCounterSet, gpu_clock
+from .pipelines import (
+    MTLBinaryArchive,
+    MTLBinaryArchiveDescriptor,
+    MTLComputePipelineDescriptor,
+    MTLComputePipelineState,
+    described_state,
+    made,
+    opened,
+)  # fmt: skip
 from .runtime import NSError, ObjCObject, VarList, must, selector
-from .structures import CONSTANTS, MTLSize
+from .structures import CONSTANTS, STRINGS, MTLSize
 
 
 class MTLBuffer(ObjCObject):
@@ -105,9 +116,34 @@ class MTLDevice(ObjCObject):
     def newComputePipelineStateWithFunction_error_(
         self, function: MTLFunction, error: None
     ) -> tuple[MTLComputePipelineState | None, NSError | None]:
-        if not function.specialised:
-            return None, NSError("function f cannot be used to build a pipeline state", 3)
-        try:
-            return MTLComputePipelineState(function), None
-        except CompileError as refused:
-            return None, report(refused)
+        return made(function)
+
+    @selector("newComputePipelineStateWithDescriptor:options:reflection:error:", "#Qpo")
+    def newComputePipelineStateWithDescriptor_options_reflection_error_(
+        self, described: MTLComputePipelineDescriptor, options: int, reflection: None, error: None
+    ) -> tuple[MTLComputePipelineState | None, NSError | None]:
+        return described_state(described, options)
+
+    @selector("newBinaryArchiveWithDescriptor:error:", "#o")
+    def newBinaryArchiveWithDescriptor_error_(
+        self, described: MTLBinaryArchiveDescriptor, error: None
+    ) -> tuple[MTLBinaryArchive | None, NSError | None]:
+        return opened(described)
+
+    @selector("supportsCounterSampling:", "Q")
+    def supportsCounterSampling_(self, point: int) -> bool:
+        return point in SAMPLING
+
+    @selector("counterSets")
+    def counterSets(self) -> list[MTLCounterSet] | None:
+        return [MTLCounterSet("statistic"), MTLCounterSet(STRINGS["MTLCommonCounterSetTimestamp"])]
+
+    @selector("newCounterSampleBufferWithDescriptor:error:", "#o")
+    def newCounterSampleBufferWithDescriptor_error_(
+        self, described: MTLCounterSampleBufferDescriptor, error: None
+    ) -> tuple[MTLCounterSampleBuffer | None, NSError | None]:
+        return MTLCounterSampleBuffer(described), None
+
+    @selector("sampleTimestamps:gpuTimestamp:", "tt")
+    def sampleTimestamps_gpuTimestamp_(self, host: None, gpu: None) -> tuple[int, int]:
+        return time.perf_counter_ns(), gpu_clock()

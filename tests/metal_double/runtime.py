@@ -12,7 +12,8 @@ from typing import Any
 VERSION = "12.2 (double)"
 
 # Each selector with the encodings of its arguments, as the methods below declare them: "@" an object or nil, "#" an
-# object, "Q" an unsigned integer, "q" an integer, "Z" a BOOL, "S" an MTLSize, "n" bytes to read, "o" the error.
+# object, "Q" an unsigned integer, "q" an integer, "Z" a BOOL, "S" an MTLSize, "R" an NSRange, "n" bytes to read, "o"
+# the error, "t" an integer that is returned, "p" a pointer that may be NULL.
 SELECTORS: dict[str, str] = {}
 
 
@@ -49,7 +50,7 @@ def selector(name: str, kinds: str = "") -> Callable[[Callable[..., Any]], Calla
 
 def check(name: str, place: int, kind: str, given: Any) -> None:
     """Raise what PyObjC raises for an argument that it cannot pass."""
-    from .structures import MTLSize
+    from .structures import MTLSize, NSRange
 
     fits = {
         "@": given is None or isinstance(given, (ObjCObject, str, dict, list)),
@@ -58,8 +59,11 @@ def check(name: str, place: int, kind: str, given: Any) -> None:
         "q": type(given) is int and -(2**63) <= given < 2**63,
         "Z": type(given) is bool,
         "S": isinstance(given, MTLSize),
+        "R": isinstance(given, NSRange),
         "n": given is None or is_bytes(given),
         "o": given is None,
+        "t": given is None,
+        "p": given is None,
         "?": given is None or callable(given),
     }[kind]
     if not fits:
@@ -100,6 +104,16 @@ class NSError(ObjCObject):
     @selector("userInfo")
     def userInfo(self) -> dict[str, Any]:
         return self._info
+
+
+class NSURL(ObjCObject):
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @classmethod
+    def fileURLWithPath_(cls, path: str) -> NSURL:
+        must(type(path) is str, "a path is a string")
+        return cls(path)
 
 
 class Objc:

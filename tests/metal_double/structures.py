@@ -11,6 +11,11 @@ class MTLSize(NamedTuple):
     depth: int
 
 
+class NSRange(NamedTuple):
+    location: int
+    length: int
+
+
 _CONSTANTS = """
 MTLLanguageVersion2_3=131075 MTLLanguageVersion2_4=131076 MTLLanguageVersion3_0=196608 MTLLanguageVersion3_1=196609
 MTLLanguageVersion3_2=196610
@@ -24,6 +29,10 @@ MTLCommandBufferStatusError=5
 MTLCommandBufferErrorInternal=1 MTLCommandBufferErrorTimeout=2 MTLCommandBufferErrorPageFault=3
 MTLCommandBufferErrorAccessRevoked=4 MTLCommandBufferErrorNotPermitted=7 MTLCommandBufferErrorOutOfMemory=8
 MTLCommandBufferErrorInvalidResource=9 MTLCommandBufferErrorDeviceRemoved=11 MTLCommandBufferErrorStackOverflow=12
+MTLCounterSamplingPointAtStageBoundary=0 MTLCounterSamplingPointAtDispatchBoundary=2 MTLStorageModeShared=0
+MTLCounterErrorValue=18446744073709551615
+MTLPipelineOptionNone=0 MTLPipelineOptionFailOnBinaryArchiveMiss=4 MTLShaderValidationEnabled=1
+MTLFunctionLogTypeValidation=0
 MTLCommandEncoderErrorStateAffected=2 MTLCommandEncoderErrorStatePending=3 MTLCommandEncoderErrorStateFaulted=4
 """
 CONSTANTS = {name: int(value) for name, _, value in (word.partition("=") for word in _CONSTANTS.split())}
@@ -37,4 +46,7 @@ SCALARS = {
 for _name, (_first, _) in SCALARS.items():
     for _count in (1, 2, 3, 4):
         CONSTANTS[f"MTLDataType{_name}{_count if _count > 1 else ''}"] = _first + _count - 1
-STRINGS = {"MTLCommandBufferEncoderInfoErrorKey": "MTLCommandBufferEncoderInfoErrorKey"}
+STRINGS = {
+    "MTLCommandBufferEncoderInfoErrorKey": "MTLCommandBufferEncoderInfoErrorKey",
+    "MTLCommonCounterSetTimestamp": "timestamp",
+}

@@ -1,9 +1,9 @@
 """The engine ``metal``: an Apple GPU through PyObjC's module ``Metal``.
 
 Units and launches come in, as ``engine/base.py`` has them; Metal's objects stay inside. A cell is compiled as its
-author wrote it, its header cells put where it includes them; a dispatch is one compute encoder in a command buffer of
-its own, over exactly the grid. Memory is shared: an array lies in an `MTLBuffer` that NumPy sees, NumPy's own whole
-pages are lent to the GPU where they are, and what is neither is copied.
+author wrote it, its header cells put where it includes them; a dispatch is over exactly the grid, and small ones share
+a compute encoder while the GPU is busy. Memory is shared: an array lies in an `MTLBuffer` that NumPy sees, NumPy's own
+whole pages are lent to the GPU where they are, and what is neither is copied.
 
 ``metalcompute_path`` is the other way to the same GPU, the engine ``metal:metalcompute``, for a Mac without PyObjC.
 """

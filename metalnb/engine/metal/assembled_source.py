@@ -34,13 +34,18 @@ class AssembledSource:
         """Read the compiler's report: each error at the author's place."""
         found = []
         for match in _REPORT.finditer(report):
-            line = int(match["line"])
-            origin = self.origins[line - 1] if line <= len(self.origins) else None
-            if origin is not None:
-                cell, own = origin
-                message = match["text"]
-                found.append(cell.diagnostic(own, int(match["column"]), message, hint_for(message)))
+            at = self.diagnostic(int(match["line"]), int(match["column"]), match["text"])
+            if at is not None:
+                found.append(at)
         return found
+
+    def diagnostic(self, line: int, column: int, message: str) -> Diagnostic | None:
+        """Return what is said of a place of the text, at the author's; None for a line that is none of the author's."""
+        origin = self.origins[line - 1] if 0 < line <= len(self.origins) else None
+        if origin is None:
+            return None
+        cell, own = origin
+        return cell.diagnostic(own, column, message, hint_for(message))
 
 
 _REPORT = re.compile(r"program_source:(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: (?P<text>.*)")

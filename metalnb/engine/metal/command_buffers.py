@@ -1,32 +1,38 @@
-"""Command buffers: a dispatch encoded, its time by the GPU's own clock, and what became of it."""
+"""Command buffers: dispatches encoded, several under way. What becomes of one is its ticket's, ``metal_tickets``."""
 
 from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from metalnb.engine.base import Grid
-from metalnb.engine.staging import Result, Staging
-from metalnb.errors import KernelFault
 
 from .bindings import Bindings
-from .faults import fault_of
+from .dispatch_clock import DispatchClock
 from .kernel_logs import KernelLogs
 from .libraries import Pipeline
 
-__all__ = ["Commands", "Encoded", "GpuTime", "MetalTicket"]
+__all__ = ["Batch", "Commands", "Encoded"]
 
 _UNDER_WAY = 256  # command buffers of the queue; Metal's own default is 64
+_SMALL = 1 << 18  # threads of a dispatch that may share its command buffer
+_SHARED = 32  # dispatches that do
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What a dispatch binds, by Metal's indices.
+    """A dispatch of a kernel, with what it binds by Metal's indices.
 
     Attributes
     ----------
+    name : str
+        Of the kernel.
+    pipeline : Pipeline
+    grid, threadgroup : tuple of 3 int
+        Threads, x first.
     buffers : list of (int, MTLBuffer, int)
         Index, buffer, offset in bytes.
     values : list of (int, bytes)
@@ -36,14 +42,98 @@ class Encoded:
         What addresses among the values lead to.
     """
 
+    name: str
+    pipeline: Pipeline
+    grid: Grid
+    threadgroup: Grid
     buffers: list[tuple[int, Any, int]]
     values: list[tuple[int, bytes]]
     lengths: list[tuple[int, int]]
     reached: list[Any]
 
 
+class Batch:
+    """A command buffer, open until it is committed. Its dispatches run one after the other, in one encoder if they can.
+
+    Parameters
+    ----------
+    found : Bindings
+    queue : MTLCommandQueue
+    logs : MTLLogState or None
+
+    Attributes
+    ----------
+    command : MTLCommandBuffer
+    names : list of str
+        The kernel of each dispatch.
+    committed : bool
+    """
+
+    __slots__ = ("_encoder", "_found", "_lengths", "command", "committed", "names")
+
+    def __init__(self, found: Bindings, queue: Any, logs: Any = None) -> None:
+        metal = found.metal
+        described = metal.MTLCommandBufferDescriptor.alloc().init()
+        described.setErrorOptions_(metal.MTLCommandBufferErrorOptionEncoderExecutionStatus)
+        if logs is not None:
+            described.setLogState_(logs)
+        self.command = queue.commandBufferWithDescriptor_(described)
+        self.names: list[str] = []
+        self.committed = False
+        self._found = found
+        self._encoder: Any = None
+        self._lengths = False
+
+    def encode(self, what: Encoded, clock: DispatchClock | None = None, place: int = 0) -> None:
+        """Add a dispatch of exactly ``grid`` threads; with a clock, in an encoder whose time is taken at a place."""
+        metal = self._found.metal
+        if clock is not None or what.lengths or self._lengths:  # lengths would stay set for the next
+            self._end()
+        if self._encoder is None:
+            command = self.command
+            self._encoder = command.computeCommandEncoder() if clock is None else clock.encoder(command, place)
+        self.names.append(what.name)
+        self._lengths = bool(what.lengths)
+        encoder = self._encoder
+        encoder.setComputePipelineState_(what.pipeline.state)
+        for index, buffer, offset in what.buffers:
+            encoder.setBuffer_offset_atIndex_(buffer, offset, index)
+        for index, value in what.values:
+            encoder.setBytes_length_atIndex_(value, len(value), index)
+        for buffer in what.reached:
+            encoder.useResource_usage_(buffer, metal.MTLResourceUsageRead | metal.MTLResourceUsageWrite)
+        for index, nbytes in what.lengths:
+            encoder.setThreadgroupMemoryLength_atIndex_(nbytes, index)
+        if clock is not None:
+            clock.before(encoder, place)
+        encoder.dispatchThreads_threadsPerThreadgroup_(metal.MTLSize(*what.grid), metal.MTLSize(*what.threadgroup))
+        if clock is not None:
+            clock.after(encoder, place)
+
+    def hand_over(self) -> None:
+        """Commit it: the GPU may begin."""
+        self._end()
+        self.command.setLabel_(self._label())
+        self.committed = True
+        self.command.commit()
+
+    def _end(self) -> None:
+        if self._encoder is not None:
+            self._encoder.setLabel_(self._label())
+            self._encoder.endEncoding()
+            self._encoder = None
+
+    def _label(self) -> str:
+        """Return the names of its kernels, as Xcode and faults show them."""
+        return ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in Counter(self.names).items())
+
+
 class Commands:
-    """The queue of a device.
+    """The queue of a device. Dispatches run in the order in which they are submitted.
+
+    A dispatch is committed at once when the GPU has nothing to do. While it has, small ones gather in one command
+    buffer, which is committed when it is full, when another dispatch has to be on its own, and by whoever asks for one
+    of them.
 
     Parameters
     ----------
@@ -60,119 +150,54 @@ class Commands:
         self._found = found
         self._queue = device.newCommandQueueWithMaxCommandBufferCount_(_UNDER_WAY)
         self._lock = threading.Lock()
+        self._open: Batch | None = None
+        self._last: Any = None
 
-    def submit(self, name: str, pipeline: Pipeline, what: Encoded, grid: Grid, threadgroup: Grid) -> Any:
-        """Encode a dispatch and hand it to the GPU; return its command buffer. The order is that of the calls."""
-        with self._lock, self._found.pool():
-            command = self.encode(name, pipeline, what, grid, threadgroup)
-            command.commit()
-            return command
+    def submit(self, what: Encoded, *, alone: bool) -> Batch:
+        """Encode a dispatch, and hand it to the GPU unless it can wait for more.
 
-    def encode(self, name: str, pipeline: Pipeline, what: Encoded, grid: Grid, threadgroup: Grid) -> Any:
-        """Encode a dispatch of exactly ``grid`` threads into a command buffer of its own; call it inside a pool."""
-        metal = self._found.metal
-        described = metal.MTLCommandBufferDescriptor.alloc().init()
-        described.setErrorOptions_(metal.MTLCommandBufferErrorOptionEncoderExecutionStatus)
-        if pipeline.logs:
-            described.setLogState_(self.logs.state())
-        command = self._queue.commandBufferWithDescriptor_(described)
-        command.setLabel_(name)
-        encoder = command.computeCommandEncoder()
-        encoder.setLabel_(name)
-        encoder.setComputePipelineState_(pipeline.state)
-        for index, buffer, offset in what.buffers:
-            encoder.setBuffer_offset_atIndex_(buffer, offset, index)
-        for index, value in what.values:
-            encoder.setBytes_length_atIndex_(value, len(value), index)
-        for buffer in what.reached:
-            encoder.useResource_usage_(buffer, metal.MTLResourceUsageRead | metal.MTLResourceUsageWrite)
-        for index, nbytes in what.lengths:
-            encoder.setThreadgroupMemoryLength_atIndex_(nbytes, index)
-        encoder.dispatchThreads_threadsPerThreadgroup_(metal.MTLSize(*grid), metal.MTLSize(*threadgroup))
-        encoder.endEncoding()
-        return command
+        Parameters
+        ----------
+        what : Encoded
+        alone : bool
+            Whether its time, or its end, must be its own.
 
-
-class GpuTime:
-    """The `Ticket.elapsed` of a command buffer: its seconds on the GPU.
-
-    Parameters
-    ----------
-    found : Bindings
-    command : MTLCommandBuffer
-        Committed. It holds no memory once it has ended.
-    """
-
-    __slots__ = ("_command", "_found", "_seconds")
-
-    def __init__(self, found: Bindings, command: Any) -> None:
-        self._found = found
-        self._command = command
-        self._seconds: float | None = None
-
-    def __call__(self) -> float | None:
-        """Return the seconds; None while it runs, NaN when it failed."""
-        command, metal = self._command, self._found.metal
-        if command is not None:
-            status = command.status()
-            if status == metal.MTLCommandBufferStatusCompleted:
-                self._seconds = command.GPUEndTime() - command.GPUStartTime()
-            elif status == metal.MTLCommandBufferStatusError:
-                self._seconds = math.nan
-            else:
-                return None
-            self._command = None
-        return self._seconds
-
-
-class MetalTicket:
-    """A dispatch under way.
-
-    Attributes
-    ----------
-    elapsed : GpuTime
-    results : list of Result
-        Those still to be copied back, and the memory of NumPy's that the GPU works on.
-    """
-
-    __slots__ = (
-        "__weakref__", "_command", "_fault", "_found", "_lock", "_logs", "_name", "_staging", "elapsed", "results",
-    )  # fmt: skip
-
-    def __init__(
-        self, found: Bindings, name: str, command: Any, results: list[Result], staging: Staging,
-        logs: KernelLogs | None = None,
-    ) -> None:  # fmt: skip
-        self.elapsed = GpuTime(found, command)
-        self.results = results
-        self._found = found
-        self._name = name
-        self._command = command
-        self._staging = staging
-        self._logs = logs
-        self._fault: KernelFault | None = None
-        self._lock = threading.Lock()
-
-    def wait(self) -> None:
-        """Wait, with the GIL released, and copy the results to where the caller wants them.
-
-        Raises
-        ------
-        KernelFault
+        Returns
+        -------
+        Batch
+            Its command buffer, perhaps still open.
         """
-        with self._lock:
-            if self._command is not None:
-                self._command.waitUntilCompleted()
-                self._fault = fault_of(self._found, self._name, self._command)
-                self.elapsed()
-                if self._fault is None:
-                    self._staging.fetch(self.results)
-                self._command, self.results = None, []
-                if self._logs is not None:
-                    self._logs.show()
-        if self._fault is not None:
-            raise self._fault
+        alone = alone or what.pipeline.logs or math.prod(what.grid) > _SMALL
+        with self._lock, self._found.pool():
+            if alone:
+                self._close()
+            batch = self._open or Batch(self._found, self._queue, self.logs.state() if what.pipeline.logs else None)
+            self._open = batch
+            batch.encode(what)
+            if alone or len(batch.names) == _SHARED or self._idle():
+                self._close()
+            return batch
 
-    def __del__(self) -> None:
-        if self._command is not None and any(r.lent for r in self.results):
-            self._command.waitUntilCompleted()  # NumPy may free what the GPU works on
+    def prepared(self, what: Encoded, clock: DispatchClock | None, place: int) -> Batch:
+        """Encode a dispatch into a command buffer of its own, for the caller to commit; call it inside a pool."""
+        with self._lock:
+            batch = Batch(self._found, self._queue, self.logs.state() if what.pipeline.logs else None)
+            batch.encode(what, clock, place)
+            return batch
+
+    def hand_over(self, batch: Batch | None = None) -> None:
+        """Commit a command buffer if it is still open; by default whichever is."""
+        with self._lock, self._found.pool():
+            if self._open is not None and batch in {None, self._open}:
+                self._close()
+
+    def _close(self) -> None:
+        if self._open is not None:
+            batch, self._open = self._open, None
+            self._last = batch.command
+            batch.hand_over()
+
+    def _idle(self) -> bool:
+        metal = self._found.metal
+        ended = {metal.MTLCommandBufferStatusCompleted, metal.MTLCommandBufferStatusError}
+        return self._last is None or self._last.status() in ended

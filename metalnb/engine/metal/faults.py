@@ -7,6 +7,7 @@ from typing import Any
 from metalnb.errors import KernelFault
 
 from .bindings import Bindings
+from .command_buffers import Batch
 
 __all__ = ["fault_of"]
 
@@ -25,7 +26,7 @@ _MEANING = {
 _STATE = {"Faulted": "faulted", "Affected": "was stopped by another's fault", "Pending": "had not started"}
 
 
-def fault_of(found: Bindings, name: str, command: Any) -> KernelFault | None:
+def fault_of(found: Bindings, name: str, batch: Batch) -> KernelFault | None:
     """Return the fault of a command buffer that has ended; None when it has none.
 
     Parameters
@@ -33,8 +34,9 @@ def fault_of(found: Bindings, name: str, command: Any) -> KernelFault | None:
     found : Bindings
     name : str
         Of the kernel.
-    command : MTLCommandBuffer
+    batch : Batch
     """
+    command = batch.command
     if command.status() != found.metal.MTLCommandBufferStatusError:
         return None
     error = command.error()
@@ -44,6 +46,9 @@ def fault_of(found: Bindings, name: str, command: Any) -> KernelFault | None:
     word = next((w for w in _MEANING if getattr(found.metal, f"MTLCommandBufferError{w}") == code), "")
     kind, meaning = _MEANING.get(word, ("", "Metal does not say why"))
     shown = f"MTLCommandBufferError{word}" if word else f"MTLCommandBufferError {code}"
+    others = len(batch.names) - 1
+    if others:
+        meaning = f"{meaning}. It or one of the {others} dispatches that share its command buffer is at fault"
     told = f"{name}: the GPU did not finish it ({shown}): {meaning}.{_encoders(found.metal, error)}"
     return KernelFault(f"{told} Metal: {error.localizedDescription()}", kind=kind)
 

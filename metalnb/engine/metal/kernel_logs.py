@@ -14,13 +14,13 @@ from metalnb.msl.language.versions import words
 
 from .bindings import Bindings
 
-__all__ = ["KernelLogs", "logs"]
+__all__ = ["KernelLogs", "may_log"]
 
 _BYTES = 1 << 20  # for what the GPU logs before the host reads it
 _MOST = 1000  # lines shown at a time
 
 
-def logs(unit: Unit) -> bool:
+def may_log(unit: Unit) -> bool:
     """Return whether a kernel's cell logs."""
     return any(word.startswith("os_log") for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
 

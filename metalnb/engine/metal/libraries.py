@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,11 @@ from metalnb.msl.text.scanned_cell import Cell
 
 from .assembled_source import AssembledSource, Assembly
 from .bindings import Bindings
-from .kernel_logs import logs
+from .kernel_logs import may_log
 from .launch_limits import BUFFERS
+from .pipeline_archives import PipelineArchives
 
-__all__ = ["Libraries", "Pipeline", "author_text"]
+__all__ = ["Libraries", "Pipeline", "author_text", "diagnostic_at_kernel"]
 
 _KEPT = 32  # libraries; a cell's kernels share one
 
@@ -81,6 +83,7 @@ class Libraries:
         self._found = found
         self._device = device
         self._newest = newest
+        self._archives = PipelineArchives(found, device)
         self._made: dict[tuple[Any, ...], Any] = {}
         self._lock = threading.Lock()
 
@@ -95,13 +98,37 @@ class Libraries:
         text = author_text(unit)
         with self._found.pool():
             function = self._function(unit, text)
-            state, error = self._device.newComputePipelineStateWithFunction_error_(function, None)
+            state, error = None, None
+            if not may_log(unit):
+                version = spelled(min(unit.version, self._newest))
+                values = repr(sorted((c.index, c.type, value) for c, value in unit.constants.items()))
+                state = self._archives.state(function, text.text, unit.signature.name, values, unit.math, version)
             if state is None:
-                raise _refused(unit, text, error)
-            return Pipeline(
-                state, state.maxTotalThreadsPerThreadgroup(), state.threadExecutionWidth(),
-                state.staticThreadgroupMemoryLength(), logs(unit),
-            )  # fmt: skip
+                state, error = self._device.newComputePipelineStateWithFunction_error_(function, None)
+            return _pipeline(unit, text, state, error)
+
+    def validated(self, unit: Unit, compile_with: Callable[[Any], tuple[Any, Any]]) -> Pipeline | None:
+        """Compile one kernel for a run that is checked.
+
+        Parameters
+        ----------
+        unit : Unit
+        compile_with : callable
+            Makes a pipeline of a function; returns it and an error.
+
+        Returns
+        -------
+        Pipeline or None
+            None where there is neither a pipeline nor an error.
+
+        Raises
+        ------
+        CompileError
+        """
+        text = author_text(unit)
+        with self._found.pool():
+            state, error = compile_with(self._function(unit, text))
+            return None if state is None and error is None else _pipeline(unit, text, state, error)
 
     def _check(self, unit: Unit) -> None:
         """Refuse what is known to be beyond this system's Metal, in words of the cell."""
@@ -113,7 +140,7 @@ class Libraries:
         last = max((p.index for p in unit.signature.buffers), default=0)
         if last >= BUFFERS:
             message = f"[[buffer({last})]]; Metal has [[buffer(0)]] to [[buffer({BUFFERS - 1})]]"
-            problems.append(_at_kernel(unit, message, "put several values into one struct"))
+            problems.append(diagnostic_at_kernel(unit, message, "put several values into one struct"))
         if problems:
             raise CompileError(problems)
 
@@ -147,7 +174,7 @@ class Libraries:
         options = metal.MTLCompileOptions.alloc().init()
         major, minor = min(unit.version, self._newest)
         options.setLanguageVersion_(getattr(metal, f"MTLLanguageVersion{major}_{minor}"))
-        if logs(unit):
+        if may_log(unit):
             options.setEnableLogging_(True)
         fast = unit.math == "fast"
         if hasattr(options, "setMathMode_"):  # macOS 15
@@ -186,15 +213,25 @@ def _bfloat(value: float) -> bytes:
     return (bits >> 16 & 0xFFFF).to_bytes(2, "little")
 
 
+def _pipeline(unit: Unit, text: AssembledSource, state: Any, error: Any) -> Pipeline:
+    if state is None:
+        raise _refused(unit, text, error)
+    return Pipeline(
+        state, state.maxTotalThreadsPerThreadgroup(), state.threadExecutionWidth(),
+        state.staticThreadgroupMemoryLength(), may_log(unit),
+    )  # fmt: skip
+
+
 def _refused(unit: Unit, text: AssembledSource, error: Any) -> CompileError:
     """Return the refusal of a kernel: each of the compiler's errors at the author's line, or what Metal says."""
     report = "" if error is None else str(error.localizedDescription())
     found = text.diagnostics(report)
     first = next(iter(report.strip().splitlines()), "it has no such function")
-    return CompileError(found or [_at_kernel(unit, f"Metal refused the kernel: {first}", "")])
+    return CompileError(found or [diagnostic_at_kernel(unit, f"Metal refused the kernel: {first}")])
 
 
-def _at_kernel(unit: Unit, message: str, hint: str) -> Diagnostic:
+def diagnostic_at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:
+    """Return what is said of a kernel as a whole, at the line of its head."""
     line = unit.signature.line
     text = unit.cell.edited.line(line)
     return Diagnostic(line, 1, f"kernel '{unit.signature.name}': {message}", text, unit.cell.name, hint)

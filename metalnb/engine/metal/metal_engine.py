@@ -16,15 +16,18 @@ from metalnb.engine.base import Caps, Grid, Pointed, SharedMemory
 from metalnb.engine.observation import Observable
 from metalnb.engine.staging import Result, Staging
 from metalnb.engine.unit import Unit
-from metalnb.errors import ArgumentError
+from metalnb.errors import ArgumentError, Diagnostic
 from metalnb.msl.signature import Param
 
 from .bindings import Bindings
-from .command_buffers import Commands, Encoded, GpuTime, MetalTicket
+from .command_buffers import Commands, Encoded
+from .dispatch_clock import clock_of
 from .faults import fault_of
 from .gpu_trace import recorded
 from .launch_limits import BYTES, check_memory_lengths, check_offset, check_threads, whole
 from .libraries import Libraries, Pipeline, author_text
+from .metal_tickets import GpuTime, MetalTicket
+from .shader_validation import reported, validated_state
 from .shared_memory import LentPages, SharedBuffer, allocated
 
 __all__ = ["MetalEngine"]
@@ -49,6 +52,10 @@ class MetalBinary:
     threadgroup_bytes: int
     threads: int
 
+    def facts(self) -> list[tuple[str, str]]:
+        """Return further lines of the kernel's card."""
+        return [("threads of a SIMD-group", str(self.pipeline.width))]
+
 
 class MetalEngine(Observable, SharedMemory):
     """Runs kernels on one Apple GPU.
@@ -63,6 +70,8 @@ class MetalEngine(Observable, SharedMemory):
     ----------
     language : tuple of int
         The newest version of MSL that this macOS has: a cell that asks for none sees it.
+    clock : DispatchClock or None
+        What `timed` takes times from; without it, from command buffers.
     """
 
     def __init__(self, found: Bindings, device: Any, index: int = 0) -> None:
@@ -85,6 +94,7 @@ class MetalEngine(Observable, SharedMemory):
         self._commands = Commands(found, device)
         self._staging = Staging(self, LentPages(found, device))
         self._timing = threading.Lock()
+        self.clock = clock_of(found, device, _BATCH)
 
     def text(self, unit: Unit) -> str:
         """Return the author's text, with the header cells in it."""
@@ -106,7 +116,7 @@ class MetalEngine(Observable, SharedMemory):
 
     def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
         """Record the dispatches of a ``with`` block to a file for Xcode."""
-        return recorded(self._found, self._device, path)
+        return recorded(self._found, self._device, path, self._commands.hand_over)
 
     def address(self, memory: Any) -> int:
         """Return where on the GPU a view of the engine's memory starts.
@@ -130,11 +140,12 @@ class MetalEngine(Observable, SharedMemory):
         LaunchError
             When it is beyond the device's limits, or arguments overlap in memory.
         """
-        name = binary.unit.signature.name
-        what, results = self._encoded(binary, arguments, threadgroup)
-        command = self._commands.submit(name, binary.pipeline, what, grid, threadgroup)
-        logs = self._commands.logs if binary.pipeline.logs else None
-        ticket = MetalTicket(self._found, name, command, results, self._staging, logs)
+        what, results = self._encoded(binary, arguments, grid, threadgroup)
+        alone = bool(self.observers) or any(r.lent for r in results)
+        batch = self._commands.submit(what, alone=alone)
+        ticket = MetalTicket(
+            self._found, self._commands, what.name, batch, results, self._staging, logs=what.pipeline.logs
+        )
         self._staging.expect(ticket)
         return ticket
 
@@ -142,28 +153,55 @@ class MetalEngine(Observable, SharedMemory):
         self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
         """Run a dispatch ``count`` times back to back; give the seconds of each by the GPU's clock."""
-        name = binary.unit.signature.name
-        what, results = self._encoded(binary, arguments, threadgroup)
+        what, results = self._encoded(binary, arguments, grid, threadgroup)
         seconds: list[float] = []
+        self._commands.hand_over()
         for first in range(0, count, _BATCH):
             with self._timing, self._found.pool():
                 several = range(min(_BATCH, count - first))
-                commands = [self._commands.encode(name, binary.pipeline, what, grid, threadgroup) for _ in several]
-                for command in commands:
-                    command.commit()
-                for command in commands:
-                    command.waitUntilCompleted()
-                    fault = fault_of(self._found, name, command)
+                batches = [self._commands.prepared(what, self.clock, place) for place in several]
+                for batch in batches:
+                    batch.hand_over()
+                wholes = []
+                for batch in batches:
+                    batch.command.waitUntilCompleted()
+                    fault = fault_of(self._found, what.name, batch)
                     if fault is not None:
                         raise fault
-                    taken = GpuTime(self._found, command)()
-                    seconds.append(math.nan if taken is None else taken)
+                    taken = GpuTime(self._found, self._commands, batch)()
+                    wholes.append(math.nan if taken is None else taken)
+                seconds += wholes if self.clock is None else self.clock.seconds(wholes)
         self._staging.fetch(results)
         self._commands.logs.show()
         return seconds
 
+    def shader_faults(
+        self, unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> tuple[Diagnostic, ...] | None:
+        """Run a dispatch under Metal's shader validation, and wait; return what that says of it.
+
+        Returns
+        -------
+        tuple of Diagnostic or None
+            None where the system has no shader validation for a kernel of its own.
+
+        Raises
+        ------
+        CompileError, LaunchError
+        """
+        pipeline = self._libraries.validated(unit, lambda made: validated_state(self._found, self._device, made))
+        if pipeline is None:
+            return None
+        binary = MetalBinary(unit, pipeline, pipeline.declared, pipeline.threads)
+        what, results = self._encoded(binary, arguments, grid, threadgroup)
+        batch = self._commands.submit(what, alone=True)
+        batch.command.waitUntilCompleted()
+        self._staging.fetch(results)
+        self._commands.logs.show()
+        return reported(self._found, unit, batch.command, fault_of(self._found, what.name, batch))
+
     def _encoded(
-        self, binary: MetalBinary, arguments: Sequence[Any], threadgroup: Grid
+        self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> tuple[Encoded, list[Result]]:
         """Return what a dispatch binds, checked, and what is to be copied back."""
         signature = binary.unit.signature
@@ -179,7 +217,8 @@ class MetalEngine(Observable, SharedMemory):
             buffers.append((param.index, place.memory.buffer, place.offset))
         memories = (m for _, a in given if isinstance(a, Pointed) for m in a.memories)
         reached = [place.memory.buffer for place in map(self._staging.own, memories) if place is not None]
-        return Encoded(buffers, values, lengths, reached), results
+        name, pipeline = signature.name, binary.pipeline
+        return Encoded(name, pipeline, grid, threadgroup, buffers, values, lengths, reached), results
 
     def _values(self, given: list[tuple[Param, Any]]) -> tuple[list[tuple[int, bytes]], list[tuple[Param, Any]]]:
         """Part the arguments that are small and only read, which Metal copies into the command, from the others."""

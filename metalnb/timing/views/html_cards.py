@@ -69,7 +69,9 @@ def limits_html(limits: Limits) -> str:
     table = f"<table><thead>{columns}</thead><tbody>{body}</tbody></table>"
     when = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}"
     warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in limits_warnings(limits))
-    return framed(f'{head}{table}<div class="metalnb-notes">{warned}{note("measured", escape(when))}</div>', _CSS)
+    known = "" if limits.chip is None else note("the GPU", escape(str(limits.chip)))
+    notes = f"{warned}{known}{note('measured', escape(when))}"
+    return framed(f'{head}{table}<div class="metalnb-notes">{notes}</div>', _CSS)
 
 
 def _row(limits: Limits, name: str, measured: str, nominal: str, top: float) -> str:

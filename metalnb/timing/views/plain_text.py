@@ -87,6 +87,8 @@ def limits_text(limits: Limits) -> str:
     lines = [f"limits of engine {limits.engine}: {limits.device}"]
     for name, measured, nominal in limits_rows(limits):
         lines.append(f"  {name:<7}{measured:>13}" + (f"   nominal {nominal}" if nominal else ""))
+    if limits.chip is not None:
+        lines.append(f"  the GPU: {limits.chip}")
     lines.append(f"  measured {limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}")
     return "\n".join([*lines, *(f"  note: {said}" for said in limits_warnings(limits))])
 

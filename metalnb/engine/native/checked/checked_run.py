@@ -92,8 +92,8 @@ def run_checked(
     """
     if sys.platform != "linux":
         message = (
-            f"mnb.validate and %%metal --check run under Linux only, for now; this is {sys.platform}: "
-            "run the cell without them"
+            f"mnb.validate and %%metal --check run under Linux, and with engine 'metal' on macOS 15 or newer; this is "
+            f"{sys.platform}: run the cell without them"
         )
         raise EngineUnavailable(message)
     build = checked_build(unit)

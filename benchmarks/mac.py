@@ -1,0 +1,95 @@
+"""What docs/mac.md says was never seen: on a Mac this shows it. ``METALNB_ENGINE=metal python benchmarks/mac.py``.
+
+Each line is one of the page's items. Nothing here is a benchmark against something else.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import metalnb as mnb
+from metalnb import engine as engines
+
+CELL = """#include <metal_stdlib>
+using namespace metal;
+kernel void add(device float* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }
+kernel void beyond(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i + 1]; }
+"""
+SMALL = 1000
+COMPILED = f"""import time, metalnb as mnb
+program = mnb.compile({CELL!r}, engine="metal")
+begun = time.perf_counter()
+program.add.binary
+print(time.perf_counter() - begun)
+"""
+
+
+def timed(engine: Any, program: Any) -> str:
+    """Return the median time of a small dispatch, by counters and by its command buffer (items 7 and 12)."""
+    x = np.frombuffer(engine.alloc(4096), np.float32)
+    bound = program.add.prepare(x)
+    clock, told = engine.clock, []
+    for each in (clock, None):
+        engine.clock = each
+        seconds = engine.timed(bound.binary, bound.arguments, bound.grid, bound.threadgroup, 64)
+        told.append(f"{statistics.median(seconds) * 1e6:.2f} us")
+    engine.clock = clock
+    return f"by counters {told[0]}, by the command buffer {told[1]}" if clock else f"no counters; {told[1]}"
+
+
+def shared(engine: Any, program: Any) -> str:
+    """Return what a small dispatch costs the host when they share command buffers, and when not (item 15)."""
+    x = np.frombuffer(engine.alloc(4096), np.float32)
+    bound = program.add.prepare(x)
+    told = []
+    for observers in ((), (lambda _: None,)):
+        engine.observers = observers
+        begun = time.perf_counter()
+        tickets = [bound.launch() for _ in range(SMALL)]
+        tickets[-1].wait()
+        told.append(f"{(time.perf_counter() - begun) / SMALL * 1e6:.2f} us")
+    engine.observers = ()
+    return f"shared {told[0]}, each in its own {told[1]}"
+
+
+def archived() -> str:
+    """Return how long a kernel takes to compile in a first process and in a second (item 13)."""
+    script = COMPILED + f"# {time.time_ns()}"
+    new = script.replace("kernel void add", f"// {time.time_ns()}\\nkernel void add")
+    runs = [float(subprocess.check_output([sys.executable, "-c", new], text=True)) for _ in range(2)]
+    return f"{runs[0] * 1e3:.1f} ms, then {runs[1] * 1e3:.1f} ms"
+
+
+def validated(program: Any) -> str:
+    """Return what shader validation says of an access beyond the end (item 14)."""
+    try:
+        found = mnb.validate(program.beyond, np.zeros(40, np.float32), np.zeros(40, np.float32), device=True)
+    except mnb.MetalnbError as error:
+        return str(error)
+    said = [f"line {f.line}, {f.operation}" for f in found.findings]
+    return f"by {found.by or 'the checked build'}: {'; '.join(said) or 'nothing found'}"
+
+
+def main() -> None:
+    """Print the lines."""
+    try:
+        engine = engines.named("metal")
+    except mnb.EngineUnavailable as error:
+        print(error)
+        return
+    program = mnb.compile(CELL, engine="metal")
+    print(f"{engine.caps.device}, {engine.caps.versions}")
+    print(f"a dispatch of 1,024 threads: {timed(engine, program)}")
+    print(f"{SMALL:,} small dispatches, each: {shared(engine, program)}")
+    print(f"compiling in one process and the next: {archived()}")
+    print(f"shader validation: {validated(program)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The time of a dispatch alone, by counter sample buffers.
+
+The GPU writes down its clock where the dispatch begins and ends. A command buffer's own times include what Metal does
+before and after it.
+
+Source: Apple, *GPU counters and counter sample buffers*. Apple's GPUs sample where an encoder begins and ends, others
+between its commands.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from .bindings import Bindings
+
+__all__ = ["DispatchClock", "clock_of"]
+
+_BASE = 0.02  # seconds between the two readings of both clocks, at the least
+_MORE = 1.05  # a dispatch takes no longer than its command buffer, but for the clocks' resolution,
+_TICK = 2e-6  # s
+
+
+class DispatchClock:
+    """Takes the times of dispatches, each at a place of its own.
+
+    Parameters
+    ----------
+    found : Bindings
+    device : MTLDevice
+    samples : MTLCounterSampleBuffer
+        Of two for each place.
+    stage : bool
+        Whether an encoder's begin and end are sampled; else commands are.
+    """
+
+    def __init__(self, found: Bindings, device: Any, samples: Any, *, stage: bool) -> None:
+        self._found = found
+        self._device = device
+        self._samples = samples
+        self._stage = stage
+        self._base = self._clocks()
+
+    def encoder(self, command: Any, place: int) -> Any:
+        """Return an encoder for one dispatch."""
+        if not self._stage:
+            return command.computeCommandEncoder()
+        described = self._found.metal.MTLComputePassDescriptor.computePassDescriptor()
+        attached = described.sampleBufferAttachments().objectAtIndexedSubscript_(0)
+        attached.setSampleBuffer_(self._samples)
+        attached.setStartOfEncoderSampleIndex_(2 * place)
+        attached.setEndOfEncoderSampleIndex_(2 * place + 1)
+        return command.computeCommandEncoderWithDescriptor_(described)
+
+    def before(self, encoder: Any, place: int) -> None:
+        """Take the time before the dispatch."""
+        if not self._stage:
+            encoder.sampleCountersInBuffer_atSampleIndex_withBarrier_(self._samples, 2 * place, True)
+
+    def after(self, encoder: Any, place: int) -> None:
+        """Take the time after the dispatch."""
+        if not self._stage:
+            encoder.sampleCountersInBuffer_atSampleIndex_withBarrier_(self._samples, 2 * place + 1, True)
+
+    def seconds(self, wholes: list[float]) -> list[float]:
+        """Return the seconds of the dispatches of the first places, which have ended.
+
+        Parameters
+        ----------
+        wholes : list of float
+            Those of their command buffers, for where the GPU took no time, or one that cannot be.
+        """
+        data = self._samples.resolveCounterRange_(self._found.metal.NSRange(0, 2 * len(wholes)))
+        if data is None:
+            return wholes
+        stamps = np.frombuffer(bytes(data), np.uint64)[: 2 * len(wholes)].tolist()
+        unit = self._unit()
+        taken = []
+        for whole, begun, ended in zip(wholes, stamps[::2], stamps[1::2], strict=True):
+            own = (ended - begun) * unit
+            can_be = 0 < own <= whole * _MORE + _TICK  # which a sample of MTLCounterErrorValue, all ones, never is
+            taken.append(own if can_be else whole)
+        return taken
+
+    def _clocks(self) -> tuple[int, int]:
+        """Return what the host's clock and the GPU's say at one moment; the host's is in nanoseconds."""
+        host, gpu = self._device.sampleTimestamps_gpuTimestamp_(None, None)
+        return host, gpu
+
+    def _unit(self) -> float:
+        """Return the seconds of a tick of the GPU's clock: the longer this runs, the better it is known."""
+        host, gpu = self._clocks()
+        if host - self._base[0] < _BASE * 1e9:
+            time.sleep(_BASE)
+            host, gpu = self._clocks()
+        ticks = gpu - self._base[1]
+        return (host - self._base[0]) / ticks * 1e-9 if ticks > 0 else 0.0
+
+
+def clock_of(found: Bindings, device: Any, places: int) -> DispatchClock | None:
+    """Return the clock of a device's dispatches; None where it has no such counters.
+
+    Parameters
+    ----------
+    found : Bindings
+    device : MTLDevice
+    places : int
+        Dispatches whose times are taken together.
+    """
+    metal = found.metal
+    stage = device.supportsCounterSampling_(metal.MTLCounterSamplingPointAtStageBoundary)
+    if not stage and not device.supportsCounterSampling_(metal.MTLCounterSamplingPointAtDispatchBoundary):
+        return None
+    counters = next((c for c in device.counterSets() or () if c.name() == metal.MTLCommonCounterSetTimestamp), None)
+    if counters is None:
+        return None
+    described = metal.MTLCounterSampleBufferDescriptor.alloc().init()
+    described.setCounterSet_(counters)
+    described.setStorageMode_(metal.MTLStorageModeShared)
+    described.setSampleCount_(2 * places)
+    samples, _ = device.newCounterSampleBufferWithDescriptor_error_(described, None)
+    return None if samples is None else DispatchClock(found, device, samples, stage=bool(stage))

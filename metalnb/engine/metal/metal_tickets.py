@@ -1,0 +1,119 @@
+"""A dispatch under way: its time by the GPU's own clock, its results, and what became of it."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+from metalnb.engine.staging import Result, Staging
+from metalnb.errors import KernelFault
+
+from .bindings import Bindings
+from .command_buffers import Batch, Commands
+from .faults import fault_of
+
+__all__ = ["GpuTime", "MetalTicket"]
+
+
+class GpuTime:
+    """The `Ticket.elapsed` of a dispatch: its seconds on the GPU; an equal share, where it shares a command buffer.
+
+    Parameters
+    ----------
+    found : Bindings
+    commands : Commands
+    batch : Batch
+        It is committed by asking, and holds no memory once it has ended.
+    """
+
+    __slots__ = ("_batch", "_commands", "_found", "_seconds")
+
+    def __init__(self, found: Bindings, commands: Commands, batch: Batch) -> None:
+        self._found = found
+        self._commands = commands
+        self._batch: Batch | None = batch
+        self._seconds: float | None = None
+
+    def __call__(self) -> float | None:
+        """Return the seconds; None while it runs, NaN when it failed."""
+        batch, metal = self._batch, self._found.metal
+        if batch is not None:
+            self._commands.hand_over(batch)
+            status = batch.command.status()
+            if status == metal.MTLCommandBufferStatusCompleted:
+                self._seconds = (batch.command.GPUEndTime() - batch.command.GPUStartTime()) / len(batch.names)
+            elif status == metal.MTLCommandBufferStatusError:
+                self._seconds = math.nan
+            else:
+                return None
+            self._batch = None
+        return self._seconds
+
+
+class MetalTicket:
+    """A dispatch under way.
+
+    Parameters
+    ----------
+    found : Bindings
+    commands : Commands
+    name : str
+        Of the kernel.
+    batch : Batch
+        Committed, where results are lent.
+    results : list of Result
+    staging : Staging
+    logs : bool
+        Whether the kernel may log.
+
+    Attributes
+    ----------
+    elapsed : GpuTime
+    results : list of Result
+        Those still to be copied back, and the memory of NumPy's that the GPU works on.
+    """
+
+    __slots__ = (
+        "__weakref__", "_batch", "_commands", "_fault", "_found", "_lock", "_logs", "_name", "_staging", "elapsed",
+        "results",
+    )  # fmt: skip
+
+    def __init__(
+        self, found: Bindings, commands: Commands, name: str, batch: Batch, results: list[Result], staging: Staging,
+        *, logs: bool,
+    ) -> None:  # fmt: skip
+        self.elapsed = GpuTime(found, commands, batch)
+        self.results = results
+        self._found = found
+        self._commands = commands
+        self._name = name
+        self._batch: Batch | None = batch
+        self._staging = staging
+        self._logs = logs
+        self._fault: KernelFault | None = None
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Wait, with the GIL released, and copy the results to where the caller wants them.
+
+        Raises
+        ------
+        KernelFault
+        """
+        with self._lock:
+            if self._batch is not None:
+                self._commands.hand_over(self._batch)
+                self._batch.command.waitUntilCompleted()
+                self._fault = fault_of(self._found, self._name, self._batch)
+                self.elapsed()
+                if self._fault is None:
+                    self._staging.fetch(self.results)
+                self._batch, self.results = None, []
+                if self._logs:
+                    self._commands.logs.show()
+        if self._fault is not None:
+            raise self._fault
+
+    def __del__(self) -> None:
+        if self._batch is not None and any(r.lent for r in self.results):
+            self._batch.command.waitUntilCompleted()  # NumPy may free what the GPU works on

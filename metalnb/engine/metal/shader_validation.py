@@ -1,0 +1,66 @@
+"""Metal's shader validation: a kernel compiled with the system's own checks, and what these say of a run of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from metalnb.engine.unit import Unit
+from metalnb.errors import Diagnostic, KernelFault
+
+from .bindings import Bindings
+from .fast_enumeration import enumerated
+from .libraries import author_text, diagnostic_at_kernel
+
+__all__ = ["reported", "validated_state"]
+
+
+def validated_state(found: Bindings, device: Any, function: Any) -> tuple[Any, Any]:
+    """Compile a function with shader validation.
+
+    Returns
+    -------
+    (MTLComputePipelineState or None, NSError or None)
+        No state and no error where the system, before macOS 15, has none for single pipelines.
+    """
+    metal = found.metal
+    described = metal.MTLComputePipelineDescriptor.alloc().init()
+    if not hasattr(described, "setShaderValidation_"):
+        return None, None
+    described.setComputeFunction_(function)
+    described.setShaderValidation_(metal.MTLShaderValidationEnabled)
+    state, error = device.newComputePipelineStateWithDescriptor_options_reflection_error_(
+        described, metal.MTLPipelineOptionNone, None, None
+    )
+    if state is not None and state.shaderValidation() != metal.MTLShaderValidationEnabled:
+        return None, None
+    return state, error
+
+
+def reported(found: Bindings, unit: Unit, command: Any, fault: KernelFault | None) -> tuple[Diagnostic, ...]:
+    """Return what was said of a run that has ended: each report at the author's line, or at the kernel's.
+
+    Parameters
+    ----------
+    found : Bindings
+    unit : Unit
+    command : MTLCommandBuffer
+    fault : KernelFault or None
+        The command buffer's own.
+    """
+    text = author_text(unit)
+    said = []
+    for log in enumerated(found, command.logs()):
+        if log.type() != found.metal.MTLFunctionLogTypeValidation:
+            continue
+        message = str(log.description())
+        place = log.debugLocation()
+        at = None if place is None else text.diagnostic(int(place.line()), int(place.column()), message)
+        said.append(at or _at_kernel(unit, message))
+    if fault is not None:
+        said.append(_at_kernel(unit, str(fault)))
+    return tuple(said)
+
+
+def _at_kernel(unit: Unit, message: str) -> Diagnostic:
+    return dataclasses.replace(diagnostic_at_kernel(unit, ""), message=message)

@@ -1,0 +1,124 @@
+"""A call made once more on its own device, under the device's own validation, and judged like a watched call.
+
+It tells less than the engine `native`'s checked build, which sees each access, and runs where that does not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from metalnb.arrays.stream import synchronize
+from metalnb.call.kernel import Dispatch
+from metalnb.engine.base import Bytes, Pointed
+from metalnb.errors import Diagnostic
+
+from .access_report import Finding, Validation
+from .watched_call import Outcome, judged
+
+__all__ = ["BY", "device_judged"]
+
+BY = "Metal's shader validation"
+_UNKNOWN = -2
+
+
+class DeviceOutcome:
+    """What a run left in memory; who wrote it is not known.
+
+    Parameters
+    ----------
+    contents : dict of str to Bytes
+        By parameter.
+    """
+
+    def __init__(self, contents: dict[str, Bytes]) -> None:
+        self._contents = contents
+
+    def contents(self, name: str) -> Bytes:
+        """Return a buffer's bytes."""
+        return self._contents[name]
+
+    def written(self, name: str, shape: tuple[int, ...], size: int) -> tuple[Any, Any]:
+        """Return that no element is known to be unwritten, or written twice."""
+        del name, size
+        return np.zeros(shape, np.bool), np.zeros(shape, np.bool)
+
+    def writer(self, name: str, byte: int) -> tuple[int, int, None]:
+        """Return that nobody is known to have written a byte."""
+        del name, byte
+        return _UNKNOWN, _UNKNOWN, None
+
+    def place(self, line: None) -> tuple[int, int, str]:
+        """Return no place."""
+        del line
+        return 0, 0, ""
+
+
+def device_judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outcome]:
+    """Run a call under the validation of its kernel's engine; in the checked build where that has none.
+
+    Raises
+    ------
+    ArgumentError, EngineUnavailable
+    """
+    kernel = dispatch.kernel
+    run = getattr(kernel.engine, "shader_faults", None)
+    if run is None or any(isinstance(a, Pointed) for a in dispatch.arguments):  # what these lead to is not copied
+        return judged(dispatch, seconds)
+    if dispatch.residents:
+        synchronize(kernel.engine.name)  # what was started before may still be writing
+    copies = _copied(kernel.engine, dispatch.arguments)
+    said = run(kernel.unit, copies, dispatch.grid, dispatch.threadgroup)
+    if said is None:
+        return judged(dispatch, seconds)
+    given = zip(kernel.signature.params, copies, strict=True)
+    contents = {p.name: np.frombuffer(a, np.uint8) for p, a in given if isinstance(a, np.ndarray)}
+    found = Validation(
+        kernel.signature.name, dispatch.grid, dispatch.threadgroup, (), _findings(said), {}, 0, 0,
+        lambda: np.empty((0, 4), np.int64), by=BY,
+    )  # fmt: skip
+    return found, DeviceOutcome(contents)
+
+
+def _findings(said: tuple[Diagnostic, ...]) -> tuple[Finding, ...]:
+    """Return one finding for each thing that was said of a place, with how often."""
+    counts = Counter((d.line, d.column, d.message, d.text) for d in said)
+    return tuple(
+        Finding("reported", line, column, _UNKNOWN, _UNKNOWN, source=text, operation=message, count=count)
+        for (line, column, message, text), count in counts.items()
+    )
+
+
+def _copied(engine: Any, arguments: list[Any]) -> list[Any]:
+    """Return copies of the arrays, in the engine's own memory: those that overlap do so in the copies."""
+    arrays = [i for i, a in enumerate(arguments) if a is not None and not isinstance(a, (int, bytes, bytearray))]
+    views = {i: np.frombuffer(np.ascontiguousarray(arguments[i]), np.uint8) for i in arrays}
+    spans = {i: (view.__array_interface__["data"][0], view.size) for i, view in views.items()}
+    copies: list[Any] = list(arguments)
+    groups: list[_Group] = []
+    for i in sorted(arrays, key=spans.__getitem__):
+        start, size = spans[i]
+        if groups and start < groups[-1].end:
+            groups[-1].members.append(i)
+            groups[-1].end = max(groups[-1].end, start + size)
+        else:
+            groups.append(_Group(start, start + size, [i]))
+    for group in groups:
+        memory = np.frombuffer(engine.alloc(group.end - group.start), np.uint8)
+        for i in group.members:
+            first = spans[i][0] - group.start
+            copies[i] = memory[first : first + spans[i][1]]
+            copies[i][:] = views[i]
+    return copies
+
+
+@dataclasses.dataclass(slots=True)
+class _Group:
+    """Arguments that overlap, and where they lie."""
+
+    start: int
+    end: int
+    members: list[int]

@@ -1,0 +1,21 @@
+"""The engine `metal` over its double, under its own name."""
+
+import pytest
+from doubled_engines import Calls, doubled
+
+from metalnb import engine as engines
+from metalnb.engine.metal import MetalEngine
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> MetalEngine:
+    """Let the names of a Mac's engines mean those over the doubles."""
+    opened, others = doubled(), engines._open
+    monkeypatch.setattr(engines, "_open", lambda name: opened.get(name) or others(name))
+    found: MetalEngine = opened["metal"]
+    return found
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(monkeypatch)

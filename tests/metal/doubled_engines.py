@@ -1,0 +1,54 @@
+"""A Mac's two engines over the doubles, and what their tests share."""
+
+import functools
+import mmap
+from typing import Any
+
+import metal_double
+import numpy as np
+import pytest
+from metal_module import metal_module
+
+import metalnb as mnb
+from metalnb.engine import metal as room
+from metalnb.engine.metal import metalcompute_path
+from metalnb.program import Program
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+ADD = "kernel void add(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]])"
+ADD += " { y[i] = x[i] + a; }"
+PAGE = mmap.PAGESIZE
+
+
+@functools.cache
+def doubled() -> dict[str, Any]:
+    """The engines over the doubles; programs are kept, and so are these."""
+    other = metalcompute_path.open_engine(module=metal_module())
+    return {"metal": room.open_engine(module=metal_double), "metal:metalcompute": other}
+
+
+def metal(source: str, **options: Any) -> Program:
+    return mnb.compile(HEAD + source, engine="metal", **options)
+
+
+class Calls:
+    """Records the calls of some of the double's selectors."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
+
+    def of(self, owner: type, name: str) -> list[tuple[Any, ...]]:
+        seen: list[tuple[Any, ...]] = []
+        real = getattr(owner, name)
+
+        def call(this: Any, *arguments: Any) -> Any:
+            seen.append(arguments)
+            return real(this, *arguments)
+
+        self._patch.setattr(owner, name, call)
+        return seen
+
+
+def pages(count: int = 1) -> np.ndarray:
+    """An array of whole pages of NumPy's."""
+    return np.frombuffer(mmap.mmap(-1, count * PAGE), np.float32)
