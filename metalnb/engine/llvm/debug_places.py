@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from .instructions import IRModule
 
-__all__ = ["line_in"]
+__all__ = ["Frame", "frames_of", "line_in"]
 
-_LINE = re.compile(r"\bline: (\d+)")
+_NUMBER = {word: re.compile(rf"\b{word}: (\d+)") for word in ("line", "column")}
 _REFERENCE = {word: re.compile(rf"\b{word}: (![0-9]+)") for word in ("scope", "inlinedAt", "file")}
 _FILE = re.compile(r'filename: "([^"]*)"')
 
 
-def line_in(module: IRModule, place: str, file: str) -> int:
-    """Return the line of a file that an instruction belongs to.
+class Frame(NamedTuple):
+    """A location in one function: its file, line and column, and the call site that it was inlined at, or ``""``."""
+
+    file: str
+    line: int
+    column: int
+    site: str
+
+
+def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
+    """Yield the locations of an instruction, from the innermost function that was inlined to the outermost.
 
     Parameters
     ----------
@@ -22,6 +33,22 @@ def line_in(module: IRModule, place: str, file: str) -> int:
         Compiled with line tables.
     place : str
         The instruction's ``!dbg !7``.
+    """
+    at = place.removeprefix("!dbg ")
+    while text := module.metadata.get(at):
+        line, column = (int(found[1]) if (found := pattern.search(text)) else 0 for pattern in _NUMBER.values())
+        outer = _REFERENCE["inlinedAt"].search(text)
+        at = outer[1] if outer else ""
+        yield Frame(_file_of(module, text), line, column, at)
+
+
+def line_in(module: IRModule, place: str, file: str) -> int:
+    """Return the line of a file that an instruction belongs to.
+
+    Parameters
+    ----------
+    module, place
+        As for `frames_of`.
     file : str
 
     Returns
@@ -29,14 +56,7 @@ def line_in(module: IRModule, place: str, file: str) -> int:
     int
         From 1; 0 where nothing of the file leads there. Of functions that were inlined the innermost in this file.
     """
-    at = place.removeprefix("!dbg ")
-    while text := module.metadata.get(at):
-        found = _LINE.search(text)
-        if found and _file_of(module, text) == file:
-            return int(found[1])
-        outer = _REFERENCE["inlinedAt"].search(text)
-        at = outer[1] if outer else ""
-    return 0
+    return next((frame.line for frame in frames_of(module, place) if frame.file == file and frame.line), 0)
 
 
 def _file_of(module: IRModule, text: str) -> str:
