@@ -48,6 +48,8 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .program import Program as Program
     from .program import compile as compile
     from .program import load as load
+    from .profiling.profile_call import profile as profile
+    from .profiling.profile_record import Profile as Profile
     from .stepping.trace_call import trace as trace
     from .stepping.trace_record import KernelTrace as KernelTrace
     from .timing.compare import Comparison as Comparison
@@ -83,6 +85,8 @@ _PUBLIC = {
     "library_kernels.elementwise.fuse": ("fuse",),
     "library_kernels.ops.custom_reduction": ("reduction",),
     "program": ("Program", "compile", "load"),
+    "profiling.profile_call": ("profile",),
+    "profiling.profile_record": ("Profile",),
     "timing.compare": ("Comparison", "compare"),
     "timing.gpu_capture": ("capture",),
     "timing.limits": ("Limits", "limits"),

@@ -108,8 +108,7 @@ def _of(asked: _Asked) -> CountedBuild:
 def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Places) -> None:
     """Add the accesses of a thread's own arrays, which the vectoriser alone can tell."""
     for made in code.private:
-        frame = places.author(made)
-        operations[made.block].setdefault(frame.line if frame else 0, Operations()).private += 1
+        operations[made.block].setdefault(places.line(made), Operations()).private += 1
 
 
 def _variables(module: IRModule) -> tuple[tuple[int, int, int], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import gcd, prod
 from typing import Any
@@ -209,17 +210,22 @@ def _blocks(build: CountedBuild) -> np.ndarray[Any, Any]:
 
 def _lines(build: CountedBuild, blocks: np.ndarray[Any, Any]) -> dict[int, LineOperations]:
     found: dict[int, LineOperations] = {}
+    accesses = Counter((a.made.block, build.places.line(a.made)) for a in build.code.accesses)
     for label, number in build.code.blocks.items():
         runs, lanes, parted, _ = (int(n) for n in blocks[number])
         for line, operations in build.operations[label].items():
             into = found.setdefault(line, LineOperations())
             into.operations.add(operations, lanes)
-            if runs > into.runs:
-                into.runs, into.lanes = runs, lanes
+            into.runs = max(into.runs, runs)
+            instructions = operations.total + accesses[label, line]
+            into.issued += runs * instructions
+            into.active += lanes * instructions
         branch = build.code.branches.get(label)
         if branch is not None and not build.places.special(branch):
-            frame = build.places.author(branch)
-            into = found.setdefault(frame.line if frame else 0, LineOperations())
+            into = found.setdefault(build.places.line(branch), LineOperations())
+            into.runs = max(into.runs, runs)
+            into.issued += runs
+            into.active += lanes
             into.branches += runs
             into.divergent += parted
     return found
@@ -254,6 +260,5 @@ _SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meet
 
 def _barriers(build: CountedBuild, records: np.ndarray[Any, Any]) -> Iterator[BarrierCount]:
     for record, made in zip(records, build.code.barriers, strict=False):
-        frame = build.places.author(made)
         waited = int(record["waited"]) / max(1, int(record["spent"]))
-        yield BarrierCount(frame.line if frame else 0, int(record["rounds"]), waited, int(record["groups"].argmax()))
+        yield BarrierCount(build.places.line(made), int(record["rounds"]), waited, int(record["groups"].argmax()))

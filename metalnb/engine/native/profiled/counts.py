@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ATOMIC", "READ", "SHARED", "WRITE", "AccessCount", "BarrierCount", "Counts", "LineOperations", "Operations", "Touched"]
+__all__ = [
+    "ATOMIC", "READ", "SHARED", "WRITE", "AccessCount", "BarrierCount", "Counts", "LineOperations", "Operations",
+    "Touched",
+]  # fmt: skip
 
 READ, WRITE, ATOMIC = 1, 2, 4
 SHARED = -1  # in place of a region's number: threadgroup memory
@@ -60,8 +63,8 @@ class LineOperations:
     ----------
     runs : int
         How often a SIMD-group executed it.
-    lanes : int
-        Lanes that were active then, of 32 each time.
+    issued, active : int
+        Instructions that SIMD-groups executed, and the lanes that were active, over all of them.
     operations : Operations
         Of all lanes.
     branches, divergent : int
@@ -69,7 +72,8 @@ class LineOperations:
     """
 
     runs: int = 0
-    lanes: int = 0
+    issued: int = 0
+    active: int = 0
     operations: Operations = field(default_factory=Operations)
     branches: int = 0
     divergent: int = 0

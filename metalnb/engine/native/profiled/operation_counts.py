@@ -36,10 +36,23 @@ class Places:
     def __init__(self, module: IRModule) -> None:
         self._module = module
         self._known: dict[str, tuple[Frame | None, str]] = {}
+        self._made = {made.result: made for function in module.functions.values() for made in function if made.result}
 
-    def author(self, made: IRInstruction) -> Frame | None:
-        """Return the innermost place in the author's cell, or None."""
-        return self._looked_up(made.place)[0]
+    def author(self, made: IRInstruction, depth: int = 3) -> Frame | None:
+        """Return the innermost place in the author's cell, or None.
+
+        What clang made one of several has none of its own: then that of what it uses, its address first.
+        """
+        found = self._looked_up(made.place)[0]
+        if found is not None or not depth:
+            return found
+        used = (self._made.get(operand.text) for operand in reversed(made.operands))
+        return next((frame for other in used if other and (frame := self.author(other, depth - 1))), None)
+
+    def line(self, made: IRInstruction) -> int:
+        """Return the line in the author's cell; 0 for none."""
+        frame = self.author(made)
+        return frame.line if frame else 0
 
     def special(self, made: IRInstruction) -> str:
         """Return the call of a function of mathematics that an instruction is a part of, as a name; or ``""``."""
@@ -67,8 +80,7 @@ def operations_of(function: IRFunction, places: Places) -> dict[str, dict[int, O
         here = found[label] = {}
         line = 0
         for made in block:
-            frame = places.author(made)
-            line = frame.line if frame else line
+            line = places.line(made) or line
             special = places.special(made)
             if special and special in told:
                 continue
