@@ -45,11 +45,11 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
     from .library_kernels.elementwise.fuse import fuse as fuse
     from .library_kernels.ops.custom_reduction import reduction as reduction
+    from .profiling.profile_call import profile as profile
+    from .profiling.profile_record import Profile as Profile
     from .program import Program as Program
     from .program import compile as compile
     from .program import load as load
-    from .profiling.profile_call import profile as profile
-    from .profiling.profile_record import Profile as Profile
     from .stepping.trace_call import trace as trace
     from .stepping.trace_record import KernelTrace as KernelTrace
     from .timing.compare import Comparison as Comparison

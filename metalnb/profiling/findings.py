@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from metalnb.timing.units import percent
+
 from .profile_record import LANES, LINE, SECTOR, AccessCost, LineCost, Profile
 
 __all__ = ["ProfileFinding", "findings"]
@@ -90,16 +92,17 @@ def _narrow(access: AccessCost) -> ProfileFinding:
     lanes = _mean(access.lanes, access.runs)
     moved = round(access.used / access.runs)
     kind = "char4" if access.size == 1 else "a vector of two or four"
-    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {access.size} byte{'s' * (access.size > 1)} each of "
-    said += f"{access.name}, {moved} at once, {access.runs:,} times; a SIMD-group can ask for {LANES * 16} at once. "
+    each = f"{access.size} byte{'s' * (access.size > 1)} each"
+    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} at once, "
+    said += f"{access.runs:,} times; a SIMD-group can ask for {LANES * 16}. "
     cost = access.runs * (1 - moved / LINE)
     return ProfileFinding(access.line, "narrow", said + f"Let each lane take {kind} at a time.", max(0.0, cost))
 
 
 def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, passes, least = (_mean(n, access.runs) for n in (access.lanes, access.passes, access.least))
-    said = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory ({access.name}) "
-    said += f"where {least} would do: {access.conflicts:,} passes more"
+    said = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory "
+    said += f"({access.name}) where {least} would do: {access.conflicts:,} passes more"
     stride = access.stride
     if stride is not None and stride % 4 == 0:
         words = abs(stride) // 4
@@ -109,8 +112,8 @@ def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
 
 
 def _atomics(access: AccessCost) -> ProfileFinding:
-    mean = access.meeting / access.runs
-    said = f"line {access.line}: of {_mean(access.lanes, access.runs)} lanes that update {access.name}, {_number(mean)} "
+    lanes, meeting = (_mean(n, access.runs) for n in (access.lanes, access.meeting))
+    said = f"line {access.line}: of {lanes} lanes that update {access.name}, {meeting} "
     said += f"find another one at their address, up to {access.repeated} at one: they take turns. "
     space = "device" if access.space == "device" else "threadgroup"
     cure = "Add up in the SIMD-group first (simd_sum)"
@@ -147,8 +150,8 @@ def _waiting(profile: Profile) -> Iterator[ProfileFinding]:
     total = sum(line.cycles for line in profile.lines)
     for barrier in profile.barriers:
         if barrier.waited > _WAITED:
-            said = f"line {barrier.line}: SIMD-groups spend {barrier.waited:.0%} of the time since the barrier before on "
-            said += f"waiting here, {barrier.rounds:,} times, most for SIMD-group {barrier.slowest}. "
+            said = f"line {barrier.line}: SIMD-groups spend {percent(barrier.waited)} of the time since the barrier "
+            said += f"before on waiting here, {barrier.rounds:,} times, most for SIMD-group {barrier.slowest}. "
             said += "Share the work before it out over all SIMD-groups."
             yield ProfileFinding(barrier.line, "waiting", said, barrier.waited * total / len(profile.barriers))
 
@@ -171,7 +174,7 @@ def _reread(profile: Profile) -> Iterator[ProfileFinding]:
 
 
 def _private(line: LineCost) -> ProfileFinding:
-    said = f"line {line.line}: an array of each thread's own is in memory, not in registers: {line.private:,} accesses. "
+    said = f"line {line.line}: an array of each thread's own is in memory, not in registers: {line.private:,} times. "
     cure = "Index it by constants in loops that unroll, or make it smaller."
     return ProfileFinding(line.line, "private", said + cure, line.private / LANES * 4)
 

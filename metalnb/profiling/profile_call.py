@@ -13,9 +13,9 @@ from metalnb.engine.native.profiled.counted_run import run_counted
 from metalnb.engine.native.profiled.counts import ATOMIC, READ, SHARED, AccessCount, Counts
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, LaunchError
+from metalnb.timing.progress import progress
 
 from .profile_record import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost, Profile
-from metalnb.timing.progress import progress
 
 __all__ = ["profile", "profiled"]
 
@@ -26,9 +26,9 @@ _VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
 def profile(kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, **call: Any) -> Profile:
     """Count what a call of a kernel costs, line by line.
 
-    A notebook shows the source with a gutter of heat and the figures beside each line; a click on an access draws its 32
-    lanes and where they fall in memory. Nothing is timed: the counts are those of a GPU's SIMD-groups of 32, and do not
-    depend on this machine.
+    A notebook shows the source with a gutter of heat and the figures beside each line; a click on an access draws its
+    32 lanes and where they fall in memory. Nothing is timed: the counts are those of a GPU's SIMD-groups of 32, and do
+    not depend on this machine.
 
     Parameters
     ----------
@@ -63,10 +63,7 @@ def profile(kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, **ca
     >>> found.flops, [(a.name, a.sectors // a.runs) for a in found.accesses]
     (1024, [('x', 16), ('out', 4)])
     """
-    if not isinstance(banks, int) or not 1 <= banks <= _MOST_BANKS:
-        raise ArgumentError(f"profile: banks= is a number from 1 to {_MOST_BANKS}; got {banks!r}.")
-    if not isinstance(seconds, (int, float)) or not seconds > 0:
-        raise ArgumentError(f"profile: seconds= is a time, more than 0; got {seconds!r}.")
+    _check(seconds, banks)
     if isinstance(kernel, Dispatch) and not args and not call:
         dispatch = kernel
     elif isinstance(kernel, Kernel):
@@ -75,6 +72,13 @@ def profile(kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, **ca
         message = f"profile: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
         raise ArgumentError(message)
     return profiled(dispatch, seconds, banks)
+
+
+def _check(seconds: Any, banks: Any) -> None:
+    if not isinstance(banks, int) or not 1 <= banks <= _MOST_BANKS:
+        raise ArgumentError(f"profile: banks= is a number from 1 to {_MOST_BANKS}; got {banks!r}.")
+    if not isinstance(seconds, (int, float)) or not seconds > 0:
+        raise ArgumentError(f"profile: seconds= is a time, more than 0; got {seconds!r}.")
 
 
 def profiled(dispatch: Dispatch, seconds: float, banks: int = 32) -> Profile:
@@ -96,8 +100,8 @@ def _record(dispatch: Dispatch, counts: Counts, banks: int) -> Profile:
     given = sum(a for a in dispatch.arguments if isinstance(a, int))
     accesses = [_access(unit, counts, one, scale) for one in counts.accesses]
     return Profile(
-        unit.signature.name, unit.cell.edited.original, dispatch.grid, dispatch.threadgroup, counts.groups, counts.sampled,
-        tuple(_lines(counts, accesses, scale)),
+        unit.signature.name, unit.cell.edited.original, dispatch.grid, dispatch.threadgroup, counts.groups,
+        counts.sampled, tuple(_lines(counts, accesses, scale)),
         tuple(BarrierCost(b.line, round(b.rounds * scale), b.waited, b.slowest) for b in counts.barriers if b.rounds),
         tuple(_buffers(unit, counts, accesses, scale)), counts.registers, counts.threadgroup_bytes + given, banks,
     )  # fmt: skip
@@ -116,8 +120,8 @@ def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Itera
             round(n * scale) for n in (o.flops, o.special, o.integer, o.other, o.simd, o.private)
         )
         yield LineCost(
-            number, round(found.runs * scale), found.active / found.issued if found.issued else 0.0, flops, special, integer,
-            other, simd, private, round(found.branches * scale), round(found.divergent * scale), own,
+            number, round(found.runs * scale), found.active / max(1, found.issued), flops, special, integer, other,
+            simd, private, round(found.branches * scale), round(found.divergent * scale), own,
         )  # fmt: skip
 
 
@@ -132,8 +136,8 @@ def _access(unit: Unit, counts: Counts, one: AccessCount, scale: Fraction) -> Ac
     )  # fmt: skip
     sample = tuple(None if at is None else at - start for at in one.sample)
     return AccessCost(
-        one.line, one.column, name, space, kind, one.size, runs, lanes, sectors, lines, used, passes, least, meeting,
-        one.repeated, sample, one.group,
+        one.line, unit.cell.edited.original_column(one.line, one.column), name, space, kind, one.size, runs, lanes,
+        sectors, lines, used, passes, least, meeting, one.repeated, sample, one.group,
     )  # fmt: skip
 
 
@@ -145,7 +149,7 @@ def _memory(unit: Unit, counts: Counts, one: AccessCount) -> tuple[str, str, int
     if one.region != SHARED:
         return "a table of constants", "constant", 0
     first = next((at for at in one.sample if at is not None), 0)
-    names = _VARIABLE.findall(unit.cell.edited.text) if not unit.headers else []
+    names = _VARIABLE.findall(unit.text) if not unit.headers else []
     for offset, size, number in counts.variables:
         if offset <= first < offset + size:
             return (names[number] if number < len(names) else "threadgroup memory"), "threadgroup", offset

@@ -84,7 +84,7 @@ class AccessCost:
     @property
     def least_sectors(self) -> int:
         """Sectors that would do if what a SIMD-group uses lay together."""
-        return min(self.sectors, ceil(self.used / SECTOR)) if self.runs else 0
+        return min(self.sectors, self.runs * ceil(self.used / self.runs / SECTOR)) if self.runs else 0
 
     @property
     def stride(self) -> int | None:

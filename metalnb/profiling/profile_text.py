@@ -9,10 +9,12 @@ from metalnb.timing.units import percent, threads, times, trimmed
 
 from .findings import findings
 from .profile_record import LineCost, Profile
+from .time_bounds import estimate_text, occupancy
 
-__all__ = ["COLUMNS", "cells", "count", "head_of", "profile_text", "totals"]
+__all__ = ["COLUMNS", "SHOWN", "cells", "count", "head_of", "profile_text", "totals"]
 
 COLUMNS = ("cost", "runs", "lanes", "flops", "special", "integer", "asked", "travels", "conflicts")
+SHOWN = ("M2", "H100 SXM")  # devices of whose time the head speaks
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _EXACT = 10_000
 
@@ -27,8 +29,9 @@ def profile_text(profile: Profile) -> str:
 def head_of(profile: Profile) -> str:
     """Say what was counted."""
     grid, group = threads(trimmed(profile.grid)), threads(trimmed(profile.threadgroup))
-    ran = f"all {profile.groups:,}" if profile.sampled == profile.groups else f"{profile.sampled:,} of {profile.groups:,}"
-    scaled = "" if profile.sampled == profile.groups else ", counts scaled to all"
+    whole = profile.sampled == profile.groups
+    ran = f"all {profile.groups:,}" if whole else f"{profile.sampled:,} of {profile.groups:,}"
+    scaled = "" if whole else ", counts scaled to all"
     return f"{grid} threads in threadgroups of {group}; {ran} threadgroup{'s' * (profile.groups > 1)} counted{scaled}"
 
 
@@ -37,17 +40,31 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
     special = f", {count(profile.special)} special functions" if profile.special else ""
     yield "operations", f"{profile.flops:,} flops{special}; {_intensity(profile)}"
     if profile.bytes:
-        once = f"{nbytes(profile.bytes)}, each sector once ({nbytes(profile.read)} read, {nbytes(profile.written)} written)"
-        yield "memory", f"{once}; {nbytes(profile.asked)} asked for, {nbytes(profile.travelled)} travel to SIMD-groups"
+        read, written, asked, travelled = map(nbytes, (profile.read, profile.written, profile.asked, profile.travelled))
+        once = f"{nbytes(profile.bytes)}, each sector once ({read} read, {written} written)"
+        yield "memory", f"{once}; {asked} asked for, {travelled} travel to SIMD-groups"
     shared = sum(a.passes for a in profile.accesses)
     if shared:
         least = sum(a.least for a in profile.accesses)
         worse = f", {times(shared / least)} as many as without conflicts" if shared > least else ", no conflicts"
-        size = nbytes(profile.threadgroup_bytes)
-        yield "threadgroup memory", f"{size} for each threadgroup; {count(shared)} passes over {profile.banks} banks{worse}"
+        passes = f"{count(shared)} passes over {profile.banks} banks{worse}"
+        yield "threadgroup memory", f"{nbytes(profile.threadgroup_bytes)} for each threadgroup; {passes}"
     if any(line.branches for line in profile.lines):
         yield "branches", f"at {percent(profile.branch_efficiency)} of them all lanes go one way"
-    yield "registers", f"some {profile.registers} of 32 bits for each thread, an estimate"
+    yield "registers", f"some {profile.registers} of 32 bits for each thread, an estimate; {_filled(profile)}"
+    for device in SHOWN:
+        yield "time", estimate_text(profile, device)
+
+
+def _filled(profile: Profile) -> str:
+    """Say how full a processor is, for a device of each maker."""
+    said = []
+    for device in SHOWN:
+        full = occupancy(profile, device)
+        if full is not None:
+            fit = f"{full.groups} threadgroup{'s' * (full.groups != 1)} to a processor of the {device}"
+            said.append(f"{fit}, {percent(full.share)} of its threads ({full.limit})")
+    return "; ".join(said)
 
 
 def _intensity(profile: Profile) -> str:

@@ -94,7 +94,8 @@ def run_counted(
         ))  # fmt: skip
         shared = build.storage_bytes + sum(-(-a // 16) * 16 for a in arguments if isinstance(a, int))
         counting = _Counting(
-            sites.ctypes.data, barriers.ctypes.data, ctypes.addressof(watched), len(regions), banks, start, start + shared,
+            sites.ctypes.data, barriers.ctypes.data, ctypes.addressof(watched), len(regions), banks, start,
+            start + shared,
         )  # fmt: skip
         blocks = _blocks(build)
         blocks[:] = 0

@@ -118,7 +118,8 @@ class CountingCode:
         taken = emitter.bits(emitter.both(body.mask, body.vector(given.text, given.type)))
         some = emitter.op(f"icmp ne i32 {taken}, 0")
         not_all = emitter.op(f"icmp ne i32 {taken}, {mask}")
-        self._add(body, self.blocks[made.block], 2, emitter.op(f"zext i1 {emitter.op(f'and i1 {some}, {not_all}')} to i64"))
+        parted = emitter.op(f"and i1 {some}, {not_all}")
+        self._add(body, self.blocks[made.block], 2, emitter.op(f"zext i1 {parted} to i64"))
 
     def _call(self, body: FunctionBody, made: IRInstruction) -> None:
         if made.word == "metalnb_barrier":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from metalnb.msl.text.scanned_cell import MAIN
 
