@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from html import escape
 
-from .profile_record import LANES, LINE, AccessCost
+from .cost_records import LANES, LINE, AccessCost
 
 __all__ = ["access_picture", "access_words"]
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEVICES", "DeviceFigures", "Figure"]
+from metalnb.errors import ArgumentError
+
+__all__ = ["DEVICES", "DeviceFigures", "Figure", "device_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +136,17 @@ DEVICES = {
         _nvidia("H100 SXM", 132, 1.83, 3350, "9.0"),
     )
 }
+
+
+def device_of(name: str) -> DeviceFigures:
+    """Return a device by its name.
+
+    Raises
+    ------
+    ArgumentError
+        With the names that there are.
+    """
+    found = DEVICES.get(name) or DEVICES.get(f"NVIDIA {name}")
+    if found is None:
+        raise ArgumentError(f"profile: no figures for the device {name!r}; there are {', '.join(DEVICES)}.")
+    return found

@@ -15,7 +15,9 @@ from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.timing.progress import progress
 
-from .profile_record import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost, Profile
+from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
+from .device_table import device_of
+from .profile_record import DEVICES_SHOWN, Profile
 
 __all__ = ["profile", "profiled"]
 
@@ -23,7 +25,9 @@ _MOST_BANKS = 64
 _VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
 
 
-def profile(kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, **call: Any) -> Profile:
+def profile(
+    kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, device: str = "", **call: Any,
+) -> Profile:  # fmt: skip
     """Count what a call of a kernel costs, line by line.
 
     A notebook shows the source with a gutter of heat and the figures beside each line; a click on an access draws its
@@ -40,6 +44,9 @@ def profile(kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, **ca
         After which no further threadgroup is begun. Those that ran are spread evenly, and the counts are scaled.
     banks : int, optional
         Of threadgroup memory, of 4 bytes each: 1 to 64.
+    device : str, optional
+        Of what GPU to show the least time that it needs, by a model: ``"M4 Max"``, a name in
+        `metalnb.profiling.device_table.DEVICES`; by default of an M2 and an H100.
 
     Returns
     -------
@@ -48,7 +55,7 @@ def profile(kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, **ca
     Raises
     ------
     ArgumentError, LaunchError
-        As a call of the kernel; for a number of banks or of seconds that there cannot be.
+        As a call of the kernel; for a number of banks or of seconds that there cannot be, or an unknown device.
     CompileError
         Also for a kernel that does not run in vector registers, with the reason.
 
@@ -64,6 +71,7 @@ def profile(kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, **ca
     (1024, [('x', 16), ('out', 4)])
     """
     _check(seconds, banks)
+    devices = (device_of(device).name,) if device else DEVICES_SHOWN
     if isinstance(kernel, Dispatch) and not args and not call:
         dispatch = kernel
     elif isinstance(kernel, Kernel):
@@ -71,7 +79,7 @@ def profile(kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, **ca
     else:
         message = f"profile: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
         raise ArgumentError(message)
-    return profiled(dispatch, seconds, banks)
+    return profiled(dispatch, seconds, banks, devices)
 
 
 def _check(seconds: Any, banks: Any) -> None:
@@ -81,20 +89,25 @@ def _check(seconds: Any, banks: Any) -> None:
         raise ArgumentError(f"profile: seconds= is a time, more than 0; got {seconds!r}.")
 
 
-def profiled(dispatch: Dispatch, seconds: float, banks: int = 32) -> Profile:
+def profiled(
+    dispatch: Dispatch, seconds: float, banks: int = 32, devices: tuple[str, ...] = DEVICES_SHOWN,
+) -> Profile:  # fmt: skip
     """Count what a bound dispatch costs; as `profile`."""
     unit = dispatch.kernel.unit
     name = unit.signature.name
     if 0 in dispatch.grid:
         raise LaunchError(f"profile: {name}: grid {dispatch.grid} is empty: nothing would run.")
+    if dispatch.residents and not dispatch.kernel.engine.caps.shared:
+        message = f"profile: {name}: its arrays are in a device's own memory. Pass NumPy's: numpy.asarray(x)."
+        raise ArgumentError(message)
     if dispatch.residents:
         synchronize(dispatch.kernel.engine.name)  # what was started before may still be writing
     with progress(f"{name}: counting") as told:
         counts = run_counted(unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, seconds, banks, told)
-    return _record(dispatch, counts, banks)
+    return _record(dispatch, counts, banks, devices)
 
 
-def _record(dispatch: Dispatch, counts: Counts, banks: int) -> Profile:
+def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, ...]) -> Profile:
     unit = dispatch.kernel.unit
     scale = Fraction(counts.groups, counts.sampled)
     given = sum(a for a in dispatch.arguments if isinstance(a, int))
@@ -104,6 +117,7 @@ def _record(dispatch: Dispatch, counts: Counts, banks: int) -> Profile:
         counts.sampled, tuple(_lines(counts, accesses, scale)),
         tuple(BarrierCost(b.line, round(b.rounds * scale), b.waited, b.slowest) for b in counts.barriers if b.rounds),
         tuple(_buffers(unit, counts, accesses, scale)), counts.registers, counts.threadgroup_bytes + given, banks,
+        devices,
     )  # fmt: skip
 
 

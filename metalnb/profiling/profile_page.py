@@ -15,8 +15,9 @@ from metalnb.display.frame import framed
 from metalnb.display.highlight import highlight
 
 from .access_picture import access_picture, access_words
-from .findings import findings
-from .profile_record import LANES, AccessCost, LineCost, Profile
+from .cost_findings import findings
+from .cost_records import LANES, AccessCost, LineCost
+from .profile_record import Profile
 from .profile_text import COLUMNS, cells, count, head_of, totals
 
 __all__ = ["profile_html"]

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from metalnb.display import nbytes
 from metalnb.timing.units import percent, threads, times, trimmed
 
-from .findings import findings
-from .profile_record import LineCost, Profile
+from .cost_findings import findings
+from .cost_records import LineCost
+from .profile_record import Profile
 from .time_bounds import estimate_text, occupancy
 
-__all__ = ["COLUMNS", "SHOWN", "cells", "count", "head_of", "profile_text", "totals"]
+__all__ = ["COLUMNS", "cells", "count", "head_of", "profile_text", "totals"]
 
 COLUMNS = ("cost", "runs", "lanes", "flops", "special", "integer", "asked", "travels", "conflicts")
-SHOWN = ("M2", "H100 SXM")  # devices of whose time the head speaks
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _EXACT = 10_000
 
@@ -30,9 +30,13 @@ def head_of(profile: Profile) -> str:
     """Say what was counted."""
     grid, group = threads(trimmed(profile.grid)), threads(trimmed(profile.threadgroup))
     whole = profile.sampled == profile.groups
-    ran = f"all {profile.groups:,}" if whole else f"{profile.sampled:,} of {profile.groups:,}"
-    scaled = "" if whole else ", counts scaled to all"
-    return f"{grid} threads in threadgroups of {group}; {ran} threadgroup{'s' * (profile.groups > 1)} counted{scaled}"
+    if profile.groups == 1:
+        ran = "its one threadgroup counted"
+    elif whole:
+        ran = f"all {profile.groups:,} threadgroups counted"
+    else:
+        ran = f"{profile.sampled:,} of {profile.groups:,} threadgroups counted, counts scaled to all"
+    return f"{grid} threads in threadgroups of {group}; {ran}"
 
 
 def totals(profile: Profile) -> Iterator[tuple[str, str]]:
@@ -51,20 +55,20 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "threadgroup memory", f"{nbytes(profile.threadgroup_bytes)} for each threadgroup; {passes}"
     if any(line.branches for line in profile.lines):
         yield "branches", f"at {percent(profile.branch_efficiency)} of them all lanes go one way"
-    yield "registers", f"some {profile.registers} of 32 bits for each thread, an estimate; {_filled(profile)}"
-    for device in SHOWN:
+    estimate = f"some {profile.registers} of 32 bits for each thread, an estimate"
+    yield "registers", "; ".join([estimate, *_filled(profile)])
+    for device in profile.devices:
         yield "time", estimate_text(profile, device)
 
 
-def _filled(profile: Profile) -> str:
-    """Say how full a processor is, for a device of each maker."""
-    said = []
-    for device in SHOWN:
+def _filled(profile: Profile) -> Iterator[str]:
+    """Say how full a processor of each device is."""
+    for device in profile.devices:
         full = occupancy(profile, device)
         if full is not None:
             fit = f"{full.groups} threadgroup{'s' * (full.groups != 1)} to a processor of the {device}"
-            said.append(f"{fit}, {percent(full.share)} of its threads ({full.limit})")
-    return "; ".join(said)
+            doubt = "" if full.public else ", by figures that are not public"
+            yield f"{fit}, {percent(full.share)} of its threads (limited by {full.limit}{doubt})"
 
 
 def _intensity(profile: Profile) -> str:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from metalnb.errors import ArgumentError
 from metalnb.timing.units import seconds
 
-from .device_table import DEVICES, DeviceFigures
-from .profile_record import LANES, Profile
+from .cost_records import LANES
+from .device_table import DeviceFigures, device_of
+from .profile_record import Profile
 
-__all__ = ["Occupancy", "ResourceBound", "device_of", "estimate_text", "occupancy", "time_bounds"]
+__all__ = ["Occupancy", "ResourceBound", "estimate_text", "occupancy", "time_bounds"]
 
 _PASS = 128  # bytes of all banks
 _SEVERAL = 1.5
@@ -64,20 +64,6 @@ class Occupancy:
     share: float
     limit: str
     public: bool
-
-
-def device_of(name: str) -> DeviceFigures:
-    """Return a device by its name.
-
-    Raises
-    ------
-    ArgumentError
-        With the names that there are.
-    """
-    found = DEVICES.get(name) or DEVICES.get(f"NVIDIA {name}")
-    if found is None:
-        raise ArgumentError(f"profile: no figures for the device {name!r}; there are {', '.join(DEVICES)}.")
-    return found
 
 
 def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[ResourceBound, ...]:
@@ -183,4 +169,4 @@ def _shared(profile: Profile) -> tuple[int, str]:
 
 
 def _an(device: str) -> str:
-    return f"an {device}" if device[0] in "MAHLaN" else f"a {device}"
+    return f"an {device}" if device[0] in "MNAH" else f"a {device}"

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.profiling.profile_record import AccessCost, Profile
+from metalnb.profiling.cost_records import AccessCost
+from metalnb.profiling.profile_record import Profile
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -41,8 +42,8 @@ TILE = """kernel void f(device float* out, uint2 i [[thread_position_in_threadgr
         (32, 32, (8, 8), 4, 8),
         # Rows of 33: bank y + x, which four of the lanes have in common at most.
         (32, 33, (8, 8), 4, 4),
-        # 32x8 threads: a SIMD-group is one row. Modulo 8 its lanes share eight words; down a column they are 8 apart, and
-        # 0 and 32, 8 and 40, ... share a bank.
+        # 32x8 threads: a SIMD-group is one row. Modulo 8 its lanes share eight words; down a column they are 8
+        # apart, and 0 and 32, 8 and 40, ... share a bank.
         (8, 8, (32, 8), 1, 2),
         (8, 9, (32, 8), 1, 1),
         (32, 32, (32, 8), 1, 32),
@@ -130,7 +131,8 @@ def test_sectors_and_lines_of_an_access(kind: str, index: str, sectors: int, lin
         out[i] = v;
     }}"""
     dtype, wide = {
-        "char": (np.int8, ()), "half": (np.float16, ()), "packed_float3": (np.float32, (3,)), "float4": (np.float32, (4,)),
+        "char": (np.int8, ()), "half": (np.float16, ()), "packed_float3": (np.float32, (3,)),
+        "float4": (np.float32, (4,)),
     }.get(kind, (np.float32, ()))  # fmt: skip
     found = mnb.profile(
         kernel(text), np.zeros((1 << 17, *wide), dtype), np.zeros((32, *wide), dtype), grid=32, threadgroup=32
@@ -146,7 +148,8 @@ def test_a_transpose_reads_rows_and_writes_columns() -> None:
     text = """kernel void f(device const float* x, device float* out, uint2 g [[thread_position_in_grid]]) {
         out[g.x * 64 + g.y] = x[g.y * 64 + g.x];
     }"""
-    found = mnb.profile(kernel(text), np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32), threadgroup=(32, 8))
+    x = np.zeros((64, 64), np.float32)
+    found = mnb.profile(kernel(text), x, np.zeros_like(x), threadgroup=(32, 8))
     assert (access(found, "x").runs, access(found, "x").sectors) == (128, 128 * 4)
     assert (access(found, "out", "write").sectors, access(found, "out", "write").stride) == (128 * 32, 256)
     assert (found.asked, found.travelled, found.bytes) == (2 * 16384, 16384 + 128 * 32 * 32, 2 * 16384)
@@ -178,7 +181,8 @@ def test_lanes_that_take_no_part_ask_for_nothing() -> None:
 
 
 def test_constants_do_not_travel() -> None:
-    text = """kernel void f(constant float* x, constant float& a, device float* out, uint i [[thread_position_in_grid]]) {
+    text = """kernel void f(constant float* x, constant float& a, device float* out,
+        uint i [[thread_position_in_grid]]) {
         out[i] = x[i] * a;
     }"""
     found = mnb.profile(kernel(text), np.zeros(64, np.float32), 2.0, grid=64)
@@ -202,7 +206,8 @@ def test_atomics_that_meet_at_an_address(bins: int, meeting: int, repeated: int)
 
 
 def test_branches_at_which_lanes_part() -> None:
-    text = """kernel void f(device const float* x, device const uint* n, device float* out, uint i [[thread_position_in_grid]]) {
+    text = """kernel void f(device const float* x, device const uint* n, device float* out,
+        uint i [[thread_position_in_grid]]) {
         float s = 0;
         if (i / 32 % 2) {
             for (uint k = 0; k < n[i]; ++k) s += x[k];
@@ -212,11 +217,11 @@ def test_branches_at_which_lanes_part() -> None:
     times = np.arange(256, dtype=np.uint32) % 8
     found = mnb.profile(kernel(text), np.zeros(8, np.float32), times, np.zeros(256, np.float32), threadgroup=64)
     by_line = {line.line: line for line in found.lines}
-    assert (by_line[5].branches, by_line[5].divergent) == (8, 0)  # a whole SIMD-group goes one way
+    assert (by_line[6].branches, by_line[6].divergent) == (8, 0)  # a whole SIMD-group goes one way
     # Of lanes 0 to 7, over and over, one eighth does not enter the loop, and at each end of it another one leaves: the
     # branch before the first iteration parts, those of iterations 1 to 6 do, the last one's does not.
-    assert (by_line[6].branches, by_line[6].divergent) == (4 * 8, 4 * 7)
-    assert by_line[6].flops == 4 * 4 * sum(range(8))
+    assert (by_line[7].branches, by_line[7].divergent) == (4 * 8, 4 * 7)
+    assert by_line[7].flops == 4 * 4 * sum(range(8))
 
 
 def test_lanes_are_a_mean_over_what_a_line_executes() -> None:
@@ -355,7 +360,7 @@ def test_a_kernel_that_does_not_run_in_vector_registers_is_refused_with_the_reas
         for (uint k = 0; k < 16384; ++k) own[k] = out[k];
         out[i] = own[as_type<uint>(out[i]) % 16384];
     }"""
-    with pytest.raises(mnb.CompileError, match="cannot be counted.*its own variables take"):
+    with pytest.raises(mnb.CompileError, match=r"cannot be counted.*its own variables take"):
         mnb.profile(kernel(text), np.zeros(16384, np.float32))
 
 

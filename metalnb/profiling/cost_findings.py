@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from metalnb.timing.units import percent
 
-from .profile_record import LANES, LINE, SECTOR, AccessCost, LineCost, Profile
+from .cost_records import LANES, LINE, SECTOR, AccessCost, LineCost
+from .profile_record import Profile
 
 __all__ = ["ProfileFinding", "findings"]
 
