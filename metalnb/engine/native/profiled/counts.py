@@ -23,7 +23,7 @@ class Operations:
     Attributes
     ----------
     flops : int
-        Additions, subtractions, multiplications and divisions of floats; a fused multiply-add is two.
+        Additions, subtractions, multiplications and divisions of floats but of 1; a fused multiply-add is two.
     special : int
         Calls of a function that a GPU has a unit of its own for, or a routine: reciprocals (each division has one),
         roots, exponentials, sines.

@@ -10,6 +10,7 @@ from ...llvm.debug_places import Frame, frames_of
 from ...llvm.instruction_syntax import BINARY
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
 from .counts import Operations
+from .used_components import used_components
 
 __all__ = ["Places", "operations_of"]
 
@@ -74,6 +75,8 @@ def operations_of(function: IRFunction, places: Places) -> dict[str, dict[int, O
     it is how this engine computes, and no GPU does it so.
     """
     told: set[str] = set()
+    used = used_components(function)
+    roots = {made.result for made in function if made.word.startswith("llvm.sqrt.")}
     found: dict[str, dict[int, Operations]] = {}
     for label, block in function.blocks.items():
         here = found[label] = {}
@@ -88,18 +91,19 @@ def operations_of(function: IRFunction, places: Places) -> dict[str, dict[int, O
                 told.add(special)
                 operations.special += 1
             else:
-                _count(made, operations)
+                _count(made, operations, used.get(made.result), roots)
     return found
 
 
-def _count(made: IRInstruction, into: Operations) -> None:
-    """Add what one instruction does."""
+def _count(made: IRInstruction, into: Operations, used: frozenset[int] | None, roots: set[str]) -> None:
+    """Add what one instruction does: of a vector, for the components that are used."""
     kind = made.type if made.opcode != "call" or not made.operands else made.operands[0].type
-    count = made.type.components if made.type.kind == "vector" else kind.components
+    count = len(used) if used is not None else kind.components
     if made.opcode in _ONE_FLOP:
         into.flops += count
-    elif made.opcode in {"fdiv", "frem"}:
-        into.flops += count
+    elif made.opcode == "fdiv":
+        _divided(made, count, into, roots)
+    elif made.opcode == "frem":
         into.special += count
     elif made.opcode in BINARY or made.opcode == "icmp":
         into.integer += count
@@ -107,6 +111,15 @@ def _count(made: IRInstruction, into: Operations) -> None:
         into.other += count
     elif made.opcode == "call":
         _called(made.word, count, into)
+
+
+def _divided(made: IRInstruction, count: int, into: Operations, roots: set[str]) -> None:
+    """Add a division: a reciprocal, and a multiplication by it. In fast math a root's reciprocal is one function."""
+    above, below = made.operands
+    if above.text not in {"1.000000e+00", "splat (float 1.000000e+00)", "0xH3C00"}:
+        into.flops += count
+    if not ("arcp" in made.flags and below.text in roots):
+        into.special += count
 
 
 def _called(name: str, count: int, into: Operations) -> None:
