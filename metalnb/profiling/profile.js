@@ -2,12 +2,12 @@
 // stands in the order of the source, and each access opens by itself.
 function metalnbProfile(name) {
   const root = document.getElementById(name);
-  const body = root && root.querySelector("tbody");
-  if (!body || root.dataset.ready) return;
+  const table = root && root.querySelector("table");
+  if (!table || root.dataset.ready) return;
   root.dataset.ready = "1";
-  const rows = [...body.rows];
+  const rows = [...table.tBodies]; // one for each line: its figures, and below them its accesses
   const heads = [...root.querySelectorAll("th")];
-  const value = (row, i) => Number(row.cells[i].dataset.v || 0);
+  const value = (row, i) => Number(row.rows[0].cells[i].dataset.v || 0);
 
   function sort(i) {
     const inOrder = i === 0 || heads[i].hasAttribute("aria-sort");
@@ -15,7 +15,7 @@ function metalnbProfile(name) {
     if (!inOrder) heads[i].setAttribute("aria-sort", "descending");
     root.classList.toggle("mp-sorted", !inOrder);
     const sorted = inOrder ? rows : [...rows].sort((a, b) => value(b, i) - value(a, i));
-    body.append(...sorted);
+    table.append(...sorted);
   }
   heads.forEach((head, i) => head.querySelector("button")?.addEventListener("click", () => sort(i)));
 

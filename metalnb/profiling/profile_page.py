@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -27,6 +28,7 @@ _WORD = re.compile(r"\w+")
 _NAMED = re.compile(r"^line (\d+)")
 _AROUND = 2  # lines before the first that anything is known of
 _BAD = 1.5
+_NO_LINE = "// of no line: what is computed once, before the kernel's first"
 _TITLES = {
     "cost": "an estimate of the cycles that a processor spends on the line, to sort by",
     "runs": "how often a SIMD-group executed the line",
@@ -78,12 +80,25 @@ def _table(profile: Profile) -> str:
     rows = []
     first = 0
     source = profile.source.split("\n")
-    for number in _span(profile, len(source)):
+    span = list(_span(profile, len(source)))
+    texts = dict(zip(span, _dedented([source[n - 1] if n else _NO_LINE for n in span]), strict=True))
+    for number in span:
         line = by_line.get(number)
-        text = source[number - 1] if number else "// of no line: what is computed once, before the kernel's first"
-        rows.append(_row(number, line, figures.get(number, ()), shown, total, _source(text, line, profile, first)))
+        row = _row(number, line, figures.get(number, ()), shown, total) if line else _idle(number, len(shown))
+        cut = len(source[number - 1]) - len(texts[number]) if number else 0
+        marked = _marked(texts[number], line.accesses if line else (), first, cut)
+        more = "".join(_opened(a, first + i, profile.banks) for i, a in enumerate(line.accesses)) if line else ""
+        heat = f' style="--h:{_heat(line, total)}%"' if line else ' class="mp-idle"'
+        below = f'<tr><td class="mp-more" colspan="{len(shown) + 2}">{more}</td></tr>' if more else ""
+        body = f'<tr>{row}<td class="mp-source"><code>{marked}</code></td></tr>{below}'
+        rows.append(f'<tbody data-line="{number}"{heat}>{body}</tbody>')
         first += len(line.accesses) if line else 0
-    return f'<table><thead>{top}<th class="mp-source">source</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return f'<table><thead>{top}<th class="mp-source">source</th></tr></thead>{"".join(rows)}</table>'
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    """Take away the space that all lines begin with."""
+    return textwrap.dedent("\n".join(lines)).split("\n")
 
 
 def _span(profile: Profile, last: int) -> Iterator[int]:
@@ -96,22 +111,26 @@ def _span(profile: Profile, last: int) -> Iterator[int]:
         yield 0
 
 
-def _row(
-    number: int, line: LineCost | None, figures: tuple[str, ...], shown: list[int], total: float, source: str,
-) -> str:  # fmt: skip
-    share = line.cycles / total if line and total else 0.0
-    label = str(number) if number else "–"
-    parts = [f'<td class="mp-number" data-v="{-number}" style="--h:{min(100, 400 * share):.0f}%">{label}</td>']
+def _heat(line: LineCost, total: float) -> str:
+    return f"{min(100, 400 * line.cycles / total if total else 0):.0f}"
+
+
+def _idle(number: int, columns: int) -> str:
+    return f'<td class="mp-number" data-v="{-number}">{number}</td>{"<td></td>" * columns}'
+
+
+def _row(number: int, line: LineCost, figures: tuple[str, ...], shown: list[int], total: float) -> str:
+    """Return a line's number and figures."""
+    values = _values(line)
+    parts = [f'<td class="mp-number" data-v="{-number}">{number or "–"}</td>']
     for i in shown:
-        text = figures[i] if figures else ""
-        value = _values(line)[i] if line else 0
-        if i == 0 and line:
-            bar = f'<i style="--w:{100 * share:.1f}%"></i><span>{escape(text)}</span>'
-            parts.append(f'<td class="mp-cost" data-v="{value:.6g}">{bar}</td>')
-        else:
-            parts.append(f'<td data-v="{value:.6g}">{escape(text)}</td>')
-    idle = "" if line else ' class="mp-idle"'
-    return f'<tr data-line="{number}"{idle}>{"".join(parts)}<td class="mp-source">{source}</td></tr>'
+        text = escape(figures[i])
+        if i == 0:
+            share = 100 * line.cycles / total if total else 0.0
+            text = f'<i style="--w:{share:.1f}%"></i><span>{text}</span>'
+        kind = ' class="mp-cost"' if i == 0 else ""
+        parts.append(f'<td{kind} data-v="{values[i]:.6g}">{text}</td>')
+    return "".join(parts)
 
 
 def _values(line: LineCost) -> tuple[float, ...]:
@@ -123,13 +142,11 @@ def _values(line: LineCost) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-def _source(text: str, line: LineCost | None, profile: Profile, first: int) -> str:
-    """Return a line of the source, its accesses marked, and what opens their pictures."""
-    if line is None:
-        return f"<code>{highlight(text)}</code>"
+def _marked(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> str:
+    """Return a line of the source, which `cut` characters were taken from, with its accesses marked."""
     marked, at = "", 0
-    for i, access in enumerate(line.accesses):
-        found = _place(text, access)
+    for i, access in enumerate(accesses):
+        found = _place(text, access, cut)
         if found is None or found[0] < at:
             continue
         start, end = found
@@ -138,15 +155,13 @@ def _source(text: str, line: LineCost | None, profile: Profile, first: int) -> s
         named = escape(text[start:end])
         marked += f'<span class="mp-at{fine}" role="button" tabindex="0" data-a="{first + i}">{named}</span>'
         at = end
-    marked += highlight(text[at:])
-    pictures = "".join(_opened(a, first + i, profile.banks) for i, a in enumerate(line.accesses))
-    return f"<code>{marked}</code>{pictures}"
+    return marked + highlight(text[at:])
 
 
-def _place(text: str, access: AccessCost) -> tuple[int, int] | None:
+def _place(text: str, access: AccessCost, cut: int) -> tuple[int, int] | None:
     """Return where the name of what is accessed stands in a line: at the access's column, or where it stands at all."""
     places = [m.span() for m in re.finditer(rf"\b{re.escape(access.name)}\b", text)] if _WORD.match(access.name) else []
-    return min(places, key=lambda place: abs(place[0] - access.column + 1), default=None)
+    return min(places, key=lambda place: abs(place[0] + cut - access.column + 1), default=None)
 
 
 def _is_costly(access: AccessCost) -> bool:
