@@ -18,6 +18,7 @@ _APART = 1.5  # times the sectors that would do
 _FEW_LANES = 24
 _WAITED = 0.15
 _REREAD = 8  # times that each byte travels
+_CACHED = 8 << 10  # bytes that the least of first-level caches keeps
 _STAGE = "Stage a tile through threadgroup memory, or keep it in registers"
 _VERBS = {"read": "read", "write": "write", "atomic": "update"}
 
@@ -163,7 +164,7 @@ def _reread(profile: Profile) -> Iterator[ProfileFinding]:
         reads = [a for a in profile.accesses if a.name == buffer.name and a.kind == "read" and a.space == "device"]
         travelled = sum(a.travelled for a in reads)
         scattered = any(a.sectors > _APART * a.least_sectors for a in reads)
-        if not reads or not buffer.read or travelled < _REREAD * buffer.read or scattered:
+        if not reads or buffer.read <= _CACHED or travelled < _REREAD * buffer.read or scattered:
             continue
         most = max(reads, key=lambda a: a.travelled)
         times = travelled / buffer.read

@@ -1,9 +1,11 @@
 // Sorts a profile's lines by a column, and opens an access at a click in the source or on a finding. Without it the page
 // stands in the order of the source, and each access opens by itself.
 function metalnbProfile(name) {
-  const root = document.getElementById(name);
-  const table = root && root.querySelector("table");
-  if (!table || root.dataset.ready) return;
+  document.querySelectorAll(`#${name}:not([data-ready])`).forEach(metalnbProfileCard);
+}
+
+function metalnbProfileCard(root) {
+  const table = root.querySelector("table");
   root.dataset.ready = "1";
   const rows = [...table.tBodies]; // one for each line: its figures, and below them its accesses
   const heads = [...root.querySelectorAll("th")];

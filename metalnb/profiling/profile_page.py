@@ -26,7 +26,7 @@ __all__ = ["profile_html"]
 _ROOM = Path(__file__).parent
 _WORD = re.compile(r"\w+")
 _NAMED = re.compile(r"^line (\d+)")
-_AROUND = 2  # lines before the first that anything is known of
+_AROUND = 8  # lines before the first that anything is known of, at most
 _BAD = 1.5
 _NO_LINE = "// of no line: what is computed once, before the kernel's first"
 _TITLES = {
@@ -80,7 +80,7 @@ def _table(profile: Profile) -> str:
     rows = []
     first = 0
     source = profile.source.split("\n")
-    span = list(_span(profile, len(source)))
+    span = list(_span(profile, source))
     texts = dict(zip(span, _dedented([source[n - 1] if n else _NO_LINE for n in span]), strict=True))
     for number in span:
         line = by_line.get(number)
@@ -101,12 +101,15 @@ def _dedented(lines: list[str]) -> list[str]:
     return textwrap.dedent("\n".join(lines)).split("\n")
 
 
-def _span(profile: Profile, last: int) -> Iterator[int]:
-    """Yield the lines to show: those that anything is known of, and what lies between."""
+def _span(profile: Profile, source: list[str]) -> Iterator[int]:
+    """Yield the lines to show: those that anything is known of, what lies between, and what leads there."""
     numbers = [line.line for line in profile.lines]
-    known = [n for n in numbers if 0 < n <= last]
+    known = [n for n in numbers if 0 < n <= len(source)]
     if known:
-        yield from range(max(1, min(known) - _AROUND), min(last, max(known) + 1) + 1)
+        first = min(known)
+        while first > max(1, min(known) - _AROUND) and source[first - 2].strip():
+            first -= 1
+        yield from range(first, min(len(source), max(known) + 1) + 1)
     if 0 in numbers:
         yield 0
 
