@@ -27,10 +27,11 @@ _LANES = 32
 _SITE = np.dtype([
     *((n, "u4") for n in ("size", "kind", "region", "mask")),
     *((n, "u8") for n in ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting", "cost")),
-    ("sample", "u8", _LANES), ("group", "u4"), ("repeated", "u4"), ("known", "u8", 8 * (_LANES + 5)),
+    ("sample", "u8", _LANES), ("group", "u4"), ("repeated", "u4"), ("known", "u8", 128 * (_LANES + 5)),
 ])  # fmt: skip
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _SHARED, _UNKNOWN = (1 << 32) - 1, -2
+_LINE = 128  # bytes, aligned for any access
 _BURST = 0.03  # seconds after which an interrupt is heard
 _GOLDEN = 0.6180339887498949  # steps of this part of a whole spread evenly, however many are taken
 _MOST_MARKS = 1 << 28  # bytes of marks for one argument
@@ -77,7 +78,8 @@ def run_counted(
         When there is no memory for what its SIMD-groups keep across a barrier.
     """
     build = counted_build(unit, grid, threadgroup)
-    given, regions = _copied(arguments)
+    written_to = {i for i, p in enumerate(unit.signature.params) if p.writable}
+    given, regions = _copied(arguments, written_to)
     written = dispatch(given, grid, threadgroup, build.storage_bytes)
     groups = prod(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     sites = np.zeros(max(1, len(build.code.accesses)), _SITE)
@@ -155,16 +157,26 @@ def _step(groups: int) -> int:
 # ---- Memory.
 
 
-def _copied(arguments: Sequence[Any]) -> tuple[list[Any], list[tuple[int, np.ndarray[Any, Any]]]]:
-    """Return arguments in copied memory, what overlaps copied as one piece; and each array with its number."""
+def _copied(
+    arguments: Sequence[Any], written: set[int],
+) -> tuple[list[Any], list[tuple[int, np.ndarray[Any, Any]]]]:  # fmt: skip
+    """Return arguments with copies of those that are written; and each array with its number.
+
+    What overlaps is copied as one piece.
+    """
     arrays = [(i, _bytes_of(a)) for i, a in enumerate(arguments) if a is not None and not isinstance(a, int)]
     spans = sorted((a.ctypes.data, a.ctypes.data + a.nbytes, i) for i, a in arrays)
     by_number = dict(arrays)
     given, regions = list(arguments), []
     for span in _merged(spans):
+        if not any(number in written for _, _, number in span):
+            for _, _, number in span:
+                given[number] = by_number[number]
+                regions.append((number, by_number[number]))
+            continue
         first = min(s for s, _, _ in span)
-        memory = np.empty(max(e for _, e, _ in span) - first + 256, np.uint8)
-        at = -memory.ctypes.data % 128  # a device's memory is aligned so, wherever NumPy's was
+        memory = np.empty(max(e for _, e, _ in span) - first + _LINE, np.uint8)
+        at = -memory.ctypes.data % _LINE
         for start, end, number in span:
             copy = memory[at + start - first : at + end - first]
             copy[:] = by_number[number]

@@ -5,6 +5,7 @@
 #define LANES 32
 #define MOST_BANKS 64
 #define MOST_PIECES 160  // sectors of 32 accesses of up to 128 bytes each
+#define HASHED 256
 #define SIMDGROUPS 32
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -15,12 +16,13 @@ enum { READ = 1, WRITE = 2, ATOMIC = 4 };
 typedef struct { u64 start, end; u32 shift, unused; u8* touched; } memory;  // touched: a byte for each 2^shift bytes
 
 // What an access of a SIMD-group comes to. It depends on the mask, on the lanes' distances from the first active one, and
-// on where that stands within 128 bytes: so the last few patterns of each access are kept.
+// on where that stands within 128 bytes of its array, which begins at a line on a device, wherever NumPy's does. So the
+// last pattern for each such place is kept.
 typedef struct {
     u64 apart[LANES];
     u32 mask, phase, lanes, sectors, lines, different, passes, least, repeated, dense;
 } pattern;
-#define PATTERNS 8
+#define PATTERNS 128  // bytes of a line
 
 typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; of the sample, its mask
@@ -58,10 +60,13 @@ static u32 distinct(const u64* v, u32 n) {
     }
     for (u32 i = 1; i < n; ++i) changes += v[i] != v[i - 1], falls |= v[i] < v[i - 1];
     if (!falls) return n ? 1 + changes : 0;
+    u64 held[HASHED], taken[HASHED / 64] = {0};
     for (u32 i = 0; i < n; ++i) {
-        u32 before = 0;
-        for (u32 j = 0; j < i; ++j) before |= v[j] == v[i];
-        found += !before;
+        u32 at = (u32)(v[i] * 0x9e3779b97f4a7c15ull >> 56);
+        while (taken[at / 64] >> at % 64 & 1 && held[at] != v[i]) at = (at + 1) % HASHED;
+        found += !(taken[at / 64] >> at % 64 & 1);
+        taken[at / 64] |= 1ull << at % 64;
+        held[at] = v[i];
     }
     return found;
 }
@@ -126,19 +131,19 @@ static u32 most_at_one(const u64* a, u32 n) {
     return most;
 }
 
-static void touch(const memory* m, const u64* a, u32 mask, u32 size, u32 kind, const pattern* p) {
+/// Mark a stretch of a region, if all of it is inside.
+static inline void marked(const memory* m, u64 offset, u64 size, u8 mark) {
+    const u64 bytes = m->end - m->start;
+    if (offset >= bytes || offset + size > bytes) return;
+    const u64 last = (offset + size - 1) >> m->shift;
+    for (u64 at = offset >> m->shift; at <= last; ++at) m->touched[at] |= mark;
+}
+
+static void touch(const memory* m, const u64* a, u64 first, u32 mask, u32 size, u32 kind, const pattern* p) {
     const u8 mark = kind & READ ? 1 : kind & WRITE ? 2 : 3;
-    const u64 bytes = m->end - m->start, from = a[0] - m->start;
-    if (p->dense && from < bytes && from + LANES * (u64)size <= bytes) {
-        u8* to = m->touched + (from >> m->shift);
-        for (u64 i = 0, n = ((from + LANES * (u64)size - 1) >> m->shift) - (from >> m->shift) + 1; i < n; ++i) to[i] |= mark;
-        return;
-    }
-    for (u32 lane = 0; lane < LANES; ++lane) {
-        const u64 offset = a[lane] - m->start;
-        if (!(mask >> lane & 1) || offset >= bytes || offset + size > bytes) continue;
-        for (u64 at = offset >> m->shift, last = (offset + size - 1) >> m->shift; at <= last; ++at) m->touched[at] |= mark;
-    }
+    if (p->dense || p->different == 1) marked(m, first - m->start, p->dense ? LANES * (u64)size : size, mark);
+    else
+        for (u32 left = mask; left; left &= left - 1) marked(m, a[__builtin_ctz(left)] - m->start, size, mark);
 }
 
 static u32 region_of(u64 at, u32 before) {
@@ -151,12 +156,12 @@ static u32 region_of(u64 at, u32 before) {
 }
 
 /// What an access comes to, worked out.
-static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u32 phase, u64 first) {
+static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u32 phase, u64 first, u64 base) {
     u64 packed[LANES];
     u32 n = 0, dense = mask == ~0u;
     for (u32 lane = 0; lane < LANES; ++lane) {
         p->apart[lane] = a[lane] - first;
-        if (mask >> lane & 1) packed[n++] = a[lane];
+        if (mask >> lane & 1) packed[n++] = a[lane] - base;
         dense &= a[lane] - a[0] == (u64)lane * s->size;
     }
     p->mask = mask, p->phase = phase, p->lanes = n, p->dense = dense;
@@ -184,18 +189,21 @@ HIDDEN void metalnb_accessed(u32 number, u32 mask) {
     site* s = counted.sites + number;
     const u64* a = metalnb_addresses;
     const u64 first = a[__builtin_ctz(mask)];
-    const u32 region = region_of(first, s->region), phase = (u32)(first & 127);
-    pattern* p = s->known + (phase >> 2) % PATTERNS;
+    const u32 region = region_of(first, s->region);
+    const u64 base = region == SHARED ? counted.shared_start
+        : region < counted.region_count ? counted.regions[region].start : 0;
+    const u32 phase = (u32)(first - base) & (PATTERNS - 1);
+    pattern* p = s->known + phase;
     if (region != s->region || !is_known(p, a, mask, phase, first)) {
         s->region = region;
-        work_out(p, s, a, mask, phase, first);
+        work_out(p, s, a, mask, phase, first, base);
     }
     ++s->runs;
     s->lanes += p->lanes;
     s->used += (u64)p->different * s->size;
     s->sectors += p->sectors, s->lines += p->lines;
     s->passes += p->passes, s->least += p->least;
-    if (region < counted.region_count) touch(counted.regions + region, a, mask, s->size, s->kind, p);
+    if (region < counted.region_count) touch(counted.regions + region, a, first, mask, s->size, s->kind, p);
     if (s->kind & ATOMIC) {
         s->meeting += p->lanes - p->different;
         if (p->repeated > s->repeated) s->repeated = p->repeated;
