@@ -144,6 +144,18 @@ def test_sectors_and_lines_of_an_access(kind: str, index: str, sectors: int, lin
     assert sum(a.runs for a in read) == times
 
 
+def test_sectors_depend_on_where_a_row_begins() -> None:
+    text = """kernel void f(device const float* x, device float* out, constant uint& n,
+        uint i [[thread_position_in_grid]]) {
+        float s = 0;
+        for (uint k = 0; k < n; ++k) s += x[k * 33 + i];
+        out[i] = s;
+    }"""
+    found = mnb.profile(kernel(text), np.zeros(33 * 16, np.float32), np.zeros(32, np.float32), 16, grid=32)
+    # Rows begin 4 bytes later each: on a sector's border every eighth time.
+    assert (access(found, "x").runs, access(found, "x").sectors) == (16, 2 * 4 + 14 * 5)
+
+
 def test_a_transpose_reads_rows_and_writes_columns() -> None:
     text = """kernel void f(device const float* x, device float* out, uint2 g [[thread_position_in_grid]]) {
         out[g.x * 64 + g.y] = x[g.y * 64 + g.x];
@@ -262,6 +274,51 @@ def test_who_waits_at_a_barrier() -> None:
     (barrier,) = found.barriers
     assert (barrier.line, barrier.rounds, barrier.slowest) == (9, 1, 1)
     assert 0.45 < barrier.waited < 0.5  # of two SIMD-groups one waits nearly all the time
+
+
+def test_who_waits_is_told_for_each_barrier() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
+        threadgroup float t[64];
+        float s = x[l];
+        if (l >= 32)
+            for (int k = 0; k < 1000; ++k) s = s * s + 1.0f;
+        t[l] = s;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (int k = 0; k < 1000; ++k) s = s * s + t[63 - l];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        t[l] = s;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        out[l] = t[63 - l];
+    }"""
+    found = mnb.profile(kernel(text), np.zeros(64, np.float32), np.zeros(64, np.float32), grid=64, threadgroup=64)
+    assert [(b.line, b.waited > 0.1) for b in found.barriers] == [(9, True), (11, False), (13, False)]
+
+
+def test_a_simd_group_none_of_whose_lanes_takes_a_side_does_not_run_it() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
+        if (x[l] > 0)
+            out[l] = 2;
+    }"""
+    x = np.repeat([1, 0, 1, 0], 64).astype(np.float32)
+    found = mnb.profile(kernel(text), x, np.zeros(256, np.float32), grid=256, threadgroup=256)
+    by_line = {line.line: line for line in found.lines}
+    assert (by_line[4].runs, by_line[5].runs, by_line[5].lanes) == (8, 4, 32)
+
+
+def test_registers_grow_with_what_is_alive() -> None:
+    found = []
+    for count in (2, 30):
+        text = f"""kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {{
+            float a[{count}];
+            for (int k = 0; k < {count}; ++k) a[k] = x[i * {count} + k];
+            threadgroup_barrier(mem_flags::mem_device);
+            for (int k = 0; k < {count}; ++k) out[i * {count} + k] = a[{count - 1} - k];
+        }}"""
+        x = np.zeros(32 * count, np.float32)
+        found.append(mnb.profile(kernel(text), x, np.zeros_like(x), grid=32).registers)
+    few, many = found
+    assert 2 + 4 < few < 16
+    assert 28 <= many - few < 36  # 28 values more, and some addresses
 
 
 # ---- Operations.

@@ -94,6 +94,17 @@ def test_each_kind_of_finding(kind: str, text: str, said: str) -> None:
     assert said in first.sentence
 
 
+def test_what_all_lanes_read_together_is_no_finding() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+        float s = 0;
+        for (uint k = 0; k < 64; ++k) s += x[k * 64];
+        out[i] = s;
+    }"""
+    found = profiled(text, np.zeros(4096, np.float32), np.zeros(4096, np.float32))
+    assert [a.least_sectors for a in found.accesses if a.name == "x"] == [64 * 128]  # one for each SIMD-group
+    assert findings(found) == ()
+
+
 def test_waiting_at_a_barrier_is_a_finding() -> None:
     text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
         threadgroup float t[256];
@@ -170,6 +181,7 @@ def test_the_picture_of_a_conflict_shows_one_bank(tile: Profile) -> None:
     columns = {float(x) for x in re.findall(r'<g><title>lane \d+</title><rect x="([\d.]+)"', drawn)}
     assert len(columns) == 1
     assert 'font-weight="700">32<' in drawn
+    assert "+512<" in drawn
 
 
 def test_the_picture_of_a_scattered_access_shows_its_lines(transpose: Profile) -> None:

@@ -40,12 +40,13 @@ def test_a_sentence_says_what_bounds_each(found: mnb.Roofline) -> None:
 
 @pytest.mark.parametrize(
     ("changed", "why"),
-    [({"flops": 0}, "it has no floating-point operations"), ({"bytes": None}, "its bytes are not known"), ({"flops": None}, "its operations are not known"),
+    [({"flops": 0}, "it has no floating-point operations"),
+     ({"bytes": None}, "its bytes are not known"), ({"flops": None}, "its operations are not known"),
      ({"bytes": None, "flops": None}, "its bytes and operations are not known"),
      ({"limit": None}, "the engine's limits are not known"), ({"peak": None}, "the engine's limits are not known")],
 )  # fmt: skip
 def test_what_is_not_drawn_says_why(
-    monkeypatch: pytest.MonkeyPatch, changed: dict[str, None], why: str,
+    monkeypatch: pytest.MonkeyPatch, changed: dict[str, int | None], why: str,
 ) -> None:  # fmt: skip
     monkeypatch.setattr("metalnb.timing.roofline.limits", lambda engine: LIMITS)
     (said,) = mnb.roofline(replace(CHAIN, **changed)).sentences

@@ -20,7 +20,7 @@ typedef struct { u64 start, end; u32 shift, unused; u8* touched; } memory;  // t
 // last pattern for each such place is kept.
 typedef struct {
     u64 apart[LANES];
-    u32 mask, phase, lanes, sectors, lines, different, passes, least, repeated, dense;
+    u32 mask, lanes, sectors, lines, different, passes, least, repeated, dense;
 } pattern;
 #define PATTERNS 128  // bytes of a line
 
@@ -156,7 +156,7 @@ static u32 region_of(u64 at, u32 before) {
 }
 
 /// What an access comes to, worked out.
-static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u32 phase, u64 first, u64 base) {
+static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u64 first, u64 base) {
     u64 packed[LANES];
     u32 n = 0, dense = mask == ~0u;
     for (u32 lane = 0; lane < LANES; ++lane) {
@@ -164,7 +164,7 @@ static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u32 phas
         if (mask >> lane & 1) packed[n++] = a[lane] - base;
         dense &= a[lane] - a[0] == (u64)lane * s->size;
     }
-    p->mask = mask, p->phase = phase, p->lanes = n, p->dense = dense;
+    p->mask = mask, p->lanes = n, p->dense = dense;
     p->sectors = p->lines = p->passes = p->least = p->repeated = 0;
     p->different = dense ? n : distinct(packed, n);
     if (s->region == SHARED) over_banks(p, a, mask, s->size);
@@ -172,8 +172,8 @@ static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u32 phas
     if (s->kind & ATOMIC) p->repeated = p->different == n ? 1 : most_at_one(packed, n);
 }
 
-static int is_known(const pattern* p, const u64* a, u32 mask, u32 phase, u64 first) {
-    if (p->mask != mask || p->phase != phase) return 0;
+static int is_known(const pattern* p, const u64* a, u32 mask, u64 first) {
+    if (p->mask != mask) return 0;
     u64 differs = 0;
     if (mask == ~0u)
         for (u32 lane = 0; lane < LANES; ++lane) differs |= (a[lane] - first) ^ p->apart[lane];
@@ -194,9 +194,9 @@ HIDDEN void metalnb_accessed(u32 number, u32 mask) {
         : region < counted.region_count ? counted.regions[region].start : 0;
     const u32 phase = (u32)(first - base) & (PATTERNS - 1);
     pattern* p = s->known + phase;
-    if (region != s->region || !is_known(p, a, mask, phase, first)) {
+    if (region != s->region || !is_known(p, a, mask, first)) {
         s->region = region;
-        work_out(p, s, a, mask, phase, first, base);
+        work_out(p, s, a, mask, first, base);
     }
     ++s->runs;
     s->lanes += p->lanes;
