@@ -410,6 +410,22 @@ def test_of_a_large_dispatch_a_sample_runs() -> None:
     assert access(found, "x").sectors == x.size // 8
 
 
+def test_threadgroups_that_wait_for_those_before_them_run_in_order() -> None:
+    text = """kernel void f(device const float* x, device atomic_uint* ready, device float* out,
+        uint i [[thread_position_in_grid]], uint l [[thread_index_in_threadgroup]],
+        uint q [[threadgroup_position_in_grid]]) {
+        if (l == 0 && q > 0)
+            while (atomic_load_explicit(&ready[q - 1], memory_order_relaxed) == 0) {}
+        threadgroup_barrier(mem_flags::mem_device);
+        out[i] = x[i] + 1;
+        threadgroup_barrier(mem_flags::mem_device);
+        if (l == 0) atomic_store_explicit(&ready[q], 1, memory_order_relaxed);
+    }"""
+    x = np.zeros(2048, np.float32)
+    found = mnb.profile(kernel(text), x, np.zeros(32, np.uint32), np.zeros_like(x), grid=2048, threadgroup=64)
+    assert (found.sampled, found.flops) == (32, 2048)
+
+
 def test_an_interrupt_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.engine.native.profiled import counted_run
 

@@ -129,7 +129,7 @@ def _spread(
     library = build.library
     library.metalnb_spread.argtypes = (ctypes.c_char_p, ctypes.c_void_p, *(ctypes.c_uint64,) * 3)
     library.metalnb_spread.restype = None
-    step = _step(groups)
+    step = 1 if build.code.in_order else _step(groups)
     started = time.perf_counter()
     done, burst = 0, 1
     while done < groups:

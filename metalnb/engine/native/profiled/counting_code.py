@@ -48,6 +48,8 @@ class CountingCode:
         By block, the branch at its end.
     private : list of IRInstruction
         Accesses of a thread's own arrays.
+    in_order : bool
+        Whether an atomic load stands in a loop: it may wait for what a threadgroup before its own writes.
     """
 
     def __init__(self, function: IRFunction, work: dict[str, int], *, waits: bool) -> None:
@@ -59,11 +61,14 @@ class CountingCode:
         self.accesses: list[WatchedAccess] = []
         self.barriers: list[IRInstruction] = []
         self.private: list[IRInstruction] = []
+        self.in_order = False
 
     def __call__(self, body: FunctionBody, made: IRInstruction) -> None:
         """Write what counts one instruction, and the block that it begins."""
         if made.block not in self.blocks:
             self._block(body, made.block)
+        if made.ordering and made.opcode in {"load", "cmpxchg"} and body.analysis.flow.inner[made.block] is not None:
+            self.in_order = True
         if made.opcode == "load":
             self._access(body, made, made.pointer.text, READ, body.analysis.layout.size(made.type))
         elif made.opcode == "store":
