@@ -151,7 +151,8 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
     ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
     try:
-        once = ticket.seconds()
+        ticket.wait()
+        once = ticket.elapsed() or 0.0
     except mnb.KernelFault as fault:
         print(f"{d.source}: {fault}", flush=True)
         return None
@@ -161,13 +162,32 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
     times: list[list[float]] = [[], []]
     for run in range(runs + 1):
         for which in (0, 1) if run % 2 else (1, 0):
-            took = engine.timed(pair[which], d.arguments, d.grid, d.threadgroup, count)
+            took = times_of(engine, pair[which], d, count)
             if run:
                 times[which] += took
-    watches = getattr(ticket, "_watches", ())
-    form = watches[0].form if watches else None
-    checks, stops = (len(form.wrong), len(form.stops)) if form else (0, 0)
+    checks, stops = counted(ticket)
     return Measured(d, median(times[0]), median(times[1]), checks, stops)
+
+
+def times_of(engine: Any, binary: Any, d: Dispatched, count: int) -> list[float]:
+    """Return the seconds of so many dispatches: by the device's clock, if the engine has one."""
+    if hasattr(engine, "timed"):
+        return list(engine.timed(binary, d.arguments, d.grid, d.threadgroup, count))
+    took = []
+    for _ in range(count):
+        ticket = engine.start(binary, d.arguments, d.grid, d.threadgroup)
+        ticket.wait()
+        took.append(ticket.elapsed())
+    return took
+
+
+def counted(ticket: Any) -> tuple[int, int]:
+    """Return how many accesses a dispatch checked, and how many of its loops looked whether to end."""
+    checks = getattr(ticket, "checks", None)
+    if checks is not None:
+        return len(checks.wrong), len(checks.stops)
+    watches = getattr(ticket, "_watches", ())
+    return (len(watches[0].form.wrong), len(watches[0].form.stops)) if watches else (0, 0)
 
 
 def mean(ratios: list[float]) -> float:
@@ -179,6 +199,7 @@ def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops, kernels and notebooks")
+    parser.add_argument("--engine", default="native")
     parser.add_argument("--of", nargs="+", choices=list(PARTS), default=list(PARTS), help="of these parts")
     parser.add_argument("--share", metavar="K/N", default="1/1", help="one of so many shares of each part")
     parser.add_argument("--runs", type=int, default=5)
@@ -189,7 +210,8 @@ def main() -> int:
     first, shares = map(int, options.share.split("/"))
     choice = Choice(options.names, (first, shares))
     warnings.simplefilter("ignore")
-    engine = engines.named("cpu")
+    engine = engines.named(options.engine)
+    engines.use(options.engine)
     print(f"metalnb robust: {n:,} elements, medians of {runs} batches in turn, the device's clock\n{machine()}\n")
     print(f"{'of':<22} {'kernel':<28} {'checked':>9} {'unchecked':>9} {'ratio':>6} {'checks':>6} {'stops':>5}")
     found = []

@@ -15,7 +15,8 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu import form_ladder
 from metalnb.engine.cpu.spirv_forms import OPTIMISED
-from metalnb.engine.cpu.tickets import WatchedTicket
+from metalnb.engine.native import native_engine
+from metalnb.engine.vectoriser.not_vectorised import NotVectorised
 
 HEAD = """#include <metal_stdlib>
 using namespace metal;
@@ -33,6 +34,12 @@ kernel void f(
 LINE = HEAD.count("\n") + 1
 EXTENT = 64
 MARGIN = 256
+ENGINES = ("cpu", "native")
+
+
+def watched(ticket: Any) -> bool:
+    """Whether a dispatch is checked: its kernel is given what a kernel without checks is not."""
+    return hasattr(ticket, "fault_told")
 
 
 class Fault(NamedTuple):
@@ -151,8 +158,8 @@ def arguments() -> tuple[dict[str, Any], dict[str, tuple[Any, Any]]]:
     return given, around
 
 
-def called(body: str, k: int) -> None:
-    kernel = mnb.compile(HEAD + body + "\n}", engine="cpu", checked=True).f
+def called(engine: str, body: str, k: int) -> None:
+    kernel = mnb.compile(HEAD + body + "\n}", engine=engine, checked=True).f
     given, around = arguments()
     given["s"] = given["s"].view(kernel.program.dtype("Pair"))[:, 0]
     try:
@@ -163,11 +170,16 @@ def called(body: str, k: int) -> None:
             assert np.array_equal(whole, before, equal_nan=True)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_found_and_named(fault: str) -> None:
+def test_each_fault_is_found_and_named(fault: str, engine: str) -> None:
+    found_and_named(fault, engine)
+
+
+def found_and_named(fault: str, engine: str) -> None:
     planted = FAULTS[fault]
     with pytest.raises(mnb.KernelFault) as found:
-        called(planted.body, planted.k)
+        called(engine, planted.body, planted.k)
     error = found.value
     assert (error.kind, error.line) == (planted.kind, planted.line), error
     assert not planted.name or error.name == planted.name, error
@@ -215,12 +227,30 @@ RIGHT = {
 }
 
 
+@pytest.fixture
+def a_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `native` does with a kernel that it cannot vectorise."""
+
+    def refused(_: object) -> None:
+        message = "the test says so"
+        raise NotVectorised(message)
+
+    monkeypatch.setattr(native_engine, "opened", refused)
+
+
+@pytest.mark.usefixtures("a_thread_at_a_time")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_found_and_named_a_thread_at_a_time(fault: str) -> None:
+    found_and_named(fault, "native")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("body", RIGHT)
-def test_a_right_kernel_raises_no_alarm(body: str) -> None:
+def test_a_right_kernel_raises_no_alarm(body: str, engine: str) -> None:
     """It gives what it gives when nothing is checked."""
     results = []
     for checked in (True, False):
-        kernel = mnb.compile(HEAD + RIGHT[body] + "\n}", engine="cpu", checked=checked).f
+        kernel = mnb.compile(HEAD + RIGHT[body] + "\n}", engine=engine, checked=checked).f
         given, _ = arguments()
         for array in given.values():
             array[:] = np.arange(array.size).reshape(array.shape) % 64
@@ -231,11 +261,12 @@ def test_a_right_kernel_raises_no_alarm(body: str) -> None:
         assert np.array_equal(array, results[1][name]), name
 
 
-def test_what_is_left_out_reads_zero_and_the_rest_is_done() -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_left_out_reads_zero_and_the_rest_is_done(engine: str) -> None:
     kernel = mnb.compile("""
 kernel void f(device const float* x, device float* y, constant uint& by, uint i [[thread_position_in_grid]]) {
     if (i < 8) y[i] = x[i + by] + 1;
-}""", engine="cpu", checked=True).f  # fmt: skip
+}""", engine=engine, checked=True).f  # fmt: skip
     x, y = np.full(8, 5, np.float32), np.zeros(8, np.float32)
     with pytest.raises(mnb.KernelFault, match=r"reads x\[\d+\]; x has 8 elements"):
         kernel(x, y, 3, grid=8)
@@ -244,36 +275,39 @@ kernel void f(device const float* x, device float* y, constant uint& by, uint i 
     assert y.tolist() == [6] * 8
 
 
-def test_an_index_below_0_in_a_uint_is_told_as_such() -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_index_below_0_in_a_uint_is_told_as_such(engine: str) -> None:
     kernel = mnb.compile("""
 kernel void before(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i - 2]; }
-""", engine="cpu").before  # fmt: skip
+""", engine=engine).before  # fmt: skip
     with pytest.raises(mnb.KernelFault, match=r"reads x\[429496729[45]\], which is -[12] in a uint; x has 8 elements"):
         kernel(np.zeros(8, np.float32), np.zeros(8, np.float32))
 
 
-def test_a_kernel_is_checked_unless_it_says_otherwise() -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_kernel_is_checked_unless_it_says_otherwise(engine: str) -> None:
     text = "kernel void f(device float* y, uint i [[thread_position_in_grid]]) { if (i == 0) y[4] = 1; }"
     y = np.zeros(8, np.float32)
     with pytest.raises(mnb.KernelFault):
-        mnb.compile(text, engine="cpu").f(y[:4], grid=1)
+        mnb.compile(text, engine=engine).f(y[:4], grid=1)
     assert not y.any()
-    mnb.compile(text, engine="cpu", checked=False).f(y[:4], grid=1)
+    mnb.compile(text, engine=engine, checked=False).f(y[:4], grid=1)
     assert y[4] == 1
 
 
-def test_a_proven_kernel_is_not_checked() -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_proven_kernel_is_not_checked(engine: str) -> None:
     """Its binary takes no table: it is the one that an unchecked kernel has."""
     kernel = mnb.compile("""
 kernel void f(device const float* x, device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {
     if (i < n) y[i] = x[i];
-}""", engine="cpu", checked=True).f  # fmt: skip
+}""", engine=engine, checked=True).f  # fmt: skip
     x, y = np.ones(1000, np.float32), np.zeros(1000, np.float32)
-    for n, watched in ((1000, False), (1001, True)):
+    for n, beyond in ((1000, False), (1001, True)):
         ticket = kernel.prepare(x, y, n, grid=1024).launch()
         assert ticket is not None
-        assert isinstance(ticket, WatchedTicket) is watched
-        if watched:
+        assert watched(ticket) is beyond
+        if beyond:
             with pytest.raises(mnb.KernelFault) as found:
                 ticket.wait()
             assert (found.value.thread, found.value.index) == ((1000, 0, 0), 1000)
@@ -291,8 +325,9 @@ def test_a_kernel_that_is_not_vectorised_is_checked_too(monkeypatch: pytest.Monk
     assert not y.any()
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("grid", [(16, 8), (19, 13)])
-def test_threadgroups_that_run_as_rows_are_checked(grid: tuple[int, int]) -> None:
+def test_threadgroups_that_run_as_rows_are_checked(grid: tuple[int, int], engine: str) -> None:
     """With SIMD functions, a threadgroup of two dimensions is a row to the device; at the edges it is a smaller one."""
     kernel = mnb.compile("""#include <metal_stdlib>
 using namespace metal;
@@ -300,7 +335,7 @@ kernel void rows(device float* y, constant uint& at,
                  uint2 i [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
     const float one = simd_max(1.0f);
     y[i.y * size.x + i.x + (all(i == size - 2) ? at : 0)] = one;
-}""", engine="cpu").rows  # fmt: skip
+}""", engine=engine).rows  # fmt: skip
     count = grid[0] * grid[1]
     whole = np.zeros(count + 64, np.float32)
     kernel(whole[:count], 0, grid=grid, threadgroup=(8, 4))
@@ -313,14 +348,15 @@ kernel void rows(device float* y, constant uint& at,
     assert not whole[count:].any()
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("engine_array", [False, True])
-def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_array: bool) -> None:
+def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_array: bool, engine: str) -> None:
     """However one learns of the fault: in the call, or when one waits for what it returned."""
     spread = mnb.compile("""kernel void spread(device const float* x, device float* o, device float* p,
     uint i [[thread_position_in_grid]]) {
     o[2 * i] = x[i];
     if (x[i] > 5) p[i + 1] = 1;
-}""", engine="cpu").spread  # fmt: skip
+}""", engine=engine).spread  # fmt: skip
     if engine_array and spread.engine is not engines.current():
         pytest.skip("another engine has the arrays")
     x = np.ones(8, np.float32)
@@ -356,10 +392,11 @@ print(mnb.compile(text).f.unit.checked, compile(text, engine="cpu").f.unit.check
         assert done.stdout.strip() == said
 
 
-def test_random_faults_touch_nothing_else() -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_random_faults_touch_nothing_else(engine: str) -> None:
     """A few of those that ``faults/random_faults.py`` makes: docs/robustness.md says how it lives through 10^5."""
     from faults import random_faults
 
-    _, calls, faults = random_faults.run(2000, 8, 1)
+    _, calls, faults = random_faults.run(2000, 8, 1, engine)
     assert calls == 2000
     assert 600 < faults < 2000

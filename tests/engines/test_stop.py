@@ -8,9 +8,25 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.cpu.tickets import CpuTicket, WatchedTicket
+from metalnb import engine as engines
+from metalnb.engine.cpu.tickets import CpuTicket
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
+
+ENGINES = ("cpu", "native")
+
+
+def watched(ticket: object) -> bool:
+    return hasattr(ticket, "fault_told")
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An engine, in use for all that does not name one."""
+    monkeypatch.setenv("METALNB_ENGINE", request.param)
+    engines.use(None)
+    return str(request.param)
+
 
 HEAD = """#include <metal_stdlib>
 using namespace metal;
@@ -55,8 +71,8 @@ def right_again() -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_limit_ends_it_and_names_the_loop(loop: str) -> None:
-    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine="cpu", checked=True).forever
+def test_a_limit_ends_it_and_names_the_loop(loop: str, engine: str) -> None:
+    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever
     start = time.monotonic()
     with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.3 s in the loop at cell:") as found:
         kernel(*arguments(), grid=256, threadgroup=64, timeout=0.3)
@@ -66,8 +82,8 @@ def test_a_limit_ends_it_and_names_the_loop(loop: str) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_an_interrupt_ends_it(loop: str) -> None:
-    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine="cpu", checked=True).forever
+def test_an_interrupt_ends_it(loop: str, engine: str) -> None:
+    kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever
     dispatch = kernel.prepare(*arguments(), grid=256, threadgroup=64)
     ticket = dispatch.launch()
     assert ticket is not None
@@ -83,8 +99,8 @@ def test_an_interrupt_ends_it(loop: str) -> None:
     right_again()
 
 
-def test_what_stands_behind_an_endless_dispatch_can_be_interrupted() -> None:
-    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="cpu", checked=True).forever
+def test_what_stands_behind_an_endless_dispatch_can_be_interrupted(engine: str) -> None:
+    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     ticket = kernel.prepare(*arguments(), grid=256, threadgroup=64).launch()
     y = np.zeros(4, np.float32)
     plus = mnb.compile("kernel void plus(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }").plus
@@ -100,16 +116,16 @@ def test_what_stands_behind_an_endless_dispatch_can_be_interrupted() -> None:
     right_again()
 
 
-def test_the_limit_of_a_block() -> None:
-    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="cpu", checked=True).forever
+def test_the_limit_of_a_block(engine: str) -> None:
+    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     with mnb.timeout(0.2), pytest.raises(mnb.KernelFault, match=r"stopped after 0\.2 s"):
         kernel(*arguments(), grid=256)
     with pytest.raises(ValueError, match="more than 0"):
         mnb.timeout(0)
 
 
-def test_arrays_wait_for_it_likewise() -> None:
-    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine="cpu", checked=True).forever
+def test_arrays_wait_for_it_likewise(engine: str) -> None:
+    kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     x = mnb.zeros(256, dtype=np.float32)
     count = mnb.zeros(1, dtype=np.uint32)
     kernel(x, count, 0, 1, grid=256, timeout=0.2)
@@ -118,7 +134,7 @@ def test_arrays_wait_for_it_likewise() -> None:
     right_again()
 
 
-def test_short_loops_carry_no_flag() -> None:
+def test_short_loops_carry_no_flag(engine: str) -> None:
     """A kernel whose loops are known to be short is the one that is not checked at all."""
     kernel = mnb.compile("""#include <metal_stdlib>
 using namespace metal;
@@ -128,42 +144,42 @@ kernel void product(device const float* a, device const float* b, device float* 
     float sum = 0;
     for (uint k = 0; k < n; ++k) sum += a[at.y * n + k] * b[k * n + at.x];
     c[at.y * n + at.x] = sum;
-}""", engine="cpu", checked=True).product  # fmt: skip
+}""", engine=engine, checked=True).product  # fmt: skip
     a = np.random.default_rng(1).random((64, 64), np.float32)
     out = np.zeros_like(a)
     ticket = kernel.prepare(a, a, out, 64).launch()
     assert ticket is not None
     ticket.wait()
-    assert not isinstance(ticket, WatchedTicket)
+    assert not watched(ticket)
     assert np.allclose(out, a @ a, rtol=1e-5)
 
 
-def test_what_has_ended_and_is_not_waited_for_hinders_nobody() -> None:
+def test_what_has_ended_and_is_not_waited_for_hinders_nobody(engine: str) -> None:
     text = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { while (x[i] < 3) x[i] += 1; }"
     x, plus = np.zeros(64, np.float32), "kernel void g(device float* x) { x[0] = 1; }"
-    kept = mnb.compile(text, engine="cpu").f.prepare(x).launch()
-    other = mnb.compile(plus, engine="cpu", checked=False).g.prepare(np.zeros(1, np.float32), grid=1)
-    assert isinstance(kept, WatchedTicket)
+    kept = mnb.compile(text, engine=engine).f.prepare(x).launch()
+    other = mnb.compile(plus, engine=engine, checked=False).g.prepare(np.zeros(1, np.float32), grid=1)
+    assert watched(kept)
     end = time.monotonic() + 10
     while kept.elapsed() is None and time.monotonic() < end:
         time.sleep(0.01)
-    assert not isinstance(other.launch(), WatchedTicket)
+    assert not watched(other.launch())
 
 
-def test_a_long_loop_of_one_thread_can_be_stopped() -> None:
+def test_a_long_loop_of_one_thread_can_be_stopped(engine: str) -> None:
     """It takes as long as that of many threads, which share the cores."""
     kernel = mnb.compile("""kernel void f(device uint* x, constant uint& n) {
-    uint s = 1; for (uint k = 0; k < n; ++k) s = s * 1664525 + x[k & 7]; x[0] = s; }""", engine="cpu").f  # fmt: skip
+    uint s = 1; for (uint k = 0; k < n; ++k) s = s * 1664525 + x[k & 7]; x[0] = s; }""", engine=engine).f  # fmt: skip
     with pytest.raises(mnb.KernelFault, match="stopped after"):
         kernel(np.arange(8, dtype=np.uint32), 0x7FFFFFFF, grid=1, timeout=0.1)
 
 
-def test_a_limit_asks_for_checks() -> None:
+def test_a_limit_asks_for_checks(engine: str) -> None:
     text = HEAD + "x[i] = 1;\n}"
-    kernel = mnb.compile(text, engine="cpu", checked=False).forever
+    kernel = mnb.compile(text, engine=engine, checked=False).forever
     with pytest.raises(mnb.LaunchError, match=r"forever: timeout stops checked kernels only.*--unchecked"):
         kernel(*arguments(), grid=256, timeout=1)
-    kernel = mnb.compile(text, engine="cpu", checked=True).forever
+    kernel = mnb.compile(text, engine=engine, checked=True).forever
     with pytest.raises(mnb.ArgumentError, match="forever: timeout is in seconds, more than 0; got 0"):
         kernel(*arguments(), grid=256, timeout=0)
 
@@ -178,13 +194,13 @@ def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
     ticket.wait()
 
 
-def test_a_limit_holds_for_threadgroups_that_run_as_rows() -> None:
+def test_a_limit_holds_for_threadgroups_that_run_as_rows(engine: str) -> None:
     """With SIMD functions, a threadgroup of two dimensions is a row to the device."""
     kernel = mnb.compile("""#include <metal_stdlib>
 using namespace metal;
 kernel void rows(device float* x, uint2 i [[thread_position_in_grid]]) {
   while (simd_sum(1.f) > 0) x[i.x]++;
-}""", engine="cpu").rows  # fmt: skip
+}""", engine=engine).rows  # fmt: skip
     with pytest.raises(mnb.KernelFault, match=r"stopped after 0\.3 s in the loop at cell:4"):
         kernel(np.zeros(256, np.float32), grid=(20, 16), threadgroup=(8, 8), timeout=0.3)
     right_again()

@@ -1,6 +1,6 @@
 """Random kernels with random faults, one after the other in one process: it lives, and no array around is touched.
 
-Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--count N] [--seed N] [--kernels N]
+Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--engine NAME] [--count N] [--seed N] …
 
 The kernels are those of ``random_kernels.py``, some to a program. Each is called with many values of the number that
 its indexes are made of, most of them beyond an end, and with several grids and threadgroups. Each array lies between
@@ -23,8 +23,10 @@ from test_robust import EXTENT, MARGIN, arguments
 
 import metalnb as mnb
 from metalnb.engine.cpu.robust import launches
+from metalnb.engine.native.watched import watch
 
 TOGETHER = 4  # kernels in a program
+EXPLAINED = {"cpu": launches, "native": watch}
 MEMORY = {"t": 32 * 4}
 
 
@@ -34,18 +36,20 @@ def index(rng: random.Random) -> int:
     return max(-(2**31), min(2**31 - 1, near + rng.randint(-3, 3)))
 
 
-def kernels(count: int, seed: int) -> Iterator[tuple[int, str, Any]]:
+def kernels(count: int, seed: int, engine: str) -> Iterator[tuple[int, str, Any]]:
     """Yield so many compiled kernels, each with its number and its program's text."""
     for first in range(0, count, TOGETHER):
         rng = random.Random(f"{seed} {first}")
         numbers = range(first, min(first + TOGETHER, count))
         text = HEAD + "".join(kernel_text(rng, f"f{number}") for number in numbers)
-        program = mnb.compile(text, engine="cpu", checked=True)
+        program = mnb.compile(text, engine=engine, checked=True)
         for number in numbers:
             yield number, text, program[f"f{number}"]
 
 
-def run(count: int, amount: int, seed: int, until: float = float("inf")) -> tuple[int, int, int]:
+def run(
+    count: int, amount: int, seed: int, engine: str = "cpu", until: float = float("inf"),
+) -> tuple[int, int, int]:  # fmt: skip
     """Make these calls, of so many kernels, as long as there is time; return how many kernels, calls and faults.
 
     Raises
@@ -54,7 +58,7 @@ def run(count: int, amount: int, seed: int, until: float = float("inf")) -> tupl
         For a kernel that touched what it was not given, with its number and text.
     """
     ran = calls = faults = 0
-    for number, text, kernel in kernels(amount, seed):
+    for number, text, kernel in kernels(amount, seed, engine):
         rng = random.Random(f"{seed} {number} calls")
         pair = kernel.program.dtype("Pair")
         for _ in range(count // amount):
@@ -62,7 +66,7 @@ def run(count: int, amount: int, seed: int, until: float = float("inf")) -> tupl
             given["h"][:] = np.arange(EXTENT)
             given["s"] = given["s"].view(pair)[:, 0]
             k, grid, group = index(rng), rng.choice([EXTENT, EXTENT, EXTENT, 100, 1]), rng.choice([32, 32, 20, 64, 1])
-            silent = mock.patch.object(launches, "explained", return_value=mnb.KernelFault("not explained"))
+            silent = mock.patch.object(EXPLAINED[engine], "explained", return_value=mnb.KernelFault("not explained"))
             with silent if rng.random() < 0.9 else contextlib.nullcontext():
                 try:
                     kernel(*given.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)
@@ -87,10 +91,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100_000, help="calls in all")
     parser.add_argument("--kernels", type=int, default=2500, help="kernels that they are spread over")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--engine", default="native")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end when a kernel is done after so long")
     options = parser.parse_args()
     began = time.monotonic()
-    ran, calls, faults = run(options.count, options.kernels, options.seed, began + options.seconds)
+    ran, calls, faults = run(options.count, options.kernels, options.seed, options.engine, began + options.seconds)
     took = time.monotonic() - began
     print(f"seed {options.seed}: {calls:,} calls of {ran:,} kernels, {faults:,} faults, {took:,.0f} s: alive")
 

@@ -51,9 +51,10 @@ def call(kernel: Any, each: Affine, length: int, shift: int) -> None:
         assert (out.reshape(index.shape) == inside[index, -1]).all(), each.text
 
 
+@pytest.mark.parametrize("engine", ["cpu", "native"])
 @pytest.mark.parametrize("seed", range(2))
-def test_an_index_within_its_bounds_is_no_fault_and_one_beyond_is(seed: int) -> None:
-    for each, kernel in kernels("cpu", seed):
+def test_an_index_within_its_bounds_is_no_fault_and_one_beyond_is(seed: int, engine: str) -> None:
+    for each, kernel in kernels(engine, seed):
         longest = int(np.ptp(each.index)) + 1
         call(kernel, each, longest, 0)
         call(kernel, each, longest + 3, 2)
@@ -62,11 +63,3 @@ def test_an_index_within_its_bounds_is_no_fault_and_one_beyond_is(seed: int) -> 
                 call(kernel, each, length, shift)
             assert (fault.value.kind, fault.value.name) == ("writes" if each.written else "reads", "d"), each.text
             assert fault.value.index in {beyond, beyond % (1 << 32), None}, each.text
-
-
-def test_an_index_within_its_bounds_is_right_on_the_engine_native() -> None:
-    for seed in range(2):
-        for each, kernel in kernels("native", seed):
-            longest = int(np.ptp(each.index)) + 1
-            call(kernel, each, longest, 0)
-            call(kernel, each, longest + 3, 2)

@@ -37,6 +37,7 @@ LAYERS = (
     ("engine.unit",),
     ("engine",),
     ("engine.clang", "engine.cpu.spirv", "engine.llvm"),
+    ("engine.robust",),
     ("engine.vectoriser.not_vectorised",),
     ("engine.vectoriser.shape_analysis",),
     ("engine.vectoriser.vector_code",),

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from .instructions import IRModule
 
-__all__ = ["Frame", "frames_of", "line_in"]
+__all__ = ["Frame", "SourcePlace", "frames_of", "line_in", "place_in"]
 
 _NUMBER = {word: re.compile(rf"\b{word}: (\d+)") for word in ("line", "column")}
 _REFERENCE = {word: re.compile(rf"\b{word}: (![0-9]+)") for word in ("scope", "inlinedAt", "file")}
 _FILE = re.compile(r'filename: "([^"]*)"')
+
+
+class SourcePlace(NamedTuple):
+    """A place in one of the author's texts, as clang was given it.
+
+    Attributes
+    ----------
+    file : str
+    line, column : int
+        From 1.
+    """
+
+    file: str
+    line: int
+    column: int
 
 
 class Frame(NamedTuple):
@@ -42,21 +57,27 @@ def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
         yield Frame(_file_of(module, text), line, column, at)
 
 
-def line_in(module: IRModule, place: str, file: str) -> int:
-    """Return the line of a file that an instruction belongs to.
+def place_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourcePlace | None:
+    """Return the place in the author's files that an instruction belongs to; None where nothing of them leads there.
 
     Parameters
     ----------
     module, place
         As for `frames_of`.
-    file : str
-
-    Returns
-    -------
-    int
-        From 1; 0 where nothing of the file leads there. Of functions that were inlined the innermost in this file.
+    is_own : callable
+        Says whether a file is the author's.
     """
-    return next((frame.line for frame in frames_of(module, place) if frame.file == file and frame.line), 0)
+    found = next((frame for frame in frames_of(module, place) if frame.line and is_own(frame.file)), None)
+    return SourcePlace(found.file, found.line, found.column or 1) if found else None
+
+
+def line_in(module: IRModule, place: str, file: str) -> int:
+    """Return the line of a file that an instruction belongs to; 0 where nothing of the file leads there.
+
+    See `place_in`. Of functions that were inlined it is the innermost in this file.
+    """
+    found = place_in(module, place, lambda one: one == file)
+    return found.line if found else 0
 
 
 def _file_of(module: IRModule, text: str) -> str:
@@ -65,5 +86,5 @@ def _file_of(module: IRModule, text: str) -> str:
         text = module.metadata.get(scope[1], "")
         if file := _REFERENCE["file"].search(text):
             named = _FILE.search(module.metadata.get(file[1], ""))
-            return named[1] if named else ""
+            return named[1].removeprefix("./") if named else ""
     return ""

@@ -7,9 +7,8 @@ import functools
 import importlib.metadata
 import os
 import platform
-import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,20 @@ from metalnb.errors import KernelFault
 
 from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..clang import driver
-from ..clang.driver import DUMP, Refused
 from ..observation import Observable, Stopwatch
+from ..time_limits import current_limit
 from ..unit import Unit
 from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
-from .entry_texts import fiber_text, loop_text
-from .lanes.vector_binary import VectorBinary, opened
+from .entry_texts import fiber_text
+from .lanes.vector_binary import VectorBinary, VectorCode, opened
 from .lanes.vector_report import how_it_runs
 from .printed_lines import run_printing
-from .two_steps import compiled, texts, written
+from .thread_build import checked_object, thread_object
+from .watched.background_runs import BackgroundRun, in_order
+from .watched.checked_ticket import CheckedTicket
+from .watched.thread_checks import CheckedThread
+from .watched.watch import Watch
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
 
@@ -66,6 +69,8 @@ class NativeBinary:
     prints : bool
     reason : str
         Why it is not in vector registers; an empty string where nobody asked for that.
+    checks : CheckedThread or None
+        None for a kernel that is not checked.
     """
 
     unit: Unit
@@ -75,6 +80,7 @@ class NativeBinary:
     library: Any
     prints: bool = False
     reason: str = ""
+    checks: CheckedThread | None = None
 
     def facts(self) -> list[tuple[str, str]]:
         """Return how it runs, for its card."""
@@ -104,7 +110,7 @@ class NativeEngine(Observable, SharedMemory):
     def __init__(self) -> None:
         named = os.environ.get("METALNB_CLANG")
         versions = {"clang": named} if named else {"ziglang": importlib.metadata.version("ziglang")}
-        self.caps = Caps(_device(), versions, pointers=True, prints=True)
+        self.caps = Caps(_device(), versions, stops=True, pointers=True, prints=True)
 
     def text(self, unit: Unit) -> str:
         """Return the cell with its entry point behind it: one thread of a threadgroup."""
@@ -115,20 +121,23 @@ class NativeEngine(Observable, SharedMemory):
         if unit.math != "scalar":
             try:
                 binary = opened(unit)
-                binary.code((1024, 1, 1), (256, 1, 1))
+                binary.code(binary.first, (1024, 1, 1), (256, 1, 1))
                 return binary
             except NotVectorised as reason:
                 return self._thread_at_a_time(unit, str(reason))
         return self._thread_at_a_time(unit, "")
 
     def _thread_at_a_time(self, unit: Unit, reason: str) -> NativeBinary:
-        """Compile one kernel as a loop over threads, or as fibers when its threads meet."""
-        code, fibers = _object(unit)
+        """Compile one kernel as a loop over threads, or as fibers when its threads converge or are checked."""
+        built = checked_object(unit) if unit.checked else None
+        code, fibers = (built[0], True) if built else thread_object(unit)
         loaded, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", unit.cell.edited.text)
         loaded.metalnb_prepare.restype = ctypes.c_uint32
         run = ctypes.cast(loaded.metalnb_groups, ctypes.c_void_p).value or 0
-        prints = b"metalnb_print" in code
-        return NativeBinary(unit, run, fibers, loaded.metalnb_prepare(), loaded, prints, reason)
+        return NativeBinary(
+            unit, run, fibers, loaded.metalnb_prepare(), loaded, b"metalnb_print" in code, reason,
+            built[1] if built else None,
+        )  # fmt: skip
 
     def address(self, memory: Any) -> int:
         """Return where a view of memory starts."""
@@ -142,8 +151,8 @@ class NativeEngine(Observable, SharedMemory):
 
     def start(
         self, binary: NativeBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
-    ) -> NativeTicket:  # fmt: skip
-        """Run a dispatch, with the GIL released."""
+    ) -> NativeTicket | CheckedTicket:  # fmt: skip
+        """Run a dispatch, with the GIL released; one that may run for long beside, after those before it."""
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         if threads > _MOST_THREADS:
             name = binary.unit.signature.name
@@ -151,40 +160,86 @@ class NativeEngine(Observable, SharedMemory):
             raise KernelFault(message)
         if isinstance(binary, VectorBinary):
             return self._in_lanes(binary, arguments, grid, threadgroup)
-        written = dispatch(arguments, grid, threadgroup, binary.threadgroup_bytes)
-        elapsed = Stopwatch()
-        if binary.prints:
-            run_printing(binary.library, written)
-            elapsed.stop()
-            return NativeTicket(elapsed)
-        done = toolchain.pool().metalnb_run(binary.run, written, binary.fibers)
-        elapsed.stop(failed=not done)
-        if not done:
-            name = binary.unit.signature.name
-            message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
-            raise KernelFault(message)
-        return NativeTicket(elapsed)
-
+        run = functools.partial(_run_threads, binary)
+        launch = arguments, grid, threadgroup
+        if binary.checks is None:
+            return _finished(run, launch, binary.threadgroup_bytes)
+        watch = Watch(binary.unit, binary.checks.analysis, binary.checks.made, launch, _address)
+        return _watched(run, launch, binary.threadgroup_bytes, watch)
 
     def _in_lanes(
         self, binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
-    ) -> NativeTicket:  # fmt: skip
+    ) -> NativeTicket | CheckedTicket:  # fmt: skip
         try:
-            code = binary.code(grid, threadgroup)
+            made = binary.module_for(arguments, grid, threadgroup)
+            code = binary.code(made, grid, threadgroup)
         except NotVectorised as reason:
             if binary.instead is None:
                 binary.instead = self._thread_at_a_time(binary.unit, str(reason))
             return self.start(binary.instead, arguments, grid, threadgroup)
-        written = dispatch(arguments, grid, threadgroup, code.storage_bytes)
-        elapsed = Stopwatch()
-        done = toolchain.pool().metalnb_run(code.run, written, binary.region)
-        if not done or code.full.value:
-            elapsed.stop(failed=True)
-            code.full.value = 0
-            message = f"{binary.unit.signature.name}: no memory for what its SIMD-groups keep across a barrier"
-            raise KernelFault(message)
+        run = functools.partial(_run_lanes, binary, code)
+        launch = arguments, grid, threadgroup
+        if binary.checks is None or not made.checks:
+            return _finished(run, launch, code.storage_bytes)
+        watch = Watch(binary.unit, binary.checks.analysis, made, launch, _address)
+        return _watched(run, launch, code.storage_bytes, watch)
+
+
+_Run = Callable[[bytes, Stopwatch], None]
+_Launch = tuple[Sequence[Any], Grid, Grid]
+
+
+def _finished(run: _Run, launch: _Launch, static: int) -> NativeTicket:
+    """Run a dispatch to its end."""
+    words, elapsed = dispatch(*launch, static), Stopwatch()
+    in_order(lambda: run(words, elapsed))
+    return NativeTicket(elapsed)
+
+
+def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> CheckedTicket:
+    """Run a checked dispatch: one that may run for long beside Python's thread."""
+    arguments, grid, threadgroup = launch
+    words, elapsed = dispatch((*arguments, watch.limits, watch.memory), grid, threadgroup, static), Stopwatch()
+    if not watch.stoppable:
+        in_order(lambda: run(words, elapsed))
+        return CheckedTicket(elapsed, watch, None)
+    begun = BackgroundRun(lambda: run(words, elapsed), watch, arguments, current_limit())
+    return CheckedTicket(elapsed, watch, begun)
+
+
+def _run_threads(binary: NativeBinary, words: bytes, elapsed: Stopwatch) -> None:
+    """Run a dispatch a thread at a time to its end.
+
+    Raises
+    ------
+    KernelFault
+    """
+    if binary.prints:
+        run_printing(binary.library, words)
         elapsed.stop()
-        return NativeTicket(elapsed)
+        return
+    done = toolchain.pool().metalnb_run(binary.run, words, binary.fibers)
+    elapsed.stop(failed=not done)
+    if not done:
+        name = binary.unit.signature.name
+        message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
+        raise KernelFault(message)
+
+
+def _run_lanes(binary: VectorBinary, code: VectorCode, words: bytes, elapsed: Stopwatch) -> None:
+    """Run a dispatch in vector registers to its end.
+
+    Raises
+    ------
+    KernelFault
+    """
+    done = toolchain.pool().metalnb_run(code.run, words, binary.region)
+    if not done or code.full.value:
+        elapsed.stop(failed=True)
+        code.full.value = 0
+        message = f"{binary.unit.signature.name}: no memory for what its SIMD-groups keep across a barrier"
+        raise KernelFault(message)
+    elapsed.stop()
 
 
 _LINE = 64  # bytes of a cache line
@@ -230,57 +285,3 @@ def _device() -> str:
         lines = []
     found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return found[0] if found else platform.processor() or platform.machine()
-
-
-# What a fiber calls, and a loop does not have.
-_MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
-_HINT = re.compile("barrier|simd|quad|threadgroup")
-_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # where a thread stands: of that each way knows enough
-# No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
-_APART = ("-fno-convergent-functions",)
-_PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
-
-
-def _object(unit: Unit) -> tuple[bytes, bool]:
-    """Compile a unit's object file, in the form that it needs; True for fibers."""
-    if any(p.space == "threadgroup" for p in unit.signature.params):
-        return _fibers(unit), True
-    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_meet(unit):
-        code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
-        if any(name in code for name in _MEETING):
-            return code, True
-    code = _loop(unit)
-    return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
-
-
-def _may_meet(unit: Unit) -> bool:
-    """Look into what the first of two steps has written; it is kept."""
-    text = written(unit, fiber_text(unit), _FIBERS)
-    return any(name in text for name in _MEETING)
-
-
-_FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)
-_FIBERS = (*toolchain.ORDERED, f"-Wframe-larger-than={_FRAME}")
-
-
-def _fibers(unit: Unit) -> bytes:
-    return compiled(unit, fiber_text(unit), _FIBERS, _stack)
-
-
-def _stack(printed: str) -> str:
-    found = re.search(r"stack frame size \((\d+)\)", printed)
-    return f"a thread's own variables take {found[1]} bytes; engine 'native' has {_FRAME} for them" if found else ""
-
-
-def _loop(unit: Unit) -> bytes:
-    try:
-        text = loop_text(unit, independent=True)
-        return compiled(unit, text, (*_APART, *_PRINTED), _own_memory)
-    except Refused:
-        return compiled(unit, loop_text(unit, independent=False), _APART)
-
-
-def _own_memory(printed: str) -> str:
-    """Say whether a thread's own array is left in memory: one place for all threads, which then are not independent."""
-    _, _, code = printed.partition(DUMP)
-    return "an array of a thread's own is in memory" if " alloca " in code else ""

@@ -30,7 +30,7 @@ from .vector_code.vector_target import VectorTarget
 __all__ = ["ENTRY", "Vectorised", "asks_for_simdgroup", "variables_of", "vectorise", "waits"]
 
 ENTRY = "metalnb_thread"
-_OF_THREAD = frozenset({"metalnb_barrier", "metalnb_storage", "metalnb_never", "metalnb_threads_here"})
+_OF_THREAD = frozenset({"metalnb_barrier", "metalnb_storage", "metalnb_never", "metalnb_threads_here", "metalnb_fault"})
 _PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
 _SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 (\d+) \}")
 _MOST_OWN = 32 << 10  # bytes of a thread's arrays: 32 times as much is on one stack
@@ -232,6 +232,7 @@ attributes #0 = { ALWAYS nounwind "prefer-vector-width"="512" "reciprocal-estima
 attributes #1 = { nounwind "prefer-vector-width"="512" "reciprocal-estimates"="none" }
 attributes #3 = { convergent nounwind memory(none) }
 attributes #2 = { nounwind noinline "prefer-vector-width"="512" "reciprocal-estimates"="none" }
+attributes #4 = { cold nounwind memory(inaccessiblemem: readwrite) }
 """
 
 

@@ -16,9 +16,9 @@ from ...vectoriser.simd_forms import form_for
 from ...vectoriser.vectorise import asks_for_simdgroup
 from . import vector_build
 
-__all__ = ["how_it_runs"]
+__all__ = ["LINES", "how_it_runs"]
 
-_LINES = ("-gdwarf-4", "-gline-tables-only")
+LINES = ("-gdwarf-4", "-gline-tables-only")
 _SHOWN = 6  # lines that are named
 
 
@@ -30,7 +30,7 @@ def how_it_runs(unit: Unit) -> list[tuple[str, str]]:
     CompileError
     """
     try:
-        module = read(vector_build.thread_text(unit, *_LINES))
+        module = read(vector_build.thread_text(unit, *LINES))
     except (UnreadText, NotVectorised) as reason:
         return [("runs", f"a thread at a time: {reason}")]
     form = form_for((1024, 1, 1), (256, 1, 1), simd=asks_for_simdgroup(module))

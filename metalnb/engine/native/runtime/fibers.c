@@ -6,7 +6,7 @@
 // that wait at it: these are the active threads. So the lanes of a branch meet before those that went past it, and those
 // in a loop before those that have left it. A barrier is passed when every thread of the threadgroup is at one, or has
 // ended.
-#include "dispatch.h"
+#include "faults.h"
 
 #define LANES 32
 #define SIMDGROUPS 32

@@ -1,6 +1,6 @@
 // Kernels in vector registers: the kernel's own object file runs a threadgroup, all of it on one core. Where its
 // SIMD-groups wait for each other they are coroutines, whose frames lie where fibers have their stacks.
-#include "dispatch.h"
+#include "faults.h"
 
 HIDDEN u32 metalnb_threads(const u64* arguments, const region* r, address arena, address frames, u64 bytes);
 

@@ -84,9 +84,9 @@ class Emitter:
         self._slots.append(f"  {name} = alloca [{size} x i8], align 64")
         return name
 
-    def declare(self, name: str, result: str, *given: str) -> str:
+    def declare(self, name: str, result: str, *given: str, attributes: str = "") -> str:
         """Declare a function; return its name as it is called."""
-        self.declarations.setdefault(name, f"declare {result} @{name}({', '.join(given)})")
+        self.declarations.setdefault(name, f"declare {result} @{name}({', '.join(given)}) {attributes}".rstrip())
         return f"@{name}"
 
     def call(self, name: str, result: str, *given: tuple[str, str], flags: str = "", at: Mark | None = None) -> str:

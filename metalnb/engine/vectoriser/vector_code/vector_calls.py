@@ -29,6 +29,7 @@ _OVERFLOW = re.compile(r"llvm\.([su](?:add|sub|mul)\.with\.overflow)\.")
 _THREE_WAY = re.compile(r"llvm\.([su]cmp)\.")
 _SATURATING = re.compile(r"llvm\.(fpto[su]i\.sat)\.")
 _BIT = type_of("i1")
+_WORD = 32
 
 
 def call(body: FunctionBody, made: IRInstruction) -> None:
@@ -61,8 +62,26 @@ def _own(body: FunctionBody, made: IRInstruction) -> None:
         body.define_scalar(made, emitter.op(f"add i64 %arena_address, {offset}"))
     elif name == "metalnb_barrier":
         suspend(emitter)
+    elif name == "metalnb_fault":
+        _fault(body, made)
     elif name != "metalnb_simd_barrier":  # lanes go on together
         collective(body, made)
+
+
+def _fault(body: FunctionBody, made: IRInstruction) -> None:
+    """Record the fault of the first active lane (runtime/lanes.c). No other code here touches that memory."""
+    watch, check, offset = made.operands
+    emitter, bits = body.emitter, f"i{body.width}"
+    lane = emitter.call(f"llvm.cttz.{bits}", bits, (bits, emitter.bits(body.mask)), ("i1", "true"))
+    where = emitter.op(f"extractelement {emitter.lanes('i64')} {body.vector(offset.text, offset.type)}, {bits} {lane}")
+    if body.width != _WORD:
+        lane = emitter.op(f"{'zext' if body.width < _WORD else 'trunc'} {bits} {lane} to i32")
+    index = emitter.op(f"add i32 %index, {lane}")
+    callee = emitter.declare(
+        "metalnb_faulted", "hidden void", "ptr", "ptr", "i32", "i64", "i32", attributes="#4",
+    )  # fmt: skip
+    thread = f"i32 {check.text}, i64 {where}, i32 {index}"
+    emitter.do(f"call void {callee}(ptr {body.scalar(watch.text)}, ptr %region, {thread})")
 
 
 def _intrinsic(body: FunctionBody, made: IRInstruction) -> None:

@@ -1,0 +1,161 @@
+"""Dispatches that may run for long: in a thread beside Python's, so that Python hears signals and can stop them.
+
+They run one after the other. What is started after one of them waits for it first.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from .watch import Watch
+
+__all__ = ["BackgroundRun", "in_order"]
+
+_SHOWN = 5.0  # seconds after which a notebook is told
+_LOOK = 0.05  # seconds between two looks at the clock
+_queue: queue.SimpleQueue[BackgroundRun] = queue.SimpleQueue()
+_under_way: list[BackgroundRun] = []
+_lock = threading.Lock()
+_threads: list[threading.Thread] = []
+
+
+class BackgroundRun:
+    """A dispatch that was started.
+
+    Parameters
+    ----------
+    work : callable
+        Runs it to its end.
+    watch : Watch
+    held : object
+        What has to live as long as it runs.
+    limit : float or None
+        The seconds that it may run.
+    """
+
+    def __init__(self, work: Callable[[], None], watch: Watch, held: object, limit: float | None) -> None:
+        self._work, self._watch, self._held, self._limit = work, watch, held, limit
+        self._ended = threading.Event()
+        self._began = 0.0
+        self._error: BaseException | None = None
+        with _lock:
+            if not _threads:
+                _threads.append(threading.Thread(target=_run_all, name="metalnb-dispatch", daemon=True))
+                _threads[0].start()
+                atexit.register(_stop_up_to, None, "Python ended")
+            _under_way.append(self)
+        _queue.put(self)
+
+    def run(self) -> None:
+        """Run it, in the thread of all such dispatches."""
+        self._began = time.perf_counter()
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001  (raised where somebody waits)
+            self._error = error
+        finally:
+            self._held = None
+            with _lock:
+                _under_way.remove(self)
+            self._ended.set()
+
+    def stop(self, reason: str) -> None:
+        """Let it end."""
+        self._watch.stop(reason)
+
+    def wait(self) -> None:
+        """Wait until it has ended; stop it when its time is up.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            When the wait was interrupted. It, and those before it, were stopped and have ended by then.
+        """
+        interrupt: BaseException | None = None
+        shown, left = False, self._limit
+        while True:
+            try:
+                if self._ended.wait(_LOOK if left is None else max(0.0, min(_LOOK, left))):
+                    break
+                passed = time.perf_counter() - self._began if self._began else 0.0
+                left = None if self._limit is None else self._limit - passed
+                if left is not None and left <= 0:
+                    self.stop(f"after {self._limit:.1f} s")
+                    left = None
+                if passed > _SHOWN and not shown:
+                    shown = True
+                    _tell(self._watch.name)
+            except BaseException as error:  # noqa: BLE001  (raised when the dispatch has ended: it may be writing)
+                interrupt = error
+                _stop_up_to(self, "by an interrupt")
+        if interrupt is not None:
+            raise interrupt
+        if self._error is not None:
+            raise self._error
+
+
+def in_order(work: Callable[[], None]) -> None:
+    """Do some work after all dispatches that are under way.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        When the wait was interrupted: those dispatches were stopped, and the work is done all the same.
+    """
+    interrupt = _finish_all() if _under_way else None
+    work()
+    if interrupt is not None:
+        raise interrupt
+
+
+def _finish_all() -> BaseException | None:
+    """Wait for all dispatches that are under way; return what interrupted the wait, when they were stopped."""
+    interrupt: BaseException | None = None
+    while _under_way:
+        with _lock:
+            last = _under_way[-1] if _under_way else None
+        try:
+            if last is not None:
+                last.wait()
+        except BaseException as error:  # noqa: BLE001  (for the caller to raise when its own dispatch has ended)
+            interrupt = error if not isinstance(error, Exception) else interrupt
+    return interrupt
+
+
+def _stop_up_to(last: BackgroundRun | None, reason: str) -> None:
+    """Stop dispatches up to one; all of them without one."""
+    with _lock:
+        runs = list(_under_way)
+    for run in runs:
+        run.stop(reason)
+        if run is last:
+            return
+
+
+def _run_all() -> None:
+    while True:
+        _queue.get().run()
+
+
+def _tell(name: str) -> None:
+    """Tell a notebook's reader that it is not the notebook that hangs."""
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+        print(f"{name}: still running, {_SHOWN:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201
+
+
+def _forked() -> None:
+    """In a fork: the thread stays with the other process."""
+    global _queue, _lock
+    _queue, _lock = queue.SimpleQueue(), threading.Lock()
+    _threads.clear()
+    _under_way.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,53 @@
+"""How a checked kernel is handed its arguments here, and what it calls at a fault (runtime/faults.h)."""
+
+from __future__ import annotations
+
+from ...robust.rewriting.written_code import WrittenCode
+
+__all__ = ["FiberTarget", "LaneTarget"]
+
+
+class _GivenArguments:
+    """Arguments that a kernel reads from its first parameter, an array of addresses."""
+
+    def __init__(self, given: str, count: int) -> None:
+        self._given = given
+        self.count = count
+
+    def argument(self, code: WrittenCode, number: int) -> str:
+        """Write what reads an argument's address."""
+        at = code.op(f"getelementptr i8, ptr {self._given}, i64 {8 * number}")
+        return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
+
+
+class LaneTarget(_GivenArguments):
+    """One thread of a kernel for vector registers: the vectoriser says which thread it is."""
+
+    recorder = ("metalnb_fault", "declare void @metalnb_fault(ptr, i32, i64)")
+
+    def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
+        """Write the call that records a fault."""
+        code.do(f"call void @metalnb_fault(ptr {watch}, i32 {check}, i64 {offset})")
+
+
+class FiberTarget(_GivenArguments):
+    """One thread of a kernel, a fiber.
+
+    Parameters
+    ----------
+    parameters : sequence of str
+        Of the function: the arguments, the threadgroup, and the thread's index in it.
+    count : int
+        The kernel's own arguments.
+    """
+
+    recorder = ("metalnb_faulted", "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32)")
+
+    def __init__(self, parameters: tuple[str, str, str], count: int) -> None:
+        given, self._region, self._index = parameters
+        super().__init__(given, count)
+
+    def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
+        """Write the call that records a fault."""
+        thread = f"i32 {check}, i64 {offset}, i32 {self._index}"
+        code.do(f"call void @metalnb_faulted(ptr {watch}, ptr {self._region}, {thread})")

@@ -1,0 +1,102 @@
+"""The memory of a checked dispatch: its limits, the flag that ends its loops, and its records of faults."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from metalnb.errors import KernelFault
+
+from ...base import Grid
+from ...robust.fault_messages import RecordedFault, explained, stopped
+from ...robust.kernel_analysis import Analysis
+from ...robust.launch_facts import sizes_of
+from ...robust.rewriting.checks import CheckedModule, Checks
+from ...robust.rewriting.size_limits import limit_words
+from ...unit import Unit
+
+__all__ = ["Watch"]
+
+_STOP = 8  # bytes before the records
+_RECORD = struct.Struct("6Iq")  # `fault` in runtime/dispatch.h
+
+
+class Watch:
+    """A checked dispatch.
+
+    Parameters
+    ----------
+    unit : Unit
+    analysis : Analysis
+    made : CheckedModule
+        The kernel that it runs.
+    launch : tuple
+        Arguments, grid and threadgroup.
+    address : callable
+        Returns where an argument begins.
+
+    Attributes
+    ----------
+    limits, memory : bytearray
+        What the kernel is given after its arguments.
+    """
+
+    def __init__(
+        self, unit: Unit, analysis: Analysis, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
+        address: Callable[[Any], int],
+    ) -> None:  # fmt: skip
+        arguments, self._grid, self._threadgroup = launch
+        self._sizes = sizes_of(arguments)
+        self._addresses = [0 if a is None or isinstance(a, int) else address(a) for a in arguments]
+        self.limits = bytearray(limit_words(made.limits, self._sizes) or bytes(8))
+        self.memory = bytearray(_STOP + _RECORD.size * len(made.sites))
+        self._unit, self._analysis, self._made = unit, analysis, made
+        self._reason = ""
+
+    @property
+    def name(self) -> str:
+        """The kernel's."""
+        return self._unit.signature.name
+
+    @property
+    def checks(self) -> Checks:
+        """What is checked."""
+        return self._made.checks
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether a loop of it looks whether it is to end."""
+        return bool(self._made.checks.stops)
+
+    def stop(self, reason: str) -> None:
+        """Let its loops end."""
+        self._reason = self._reason or reason
+        ctypes.c_uint32.from_buffer(self.memory).value = 1
+
+    def fault(self) -> KernelFault | None:
+        """Return what went wrong; None when nothing did. The dispatch must have ended."""
+        if self._reason:
+            stops = self._made.checks.stops
+            return stopped(self._unit, self._made.module, self._analysis, stops, self._reason)
+        if not any(memoryview(self.memory)[_STOP:]):
+            return None
+        for site, access in enumerate(self._made.sites):
+            recorded, index, *group, _, offset = _RECORD.unpack_from(self.memory, _STOP + _RECORD.size * site)
+            if recorded:
+                x, y, z = group
+                fault = RecordedFault(access, offset, self._thread(index, (x, y, z)), (x, y, z))
+                return explained(
+                    self._unit, self._made.module, self._analysis, fault, self._sizes, self._addresses,
+                )  # fmt: skip
+        return None
+
+    def _thread(self, index: int, group: Grid) -> Grid:
+        """Return a thread's position in the grid, from its index in its threadgroup."""
+        first = [g * t for g, t in zip(group, self._threadgroup, strict=True)]
+        sizes = zip(self._threadgroup, self._grid, first, strict=True)
+        width, height, _ = (min(threads, grid - f) for threads, grid, f in sizes)
+        local = index % width, index // width % height, index // (width * height)
+        x, y, z = (f + n for f, n in zip(first, local, strict=True))
+        return x, y, z

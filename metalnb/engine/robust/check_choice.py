@@ -1,0 +1,90 @@
+"""Which checks a dispatch needs: as few as the host can prove, of the few forms of a kernel that are compiled.
+
+The first form is compiled with the kernel: it checks what no grid and no sizes could make right, and trusts the rest.
+A dispatch for which that rest is proven runs it; one that may be wrong gets a form with more checks, compiled when it
+is first needed. So a kernel that is right is as fast as one that is never checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .kernel_analysis import Analysis, Proof
+from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
+from .rewriting.checks import Checks
+
+__all__ = ["CheckChoice", "hopeful_facts"]
+
+_MOST = 3  # forms, before one is made that trusts nothing
+_KEPT = 256  # kinds of launches remembered
+_WIDE = 1 << 31
+
+_Read = list[tuple[int, int, int, bytes]]
+
+
+def hopeful_facts(count: int) -> list[LaunchFacts]:
+    """Return the facts of dispatches in which hardly more is wrong than no launch could make right."""
+    one, sizes = (1, 1, 1), (1 << 24,) * count
+    return [LaunchFacts(one, one, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
+
+
+class CheckChoice:
+    """The forms of a kernel, by what they check.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    count : int
+        The kernel's arguments.
+
+    Attributes
+    ----------
+    first : Checks
+        Those that the kernel is first compiled with.
+    """
+
+    def __init__(self, analysis: Analysis, count: int) -> None:
+        self._analysis = analysis
+        best = analysis.everything
+        for facts in hopeful_facts(count):
+            if best.wrong or best.stops:
+                best = min(best, analysis.proof(facts), key=lambda p: len(p.wrong) + len(p.stops))
+        self.first = Checks(best.wrong, best.stops)
+        self._forms = [self.first]
+        self._known: dict[tuple[Any, ...], list[tuple[_Read, Checks]]] = {}
+
+    def chosen(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Checks:
+        """Return the checks of the form that is right for a dispatch with the fewest of them."""
+        key = grid, threadgroup, sizes_of(arguments)
+        for read, checks in self._known.get(key, ()):
+            if all(arguments[number][first:end] == was for number, first, end, was in read):
+                return checks
+        facts = facts_of(arguments, grid, threadgroup)
+        proof = self._analysis.proof(facts)
+        checks = self._form(Checks(proof.wrong, proof.stops, wide=max(*grid, *facts.sizes) >= _WIDE))
+        self._keep(key, proof, facts, checks)
+        return checks
+
+    def _form(self, needed: Checks) -> Checks:
+        fitting = [form for form in self._forms if form.covers(needed)]
+        best = min(fitting, key=len, default=None)
+        if best is not None and (len(best) <= len(needed) or len(self._forms) > 1):
+            return best
+        if best is None and len(self._forms) >= _MOST:  # one that trusts nothing serves all that come after
+            everything = self._analysis.everything
+            needed = Checks(everything.wrong, everything.stops, needed.wide)
+        self._forms.append(needed)
+        return needed
+
+    def _keep(self, key: tuple[Any, ...], proof: Proof, facts: LaunchFacts, checks: Checks) -> None:
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        read = [(n, at, at + count, _bytes_of(facts.scalars[n], at, count)) for n, at, count in proof.read]
+        cases = self._known.setdefault(key, [])
+        if len(cases) < _KEPT:
+            cases.append((read, checks))
+
+
+def _bytes_of(scalar: bytes | bytearray | int, at: int, count: int) -> bytes:
+    return b"" if isinstance(scalar, int) else bytes(scalar[at : at + count])

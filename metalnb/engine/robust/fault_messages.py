@@ -1,0 +1,190 @@
+"""A fault in words: which thread, which access, of what, on which line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from metalnb.errors import KernelFault
+from metalnb.msl.text.scanned_cell import MAIN
+
+from ..llvm.debug_places import SourcePlace, place_in
+from ..llvm.instructions import IRModule
+from ..unit import Unit
+from .accesses import Access
+from .kernel_analysis import Analysis
+from .launch_facts import Grid
+from .memory_roots import Root
+
+__all__ = ["RecordedFault", "explained", "stopped"]
+
+_FAR = 1 << 24  # below 0: what is further was no small step too far
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class RecordedFault(NamedTuple):
+    """A fault as the kernel has recorded it.
+
+    Attributes
+    ----------
+    access : int
+        The number of the access.
+    offset : int
+        Bytes from the root's start, signed; the address where the access may be of several roots.
+    thread, group : tuple of 3 int
+        Positions of the thread in the grid and of its threadgroup.
+    """
+
+    access: int
+    offset: int
+    thread: Grid
+    group: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What an access was meant for, and where in it; a count of -1 where that is not known."""
+
+    name: str
+    space: str
+    index: int
+    count: int
+
+
+def explained(
+    unit: Unit, module: IRModule, analysis: Analysis, fault: RecordedFault, sizes: Sequence[int],
+    addresses: Sequence[int],
+) -> KernelFault:  # fmt: skip
+    """Return a fault in words.
+
+    Parameters
+    ----------
+    unit : Unit
+    module : IRModule
+        With line tables.
+    analysis : Analysis
+        Of the module.
+    fault : RecordedFault
+    sizes, addresses : sequence of int
+        Of the arguments.
+    """
+    access = analysis.accesses[fault.access]
+    file, line, column, text = _at(unit, _place(unit, module, analysis, access))
+    memory = _memory(unit, analysis, access, fault.offset, sizes, addresses, text[max(column - 1, 0) :])
+    where = f"{file}:{line}:{column}" if line else file
+    elements = "1 element" if memory.count == 1 else f"{memory.count:,} elements"
+    message = f"{unit.signature.name}, {where}: thread {fault.thread} of threadgroup {fault.group} {access.kind} "
+    if memory.count < 0:
+        message += "by a pointer that is in none of its buffers."
+    else:
+        message += f"{memory.name}[{memory.index}]{_wrapped(memory)}; {memory.name} has {elements}."
+    if memory.space not in {"thread", "threadgroup"} and 0 <= memory.count <= max(fault.thread):
+        message += " Pass grid=…, or guard: if (i >= n) return;"
+    return KernelFault(
+        message + _shown(line, column, text), kind=access.kind, line=line or None, column=column if line else None,
+        thread=fault.thread, name=memory.name, index=memory.index,
+    )  # fmt: skip
+
+
+def stopped(unit: Unit, module: IRModule, analysis: Analysis, headers: Collection[str], reason: str) -> KernelFault:
+    """Return the fault of a dispatch that was stopped.
+
+    Parameters
+    ----------
+    unit : Unit
+    module : IRModule
+        With line tables.
+    analysis : Analysis
+        Of the module.
+    headers : collection of str
+        The loops that can be stopped.
+    reason : str
+        ``after 5.0 s``, ``by an interrupt``.
+    """
+    found = [place for header in headers if (place := _loop_place(unit, module, analysis, header))]
+    file, line, column, text = _at(unit, min(found, default=None))
+    where = f" in the loop at {file}:{line}:{column}" if line else ""
+    message = f"{unit.signature.name}: stopped {reason}{where}{_shown(line, column, text)}"
+    return KernelFault(message, kind="stopped", line=line or None, column=column if line else None)
+
+
+def _shown(line: int, column: int, text: str) -> str:
+    return f"\n  {line} | {text}\n  {' ' * len(str(line))} | {' ' * (column - 1)}^" if text else ""
+
+
+def _wrapped(memory: _Memory) -> str:
+    """Say of what number below 0 an index was made, if that is what it looks like."""
+    below = memory.index - (1 << 32)
+    return f", which is {below} in a uint" if -_FAR <= below < 0 and memory.count < 1 << 31 else ""
+
+
+def _owner(unit: Unit) -> Callable[[str], bool]:
+    return lambda file: file == MAIN or file in unit.headers
+
+
+def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourcePlace | None:
+    """Return the author's place of an access; the column is that of its pointer where both have one line."""
+    own = place_in(module, access.made.place, _owner(unit))
+    pointer = next((made for made in analysis.roots.function if made.result == access.pointer), None)
+    above = place_in(module, pointer.place, _owner(unit)) if pointer else None
+    return above if above and own and above[:2] == own[:2] else own
+
+
+def _loop_place(unit: Unit, module: IRModule, analysis: Analysis, header: str) -> SourcePlace | None:
+    """Return the author's place of a loop: of the branch back, as its header may hold a part of its condition."""
+    blocks = analysis.roots.function.blocks
+    ends = [blocks[latch][-1] for latch in analysis.flow.latches(header)]
+    places = (place_in(module, made.place, _owner(unit)) for made in (*ends, *blocks[header]) if made.place)
+    return next((place for place in places if place), None)
+
+
+def _at(unit: Unit, found: SourcePlace | None) -> tuple[str, int, int, str]:
+    """Return file, line, column and text of a place, as the author wrote them."""
+    if found is None:
+        return unit.cell.name, 0, 0, ""
+    cell = unit.cell if found.file == MAIN else unit.headers[found.file]
+    told = cell.diagnostic(found.line, found.column, "", "")
+    return told.file, told.line, told.column, told.text
+
+
+def _memory(
+    unit: Unit, analysis: Analysis, access: Access, offset: int, sizes: Sequence[int], addresses: Sequence[int],
+    text: str,
+) -> _Memory:  # fmt: skip
+    place = analysis.roots.place(access.pointer)
+    root, named = analysis.roots.root(place.root), _NAME.match(text)
+    name = named[0] if named else ""
+    if root is None:
+        known = [analysis.roots.root(one) for one in analysis.roots.sources(place.root)]
+        numbers = [one.number for one in known if one is not None and one.kind == "argument"]
+        root, offset = _nearest(numbers, addresses, sizes, offset)
+        if root is None:
+            return _Memory(name or "a pointer", "device", 0, -1)
+    step = _step(analysis, root) or access.size
+    if root.kind == "argument":
+        param, size = unit.signature.params[root.number], sizes[root.number]
+        step = param.type.size or step
+        return _Memory(param.name, param.space, offset // step, size // step)
+    return _Memory(name or "an array", "thread", offset // step, root.size // step)
+
+
+def _step(analysis: Analysis, root: Root) -> int:
+    """Return the bytes of an element of a root, as its accesses count; 0 when none tells."""
+    places = (analysis.roots.place(access.pointer) for access in analysis.accesses)
+    mine = (place for place in places if analysis.roots.root(place.root) == root)
+    return max((step for place in mine for _, step in place.terms), default=0)
+
+
+def _nearest(
+    numbers: Sequence[int], addresses: Sequence[int], sizes: Sequence[int], address: int,
+) -> tuple[Root | None, int]:  # fmt: skip
+    """Return the argument that an address is nearest to, and the bytes from its start."""
+    best: tuple[float, int] = float("inf"), -1
+    for number in numbers:
+        if addresses[number]:
+            ahead = address - addresses[number]
+            best = min(best, (max(-ahead, ahead - sizes[number], 0), number))
+    number = best[1]
+    return (None, 0) if number < 0 else (Root("argument", number, 0, ""), address - addresses[number])

@@ -1,0 +1,109 @@
+"""What is known of a kernel's accesses and loops: which are right, and which end soon, in a dispatch."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+from ..llvm.instructions import IRModule
+from .accesses import Access, accesses
+from .entry_protocol import EntryPoint
+from .launch_facts import LaunchFacts
+from .memory_roots import Roots
+from .proofs.control_flow import Flow
+from .proofs.loop_iterations import endless
+from .proofs.pointer_rooms import PointerRooms
+from .proofs.ranges import Ranges
+
+__all__ = ["Analysis", "Proof"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was proven of a kernel for a dispatch.
+
+    Attributes
+    ----------
+    wrong : frozenset of int
+        The accesses that were not proven right, by their numbers.
+    stops : frozenset of str
+        The headers of the loops that were not proven short. The rest is right if these loops are also left by any of
+        their exits, or if threads return from them, whatever the conditions say.
+    read : tuple of (int, int, int)
+        What the proof depends on besides the grid and the sizes: argument, first byte and number of bytes of scalars.
+    """
+
+    wrong: frozenset[int]
+    stops: frozenset[str]
+    read: tuple[tuple[int, int, int], ...]
+
+
+class Analysis:
+    """A kernel's entry point, which holds all of it.
+
+    Parameters
+    ----------
+    module : IRModule
+    entry : EntryPoint
+
+    Attributes
+    ----------
+    accesses : list of Access
+        Those that are the kernel's own: what the engine hands over is read besides.
+    entry : EntryPoint
+    roots : Roots
+
+    Raises
+    ------
+    ValueError
+        When it calls another function of the module, of which nothing would be known.
+    """
+
+    def __init__(self, module: IRModule, entry: EntryPoint) -> None:
+        self.roots = Roots(module, entry)
+        self.entry, self._function = entry, self.roots.function
+        for made in self._function:
+            if made.opcode == "call" and made.word in module.functions:
+                message = f"a call of {made.word}, which is not inlined"
+                raise ValueError(message)
+        found = [a for a in accesses(self._function, self.roots.layout) if not self._own(a.pointer)]
+        self.accesses = [Access(n, a.made, a.pointer, a.size, a.kind) for n, a in enumerate(found)]
+
+    def _own(self, pointer: str) -> bool:
+        root = self.roots.place_of(self.roots.values.named(pointer)).root
+        return root.op == "parameter" and root.word in self.entry.own
+
+    @functools.cached_property
+    def flow(self) -> Flow:
+        """The entry point's control flow."""
+        return Flow(self._function, self.roots.order, self.roots.values)
+
+    def proof(self, facts: LaunchFacts) -> Proof:
+        """Find the accesses that are right whatever the kernel reads."""
+        flow = self.flow
+        flow.stop(frozenset())
+        ranges = again = Ranges(flow, self.roots, self.entry, facts)
+        stops = endless(flow, ranges, math.prod(facts.grid))
+        if stops:
+            flow.stop(stops)
+            again = Ranges(flow, self.roots, self.entry, facts)
+        rooms = PointerRooms(flow, self.roots, facts, again)
+        unproven = [a for a in self.accesses if not self._right(a, rooms)]
+        wrong = frozenset(a.number for a in unproven if a.made.block in again.reached)
+        return Proof(wrong, stops, tuple(sorted(ranges.read | again.read)))
+
+    def _right(self, access: Access, rooms: PointerRooms) -> bool:
+        label = access.made.block
+        if label not in self.flow.blocks:
+            return True  # never reached
+        if not self.flow.reducible:
+            return False
+        pointer = self.roots.values.named(access.pointer)
+        found = (rooms.of(pointer, label, how) for how in (None, rooms.guarded))
+        return any(room is not None and room.has(access.size) for room in found)
+
+    @property
+    def everything(self) -> Proof:
+        """What is proven of a dispatch of which nothing is known."""
+        return Proof(frozenset(a.number for a in self.accesses), frozenset(self.flow.loops), ())

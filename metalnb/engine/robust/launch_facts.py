@@ -1,0 +1,48 @@
+"""What the host knows of a dispatch before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Grid", "LaunchFacts", "facts_of", "sizes_of"]
+
+Grid = tuple[int, int, int]
+_OTHERS = frozenset({bytearray, int, type(None)})
+
+
+class LaunchFacts(NamedTuple):
+    """What the host knows of a dispatch.
+
+    Attributes
+    ----------
+    grid, threadgroup : tuple of 3 int
+        Threads; those of the threadgroup as the caller passed them.
+    sizes : tuple of int
+        Bytes of each argument; of threadgroup memory as much as was asked for.
+    scalars : mapping of int to bytes or int
+        The arguments whose content nobody changes; or the number that all of one is taken for.
+    """
+
+    grid: Grid
+    threadgroup: Grid
+    sizes: tuple[int, ...]
+    scalars: Mapping[int, bytes | bytearray | int]
+
+
+def sizes_of(arguments: Sequence[Any]) -> tuple[int, ...]:
+    """Return the bytes of each argument of a launch (see `Engine.launch`)."""
+    return tuple([a.nbytes if type(a) not in _OTHERS else _size(a) for a in arguments])
+
+
+def _size(argument: Any) -> int:
+    return 0 if argument is None else argument if type(argument) is int else len(argument)
+
+
+def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchFacts:
+    """Return what is known of a dispatch.
+
+    The scalars are those that the call has packed into memory of its own, which nobody changes.
+    """
+    scalars = {n: a for n, a in enumerate(arguments) if type(a) is bytearray}
+    return LaunchFacts(grid, threadgroup, sizes_of(arguments), scalars)

@@ -1,0 +1,188 @@
+"""Where pointers come from: the root of each, and the bytes between that root and what it points to.
+
+Source: LLVM Language Reference, "getelementptr".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..llvm.constant_values import constants_of, memory_of
+from ..llvm.instructions import IRFunction, IRInstruction, IRModule
+from ..llvm.llvm_types import MemoryLayout, UnreadText, split_type
+from .entry_protocol import EntryPoint, Root
+from .proofs.control_flow import reverse_postorder
+from .scalar_graph.operand_scalars import Scalar
+from .scalar_graph.ssa_values import ScalarGraph
+
+__all__ = ["PointerPlace", "Root", "Roots", "ScalarPlace"]
+
+
+@dataclass(frozen=True, slots=True)
+class PointerPlace:
+    """What a pointer points to: a root, and the way from there in bytes, modulo 2^64.
+
+    Attributes
+    ----------
+    root : str
+        The name of a pointer that is no step from another.
+    fixed : int
+        Bytes that are known.
+    terms : tuple of (str, int)
+        Integers, sign-extended where they are narrower, and the bytes by which each is multiplied.
+    """
+
+    root: str
+    fixed: int
+    terms: tuple[tuple[str, int], ...]
+
+
+class ScalarPlace(NamedTuple):
+    """A pointer's place by values instead of names."""
+
+    root: Scalar
+    fixed: int = 0
+    terms: tuple[tuple[Scalar, int], ...] = ()
+
+
+class Roots:
+    """Finds places.
+
+    Parameters
+    ----------
+    module : IRModule
+    entry : EntryPoint
+
+    Attributes
+    ----------
+    function : IRFunction
+    layout : MemoryLayout
+    order : list of str
+        The function's blocks that are reached, each after those that dominate it.
+    values : ScalarGraph
+    """
+
+    def __init__(self, module: IRModule, entry: EntryPoint) -> None:
+        self.function: IRFunction = module.functions[entry.function]
+        self.layout: MemoryLayout = module.layout
+        self.order = reverse_postorder(self.function)
+        self.values = ScalarGraph(self.function, self.order)
+        self._module, self._entry = module, entry
+        self.place_of = functools.cache(self._place_of)
+        self.root_of = functools.cache(self._root_of)
+
+    # ---- By LLVM's names.
+
+    def place(self, pointer: str) -> PointerPlace:
+        """Return where a pointer points to."""
+        place = self.place_of(self.values.named(pointer))
+        return PointerPlace(self.name(place.root), place.fixed, tuple((s.name, by) for s, by in place.terms))
+
+    def root(self, name: str) -> Root | None:
+        """Return the memory that a value points to the beginning of; None where it may be several, or is not known."""
+        return self.root_of(self.values.named(name))
+
+    def sources(self, name: str) -> frozenset[str]:
+        """Return the names of the roots that a root may come from; all that there are, where that is not known."""
+        found, known = set[str](), True
+        for source in self._sources(self.values.named(name), set()):
+            root = self.root_of(source)
+            known &= root is not None
+            found |= {root.name} if root else set()
+        return frozenset(found) if known else self.every
+
+    @functools.cached_property
+    def every(self) -> frozenset[str]:
+        """The names of all roots, one for each argument."""
+        found: dict[tuple[int, str], str] = {}
+        for value in self.values.pointers:
+            root = self.root_of(value)
+            if root is not None:
+                found.setdefault((root.number, root.name if root.kind == "variable" else ""), root.name)
+        return frozenset(found.values())
+
+    @functools.cached_property
+    def _tables(self) -> dict[str, bytes]:
+        found = {}
+        for name, kind, text in constants_of(self._module):
+            with contextlib.suppress(UnreadText):
+                found[f"@{name}"] = memory_of(kind, text, self.layout)
+        return found
+
+    def table(self, name: str) -> bytes | None:
+        """Return what is in a constant of the module's; None where it is not made of numbers."""
+        return self._tables.get(name)
+
+    def name(self, pointer: Scalar) -> str:
+        """Return the name of a pointer; of an integer that is none anywhere, its own."""
+        return self.values.pointers.get(pointer, pointer.name)
+
+    # ---- By values.
+
+    def _root_of(self, value: Scalar) -> Root | None:
+        made = value.made
+        if value.op == "global":
+            size = _global_size(self._module, value.word, self.layout)
+            return None if size is None else Root("variable", -1, size, value.word)
+        if made is not None and made.opcode == "alloca" and made.element:
+            return Root("variable", -1, self.layout.size(made.element), value.name)
+        return self._entry.root(value.name) if value.name else None
+
+    def _sources(self, value: Scalar, seen: set[Scalar]) -> Iterator[Scalar]:
+        """Yield what a pointer may have begun as."""
+        ahead = [value]
+        while ahead:
+            root = self.place_of(ahead.pop()).root
+            if root in seen or (root.is_constant and not root.number):
+                continue
+            seen.add(root)
+            if root.op in {"phi", "select"}:
+                ahead += root.operands[root.op == "select" :]
+            else:
+                yield root
+
+    def _place_of(self, pointer: Scalar) -> ScalarPlace:
+        fixed, terms = 0, list[tuple[Scalar, int]]()
+        while True:
+            made = pointer.made
+            if pointer.op == "getelementptr" and made is not None:
+                more, scaled = self._steps(pointer, made)
+                fixed, terms = fixed + more, scaled + terms
+            elif pointer.op == "add" and pointer.operands[1].is_constant:
+                fixed += pointer.operands[1].number
+            else:
+                return ScalarPlace(pointer, fixed, tuple(terms))
+            pointer = pointer.operands[0]
+
+    def _steps(self, pointer: Scalar, made: IRInstruction) -> tuple[int, list[tuple[Scalar, int]]]:
+        """Return what a getelementptr adds: known bytes, and indices with their bytes."""
+        kind, fixed, terms = made.element, 0, []
+        for n, index in enumerate(pointer.operands[1:]):
+            if kind is None:
+                break
+            if n and self.layout.resolved(kind).kind == "struct":
+                at, kind = self.layout.field(kind, index.number)
+                fixed += at
+                continue
+            kind = self.layout.resolved(kind).element if n else kind
+            size = self.layout.size(kind)
+            if index.is_constant:
+                fixed += index.number * size
+            elif size:
+                terms.append((index, size))
+        return fixed, terms
+
+
+def _global_size(module: IRModule, name: str, layout: MemoryLayout) -> int | None:
+    """Return the bytes of a global variable that the module defines."""
+    _, _, line = module.globals.get(name[1:], "").partition(" = ")
+    words = line.replace("constant ", "global ", 1) if "external " not in line else ""
+    _, found, defined = words.partition("global ")
+    try:
+        return layout.size(split_type(defined)[0]) if found else None
+    except UnreadText:
+        return None

@@ -1,0 +1,80 @@
+"""Arithmetic on ranges of integers: each stands for a value of so many bits, up to a multiple of two to their number.
+
+A range is kept as it was computed, so that ``i + 4294967295`` stays ``i - 1``. Where it is needed as unsigned or as
+signed integers, that view of it is asked for: all that the width allows, if the range wraps there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Interval", "whole"]
+
+_WRAPS = 8  # multiples of 2^bits that are looked at
+
+
+class Interval(NamedTuple):
+    """All integers from ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+    def joined(self, other: Interval) -> Interval:
+        """Return the smallest interval that holds both."""
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+    def within(self, other: Interval) -> bool:
+        """Return whether another interval holds all of this one."""
+        return other.low <= self.low and self.high <= other.high
+
+    def plus(self, other: Interval) -> Interval:
+        """Return the sums."""
+        return Interval(self.low + other.low, self.high + other.high)
+
+    def minus(self, other: Interval) -> Interval:
+        """Return the differences."""
+        return Interval(self.low - other.high, self.high - other.low)
+
+    def times(self, other: Interval) -> Interval:
+        """Return the products."""
+        corners = [a * b for a in self for b in other]
+        return Interval(min(corners), max(corners))
+
+    def unsigned(self, bits: int) -> Interval:
+        """Return it as integers from 0 to 2^bits - 1."""
+        return self._view(0, 1 << bits)
+
+    def signed(self, bits: int) -> Interval:
+        """Return it as integers from -2^(bits-1) to 2^(bits-1) - 1."""
+        return self._view(-(1 << bits - 1), 1 << bits)
+
+    def _view(self, low: int, count: int) -> Interval:
+        shift = (self.low - low) // count * count
+        if self.high - shift < low + count:
+            return Interval(self.low - shift, self.high - shift)
+        return Interval(low, low + count - 1)
+
+    def fitted(self, bits: int) -> Interval:
+        """Return it; or all unsigned integers, when it holds as many as the width allows."""
+        return self if self.high - self.low < 1 << bits else whole(bits)
+
+    def met(self, known: Interval, bits: int) -> Interval:
+        """Return what is in both; either may be off by a multiple of 2^bits."""
+        found = []
+        first, last = (self.low - known.high) >> bits, -((known.low - self.high) >> bits)
+        if last - first > _WRAPS:
+            return self
+        for wrap in range(first, last + 1):
+            shift = wrap << bits
+            low, high = max(self.low, known.low + shift), min(self.high, known.high + shift)
+            if low <= high:
+                found.append(Interval(low, high))
+        if not found:
+            return self  # never reached: whatever is said of it is true
+        hull = Interval(min(f.low for f in found), max(f.high for f in found))
+        return min(hull, known, key=lambda i: i.high - i.low)
+
+
+def whole(bits: int) -> Interval:
+    """Return all integers of so many bits, as unsigned."""
+    return Interval(0, (1 << bits) - 1)

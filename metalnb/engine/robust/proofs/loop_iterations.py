@@ -1,0 +1,183 @@
+"""How often the loops of a kernel run at most, in one dispatch: those that may run for long must be stoppable."""
+
+from __future__ import annotations
+
+import math
+
+from ..scalar_graph.operand_scalars import Scalar
+from .control_flow import Flow
+from .intervals import Interval
+from .loop_counters import Incoming
+from .ranges import Ranges
+
+__all__ = ["endless", "iterations"]
+
+LONG = 1 << 33  # instructions of all threads together: a second, in vector code on two cores
+_ALONE = 1 << 29  # … of one thread, which no other core helps: half a second
+_SMALL = 1 << 32  # … behind a stop: what is left of all loops that do not look at the flag
+_FEW = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
+_SCALED = {"lshr": 1, "udiv": 2, "shl": 1}  # by how much at least
+_CONVERSIONS = frozenset({"zext", "sext", "trunc"})
+
+
+def endless(flow: Flow, ranges: Ranges, threads: int) -> frozenset[str]:
+    """Return the headers of the loops that must be stoppable, for so many threads."""
+    times = {header: iterations(flow, ranges, header) for header in flow.loops}
+    if not _long(flow, times, threads):
+        return frozenset()
+    return _long(flow, {header: n for header, n in times.items() if header in ranges.reached}, threads)
+
+
+def _long(flow: Flow, times: dict[str, float], threads: int) -> frozenset[str]:
+    work = _Work(flow, times)
+    if all(work.around(header) <= min(_ALONE, LONG / threads) for header in times):
+        return frozenset()
+    return frozenset(h for h in times if work.inside(h) > _FEW or work.inside(h) * threads > _SMALL)
+
+
+class _Work:
+    """How many instructions one thread runs in loops."""
+
+    def __init__(self, flow: Flow, each: dict[str, float]) -> None:
+        self._flow, self._each = flow, each
+        self._length: dict[str, int] = dict.fromkeys(flow.loops, 0)  # without the loops inside
+        for label, block in flow.blocks.items():
+            if flow.innermost(label):
+                self._length[flow.innermost(label)] += len(block)
+
+    def around(self, header: str) -> float:
+        """Return those of a loop in all iterations of the loops around it."""
+        loops = self._flow.loops
+        return self._length[header] * math.prod(times for h, times in self._each.items() if header in loops[h])
+
+    def inside(self, header: str) -> float:
+        """Return those of a loop and all inside it, each time it is reached."""
+        body = self._flow.loops[header]
+        inner = [h for h in self._each if h in body]
+        return sum(
+            self._length[h] * math.prod(self._each[o] for o in inner if h in self._flow.loops[o]) for h in inner
+        )  # fmt: skip
+
+
+def iterations(flow: Flow, ranges: Ranges, header: str) -> float:
+    """Return how often a loop runs at most, each time it is reached; infinity when nothing says so."""
+    if not flow.reducible:
+        return math.inf
+    found = _euclid(flow, header)
+    for phi in flow.phis[header]:
+        if phi.integer:
+            following = flow.incoming(phi, again=True)
+            found = min(found, _counted(ranges, phi, following), ranges.passes(phi) or math.inf)
+            found = found if found < math.inf else _halved(ranges, phi, following)
+    return found
+
+
+def _euclid(flow: Flow, header: str) -> float:
+    """Return how often a loop runs that takes remainders, `a, b = b, a % b`, until b is 0: two iterations halve b."""
+    for b in flow.phis[header]:
+        given = {value for value, _ in flow.incoming(b, again=True)}
+        left = given.pop()
+        if given or left.op not in {"urem", "srem"} or _divisor(left) is not b:
+            continue
+        a = left.operands[0]
+        passed = flow.incoming(a, again=True) if a in flow.phis[header] else []
+        if passed and all(value is b for value, _ in passed) and _ends_at_zero(flow, header, {b, left}):
+            return 2.0 * left.bits
+    return math.inf
+
+
+def _divisor(made: Scalar) -> Scalar:
+    """Return what is divided by, where it is not 0: in place of that engines divide by 1."""
+    by = made.operands[1]
+    if by.op == "select" and by.operands[1].is_constant and by.operands[1].number == 1:
+        return by.operands[2]
+    return by
+
+
+def _ends_at_zero(flow: Flow, header: str, values: set[Scalar]) -> bool:
+    for label in flow.exits[header]:
+        branch = flow.branch(label)
+        if branch is None or branch.flag.op != "icmp" or branch.flag.word not in {"==", "!="}:
+            continue
+        value, zero = branch.flag.operands
+        if value in values and zero.is_constant and not zero.number:
+            end = branch.yes if branch.flag.word == "==" else branch.no
+            if end not in flow.loops[header] and all(flow.above(latch, label) for latch in flow.latches(header)):
+                return True
+    return False
+
+
+def _counted(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
+    """Return how many values a counter can have on its way: it only grows, or only falls, and does not wrap."""
+    most = 0.0
+    for value, label in following:
+        here = ranges.of(phi, label)
+        if here is None:
+            return math.inf
+        most = max(most, _steps(_bare(value), phi, here, ranges, label))
+    return most
+
+
+def _halved(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
+    """Return how often a search runs that goes on in one half of what is left, or the other."""
+    for value, label in following:
+        here = ranges.of(phi, label)
+        if here is None:
+            return math.inf
+        halves = [value]
+        while halves:
+            made = halves.pop()
+            if made.op == "select":
+                halves += made.operands[1:]
+            elif here.unsigned(phi.bits).low < _least_halved(ranges, made, phi, label):
+                return math.inf
+    return phi.bits + 1
+
+
+def _least_halved(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> float:
+    """Return from which counter on a value is less than it, and about a half at most; infinity for none."""
+    if _is_half(ranges, made, counter, label):
+        return 1
+    total, modulus = ranges.asked(lambda: ranges.sum_of(made, label)), 1 << made.bits
+    if total is None or len(total.terms) != 2 or total.terms.get(counter, 0) % modulus != 1:
+        return math.inf
+    half = next(v for v in total.terms if v is not counter)
+    if total.terms[half] % modulus != modulus - 1 or not _is_half(ranges, half, counter, label):
+        return math.inf
+    return {0: 2, modulus - 1: 1}.get(total.constant % modulus, math.inf)  # the upper half, with the middle or without
+
+
+def _is_half(ranges: Ranges, value: Scalar, counter: Scalar, label: str) -> bool:
+    """Say whether a value is a half of a counter, rounded down."""
+    by = {"lshr": 1, "udiv": 2}.get(value.op)
+    return by is not None and value.operands[0] is counter and ranges.of(value.operands[1], label) == (by, by)
+
+
+def _bare(value: Scalar) -> Scalar:
+    """Return a value before all that converts it."""
+    while value.op in _CONVERSIONS:
+        value = value.operands[0]
+    return value
+
+
+def _steps(made: Scalar, counter: Scalar, here: Interval, ranges: Ranges, label: str) -> float:
+    """Return how often a counter may go on that so far has been in a range, by what makes its next value."""
+    bits = counter.bits
+    if made.op in _SCALED and _bare(made.operands[0]) is counter:
+        view, by = here.unsigned(bits), ranges.of(made.operands[1], label)
+        if by is None or view.low < 1 or by.low < _SCALED[made.op]:
+            return math.inf
+        return bits if made.op != "shl" or (by.high < bits and view.high << by.high < 1 << bits) else math.inf
+    step = ranges.asked(lambda: ranges.added(made, counter, label))
+    return math.inf if step is None else _stepped(here, step.signed(bits), bits)
+
+
+def _stepped(here: Interval, step: Interval, bits: int) -> float:
+    if step.low <= 0 <= step.high:
+        return math.inf
+    for view, low, high in (
+        (here.unsigned(bits), 0, (1 << bits) - 1), (here.signed(bits), -(1 << bits - 1), (1 << bits - 1) - 1),
+    ):  # fmt: skip
+        if low <= view.low + min(step.low, 0) and view.high + max(step.high, 0) <= high:
+            return (view.high - view.low) // min(abs(step.low), abs(step.high)) + 1
+    return math.inf

@@ -1,0 +1,152 @@
+"""How much memory there is before and behind a pointer, where it points into what is known: what an access may use.
+
+A pointer that a loop moves on is as far from its start as the loop's counter is from its own, times the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..launch_facts import LaunchFacts
+from ..memory_roots import Roots, ScalarPlace
+from ..scalar_graph.operand_scalars import Scalar
+from .control_flow import Condition, Flow
+from .intervals import Interval
+from .loop_counters import Incoming
+from .ranges import Ranges
+
+__all__ = ["PointerRooms", "Room"]
+
+_Offset = Callable[[ScalarPlace, str], Interval | None]
+
+
+class Room(NamedTuple):
+    """Bytes before a pointer, and from it on."""
+
+    before: int
+    behind: int
+
+    def shifted(self, offset: Interval) -> Room:
+        """Return the room of a pointer that is so far from this one."""
+        return Room(self.before + offset.low, self.behind - offset.high)
+
+    def met(self, other: Room) -> Room:
+        """Return what both have."""
+        return Room(min(self.before, other.before), min(self.behind, other.behind))
+
+    def has(self, size: int) -> bool:
+        """Return whether so many bytes may be used."""
+        return self.before >= 0 and self.behind >= size
+
+
+class PointerRooms:
+    """The rooms of a function's pointers, for one dispatch."""
+
+    def __init__(self, flow: Flow, roots: Roots, facts: LaunchFacts, ranges: Ranges) -> None:
+        self._flow, self._roots, self._facts, self._ranges = flow, roots, facts, ranges
+        self._memo: dict[tuple[Scalar, str], Room | None] = {}
+
+    def offset(self, place: ScalarPlace, label: str) -> Interval | None:
+        """Return how far a place is from its root, in bytes, where a block has it."""
+        return self._ranges.asked(lambda: self._sum(place, lambda index: self._ranges.known(index, label)))
+
+    def _sum(self, place: ScalarPlace, of: Callable[[Scalar], Interval]) -> Interval:
+        total = Interval(place.fixed, place.fixed)
+        for index, step in place.terms:
+            total = total.plus(of(index).signed(index.bits).times(Interval(step, step)))
+        return total
+
+    def guarded(self, place: ScalarPlace, label: str) -> Interval | None:
+        """Return the same by the conditions on sums of its parts, which takes longer."""
+        return self._ranges.asked(lambda: self._ranges.guarded(place, label))
+
+    def of(self, pointer: Scalar, label: str, offset: _Offset | None = None) -> Room | None:
+        """Return the room of a pointer, where a block has it; None where nothing is known of it."""
+        place = self._roots.place_of(pointer)
+        room = self._root(place.root, label)
+        found = None if room is None else (offset or self.offset)(place, label)
+        return None if room is None or found is None else room.shifted(found)
+
+    def _root(self, root: Scalar, label: str) -> Room | None:
+        key = root, label
+        if key not in self._memo:
+            self._memo[key] = None  # what depends on itself is not known
+            self._memo[key] = self._found(root, label)
+        return self._memo[key]
+
+    def _found(self, root: Scalar, label: str) -> Room | None:
+        memory = self._roots.root_of(root)
+        if memory is not None:
+            return Room(0, self._facts.sizes[memory.number] if memory.kind == "argument" else memory.size)
+        if root.op == "select":
+            return self._chosen(root, label)
+        if root.op != "phi":
+            return None
+        if root.block not in self._flow.loops:
+            incoming = list(zip(root.operands, root.labels, strict=True))
+            return self._all([p for p in incoming if self._ranges.taken(p[1], root.block)] or incoming)
+        swapped = self._swapped(root)
+        return self._moved(root, label) if swapped is None else self._all(swapped)
+
+    def _chosen(self, root: Scalar, label: str) -> Room | None:
+        """Return the room of one of two pointers, each where its condition holds."""
+        flag, *sides = root.operands
+
+        def offset(condition: Condition) -> _Offset:
+            def of(index: Scalar) -> Interval:
+                return self._ranges.given(index, condition)
+
+            return lambda place, _: self._ranges.asked(lambda: self._sum(place, of))
+
+        rooms = [
+            self.of(side, label, offset(Condition(flag, truth, label)))
+            for side, truth in zip(sides, (True, False), strict=True)
+        ]
+        return _least(rooms)
+
+    def _all(self, pointers: Incoming) -> Room | None:
+        return _least([self.of(pointer, label) for pointer, label in pointers])
+
+    def _swapped(self, root: Scalar) -> Incoming | None:
+        """Return what a loop's pointer is one of, which the loop swaps or sets anew; None for one that it moves on."""
+        starts: Incoming = []
+        ahead, seen = [root], {root}
+        while ahead:
+            phi = ahead.pop()
+            for pointer, before in zip(phi.operands, phi.labels, strict=True):
+                place = self._roots.place_of(pointer)
+                if place.root.op != "phi" or place.root.block != root.block:
+                    starts.append((pointer, before))
+                elif place.fixed or place.terms:
+                    return None
+                elif place.root not in seen:
+                    seen.add(place.root)
+                    ahead.append(place.root)
+        return starts
+
+    def _moved(self, root: Scalar, label: str) -> Room | None:
+        """Return the room of a pointer that a loop moves on."""
+        room = self._all(self._flow.incoming(root, again=False))
+        if room is None:
+            return None
+        steps = []
+        for pointer, latch in self._flow.incoming(root, again=True):
+            place = self._roots.place_of(pointer)
+            step = self.offset(place, latch) if place.root is root else None
+            if step is None:
+                return None
+            steps.append(step)
+        low, high = min(0, *(s.low for s in steps)), max(0, *(s.high for s in steps))
+        if low == high:
+            return room
+        count = self._ranges.iterations_before(root.block, label)
+        return None if count is None else room.shifted(Interval(low * count, high * count))
+
+
+def _least(rooms: list[Room | None]) -> Room | None:
+    """Return the room that all pointers have."""
+    found = rooms[0] if rooms else None
+    for room in rooms[1:]:
+        found = None if room is None or found is None else found.met(room)
+    return found

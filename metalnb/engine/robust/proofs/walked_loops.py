@@ -1,0 +1,88 @@
+"""What a loop leaves that runs a few times, known beforehand: its iterations are gone through one by one.
+
+A row's number is taken apart that way, an axis an iteration, as often as a scalar says:
+``place += y % sizes[d] * strides[d]; y /= sizes[d];``. A range that holds in all iterations says of what is left in
+``y`` that it may still be all of the number.
+"""
+
+from __future__ import annotations
+
+from ..scalar_graph.operand_scalars import Scalar
+from .control_flow import Flow
+from .intervals import Interval
+from .loop_ranges import LoopRanges
+from .operations import OPPOSITE, may_hold
+
+__all__ = ["AFTER", "WalkedLoops"]
+
+AFTER = ""  # no block's label: where a loop has ended
+_MOST = 8  # iterations
+
+
+class WalkedLoops(LoopRanges):
+    """The part of `Ranges` that goes through loops iteration by iteration."""
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow)
+        self._walking = 0  # loops: other threads may be in other iterations
+        self._ends: dict[str, dict[Scalar, Interval]] = {}
+
+    def _after(self, value: Scalar) -> Interval | None:
+        """Return what a loop's value is after the loop; None where that is not known iteration by iteration."""
+        header = self._flow.innermost(value.block)
+        phis = [phi for phi in self._flow.phis[header] if phi.integer]
+        if header in self._flow.stopped or not self._assumed.keys().isdisjoint(phis):
+            return None
+        memo, added = self._memo, self._added
+        self._memo, self._added = {}, []  # what is known of a value in any iteration says less than what one tells
+        self._frames.append(set())
+        self._walking += 1
+        try:
+            last = self._last(header, phis)
+            if not last or value in last:
+                return last.get(value)
+            with self._assuming(last):
+                return self._at(value, value.block)
+        finally:
+            self._walking -= 1
+            self._frames[-2] |= self._frames[-1].difference(phis)
+            del self._frames[-1]
+            self._memo, self._added = memo, added
+
+    def _last(self, header: str, phis: list[Scalar]) -> dict[Scalar, Interval]:
+        """Return what all phis of a loop are in its last iteration; nothing where that is not known."""
+        known = self._ends.get(header)
+        if known is None:
+            known = self._walked(header, phis)
+            if self._frames[-1].issubset(phis):
+                self._ends[header] = known
+        return known
+
+    def _walked(self, header: str, phis: list[Scalar]) -> dict[Scalar, Interval]:
+        end = self._flow.way_out(header)
+        branch = self._flow.branch(end) if end is not None else None
+        if end is None or branch is None:
+            return {}
+        stays = branch.yes in self._flow.loops[header]
+        now = self._entering(phis, again=False)
+        for _ in range(_MOST + 1):
+            with self._assuming(now):
+                going_on = self._always(branch.flag, end, truth=stays)
+                if not going_on:
+                    return now if going_on is False else {}
+                now = self._entering(phis, again=True)
+        return {}
+
+    def _entering(self, phis: list[Scalar], *, again: bool) -> dict[Scalar, Interval]:
+        """Return what phis are given at the start, or by another iteration."""
+        return {phi: self._joined(self._flow.incoming(phi, again=again), phi.block) for phi in phis}
+
+    def _always(self, test: Scalar, label: str, *, truth: bool) -> bool | None:
+        """Say whether a comparison has this result, as far as that is certain."""
+        if test.op != "icmp":
+            return None
+        one, other = (self._at(v, label) for v in test.operands)
+        bits, said = test.operands[0].bits, test.word
+        if not may_hold(said, one, other, bits):
+            return not truth
+        return truth if not may_hold(OPPOSITE[said], one, other, bits) else None

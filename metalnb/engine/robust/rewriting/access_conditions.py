@@ -1,0 +1,124 @@
+"""On what an access is right: its index against a limit, or its address against each buffer that it may be in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...llvm.instructions import IRFunction
+from ..accesses import Access
+from ..memory_roots import PointerPlace, Root, Roots
+from .size_limits import Limit
+from .start_code import StartCode
+from .written_code import WrittenCode
+
+__all__ = ["AccessCondition", "ConditionWriter"]
+
+_NARROW = 32
+_WIDE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class AccessCondition:
+    """A condition that has been written.
+
+    Attributes
+    ----------
+    access : Access
+    holds : str
+        The name of an ``i1``.
+    place : PointerPlace or None
+        What the index is made of; None where the address was compared.
+    """
+
+    access: Access
+    holds: str
+    place: PointerPlace | None
+
+
+class ConditionWriter:
+    """Writes conditions.
+
+    Parameters
+    ----------
+    function : IRFunction
+    roots : Roots
+    start : StartCode
+    code : WrittenCode
+    wide : bool
+        Whether a buffer may have 2^31 bytes or more.
+    """
+
+    def __init__(
+        self, function: IRFunction, roots: Roots, start: StartCode, code: WrittenCode, *, wide: bool,
+    ) -> None:  # fmt: skip
+        self._definitions = {made.result: made for made in function if made.result}
+        self._types = {made.result: made.type for made in function if made.result}
+        self._roots, self._start, self._code, self._wide = roots, start, code, wide
+
+    def condition(self, access: Access) -> AccessCondition:
+        """Write the condition of an access, before it."""
+        place = self._roots.place(access.pointer)
+        root = self._roots.root(place.root)
+        if root is None:
+            return AccessCondition(access, self._in_any(access), None)
+        if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
+            return AccessCondition(access, self._index_fits(access, place, root), place)
+        offset = self.offset(place)
+        limit = self._limit(root, access.size, 1, _WIDE)
+        return AccessCondition(access, self._code.op(f"icmp ult i64 {offset}, {limit}"), place)
+
+    def offset(self, place: PointerPlace) -> str:
+        """Write how far a place is from its root, in bytes."""
+        total = str(place.fixed)
+        for index, step in place.terms:
+            scaled = self._long(index) if step == 1 else self._code.op(f"mul i64 {self._long(index)}, {step}")
+            total = scaled if total == "0" else self._code.op(f"add i64 {scaled}, {total}")
+        return total
+
+    def address(self, access: Access) -> str:
+        """Write the address of an access."""
+        return self._code.op(f"ptrtoint ptr {access.pointer} to i64")
+
+    def _index_fits(self, access: Access, place: PointerPlace, root: Root) -> str:
+        """Compare a single index with how many are right."""
+        ((index, step),) = place.terms
+        definition = self._definitions.get(index)
+        # An index below 0 may be right where bytes are added to it. One that cannot be below 0 is compared as it is:
+        # in 32 bits it and its steps might wrap.
+        unsigned = definition is not None and definition.opcode == "zext"
+        steps, rest = (0, place.fixed) if unsigned else divmod(place.fixed, step)
+        short = "" if self._wide else self._short(index)  # half of the work in vector code
+        element, bits = (short, _NARROW) if short else (self._long(index), _WIDE)
+        if steps:
+            element = self._code.op(f"add i{bits} {element}, {steps}")
+        return self._code.op(f"icmp ult i{bits} {element}, {self._limit(root, rest + access.size, step, bits)}")
+
+    def _short(self, index: str) -> str:
+        """Return the integer of 32 bits that an index is made of; an empty string for none."""
+        definition, kind = self._definitions.get(index), self._types.get(index)
+        if definition is not None and definition.opcode in {"zext", "sext"}:
+            index, kind = definition.operands[0].text, definition.operands[0].type
+        return index if kind is not None and kind.bits == _NARROW and kind.kind == "integer" else ""
+
+    def _in_any(self, access: Access) -> str:
+        """Compare an address with each memory that it may be in."""
+        address, holds = self.address(access), "false"
+        for name in sorted(self._roots.sources(self._roots.place(access.pointer).root)):
+            root = self._roots.root(name)
+            if root is None:
+                continue
+            inside = self._code.op(f"sub i64 {address}, {self._start.address(root)}")
+            here = self._code.op(f"icmp ult i64 {inside}, {self._limit(root, access.size, 1, _WIDE)}")
+            holds = here if holds == "false" else self._code.op(f"or i1 {holds}, {here}")
+        return holds
+
+    def _limit(self, root: Root, need: int, step: int, bits: int) -> str:
+        if root.kind == "argument":
+            return self._start.limit(Limit(root.number, need, step), bits)
+        return str(Limit(0, need, step).count(root.size))
+
+    def _long(self, index: str) -> str:
+        kind = self._types.get(index)
+        if kind is None or kind.bits == _WIDE:
+            return index
+        return self._code.op(f"{'sext' if kind.bits < _WIDE else 'trunc'} {kind} {index} to i64")

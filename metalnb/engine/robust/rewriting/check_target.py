@@ -1,0 +1,46 @@
+"""What an engine says of the arguments that a checked kernel is given beside its own."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from .written_code import WrittenCode
+
+__all__ = ["CheckTarget"]
+
+
+class CheckTarget(Protocol):
+    """An engine's way to hand arguments to a kernel, and to be told of a fault.
+
+    After the kernel's own arguments come two more: the limits, words of 64 bits that the kernel only reads, and the
+    watch, whose first word is not 0 when loops are to end, and in which faults are recorded.
+    """
+
+    @property
+    def count(self) -> int:
+        """The kernel's own arguments."""
+        ...
+
+    @property
+    def recorder(self) -> tuple[str, str]:
+        """The function that records a fault: its name, and the line that declares it."""
+        ...
+
+    def argument(self, code: WrittenCode, number: int) -> str:
+        """Write what reads an argument's address; return the pointer's name."""
+        ...
+
+    def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
+        """Write the call that records a fault.
+
+        Parameters
+        ----------
+        code : WrittenCode
+        watch : str
+            The pointer to the watch.
+        check : int
+            The number of the check.
+        offset : str
+            Of 64 bits: bytes from the root, or an address (see `RecordedFault`).
+        """
+        ...

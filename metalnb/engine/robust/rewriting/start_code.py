@@ -1,0 +1,81 @@
+"""What a checked function computes before its first instruction: limits, and where its buffers begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...llvm.instructions import IRFunction, IRInstruction
+from ..memory_roots import Root
+from .check_target import CheckTarget
+from .size_limits import Limit
+from .written_code import WrittenCode
+
+__all__ = ["StartCode"]
+
+
+class StartCode:
+    """Code for the start of a function, each value of it computed once.
+
+    Parameters
+    ----------
+    function : IRFunction
+    target : CheckTarget
+
+    Attributes
+    ----------
+    limits : list of Limit
+        Those that the code reads, in order.
+    """
+
+    def __init__(self, function: IRFunction, target: CheckTarget) -> None:
+        self.limits: list[Limit] = []
+        self._function, self._target = function, target
+        self._definitions = {made.result: made for made in function if made.result}
+        self._made: list[IRInstruction] = []
+        self._code = WrittenCode("start")
+        self._code.open(function.entry, self._made)
+        self._known: dict[object, str] = {}
+
+    @property
+    def watch(self) -> str:
+        """The pointer to the watch."""
+        return self._pointer(self._target.count + 1)
+
+    def address(self, root: Root) -> str:
+        """Return where a root begins, as an integer of 64 bits."""
+        return self._once(("address", root.name), lambda: self._code.op(
+            f"ptrtoint ptr {self._pointer(root.number) if root.kind == 'argument' else self._again(root.name)} to i64",
+        ))  # fmt: skip
+
+    def limit(self, limit: Limit, bits: int) -> str:
+        """Return a limit, as an integer of so many bits."""
+        return self._once((limit, bits), lambda: self._load(limit, bits))
+
+    def finish(self) -> None:
+        """Put the code behind the variables that the function begins with."""
+        entry = self._function.blocks[self._function.entry]
+        variables = next((i for i, made in enumerate(entry) if made.opcode != "alloca"), len(entry))
+        entry[variables:variables] = self._made
+
+    def _once(self, key: object, make: Callable[[], str]) -> str:
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
+    def _pointer(self, number: int) -> str:
+        return self._once(number, lambda: self._target.argument(self._code, number))
+
+    def _load(self, limit: Limit, bits: int) -> str:
+        if limit not in self.limits:
+            self.limits.append(limit)
+        at = 8 * self.limits.index(limit)
+        pointer = self._code.op(f"getelementptr i8, ptr {self._pointer(self._target.count)}, i64 {at}")
+        return self._code.op(f"load i{bits}, ptr {pointer}, align 8")
+
+    def _again(self, name: str) -> str:
+        """Return a variable's pointer, computed here: where the function computes it need not dominate an access."""
+        made = self._definitions.get(name)
+        if made is None or made.opcode == "alloca":
+            return name
+        names = {one: self._again(one) for one in made.names}
+        return self._once(name, lambda: self._code.op(made.renamed(names)))

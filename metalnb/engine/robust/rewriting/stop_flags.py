@@ -1,0 +1,83 @@
+"""Loops that may run for long look at the watch in each iteration, and end when its first word is not 0.
+
+Where a loop has an exit that each iteration passes, the flag joins its condition, so that the loop keeps its shape.
+Elsewhere the edge back to its header passes a block that may return.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from ...llvm.instructions import IRFunction, IRInstruction
+from ..kernel_analysis import Analysis
+from .start_code import StartCode
+from .written_code import WrittenCode, come_from
+
+__all__ = ["put_flags"]
+
+
+def put_flags(
+    function: IRFunction, analysis: Analysis, headers: Collection[str], start: StartCode, code: WrittenCode,
+) -> None:  # fmt: skip
+    """Let these loops end on the flag.
+
+    Parameters
+    ----------
+    function : IRFunction
+        Is changed.
+    analysis : Analysis
+        Of the function as it was.
+    headers : collection of str
+        The labels of the loops' headers.
+    start : StartCode
+    code : WrittenCode
+    """
+    leave = ""
+    for header in sorted(headers):
+        exit_block = analysis.flow.way_out(header)
+        if exit_block is not None:
+            _fold(function.blocks[exit_block], analysis.flow.loops[header], start, code)
+            continue
+        if not leave:
+            leave = code.name()
+            code.block(function.blocks, leave)
+            code.do("ret void")
+        for latch in analysis.flow.latches(header):
+            _open(function, header, latch, leave, start, code)
+
+
+def _stopped(start: StartCode, code: WrittenCode) -> str:
+    """Write the question whether loops are to end."""
+    flag = code.op(f"load volatile i32, ptr {start.watch}, align 8")
+    return code.op(f"icmp ne i32 {flag}, 0")
+
+
+def _fold(block: list[IRInstruction], body: Collection[str], start: StartCode, code: WrittenCode) -> None:
+    """Let the branch at the end of a block leave the loop on the flag, too."""
+    last = block.pop()
+    code.open(last.block, block)
+    condition, (yes, no) = last.operands[0].text, last.targets
+    stopped = _stopped(start, code)
+    if yes in body:  # goes on while the condition holds
+        going_on = code.op(f"xor i1 {stopped}, true")
+        joined = code.op(f"select i1 {condition}, i1 {going_on}, i1 false")
+    else:
+        joined = code.op(f"select i1 {condition}, i1 true, i1 {stopped}")
+    code.do(f"br i1 {joined}, label {yes}, label {no}")
+    block[-1].metadata, block[-1].place = last.metadata, last.place
+
+
+def _open(
+    function: IRFunction, header: str, latch: str, leave: str, start: StartCode, code: WrittenCode,
+) -> None:  # fmt: skip
+    """Let the edge from a latch to its loop's header pass a block that may return."""
+    again = code.name()
+    code.block(function.blocks, again)
+    code.do(f"br i1 {_stopped(start, code)}, label {leave}, label {header}")
+    last = function.blocks[latch][-1]
+    last.targets = [again if target == header else target for target in last.targets]
+    last.text = re.sub(rf"label {re.escape(header)}(?![-\w.$])", f"label {again}", last.text)
+    for made in function.blocks[header]:
+        if made.opcode == "phi":
+            come_from(made, {latch: again})

@@ -1,0 +1,89 @@
+"""New instructions for a function that was read: written as text, kept as records."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+
+from ...llvm.instruction_syntax import read_instruction
+from ...llvm.instructions import IRFunction, IRInstruction
+
+__all__ = ["WrittenCode", "come_from", "copied"]
+
+
+class WrittenCode:
+    """Instructions being written at the end of a block.
+
+    Parameters
+    ----------
+    prefix : str
+        What the new names begin with: clang's own are numbers.
+
+    Attributes
+    ----------
+    label : str
+        Of the block that is being written.
+    place : str
+        The ``!dbg`` that new instructions get.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.label = self.place = ""
+        self._prefix = prefix
+        self._count = 0
+        self._into: list[IRInstruction] = []
+
+    def name(self) -> str:
+        """Return a fresh name, of a value or a block."""
+        self._count += 1
+        return f"%{self._prefix}{self._count}"
+
+    def block(self, blocks: dict[str, list[IRInstruction]], label: str) -> None:
+        """Begin a block."""
+        self.label = label
+        self._into = blocks[label] = []
+
+    def open(self, label: str, block: list[IRInstruction]) -> None:
+        """Go on at the end of a block."""
+        self.label, self._into = label, block
+
+    def keep(self, made: IRInstruction) -> None:
+        """Add an instruction that was read."""
+        made.block = self.label
+        self._into.append(made)
+
+    def do(self, text: str) -> None:
+        """Write an instruction without a value."""
+        self.keep(self._read(text))
+
+    def op(self, text: str, name: str = "") -> str:
+        """Write an instruction; return the name of its value."""
+        result = name or self.name()
+        self.keep(self._read(f"{result} = {text}"))
+        return result
+
+    def _read(self, text: str) -> IRInstruction:
+        made = read_instruction(f"  {text}")
+        if self.place:
+            made.place, made.metadata = self.place, f", {self.place}"
+        return made
+
+
+def copied(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:
+    """Return a function with instructions of its own, to be changed; and each of them by the ``id`` of the old one."""
+    twins = {id(made): _twin(made) for made in function}
+    blocks = {label: [twins[id(made)] for made in block] for label, block in function.blocks.items()}
+    return IRFunction(function.name, function.head, function.parameters, blocks), twins
+
+
+def _twin(made: IRInstruction) -> IRInstruction:
+    twin = copy.copy(made)
+    twin.operands, twin.targets = list(made.operands), list(made.targets)
+    return twin
+
+
+def come_from(phi: IRInstruction, ends: Mapping[str, str]) -> None:
+    """Change the blocks that a phi's values come from."""
+    phi.targets = [ends.get(label, label) for label in phi.targets]
+    pairs = (f"[ {operand.text}, {label} ]" for operand, label in zip(phi.operands, phi.targets, strict=True))
+    phi.text = f"phi {phi.prefix}{phi.type} {', '.join(pairs)}"
