@@ -16,7 +16,7 @@ if __name__ == "magics":
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 
-_NAMES = ("metal", "metal_time", "metal_compare")
+_NAMES = ("metal", "metal_time", "metal_compare", "metal_profile")
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -1,4 +1,4 @@
-"""``%metal_time`` and ``%metal_compare``: calls that are measured instead of made."""
+"""``%metal_time``, ``%metal_compare`` and ``%metal_profile``: calls that are measured, or counted, instead of made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ..call.kernel import Kernel
+from ..call.kernel import Dispatch, Kernel
+from ..profiling.profile_call import profile
+from ..profiling.profile_record import Profile
 from ..timing.compare import Comparison, compare
 from ..timing.measure import measure
 from ..timing.records import Timing
@@ -47,7 +49,8 @@ class TimingMagics(Magics):
             %metal_time x @ y + 1
 
         saxpy@1 is the first kernel of that name that a cell has bound, saxpy@2 the next. The arguments, and all that
-        the function is looked up in, are evaluated once: of f(x).g() only g is timed. As %%metal_time, the statements
+        the function is looked up in, are evaluated once: of f(x).g() only g is timed. A kernel's bytes and operations
+        are counted by a run of it before, unless --bytes or --flops says them. As %%metal_time, the statements
         of the cell are timed by the wall clock; they are run many times.
         """
         words, call = _parted(line)
@@ -58,7 +61,30 @@ class TimingMagics(Magics):
                 raise UsageError(f"%%metal_time: takes its options on the line, and the statements below; got {call!r}")
             return measure(self._statements(cell), cold=options.cold, **counts)
         bound = _bound(*self._evaluated("%metal_time", parsed("%metal_time", call)))
-        return measure(bound, cold=options.cold, **counts)
+        return measure(bound, cold=options.cold, counted=True, **counts)
+
+    @magic_arguments("%metal_profile")
+    @argument("--seconds", type=float, default=1.0, help="after which no further threadgroup is run (default: 1)")
+    @argument("--banks", type=int, default=32, help="of threadgroup memory, 4 bytes wide each (default: 32)")
+    @argument("--device", help="whose least times to show: M1 to M4, Pro, Max, H100 SXM, …; in quotes if it has spaces")
+    @argument("call", nargs="?", help="a call of a kernel, with its arguments")
+    @line_magic("metal_profile")
+    def metal_profile(self, line: str) -> Profile:
+        """Count what a kernel's call costs a GPU, line by line.
+
+            %metal_profile saxpy(x, y, a=2.0)
+            %metal_profile --device "M4 Max" saxpy@1(x, y, a=2.0)
+
+        It shows the source with the figures of each line; a click on an access draws its 32 lanes and where they fall
+        in memory. The call runs on copies, and nothing is timed.
+        """
+        words, call = _parted(line)
+        options = parse_argstring(self.metal_profile, words)
+        bound = _bound(*self._evaluated("%metal_profile", parsed("%metal_profile", call)))
+        if not isinstance(bound, Dispatch):
+            raise UsageError(f"%metal_profile: takes a call of a kernel; got {call!r}")
+        shown = {"device": unquoted(options.device)} if options.device else {}
+        return profile(bound, seconds=options.seconds, banks=options.banks, **shown)
 
     @magic_arguments("%metal_compare")
     @argument("calls", nargs="?", help="two calls, one after the other")

@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
     from .library_kernels.elementwise.fuse import fuse as fuse
     from .library_kernels.ops.custom_reduction import reduction as reduction
+    from .profiling.profile_call import profile as profile
+    from .profiling.profile_record import Profile as Profile
     from .program import Program as Program
     from .program import compile as compile
     from .program import load as load
@@ -83,6 +85,8 @@ _PUBLIC = {
     "library_kernels.elementwise.fuse": ("fuse",),
     "library_kernels.ops.custom_reduction": ("reduction",),
     "program": ("Program", "compile", "load"),
+    "profiling.profile_call": ("profile",),
+    "profiling.profile_record": ("Profile",),
     "timing.compare": ("Comparison", "compare"),
     "timing.gpu_capture": ("capture",),
     "timing.limits": ("Limits", "limits"),

@@ -36,6 +36,10 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "image/png": "timing.views.charts.roofline_png",
         "figure": "timing.views.charts.roofline_figure",
     },
+    "profiling.profile_record.Profile": {
+        "text/plain": "profiling.profile_text.profile_text",
+        "text/html": "profiling.profile_page.profile_html",
+    },
     "stepping.trace_record.KernelTrace": {
         "text/plain": "stepping.trace_text.trace_text",
         "text/html": "stepping.stepper.trace_html",

@@ -79,7 +79,8 @@ def _neither(timing: Timing, share: float | None, part: float | None) -> Bottlen
     known = [f"{percent(share)} of the memory limit ({timing.ceiling})"] if share is not None else []
     known += [f"{percent(part)} of the arithmetic limit"] if part is not None else []
     if len(known) == 2:
-        why = "it waits for something else: divergent branches, latency, too few threads, uncoalesced accesses"
+        guess = "it waits for something else: divergent branches, latency, too few threads, uncoalesced accesses"
+        why = f"what a GPU would wait for: {timing.counted[0]}" if timing.counted else guess
         return Bottleneck("neither", f"bound by neither: {' and '.join(known)}; {why}")
     if not known:
         return Bottleneck("unknown", "")

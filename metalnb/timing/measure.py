@@ -37,6 +37,7 @@ def measure(
     bytes: float | None = None,
     flops: float | None = None,
     cold: bool = True,
+    counted: bool = False,
     **launch: Any,
 ) -> Timing:
     """Measure a kernel's time, and compare it with what this machine could do.
@@ -61,6 +62,8 @@ def measure(
         Floating-point operations of one dispatch.
     cold : bool, optional
         False leaves out the times with cold caches.
+    counted : bool, optional
+        Whether to count a kernel's bytes and operations by a run of it before, where neither is given: see `profile`.
 
     Returns
     -------
@@ -82,24 +85,28 @@ def measure(
     given = traffic.checked("measure", "bytes", bytes), traffic.checked("measure", "flops", flops)
     kernel, args, launch = _unwrapped(kernel, args, launch)
     job = job_of("measure", kernel, args, launch)
-    counted = traffic.overridden(_traffic(job, kernel, args, launch), *given)
+    known = _traffic(job, kernel, args, launch)
+    said: tuple[str, ...] = ()
+    if counted and isinstance(job, sampling.DispatchJob) and given == (None, None):
+        known, said = traffic.counted(job.dispatch, known)
+    moved = traffic.overridden(known, *given)
     load = OtherProcesses()
     samples = sampling.batches(job)
     others = load.share()
     cold_seconds = sampling.cold(job) if cold else None
     found = limits(engine=job.engine.name)
-    ceiling, limit = found.ceiling(counted) if counted.bytes else ("", None)
+    ceiling, limit = found.ceiling(moved) if moved.bytes else ("", None)
     timing = Timing(
         name_of(kernel), job.engine.name, job.engine.caps.device, job.clock, samples.seconds, samples.batch,
-        sampling.empty_dispatch(job.engine), cold_seconds, counted.bytes or None, counted.flops, limit, ceiling,
-        found.flops, found.cache, **_shape(job, args, launch),
+        sampling.empty_dispatch(job.engine), cold_seconds, moved.bytes or None, moved.flops, limit, ceiling,
+        found.flops, found.cache, **_shape(job, args, launch), counted=said,
     )  # fmt: skip
     if _is_beyond(timing):
         found = outdone(job.engine.name) or found
-        limit = found.ceiling(counted)[1] if counted.bytes else None
+        limit = found.ceiling(moved)[1] if moved.bytes else None
         timing = replace(timing, limit=limit, peak=found.flops)
     apart = traffic.apart(job.dispatch) if isinstance(job, sampling.DispatchJob) else ()
-    return replace(timing, warnings=(*_warnings(timing, found, others), *counted.notes, *apart))
+    return replace(timing, warnings=(*_warnings(timing, found, others), *moved.notes, *apart))
 
 
 def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any], *, wall: bool = False) -> Job:
@@ -203,6 +210,8 @@ def _is_beyond(timing: Timing) -> bool:
 def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
     """Return what a reader of the figures should know."""
     said = []
+    if not found.sure and (timing.limit or timing.peak):
+        said.append(f"the limits were measured while the machine was {found.state}: mnb.limits(again=True)")
     if timing.spread > _WIDE:
         why = f"; other programs used {percent(others)} of the processors meanwhile" if others > BUSY else ""
         said.append(f"the times spread over {percent(timing.spread)} of the median{why}")

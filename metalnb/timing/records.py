@@ -81,6 +81,8 @@ class Timing(Rendered):
         A description of each argument.
     warnings : tuple of str
         What a reader of the figures should know.
+    counted : tuple of str
+        What a counted run found to cost most on a GPU, line by line; empty where none was made.
     """
 
     kernel: str
@@ -101,6 +103,7 @@ class Timing(Rendered):
     threadgroup: tuple[int, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
 
     @property
     def median(self) -> float:
@@ -161,7 +164,8 @@ class Timing(Rendered):
             When it is something else.
         """
         lists = ("seconds", "grid", "threadgroup", "warnings")
-        return cls(**{**data, **{name: tuple(data[name]) for name in lists}, "arguments": dict(data["arguments"])})
+        given = {**{name: tuple(data[name]) for name in lists}, "counted": tuple(data.get("counted", ()))}
+        return cls(**{**data, **given, "arguments": dict(data["arguments"])})
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the distribution of the times with matplotlib.

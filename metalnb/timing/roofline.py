@@ -62,10 +62,11 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     Parameters
     ----------
     *kernels : Timing or Dispatch
-        Timings from `measure`, or prepared calls, which are measured here; all on one device. One without ``flops`` or
-        ``bytes`` has a sentence but no point. Without any the chart shows the roofs alone.
+        Timings from `measure`, or prepared calls, which are counted and measured here; all on one device. A timing
+        without ``flops`` or ``bytes`` has a sentence but no point. Without any the chart shows the roofs alone.
     flops : sequence of float, optional
-        The operations of one dispatch, for each prepared call in their order.
+        The operations of one dispatch, for each prepared call in their order; by default they are counted, as `profile`
+        does.
 
     Returns
     -------
@@ -87,7 +88,9 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     if flops and len(flops) != calls:
         raise ArgumentError(f"roofline: flops has a number for each of the {calls} prepared calls; got {len(flops)}.")
     counts: Iterator[float | None] = iter(flops) if flops else itertools.repeat(None)
-    timings = tuple(k if isinstance(k, Timing) else measure(k, flops=next(counts), cold=False) for k in kernels)
+    timings = tuple(
+        k if isinstance(k, Timing) else measure(k, flops=next(counts), cold=False, counted=True) for k in kernels
+    )
     places = sorted({f"{t.engine} ({t.device})" for t in timings})
     if len(places) > 1:
         raise ArgumentError(f"roofline: one device has one roof; got timings of {', '.join(places)}.")
@@ -96,6 +99,8 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
 
 def _why_not(timing: Timing) -> str:
     """Return what a place in the picture would need, and is not known."""
+    if timing.flops == 0:
+        return ": it has no floating-point operations"
     lacks = [what for what, known in (("bytes", timing.bytes), ("operations", timing.flops)) if not known]
     if lacks:
         return f": its {' and '.join(lacks)} are not known"
@@ -105,7 +110,7 @@ def _why_not(timing: Timing) -> str:
 def _sentence(timing: Timing) -> str:
     found = bottleneck(timing)
     said = found.sentence or f"neither its bytes nor its operations are known: {BYTES} and {FLOPS}"
-    if timing.intensity is None or timing.throughput is None or not timing.limit or not timing.peak:
+    if not timing.intensity or not timing.throughput or not timing.limit or not timing.peak:
         return f"{said} (not drawn{_why_not(timing)})"
     if found.bound in {"memory", "arithmetic"}:
         return said

@@ -17,15 +17,18 @@ import numpy as np
 from metalnb.call.kernel import Dispatch
 from metalnb.display import nbytes as spelled
 from metalnb.engine.staging import place_of
-from metalnb.errors import ArgumentError
+from metalnb.errors import ArgumentError, CompileError, EngineUnavailable, KernelFault
 from metalnb.msl.signature import Param
+from metalnb.profiling.cost_findings import findings
+from metalnb.profiling.profile_call import profiled
 
 from .bottleneck import BYTES
 from .records import Traffic
 
-__all__ = ["PROTOCOL", "apart", "checked", "of_call", "of_dispatch", "of_sizes", "overridden"]
+__all__ = ["PROTOCOL", "apart", "checked", "counted", "of_call", "of_dispatch", "of_sizes", "overridden"]
 
 PROTOCOL = "__metal_traffic__"
+_SECONDS = 0.2  # of counting
 
 
 def of_dispatch(dispatch: Dispatch) -> Traffic:
@@ -53,6 +56,37 @@ def of_sizes(pairs: Iterable[tuple[Param, int]]) -> Traffic:
     if unsure:
         notes.append(f"{_named(unsure)} counted as written only: {BYTES} if the kernel reads it too")
     return Traffic(read, written, updated, notes=tuple(notes))
+
+
+def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, tuple[str, ...]]:
+    """Count a dispatch.
+
+    Parameters
+    ----------
+    dispatch : Dispatch
+    known : Traffic
+        By its signature and its arrays.
+
+    Returns
+    -------
+    traffic : Traffic
+        Its operations; its bytes too, each stretch of 32 once, where all of it was run. As it was known where the
+        kernel cannot be counted: it does not run in vector registers, or its arrays are not in this machine's memory.
+    said : tuple of str
+        What costs most on a GPU, line by line: see `metalnb.profiling.cost_findings`.
+    """
+    try:
+        found = profiled(dispatch, _SECONDS)
+    except (ArgumentError, CompileError, EngineUnavailable, KernelFault):
+        return known, ()
+    said = tuple(one.sentence for one in findings(found))
+    if found.sampled < found.groups:
+        return Traffic(known.read, known.written, known.updated, found.flops, known.notes), said
+    arrays = {p.name for p in dispatch.kernel.signature.params if p.writable or not p.reference}
+    own = [b for b in found.buffers if b.name in arrays]
+    read, written = sum(b.read for b in own), sum(b.written for b in own)
+    updated = sum(min(b.read, b.written) for b in own)
+    return Traffic(read, written, updated, found.flops), said
 
 
 def apart(dispatch: Dispatch) -> tuple[str, ...]:

@@ -434,9 +434,11 @@ def test_a_bar_ends_at_the_limit() -> None:
 def test_the_warnings(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.timing.measure import _warnings
 
-    found = mnb.limits()
+    found = replace(mnb.limits(), others=0.0, spread=0.0)
     calm = replace(GIVEN, seconds=(3e-3,) * 5)
     assert _warnings(calm, found, 0.05) == ()
+    busy = "the limits were measured while the machine was busy: mnb.limits(again=True)"
+    assert _warnings(calm, replace(found, others=0.9), 0.05) == (busy,)
     assert _warnings(calm, found, 0.5) == ("other programs used 50 % of the processors meanwhile",)
     assert _warnings(GIVEN, found, 0.0) == ("the times spread over 80 % of the median",)
     assert _warnings(GIVEN, found, 0.5)[0].endswith("median; other programs used 50 % of the processors meanwhile")
@@ -446,6 +448,21 @@ def test_the_warnings(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> 
     assert said == "it moves 24.0 MB, and the last-level cache holds 67.1 MB; the limit is that of memory"
     (said,) = _warnings(replace(calm, clock="wall", empty=1.0), found, 0.0)
     assert "3.00 ms is the cost of launching" in said
+
+
+def test_a_kernel_is_counted_where_nobody_says_what_it_does(program: mnb.Program) -> None:
+    spread = mnb.compile("""kernel void spread(device const float* x, device float* out,
+        uint i [[thread_position_in_grid]]) { out[i] = x[i * 64 % 65536] * 2.0f; }""").spread
+    x, out = np.zeros(1 << 16, np.float32), np.zeros(1 << 12, np.float32)
+    timing = mnb.measure(spread, x, out, cold=False, counted=True)
+    assert (timing.flops, timing.bytes) == (4096, 1024 * 32 + 4 * 4096)  # of x each 64th element: a sector each
+    assert timing.counted[0].startswith("line 2: 32 lanes read 32 lines of 128 bytes (32 sectors of 32) of x and use 4")
+    assert f"on a GPU: {timing.counted[0]}" in repr(timing)
+    assert timing == mnb.Timing.from_json(json.loads(json.dumps(timing.to_json())))
+    assert mnb.measure(spread, x, out, cold=False, counted=True, flops=1.0).flops == 1.0
+    known = replace(GIVEN, flops=1e6, peak=1e12, limit=1e12, counted=timing.counted)
+    assert "what a GPU would wait for: line 2" in bottleneck(known).sentence
+    assert "divergent branches, latency" in bottleneck(replace(known, counted=())).sentence
 
 
 @pytest.mark.parametrize(

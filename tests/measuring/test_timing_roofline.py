@@ -40,12 +40,13 @@ def test_a_sentence_says_what_bounds_each(found: mnb.Roofline) -> None:
 
 @pytest.mark.parametrize(
     ("changed", "why"),
-    [({"bytes": None}, "its bytes are not known"), ({"flops": None}, "its operations are not known"),
+    [({"flops": 0}, "it has no floating-point operations"),
+     ({"bytes": None}, "its bytes are not known"), ({"flops": None}, "its operations are not known"),
      ({"bytes": None, "flops": None}, "its bytes and operations are not known"),
      ({"limit": None}, "the engine's limits are not known"), ({"peak": None}, "the engine's limits are not known")],
 )  # fmt: skip
 def test_what_is_not_drawn_says_why(
-    monkeypatch: pytest.MonkeyPatch, changed: dict[str, None], why: str,
+    monkeypatch: pytest.MonkeyPatch, changed: dict[str, int | None], why: str,
 ) -> None:  # fmt: skip
     monkeypatch.setattr("metalnb.timing.roofline.limits", lambda engine: LIMITS)
     (said,) = mnb.roofline(replace(CHAIN, **changed)).sentences
@@ -120,9 +121,9 @@ def test_a_prepared_call_is_measured_and_its_point_named() -> None:
     )
     x = np.ones(4096, np.float32)
     call = program.twice.prepare(x, np.zeros_like(x))
-    found = mnb.roofline(call, flops=[4096.0])
-    assert [(t.kernel, t.flops) for t in found.timings] == [("twice", 4096.0)]
-    drawn = found._repr_mimebundle_()["text/html"]
-    assert re.search(r'<g id="metalnb-dot-1"><title>1 twice: [^<]+</title>', drawn)
+    for found in (mnb.roofline(call, flops=[4096.0]), mnb.roofline(call)):  # given, and counted
+        assert [(t.kernel, t.flops) for t in found.timings] == [("twice", 4096.0)]
+        drawn = found._repr_mimebundle_()["text/html"]
+        assert re.search(r'<g id="metalnb-dot-1"><title>1 twice: [^<]+</title>', drawn)
     with pytest.raises(mnb.ArgumentError, match="for each of the 1 prepared calls; got 2"):
         mnb.roofline(call, flops=[1.0, 2.0])

@@ -56,6 +56,7 @@ def test_a_call_is_measured_and_not_made(shell: InteractiveShell, run: Run) -> N
     assert isinstance(timing, mnb.Timing)
     assert (timing.kernel, timing.grid, timing.bytes, timing.cold) == ("add", (1000,), 8000, None)
     assert timing.arguments == {"x": "float32 (1000,)", "a": "2"}
+    assert timing.flops == 1000  # counted, by a run on a copy
     assert not shell.user_ns["x"].any()
 
 
@@ -160,3 +161,14 @@ def test_an_error_of_the_call_is_its_own(shell: InteractiveShell, run: Run) -> N
 )
 def test_where_a_call_ends(line: str, parts: list[str]) -> None:
     assert split(line) == parts
+
+
+def test_a_call_is_profiled_and_not_made(shell: InteractiveShell, run: Run) -> None:
+    found = run("%metal_profile add(x, a=2.0)")
+    assert isinstance(found, mnb.Profile)
+    assert (found.kernel, found.flops, found.bytes, found.banks) == ("add", 1000, 8000, 32)
+    assert not shell.user_ns["x"].any()
+    again = run('%metal_profile --banks 16 --seconds 0.5 --device "M4 Max" add')  # with the arguments of the last magic
+    assert (again.banks, again.devices) == (16, ("M4 Max",))
+    assert "on an M4 Max, estimate" in repr(again)
+    assert refused(shell, "%metal_profile np.sum(x)") == "%metal_profile: takes a call of a kernel; got 'np.sum(x)'"

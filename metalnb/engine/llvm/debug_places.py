@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from .instructions import IRModule
 
-__all__ = ["SourcePlace", "line_in", "place_in"]
+__all__ = ["Frame", "SourcePlace", "frames_of", "line_in", "place_in"]
 
-_LINE, _COLUMN = re.compile(r"\bline: (\d+)"), re.compile(r"\bcolumn: (\d+)")
+_NUMBER = {word: re.compile(rf"\b{word}: (\d+)") for word in ("line", "column")}
 _REFERENCE = {word: re.compile(rf"\b{word}: (![0-9]+)") for word in ("scope", "inlinedAt", "file")}
 _FILE = re.compile(r'filename: "([^"]*)"')
 
@@ -30,8 +30,17 @@ class SourcePlace(NamedTuple):
     column: int
 
 
-def place_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourcePlace | None:
-    """Return the place in the author's files that an instruction belongs to; None where nothing of them leads there.
+class Frame(NamedTuple):
+    """A location in one function: its file, line and column, and the call site that it was inlined at, or ``""``."""
+
+    file: str
+    line: int
+    column: int
+    site: str
+
+
+def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
+    """Yield the locations of an instruction, from the innermost function that was inlined to the outermost.
 
     Parameters
     ----------
@@ -39,18 +48,27 @@ def place_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> Sou
         Compiled with line tables.
     place : str
         The instruction's ``!dbg !7``.
-    is_own : callable
-        Says whether a file is the author's.
     """
     at = place.removeprefix("!dbg ")
     while text := module.metadata.get(at):
-        line, file = _LINE.search(text), _file_of(module, text)
-        if line and line[1] != "0" and is_own(file):
-            column = _COLUMN.search(text)
-            return SourcePlace(file, int(line[1]), int(column[1]) if column else 1)
+        line, column = (int(found[1]) if (found := pattern.search(text)) else 0 for pattern in _NUMBER.values())
         outer = _REFERENCE["inlinedAt"].search(text)
         at = outer[1] if outer else ""
-    return None
+        yield Frame(_file_of(module, text), line, column, at)
+
+
+def place_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourcePlace | None:
+    """Return the place in the author's files that an instruction belongs to; None where nothing of them leads there.
+
+    Parameters
+    ----------
+    module, place
+        As for `frames_of`.
+    is_own : callable
+        Says whether a file is the author's.
+    """
+    found = next((frame for frame in frames_of(module, place) if frame.line and is_own(frame.file)), None)
+    return SourcePlace(found.file, found.line, found.column or 1) if found else None
 
 
 def line_in(module: IRModule, place: str, file: str) -> int:

@@ -120,9 +120,9 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     return loaded, file
 
 
-def lane_library(code: bytes) -> ctypes.CDLL:
-    """Link the object file of a vectorised kernel with the runtime and load it."""
-    return library(linked(code, *_parts("lanes"), triple=target_triple()))
+def lane_library(code: bytes, way: str = "lanes") -> ctypes.CDLL:
+    """Link the object file of a vectorised kernel with the runtime and load it; ``way``: lanes, or counts."""
+    return library(linked(code, *_parts(way), triple=target_triple()))
 
 
 def _parts(way: str) -> list[bytes]:

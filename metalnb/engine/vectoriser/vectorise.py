@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..llvm.instructions import IRFunction, IRInstruction, IRModule
@@ -19,21 +20,21 @@ from .vector_code.atomics import atomic
 from .vector_code.coroutines import begun, ended
 from .vector_code.function_body import FunctionBody, LaneValue
 from .vector_code.quotients import quotient_of
-from .vector_code.regions import Regions
+from .vector_code.regions import Regions, Watch
 from .vector_code.text_emitter import Emitter
 from .vector_code.vector_calls import call
 from .vector_code.vector_memory import load, store
 from .vector_code.vector_operations import operate
 from .vector_code.vector_target import VectorTarget
 
-__all__ = ["Vectorised", "asks_for_simdgroup", "vectorise", "waits"]
+__all__ = ["ENTRY", "Vectorised", "asks_for_simdgroup", "variables_of", "vectorise", "waits"]
 
 ENTRY = "metalnb_thread"
 _OF_THREAD = frozenset({
     "metalnb_barrier", "metalnb_storage", "metalnb_never", "metalnb_threads_here", "metalnb_fault", "metalnb_every",
 })  # fmt: skip
 _PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
-_SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 \d+ \}")
+_SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 (\d+) \}")
 _MOST_OWN = 32 << 10  # bytes of a thread's arrays: 32 times as much is on one stack
 _LINE = 64  # bytes: threadgroup variables begin at a cache line
 _WORD = type_of("i32")
@@ -76,7 +77,7 @@ def waits(module: IRModule) -> bool:
     return "metalnb_barrier" in _calls(module.functions[ENTRY])
 
 
-def vectorise(module: IRModule, form: SimdForm, target: VectorTarget) -> Vectorised:
+def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Watch | None = None) -> Vectorised:
     """Return a kernel's text in one form.
 
     Parameters
@@ -85,6 +86,8 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget) -> Vectori
         With the function ``metalnb_thread``.
     form : SimdForm
     target : VectorTarget
+    watch : callable, optional
+        May write what counts, before each instruction.
 
     Raises
     ------
@@ -113,7 +116,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget) -> Vectori
     coroutine = waits(module)
     _begin(body, function, form, coroutine=coroutine)
     everyone = "splat (i1 true)" if form.full else "%mask"
-    Regions(body, everyone, _write, waits=coroutine).write()
+    Regions(body, everyone, _write, watch, waits=coroutine).write()
     if coroutine:
         ended(emitter)
     else:
@@ -134,16 +137,25 @@ def _storage(module: IRModule) -> tuple[dict[str, int], int, int]:
     """Lay out the threadgroup variables: where each is, what they take as Metal counts, and here."""
     found: dict[str, int] = {}
     packed = total = 0
-    for name, line in module.globals.items():
-        slot = _SLOT.search(line)
-        if slot is None:
-            continue
-        size, alignment = int(slot[1]), int(slot[2])
+    for name, size, alignment, _ in _slots(module):
         packed = -(-packed // alignment) * alignment + size
         here = max(alignment, _LINE)
         found[f"@{name}"] = -(-total // here) * here
         total = found[f"@{name}"] + size
     return found, packed, -(-total // _LINE) * _LINE
+
+
+def _slots(module: IRModule) -> Iterator[tuple[str, int, int, int]]:
+    """Yield the threadgroup variables: name, size, alignment, and number in the order of the source."""
+    for name, line in module.globals.items():
+        if slot := _SLOT.search(line):
+            yield name, int(slot[1]), int(slot[2]), int(slot[3])
+
+
+def variables_of(module: IRModule) -> list[tuple[int, int, int]]:
+    """Return where in the threadgroup's memory each variable is: offset, size, number in the order of the source."""
+    offsets = _storage(module)[0]
+    return [(offsets[f"@{name}"], size, number) for name, size, _, number in _slots(module)]
 
 
 def _begin(body: FunctionBody, function: IRFunction, form: SimdForm, *, coroutine: bool) -> None:

@@ -55,6 +55,7 @@ def rows(timing: Timing) -> list[tuple[str, str]]:
     if timing.throughput is not None and timing.peak:
         share = f"{percent(timing.throughput / timing.peak)} of {rate(timing.peak, 'FLOP/s')}"
         found.append(("arithmetic", f"{rate(timing.throughput, 'FLOP/s')}, {share}"))
+    found += [("on a GPU", said) for said in timing.counted]
     if timing.cold is not None:
         found.append(("with cold caches", seconds(timing.cold)))
     found.append(("an empty dispatch", seconds(timing.empty)))

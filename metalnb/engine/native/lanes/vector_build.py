@@ -14,6 +14,7 @@ from ...llvm.instructions import IRModule
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm
+from ...vectoriser.vector_code.regions import Watch
 from ...vectoriser.vector_code.vector_target import VectorTarget, vector_target
 from ...vectoriser.vectorise import Vectorised, vectorise
 from .. import toolchain
@@ -95,14 +96,16 @@ def divides(unit: Unit) -> bool:
     return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 
-def vectorised(module: IRModule, form: SimdForm, flags: tuple[str, ...] = ()) -> Vectorised:
-    """Return a kernel's text in a form, for a machine.
+def vectorised(
+    module: IRModule, form: SimdForm, flags: tuple[str, ...] = (), watch: Watch | None = None,
+) -> Vectorised:  # fmt: skip
+    """Return a kernel's text in a form, for a machine; ``watch``: see `vectorise`.
 
     Raises
     ------
     NotVectorised
     """
-    return vectorise(module, form, machine(flags))
+    return vectorise(module, form, machine(flags), watch)
 
 
 def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:

@@ -23,7 +23,9 @@ from .function_body import FunctionBody, KeptValue
 from .range_tests import in_range
 from .vector_target import pin
 
-__all__ = ["Regions"]
+__all__ = ["Regions", "Watch"]
+
+Watch = Callable[[FunctionBody, IRInstruction], None]
 
 _LIGHT = 14  # operations that are cheaper to run under an empty mask than to jump over
 _ACCESS = 6  # of them, for a vector load or store
@@ -40,17 +42,20 @@ class Regions:
         The mask of the lanes that exist.
     write : callable
         Writes one instruction.
+    watch : callable or None
+        Is called before each instruction that is no phi, a block's last one too.
     waits : bool
         Whether there are barriers.
     """
 
     def __init__(
-        self, body: FunctionBody, everyone: str, write: Callable[[FunctionBody, IRInstruction], None], *, waits: bool,
+        self, body: FunctionBody, everyone: str, write: Watch, watch: Watch | None = None, *, waits: bool,
     ) -> None:  # fmt: skip
         self._waits = waits
         self._body = body
         self._everyone = everyone
         self._write = write
+        self._watch = watch
         self._flow = flow = body.analysis.flow
         self._equivalent = {label: flow.equivalent(label) for label in flow.order[1:]}
         self._behind: dict[str, str] = {}  # by block, the one whose uniform branch alone leads to it
@@ -231,6 +236,8 @@ class Regions:
         for made in phis:
             self._phi(made)
         for made in block:
+            if self._watch and made.opcode != "phi":
+                self._watch(body, made)
             if made.opcode != "phi" and not made.ends:
                 self._write(body, made)
             if made.result in body.outside:

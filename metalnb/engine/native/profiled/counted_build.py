@@ -1,0 +1,116 @@
+"""A kernel in the counted build: the engine's own vector text at 32 lanes, with what counts, linked with counts.c."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+from metalnb.errors import CompileError
+
+from ...base import Grid
+from ...clang import driver
+from ...clang.driver import Refused
+from ...llvm.instructions import IRModule
+from ...llvm.llvm_reader import read
+from ...llvm.llvm_types import UnreadText
+from ...unit import Unit
+from ...vectoriser.not_vectorised import NotVectorised
+from ...vectoriser.simd_forms import SimdForm, form_for
+from ...vectoriser.vectorise import ENTRY, variables_of, waits
+from .. import toolchain
+from ..lanes import vector_build
+from .counting_code import CountingCode
+from .counts import Operations
+from .operation_counts import Places, operations_of
+from .register_estimate import registers_of
+
+__all__ = ["CountedBuild", "counted_build"]
+
+_LINES = ("-gdwarf-4", "-gline-tables-only")
+
+
+@dataclass(frozen=True, slots=True)
+class CountedBuild:
+    """A kernel that is counted.
+
+    Attributes
+    ----------
+    library : ctypes.CDLL
+    code : CountingCode
+        What the library's counters stand for.
+    places : Places
+    operations : dict
+        By block and by line, what a lane does in it.
+    registers : int
+    storage_bytes, threadgroup_bytes : int
+        What the kernel's own threadgroup variables take here, and as Metal counts it.
+    variables : tuple of (int, int, int)
+        See `Counts`.
+    """
+
+    library: Any
+    code: CountingCode
+    places: Places
+    operations: dict[str, dict[int, Operations]]
+    registers: int
+    storage_bytes: int
+    threadgroup_bytes: int
+    variables: tuple[tuple[int, int, int], ...]
+
+
+class _Asked:
+    """A unit and a form as a key: the same objects are the same key."""
+
+    def __init__(self, unit: Unit, form: SimdForm) -> None:
+        self.unit, self.form = unit, form
+
+    def __hash__(self) -> int:
+        return hash((id(self.unit), self.form))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and other.unit is self.unit and other.form == self.form
+
+
+def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
+    """Return a unit's counted build for a dispatch; made once.
+
+    Raises
+    ------
+    CompileError
+        Also for a kernel that cannot be in vector registers, with the reason.
+    """
+    try:
+        return _of(_Asked(unit, form_for(grid, threadgroup, simd=True)))
+    except (NotVectorised, UnreadText, Refused) as reason:
+        said = f"it cannot be counted, since it does not run in vector registers: {reason}"
+        hint = "docs/vectoriser.md says what runs a thread at a time"
+        raise CompileError([driver.at_kernel(unit, said, hint)]) from None
+
+
+@functools.lru_cache(64)
+def _of(asked: _Asked) -> CountedBuild:
+    module = read(vector_build.thread_text(asked.unit, *_LINES))
+    places = Places(module)
+    function = module.functions[ENTRY]
+    operations = operations_of(function, places)
+    work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
+    code = CountingCode(function, work, waits=waits(module))
+    made = vector_build.vectorised(module, asked.form, watch=code)
+    _with_private(operations, code, places)
+    text = f"{made.text}\n{code.globals}"
+    library = toolchain.lane_library(vector_build.object_of(replace(made, text=text), asked.unit), "counts")
+    return CountedBuild(
+        library, code, places, operations, registers_of(function, module.layout), made.storage_bytes,
+        made.threadgroup_bytes, _variables(module),
+    )  # fmt: skip
+
+
+def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Places) -> None:
+    """Add the accesses of a thread's own arrays, which the vectoriser alone can tell."""
+    for made in code.private:
+        operations[made.block].setdefault(places.line(made), Operations()).private += 1
+
+
+def _variables(module: IRModule) -> tuple[tuple[int, int, int], ...]:
+    return tuple(variables_of(module))

@@ -1,0 +1,164 @@
+"""What the vectoriser writes besides, in the counted build: before each block, branch, access and barrier.
+
+A block adds to its counters where any lane is active; it may run with an empty mask. A branch whose lanes may part adds
+where they do. An access stores the 32 addresses and calls the runtime (runtime/counts.c). Nothing here reads what the
+kernel computes but addresses, conditions and masks.
+"""
+
+from __future__ import annotations
+
+from ...llvm.instructions import IRFunction, IRInstruction
+from ...vectoriser.vector_code.function_body import FunctionBody
+from .counts import ATOMIC, READ, WRITE
+
+__all__ = ["CountingCode", "WatchedAccess"]
+
+_BRANCHES = frozenset({"br", "switch"})
+_THROUGH = frozenset({"getelementptr", "inttoptr", "bitcast", "freeze", "addrspacecast", "add", "or", "ptrtoint"})
+_COPIES = ("llvm.memcpy", "llvm.memmove")
+
+
+class WatchedAccess:
+    """An access that the runtime is told of: its instruction, READ, WRITE or ATOMIC, and the bytes of a lane."""
+
+    __slots__ = ("kind", "made", "size")
+
+    def __init__(self, made: IRInstruction, kind: int, size: int) -> None:
+        self.made, self.kind, self.size = made, kind, size
+
+
+class CountingCode:
+    """Writes what counts; see `Regions` for when it is called.
+
+    Parameters
+    ----------
+    function : IRFunction
+    work : dict of str to int
+        The operations of a lane in each block.
+    waits : bool
+        Whether SIMD-groups wait for each other.
+
+    Attributes
+    ----------
+    blocks : dict of str to int
+        The number of each block that is written.
+    accesses : list of WatchedAccess
+    barriers : list of IRInstruction
+    branches : dict of str to IRInstruction
+        By block, the branch at its end.
+    private : list of IRInstruction
+        Accesses of a thread's own arrays.
+    in_order : bool
+        Whether an atomic load stands in a loop: it may wait for what a threadgroup before its own writes.
+    """
+
+    def __init__(self, function: IRFunction, work: dict[str, int], *, waits: bool) -> None:
+        self._given = {p.text for p in function.parameters}
+        self._work = work
+        self._waits = waits
+        self.blocks: dict[str, int] = {}
+        self.branches: dict[str, IRInstruction] = {}
+        self.accesses: list[WatchedAccess] = []
+        self.barriers: list[IRInstruction] = []
+        self.private: list[IRInstruction] = []
+        self.in_order = False
+
+    def __call__(self, body: FunctionBody, made: IRInstruction) -> None:
+        """Write what counts one instruction, and the block that it begins."""
+        if made.block not in self.blocks:
+            self._block(body, made.block)
+        if made.ordering and made.opcode in {"load", "cmpxchg"} and body.analysis.flow.inner[made.block] is not None:
+            self.in_order = True
+        if made.opcode == "load":
+            self._access(body, made, made.pointer.text, READ, body.analysis.layout.size(made.type))
+        elif made.opcode == "store":
+            self._access(body, made, made.pointer.text, WRITE, body.analysis.layout.size(made.operands[0].type))
+        elif made.opcode in {"atomicrmw", "cmpxchg"}:
+            size = body.analysis.layout.size(made.operands[1].type)
+            self._access(body, made, made.pointer.text, ATOMIC, size)
+        elif made.opcode == "call":
+            self._call(body, made)
+        elif made.opcode in _BRANCHES and len(set(made.targets)) > 1:
+            self._branch(body, made)
+
+    @property
+    def globals(self) -> str:
+        """LLVM's text of the counters that the code adds to, and of what it calls."""
+        count = max(1, len(self.blocks))
+        return (
+            f"@metalnb_blocks = global [{count} x [4 x i64]] zeroinitializer\n"
+            "@metalnb_addresses = external hidden global [32 x i64]\n"
+            "@metalnb_work = external hidden global i64\n@metalnb_mark = external hidden global i64\n"
+        )
+
+    def _block(self, body: FunctionBody, label: str) -> None:
+        number = self.blocks[label] = len(self.blocks)
+        emitter = body.emitter
+        bits = emitter.bits(body.mask)
+        any_lane = emitter.op(f"zext i1 {emitter.op(f'icmp ne i32 {bits}, 0')} to i64")
+        lanes = emitter.op(f"zext i32 {emitter.call('llvm.ctpop.i32', 'i32', ('i32', bits))} to i64")
+        self._add(body, number, 0, any_lane)
+        self._add(body, number, 1, lanes)
+        if self._waits:
+            if label == body.analysis.flow.entry:
+                emitter.do(f"store i64 {emitter.op('load i64, ptr @metalnb_work')}, ptr @metalnb_mark")
+            spent = emitter.op(f"mul i64 {any_lane}, {max(1, self._work.get(label, 0))}")
+            total = emitter.op(f"add i64 {emitter.op('load i64, ptr @metalnb_work')}, {spent}")
+            emitter.do(f"store i64 {total}, ptr @metalnb_work")
+
+    def _add(self, body: FunctionBody, number: int, column: int, value: str) -> None:
+        emitter = body.emitter
+        at = f"getelementptr ([4 x i64], ptr @metalnb_blocks, i64 {number}, i64 {column})"
+        total = emitter.op(f"add i64 {emitter.op(f'load i64, ptr {at}')}, {value}")
+        emitter.do(f"store i64 {total}, ptr {at}")
+
+    def _branch(self, body: FunctionBody, made: IRInstruction) -> None:
+        """Count at which times lanes part."""
+        self.branches[made.block] = made
+        given = made.operands[0]
+        if body.shape(given.text).uniform or made.opcode != "br":
+            return
+        emitter = body.emitter
+        mask = emitter.bits(body.mask)
+        taken = emitter.bits(emitter.both(body.mask, body.vector(given.text, given.type)))
+        some = emitter.op(f"icmp ne i32 {taken}, 0")
+        not_all = emitter.op(f"icmp ne i32 {taken}, {mask}")
+        parted = emitter.op(f"and i1 {some}, {not_all}")
+        self._add(body, self.blocks[made.block], 2, emitter.op(f"zext i1 {parted} to i64"))
+
+    def _call(self, body: FunctionBody, made: IRInstruction) -> None:
+        if made.word == "metalnb_barrier":
+            index = body.positions["metalnb_index"].scalar
+            body.emitter.declare("metalnb_waits", "void", "i32", "i32")
+            body.emitter.do(f"call void @metalnb_waits(i32 {len(self.barriers)}, i32 {index})")
+            self.barriers.append(made)
+        elif made.word.startswith(_COPIES) and made.operands[2].text.isdigit():
+            size = int(made.operands[2].text)
+            self._access(body, made, made.operands[1].text, READ, size)
+            self._access(body, made, made.operands[0].text, WRITE, size)
+
+    def _access(self, body: FunctionBody, made: IRInstruction, pointer: str, kind: int, size: int) -> None:
+        root = self._root(body, pointer)
+        if root == "given":
+            return
+        if root == "own":
+            self.private.append(made)
+            return
+        emitter = body.emitter
+        addresses = body.vector(pointer, made.pointer.type if made.opcode != "call" else made.operands[0].type)
+        emitter.do(f"store {emitter.lanes('ptr')} {addresses}, ptr @metalnb_addresses, align 64")
+        emitter.declare("metalnb_accessed", "void", "i32", "i32")
+        emitter.do(f"call void @metalnb_accessed(i32 {len(self.accesses)}, i32 {emitter.bits(body.mask)})")
+        self.accesses.append(WatchedAccess(made, kind, size))
+
+    def _root(self, body: FunctionBody, name: str) -> str:
+        """Return where an address comes from: a thread's own memory, the arguments' list, or elsewhere."""
+        if name in body.analysis.interleaved:
+            return "own"
+        while (definition := body.analysis.definitions.get(name)) is not None:
+            if definition.opcode == "alloca":
+                return "own"
+            if definition.opcode not in _THROUGH:
+                return ""
+            name = definition.operands[0].text
+        return "given" if name in self._given else ""

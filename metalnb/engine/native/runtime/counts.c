@@ -1,0 +1,259 @@
+// Kernels in vector registers that are counted (mnb.profile): as lanes.c, on one core, and each access of a SIMD-group
+// comes here with its 32 addresses before it is made.
+#include "lanes.c"
+
+#define LANES 32
+#define MOST_BANKS 64
+#define MOST_PIECES 160  // sectors of 32 accesses of up to 128 bytes each
+#define HASHED 256
+#define SIMDGROUPS 32
+#define EXPORTED __attribute__((visibility("default")))
+
+enum { READ = 1, WRITE = 2, ATOMIC = 4 };
+#define SHARED (~0u)  // in place of a region's number: threadgroup memory
+#define UNKNOWN (~0u - 1)
+
+typedef struct { u64 start, end; u32 shift, unused; u8* touched; } memory;  // touched: a byte for each 2^shift bytes
+
+// What an access of a SIMD-group comes to. It depends on the mask, on the lanes' distances from the first active one, and
+// on where that stands within 128 bytes of its array, which begins at a line on a device, wherever NumPy's does. So the
+// last pattern for each such place is kept.
+typedef struct {
+    u64 apart[LANES];
+    u32 mask, lanes, sectors, lines, different, passes, least, repeated, dense;
+} pattern;
+#define PATTERNS 128  // bytes of a line
+
+typedef struct {
+    u32 size, kind, region, mask;  // bytes of a lane's access; of the sample, its mask
+    u64 runs, lanes, sectors, lines, used, passes, least, meeting;
+    u64 cost;            // of the sample: sectors, or passes over the banks
+    u64 sample[LANES];   // addresses
+    u32 group, repeated; // the sample's threadgroup; the most lanes of one address, of an atomic operation
+    pattern known[PATTERNS];
+} site;
+
+typedef struct { u64 rounds, spent, waited, groups[SIMDGROUPS]; } barrier;
+
+typedef struct {
+    site* sites;
+    barrier* barriers;
+    memory* regions;
+    u64 region_count, banks, shared_start, shared_end;
+} counting;
+
+static counting counted;
+static u32 current_group;
+
+// Written by the vector code.
+HIDDEN u64 metalnb_addresses[LANES] __attribute__((aligned(64)));
+HIDDEN u64 metalnb_work;  // instructions that SIMD-groups have executed
+HIDDEN u64 metalnb_mark;  // what it was when the SIMD-group that runs began, or passed its last barrier
+
+static u32 distinct(const u64* v, u32 n) {
+    u64 least = ~0ull, most = 0, bits = 0;
+    u32 changes = 0, falls = 0, found = 0;
+    for (u32 i = 0; i < n; ++i) least = v[i] < least ? v[i] : least, most = v[i] > most ? v[i] : most;
+    if (n && most - least < 64) {
+        for (u32 i = 0; i < n; ++i) bits |= 1ull << (v[i] - least);
+        return (u32)__builtin_popcountll(bits);
+    }
+    for (u32 i = 1; i < n; ++i) changes += v[i] != v[i - 1], falls |= v[i] < v[i - 1];
+    if (!falls) return n ? 1 + changes : 0;
+    u64 held[HASHED], taken[HASHED / 64] = {0};
+    for (u32 i = 0; i < n; ++i) {
+        u32 at = (u32)(v[i] * 0x9e3779b97f4a7c15ull >> 56);
+        while (taken[at / 64] >> at % 64 & 1 && held[at] != v[i]) at = (at + 1) % HASHED;
+        found += !(taken[at / 64] >> at % 64 & 1);
+        taken[at / 64] |= 1ull << at % 64;
+        held[at] = v[i];
+    }
+    return found;
+}
+
+/// How many pieces of memory of 2^shift bytes the accesses lie in.
+static u32 pieces(const u64* a, u32 n, u32 size, u32 shift) {
+    u64 all[MOST_PIECES];
+    u32 count = 0;
+    for (u32 i = 0; i < n; ++i)
+        for (u64 at = a[i] >> shift, last = (a[i] + size - 1) >> shift; at <= last && count < MOST_PIECES; ++at)
+            all[count++] = at;
+    return distinct(all, count);
+}
+
+/// How many lanes of a SIMD-group share a pass over the banks: all up to words of 4 bytes, half of 8, a quarter of 16.
+static u32 lanes_of_pass(u32 size) { return size <= 4 ? LANES : size <= 8 ? LANES / 2 : LANES / 4; }
+
+/// Passes over the banks for the lanes of one, which take one pass unless two words lie in one bank.
+static u32 bank_passes(const u64* a, u32 mask, u32 first, u32 end, u32 size) {
+    u64 low = ~0ull, high = 0;
+    for (u32 lane = first; lane < end; ++lane) {
+        const u64 offset = a[lane] - counted.shared_start, last = offset + size - 1;
+        const u32 active = mask >> lane & 1;
+        low = active && offset < low ? offset : low, high = active && last > high ? last : high;
+    }
+    if (low > high) return 0;
+    if ((high >> 2) - (low >> 2) < counted.banks) return 1;
+    u64 held[MOST_BANKS][LANES];
+    u8 count[MOST_BANKS] = {0};
+    u32 most = 0;
+    for (u32 lane = first; lane < end; ++lane) {
+        if (!(mask >> lane & 1)) continue;
+        const u64 offset = a[lane] - counted.shared_start;
+        for (u64 word = offset >> 2, last = (offset + size - 1) >> 2; word <= last; ++word) {
+            const u32 bank = (u32)(word % counted.banks);
+            u32 known = 0;
+            for (u32 i = 0; i < count[bank]; ++i) known |= held[bank][i] == word;
+            if (known || count[bank] == LANES) continue;
+            held[bank][count[bank]++] = word;
+            if (count[bank] > most) most = count[bank];
+        }
+    }
+    return most;
+}
+
+static void over_banks(pattern* p, const u64* a, u32 mask, u32 size) {
+    const u32 together = lanes_of_pass(size);
+    for (u32 first = 0; first < LANES; first += together) {
+        const u32 here = bank_passes(a, mask, first, first + together, size);
+        p->passes += here;
+        p->least += here != 0;
+    }
+}
+
+static u32 most_at_one(const u64* a, u32 n) {
+    u32 most = 0;
+    for (u32 i = 0; i < n; ++i) {
+        u32 here = 0;
+        for (u32 j = 0; j < n; ++j) here += a[j] == a[i];
+        if (here > most) most = here;
+    }
+    return most;
+}
+
+/// Mark a stretch of a region, if all of it is inside.
+static inline void marked(const memory* m, u64 offset, u64 size, u8 mark) {
+    const u64 bytes = m->end - m->start;
+    if (offset >= bytes || offset + size > bytes) return;
+    const u64 last = (offset + size - 1) >> m->shift;
+    for (u64 at = offset >> m->shift; at <= last; ++at) m->touched[at] |= mark;
+}
+
+static void touch(const memory* m, const u64* a, u64 first, u32 mask, u32 size, u32 kind, const pattern* p) {
+    const u8 mark = kind & READ ? 1 : kind & WRITE ? 2 : 3;
+    if (p->dense || p->different == 1) marked(m, first - m->start, p->dense ? LANES * (u64)size : size, mark);
+    else
+        for (u32 left = mask; left; left &= left - 1) marked(m, a[__builtin_ctz(left)] - m->start, size, mark);
+}
+
+static u32 region_of(u64 at, u32 before) {
+    if (at - counted.shared_start < counted.shared_end - counted.shared_start) return SHARED;
+    if (before < counted.region_count && at - counted.regions[before].start < counted.regions[before].end -
+        counted.regions[before].start) return before;
+    for (u32 i = 0; i < counted.region_count; ++i)
+        if (at >= counted.regions[i].start && at < counted.regions[i].end) return i;
+    return UNKNOWN;
+}
+
+/// What an access comes to, worked out.
+static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u64 first, u64 base) {
+    u64 packed[LANES];
+    u32 n = 0, dense = mask == ~0u;
+    for (u32 lane = 0; lane < LANES; ++lane) {
+        p->apart[lane] = a[lane] - first;
+        if (mask >> lane & 1) packed[n++] = a[lane] - base;
+        dense &= a[lane] - a[0] == (u64)lane * s->size;
+    }
+    p->mask = mask, p->lanes = n, p->dense = dense;
+    p->sectors = p->lines = p->passes = p->least = p->repeated = 0;
+    p->different = dense ? n : distinct(packed, n);
+    if (s->region == SHARED) over_banks(p, a, mask, s->size);
+    else p->sectors = pieces(packed, n, s->size, 5), p->lines = pieces(packed, n, s->size, 7);
+    if (s->kind & ATOMIC) p->repeated = p->different == n ? 1 : most_at_one(packed, n);
+}
+
+static int is_known(const pattern* p, const u64* a, u32 mask, u64 first) {
+    if (p->mask != mask) return 0;
+    u64 differs = 0;
+    if (mask == ~0u)
+        for (u32 lane = 0; lane < LANES; ++lane) differs |= (a[lane] - first) ^ p->apart[lane];
+    else
+        for (u32 lane = 0; lane < LANES; ++lane)
+            differs |= ((a[lane] - first) ^ p->apart[lane]) & -(u64)(mask >> lane & 1);
+    return !differs;
+}
+
+/// An access of the lanes of a mask, to the addresses in metalnb_addresses.
+HIDDEN void metalnb_accessed(u32 number, u32 mask) {
+    if (!mask) return;
+    site* s = counted.sites + number;
+    const u64* a = metalnb_addresses;
+    const u64 first = a[__builtin_ctz(mask)];
+    const u32 region = region_of(first, s->region);
+    const u64 base = region == SHARED ? counted.shared_start
+        : region < counted.region_count ? counted.regions[region].start : 0;
+    const u32 phase = (u32)(first - base) & (PATTERNS - 1);
+    pattern* p = s->known + phase;
+    if (region != s->region || !is_known(p, a, mask, first)) {
+        s->region = region;
+        work_out(p, s, a, mask, first, base);
+    }
+    ++s->runs;
+    s->lanes += p->lanes;
+    s->used += (u64)p->different * s->size;
+    s->sectors += p->sectors, s->lines += p->lines;
+    s->passes += p->passes, s->least += p->least;
+    if (region < counted.region_count) touch(counted.regions + region, a, first, mask, s->size, s->kind, p);
+    if (s->kind & ATOMIC) {
+        s->meeting += p->lanes - p->different;
+        if (p->repeated > s->repeated) s->repeated = p->repeated;
+    }
+    const u64 cost = region == SHARED ? p->passes + p->repeated : p->sectors + p->repeated;
+    if (cost <= s->cost) return;
+    s->cost = cost, s->mask = mask, s->group = current_group;
+    for (u32 lane = 0; lane < LANES; ++lane) s->sample[lane] = a[lane];
+}
+
+// ---- Who waits for whom: at each barrier, the work of each SIMD-group since the one before.
+
+static u32 open_site = ~0u, open_last, open_count;
+static u64 open_sum, open_most;
+
+static void close_round(void) {
+    if (open_count) {
+        barrier* b = counted.barriers + open_site;
+        ++b->rounds;
+        b->spent += open_most * open_count;
+        b->waited += open_most * open_count - open_sum;
+    }
+    open_count = 0, open_sum = 0, open_most = 0;
+}
+
+/// A SIMD-group comes to a barrier.
+HIDDEN void metalnb_waits(u32 number, u32 index) {
+    const u32 group = index / LANES;
+    const u64 work = metalnb_work - metalnb_mark;
+    if (open_count && (open_site != number || group <= open_last)) close_round();
+    open_site = number, open_last = group;
+    ++open_count;
+    open_sum += work;
+    if (work > open_most) open_most = work;
+    counted.barriers[number].groups[group % SIMDGROUPS] += work;
+    metalnb_mark = metalnb_work;
+}
+
+EXPORTED void metalnb_count(const counting* c) {
+    counted = *c;
+    open_count = 0;
+    metalnb_work = metalnb_mark = 0;
+}
+
+/// Run some threadgroups, `step` apart around all of them, so that those of any stretch are spread evenly.
+EXPORTED void metalnb_spread(const dispatch* d, void* scratch, u64 from, u64 to, u64 step) {
+    const u64 all = (u64)d->groups.x * d->groups.y * d->groups.z;
+    for (u64 i = from; i < to; ++i) {
+        current_group = (u32)(i * step % all);
+        metalnb_groups(d, scratch, current_group, 1);
+        close_round();
+    }
+}

@@ -1,0 +1,147 @@
+"""The picture of an access: the 32 lanes of a SIMD-group, and where each falls in lines of 128 bytes or in banks.
+
+One row is 128 bytes: a line of device memory, four sectors of 32; or one word of 4 bytes in each of 32 banks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from html import escape
+
+from .cost_records import LANES, LINE, AccessCost
+
+__all__ = ["access_picture", "access_words"]
+
+_CELL, _LEFT, _TOP = 18, 76, 44  # of a cell's width, the labels' room, and that of the lanes
+_WORD = 4
+_MOST_ROWS, _TALL_ROWS = 32, 10
+
+
+def access_words(access: AccessCost, banks: int) -> str:
+    """Say what the picture shows: ``lanes 0 to 31 of threadgroup 0 read 4 bytes each, 128 bytes apart``."""
+    active = [lane for lane, at in enumerate(access.sample) if at is not None]
+    first = f"lanes {active[0]} to {active[-1]}" if len(active) > 1 else f"lane {active[0]}"
+    some = "" if len(active) == active[-1] - active[0] + 1 else f" ({len(active)} of them)"
+    stride = access.stride
+    if stride is None:
+        apart = _stretches(access) if len(active) > 1 else ""
+    else:
+        apart = "all at one address" if not stride else f"{abs(stride):,} bytes apart"
+    verb = {"read": "read", "write": "write", "atomic": "update"}[access.kind]
+    said = f"{first}{some} of threadgroup {access.group:,} {verb} {access.size} byte{'s' * (access.size > 1)} each"
+    rows = f"a row is one word in each of {banks} banks" if access.space == "threadgroup" else (
+        "a row is a line of 128 bytes, in four sectors of 32"
+    )  # fmt: skip
+    return f"{said}{f', {apart}' if apart else ''}; {rows}"
+
+
+def _stretches(access: AccessCost) -> str:
+    """Say in how many stretches of memory the lanes lie."""
+    places = sorted({at for at in access.sample if at is not None})
+    count = 1 + sum(b > a + access.size for a, b in itertools.pairwise(places))
+    return f"in {count} stretches" if 1 < count < len(places) else "at scattered addresses"
+
+
+def access_picture(access: AccessCost, banks: int = 32) -> str:
+    """Draw an access as SVG, in the page's own colour for lines and text."""
+    wide = banks * _WORD if access.space == "threadgroup" else LINE
+    columns = wide // _WORD
+    cells = _cells(access, wide)
+    rows = sorted({row for row, _ in cells})
+    shown = rows[:_MOST_ROWS]
+    tall = _CELL if len(shown) <= _TALL_ROWS else 9
+    below = (30 if access.space == "threadgroup" else 8) + (16 if len(rows) > len(shown) else 0)
+    height = _TOP + tall * len(shown) + below
+    width = _LEFT + _CELL * max(columns, LANES) + 4
+    parts = [*_lanes(access), *_frame(len(shown), columns, tall, sectors=access.space != "threadgroup")]
+    for i, row in enumerate(shown):
+        y = _TOP + i * tall
+        if tall == _CELL or i % 4 == 0:
+            parts.append(_text(_LEFT - 6, y + tall - (5 if tall == _CELL else 0), f"+{row * wide:,}", "end"))
+        parts += [
+            _cell(column, y, tall, cells[row, column]) for column in range(columns) if (row, column) in cells
+        ]  # fmt: skip
+    if access.space == "threadgroup":
+        parts += _banks(cells, columns, _TOP + tall * len(shown))
+    if len(rows) > len(shown):
+        parts.append(_text(_LEFT, height - 4, f"and {len(rows) - len(shown):,} rows more", "start"))
+    label = escape(access_words(access, banks))
+    return (
+        f'<svg class="mp-picture" viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{label}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _cells(access: AccessCost, wide: int) -> dict[tuple[int, int], list[int]]:
+    """Return the lanes that touch each word, by row and column."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for lane, at in enumerate(access.sample):
+        if at is not None:
+            for word in range(at // _WORD, (at + access.size - 1) // _WORD + 1):
+                found.setdefault((word * _WORD // wide, word % (wide // _WORD)), []).append(lane)
+    return found
+
+
+def _colour(lane: int) -> str:
+    """From blue to green, which all can tell apart; text on it stays readable on light and on dark pages."""
+    return f"hsl({215 - 2.2 * lane:.0f} 62% {48 + lane * 0.25:.0f}%)"
+
+
+def _lanes(access: AccessCost) -> list[str]:
+    parts = [_text(_LEFT - 6, 17, "lane", "end")]
+    for lane, at in enumerate(access.sample):
+        x = _LEFT + lane * _CELL
+        fill = f'fill="{_colour(lane)}"' if at is not None else 'fill="none" stroke="currentColor" stroke-opacity=".3"'
+        parts.append(f'<rect x="{x + 1}" y="4" width="{_CELL - 2}" height="{_CELL}" rx="2" {fill}/>')
+        white = ' fill="#fff"' if at is not None else ' fill="currentColor" opacity=".5"'
+        parts.append(f'<text x="{x + _CELL / 2}" y="17" text-anchor="middle"{white}>{lane}</text>')
+    return parts
+
+
+def _frame(rows: int, columns: int, tall: int, *, sectors: bool) -> list[str]:
+    """Draw the lines of 128 bytes, with thicker borders between sectors."""
+    end, bottom = _LEFT + columns * _CELL, _TOP + rows * tall
+    parts = [
+        f'<path d="M{_LEFT} {_TOP + i * tall}H{end}" stroke="currentColor" stroke-opacity=".18"/>'
+        for i in range(rows + 1)
+    ]  # fmt: skip
+    step = 8 if sectors else 1
+    parts += [
+        f'<path d="M{_LEFT + i * _CELL} {_TOP}V{bottom}" stroke="currentColor" '
+        f'stroke-opacity="{".55" if sectors else ".1"}"/>'
+        for i in range(0, columns + 1, step)
+    ]
+    what = [f"sector {i}" for i in range(columns // 8)] if sectors else []
+    parts += [_text(_LEFT + (8 * i + 4) * _CELL, _TOP - 6, name, "middle") for i, name in enumerate(what)]
+    if not sectors:
+        parts += [_text(_LEFT + (i + 0.5) * _CELL, _TOP - 6, str(i), "middle") for i in range(0, columns, 4)]
+        parts.append(_text(_LEFT - 6, _TOP - 6, "bank", "end"))
+    return parts
+
+
+def _cell(column: int, y: float, tall: int, lanes: list[int]) -> str:
+    x = _LEFT + column * _CELL
+    box = f'<rect x="{x + 0.5}" y="{y + 0.5}" width="{_CELL - 1}" height="{tall - 1}" fill="{_colour(lanes[0])}"/>'
+    told = f"lane {lanes[0]}" if len(lanes) == 1 else f"lanes {', '.join(map(str, lanes))}"
+    if tall < _CELL:
+        return f"<g><title>{told}</title>{box}</g>"
+    text = str(lanes[0]) if len(lanes) == 1 else f"×{len(lanes)}"
+    at = f'x="{x + _CELL / 2}" y="{y + tall - 5}"'
+    return f'<g><title>{told}</title>{box}<text {at} text-anchor="middle" fill="#fff">{text}</text></g>'
+
+
+def _banks(cells: dict[tuple[int, int], list[int]], columns: int, y: float) -> list[str]:
+    """Write under each bank how many words it must give."""
+    counts = [sum(column == c for _, column in cells) for c in range(columns)]
+    most = max(counts)
+    parts = [_text(_LEFT - 6, y + 16, "words", "end")]
+    for column, count in enumerate(counts):
+        if count:
+            weight = ' font-weight="700"' if count == most > 1 else ""
+            x = _LEFT + (column + 0.5) * _CELL
+            parts.append(f'<text x="{x}" y="{y + 16}" text-anchor="middle" fill="currentColor"{weight}>{count}</text>')
+    return parts
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="currentColor" opacity=".75">{escape(text)}</text>'

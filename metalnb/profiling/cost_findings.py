@@ -1,0 +1,190 @@
+"""What costs most, in words: each finding with its line, a count and a cure; the three that cost most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from metalnb.timing.units import percent
+
+from .cost_records import LANES, LINE, SECTOR, AccessCost, LineCost
+from .profile_record import Profile
+
+__all__ = ["ProfileFinding", "findings"]
+
+_MOST = 3
+_WORTH = 0.03  # of all cycles: what costs less is not named
+_APART = 1.5  # times the sectors that would do
+_FEW_LANES = 24
+_WAITED = 0.15
+_REREAD = 8  # times that each byte travels
+_CACHED = 8 << 10  # bytes that the least of first-level caches keeps
+_STAGE = "Stage a tile through threadgroup memory, or keep it in registers"
+_VERBS = {"read": "read", "write": "write", "atomic": "update"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileFinding:
+    """A cost that can be saved.
+
+    Attributes
+    ----------
+    line : int
+    kind : {"uncoalesced", "conflicts", "atomics", "divergence", "waiting", "reread", "narrow", "private"}
+    sentence : str
+        Line, count and cure.
+    cycles : float
+        What it costs, as `LineCost.cycles` counts.
+    """
+
+    line: int
+    kind: str
+    sentence: str
+    cycles: float
+
+
+def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
+    """Return what costs most, at most three findings, the costliest first."""
+    found: list[ProfileFinding] = []
+    for access in profile.accesses:
+        found += _of_access(access, profile)
+    found += _divergence(profile)
+    found += _waiting(profile)
+    found += _reread(profile)
+    found += [_private(line) for line in profile.lines if line.private]
+    total = sum(line.cycles for line in profile.lines)
+    best: dict[tuple[int, str], ProfileFinding] = {}
+    for one in sorted(found, key=lambda f: -f.cycles):
+        if one.cycles > _WORTH * total:
+            best.setdefault((one.line, one.kind), one)
+    return tuple(best.values())[:_MOST]
+
+
+def _of_access(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]:
+    if access.sectors > _APART * access.least_sectors:
+        yield _uncoalesced(access)
+    elif access.space == "device" and access.kind != "atomic" and access.size < 4 and access.stride == access.size:
+        yield _narrow(access)
+    if access.conflicts:
+        yield _conflicts(access, profile)
+    if access.meeting:
+        yield _atomics(access)
+
+
+def _uncoalesced(access: AccessCost) -> ProfileFinding:
+    lanes, sectors, lines = (_mean(n, access.runs) for n in (access.lanes, access.sectors, access.lines))
+    use = access.used / max(1, access.lines)
+    stride = access.stride
+    verb = _VERBS[access.kind]
+    said = f"line {access.line}: {lanes} lanes {verb} {lines} lines of {LINE} bytes ({sectors} sectors of {SECTOR}) of "
+    said += f"{access.name} and use {_number(use)} byte{'s' * (use >= 1.05)} of each"
+    if stride is None:
+        cure = "Sort what is looked up, or stage it through threadgroup memory"
+        said += "; the lanes' addresses are scattered"
+    elif abs(stride) >= LINE:
+        cure = "Swap the indices, or stage the tile through threadgroup memory"
+        said += f"; neighbours are {abs(stride):,} bytes apart"
+    else:
+        cure = f"Let each lane {verb} a whole vector, or store each field in an array of its own"
+        said += f"; neighbours are {abs(stride):,} bytes apart"
+    return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", (access.sectors - access.least_sectors) / 2)
+
+
+def _narrow(access: AccessCost) -> ProfileFinding:
+    lanes = _mean(access.lanes, access.runs)
+    moved = round(access.used / access.runs)
+    kind = "char4" if access.size == 1 else "a vector of two or four"
+    each = f"{access.size} byte{'s' * (access.size > 1)} each"
+    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} at once, "
+    said += f"{access.runs:,} times; a SIMD-group can ask for {LANES * 16}. "
+    cost = access.runs * (1 - moved / LINE)
+    return ProfileFinding(access.line, "narrow", said + f"Let each lane take {kind} at a time.", max(0.0, cost))
+
+
+def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
+    lanes, passes, least = (_mean(n, access.runs) for n in (access.lanes, access.passes, access.least))
+    said = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory "
+    said += f"({access.name}) where {least} would do: {access.conflicts:,} passes more"
+    stride = access.stride
+    if stride is not None and stride % 4 == 0:
+        words = abs(stride) // 4
+        said += f"; neighbours are {words} words apart, and there are {profile.banks} banks"
+    cure = "Make the array's rows one element longer, so that a column lies in different banks"
+    return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts))
+
+
+def _atomics(access: AccessCost) -> ProfileFinding:
+    lanes, meeting = (_mean(n, access.runs) for n in (access.lanes, access.meeting))
+    said = f"line {access.line}: of {lanes} lanes that update {access.name}, {meeting} "
+    said += f"find another one at their address, up to {access.repeated} at one: they take turns. "
+    space = "device" if access.space == "device" else "threadgroup"
+    cure = "Add up in the SIMD-group first (simd_sum)"
+    if space == "device":
+        cure += ", or in threadgroup memory, and update device memory once"
+    return ProfileFinding(access.line, "atomics", f"{said}{cure}.", float(access.meeting))
+
+
+def _divergence(profile: Profile) -> Iterator[ProfileFinding]:
+    """Yield the lines whose lanes are fewest, at the branch that parts them."""
+    threads = profile.threadgroup[0] * profile.threadgroup[1] * profile.threadgroup[2]
+    idle: dict[int, list[LineCost]] = {}
+    for line in profile.lines:
+        if line.lanes and line.lanes < _FEW_LANES:
+            above = [b.line for b in profile.lines if b.divergent and b.line <= line.line]
+            idle.setdefault(above[-1] if above else 0, []).append(line)
+    for at, lines in idle.items():
+        lost = sum(line.cycles * (1 - line.lanes / LANES) for line in lines)
+        fewest = min(lines, key=lambda line: line.lanes)
+        where = f"line {fewest.line} runs" if len(lines) == 1 else f"lines {lines[0].line} to {lines[-1].line} run"
+        few = f"{where} with {_number(fewest.lanes)} of {LANES} lanes"
+        if at:
+            branch = next(b for b in profile.lines if b.line == at)
+            said = f"line {at}: lanes part at {branch.divergent:,} of {branch.branches:,} branches; {few}. "
+            said += "Let the threads that go on be neighbours, so that whole SIMD-groups take one side."
+        elif threads % LANES:
+            said = f"{few}: a threadgroup of {threads} threads is no multiple of {LANES}. Make it one."
+        else:
+            said = f"{few}: whole SIMD-groups have too few threads. Give each thread less, or make the grid a multiple."
+        yield ProfileFinding(at or fewest.line, "divergence", said, lost)
+
+
+def _waiting(profile: Profile) -> Iterator[ProfileFinding]:
+    total = sum(line.cycles for line in profile.lines)
+    for barrier in profile.barriers:
+        if barrier.waited > _WAITED:
+            said = f"line {barrier.line}: SIMD-groups spend {percent(barrier.waited)} of the time since the barrier "
+            said += f"before on waiting here, {barrier.rounds:,} times, most for SIMD-group {barrier.slowest}. "
+            said += "Share the work before it out over all SIMD-groups."
+            yield ProfileFinding(barrier.line, "waiting", said, barrier.waited * total / len(profile.barriers))
+
+
+def _reread(profile: Profile) -> Iterator[ProfileFinding]:
+    """Yield what travels again and again, though its sectors are well used."""
+    for buffer in profile.buffers:
+        reads = [a for a in profile.accesses if a.name == buffer.name and a.kind == "read" and a.space == "device"]
+        travelled = sum(a.travelled for a in reads)
+        scattered = any(a.sectors > _APART * a.least_sectors for a in reads)
+        if not reads or buffer.read <= _CACHED or travelled < _REREAD * buffer.read or scattered:
+            continue
+        most = max(reads, key=lambda a: a.travelled)
+        times = travelled / buffer.read
+        said = f"line {most.line}: each byte of {buffer.name} travels {_number(times)} times to the SIMD-groups: "
+        staged = any(a.space == "threadgroup" for a in profile.accesses)
+        cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
+        said += f"{travelled:,} bytes for {buffer.read:,}. {cure}."
+        yield ProfileFinding(most.line, "reread", said, (travelled - buffer.read) / SECTOR / 2)
+
+
+def _private(line: LineCost) -> ProfileFinding:
+    said = f"line {line.line}: an array of each thread's own is in memory, not in registers: {line.private:,} times. "
+    cure = "Index it by constants in loops that unroll, or make it smaller."
+    return ProfileFinding(line.line, "private", said + cure, line.private / LANES * 4)
+
+
+def _mean(count: int, runs: int) -> str:
+    return _number(count / max(1, runs))
+
+
+def _number(value: float) -> str:
+    """Write a mean: whole where it is."""
+    return f"{value:,.0f}" if abs(value - round(value)) < 0.05 or value >= 100 else f"{value:,.1f}"

@@ -1,0 +1,220 @@
+"""The records of what a kernel's lines cost: counts of the whole dispatch, and what follows from them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from math import ceil
+
+__all__ = ["LANES", "LINE", "SECTOR", "AccessCost", "BarrierCost", "BufferUse", "LineCost"]
+
+LANES = 32
+SECTOR, LINE = 32, 128  # bytes that travel at least, and of a cache line
+
+# What things cost a GPU's processor in cycles, to sort lines by: what the device table's figures have in common.
+_OPERATION, _SPECIAL, _SECTOR, _PASS = 1 / 4, 2.0, 1 / 2, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AccessCost:
+    """An access to memory, as the source has it, over all SIMD-groups.
+
+    Attributes
+    ----------
+    line, column : int
+        In the cell, from 1.
+    name : str
+        The argument, or the threadgroup variable.
+    space : {"device", "constant", "threadgroup", ""}
+    kind : {"read", "write", "atomic"}
+    size : int
+        Bytes of one lane's access.
+    runs, lanes : int
+        Accesses of a SIMD-group, and of lanes.
+    sectors, lines : int
+        Stretches of 32 bytes, and of 128, that travel for each SIMD-group; none of threadgroup or constant memory.
+    used : int
+        Bytes asked for; what several lanes of a SIMD-group ask for is counted once.
+    passes, least : int
+        Over the banks of threadgroup memory; and without a conflict.
+    meeting, repeated : int
+        Of an atomic operation: lanes that find another one at their address; the most lanes at one.
+    sample : tuple of (int or None)
+        Of the costliest SIMD-group, where each lane's access begins: bytes from the start of what `name` says, None for
+        a lane that takes no part.
+    group : int
+        The threadgroup of the sample, counted along x first.
+    """
+
+    line: int
+    column: int
+    name: str
+    space: str
+    kind: str
+    size: int
+    runs: int
+    lanes: int
+    sectors: int
+    lines: int
+    used: int
+    passes: int
+    least: int
+    meeting: int
+    repeated: int
+    sample: tuple[int | None, ...] = field(repr=False)
+    group: int = 0
+
+    @property
+    def asked(self) -> int:
+        """Bytes that lanes ask for, each lane's own."""
+        return self.lanes * self.size
+
+    @property
+    def travelled(self) -> int:
+        """Bytes that travel, in sectors."""
+        return self.sectors * SECTOR
+
+    @property
+    def conflicts(self) -> int:
+        """Passes over the banks that would not be needed."""
+        return self.passes - self.least
+
+    @property
+    def least_sectors(self) -> int:
+        """Sectors that would do if what a SIMD-group uses lay together."""
+        return min(self.sectors, self.runs * ceil(self.used / self.runs / SECTOR)) if self.runs else 0
+
+    @property
+    def stride(self) -> int | None:
+        """Bytes from each lane of the sample to the next, if they are alike."""
+        apart = {b - a for a, b in itertools.pairwise(self.sample) if a is not None and b is not None}
+        return apart.pop() if len(apart) == 1 else None
+
+    @property
+    def cycles(self) -> float:
+        """What it costs a processor, for sorting."""
+        waiting = max(self.meeting, 0) * _PASS
+        return self.sectors * _SECTOR + self.passes * _PASS + self.runs * _OPERATION + waiting
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """A source line, over all SIMD-groups.
+
+    Attributes
+    ----------
+    line : int
+        In the cell, from 1.
+    runs : int
+        How often a SIMD-group executed it.
+    lanes : float
+        Of 32, how many were active then, on average over its instructions.
+    flops : int
+        Additions, subtractions, multiplications and divisions of floats by all lanes; a fused multiply-add is two.
+    special : int
+        Divisions, roots, exponentials, sines: what a GPU has a unit of its own for, or a routine.
+    integer : int
+        Integer arithmetic and comparisons; those of addresses are left out.
+    other : int
+        Comparisons, minima, choices and conversions of floats.
+    simd : int
+        SIMD functions.
+    private : int
+        Accesses of a thread's own arrays, where they are not in registers.
+    branches, divergent : int
+        Branches, and those at which lanes of a SIMD-group parted.
+    accesses : tuple of AccessCost
+    """
+
+    line: int
+    runs: int
+    lanes: float
+    flops: int
+    special: int
+    integer: int
+    other: int
+    simd: int
+    private: int
+    branches: int
+    divergent: int
+    accesses: tuple[AccessCost, ...] = ()
+
+    @property
+    def asked(self) -> int:
+        """Bytes of device memory that lanes ask for."""
+        return sum(a.asked for a in self.accesses if a.space == "device")
+
+    @property
+    def travelled(self) -> int:
+        """Bytes of device memory that travel, in sectors of 32."""
+        return sum(a.travelled for a in self.accesses)
+
+    @property
+    def conflicts(self) -> int:
+        """Passes over the banks of threadgroup memory that would not be needed."""
+        return sum(a.conflicts for a in self.accesses)
+
+    @property
+    def operations(self) -> int:
+        """All operations of all lanes."""
+        return self.flops + self.special + self.integer + self.other + self.simd + self.private
+
+    @property
+    def cycles(self) -> float:
+        """What it costs a processor, to sort lines by; a lane that takes no part costs as much as one that does."""
+        share = LANES / max(1.0, self.lanes) / LANES
+        plain = self.operations - self.special
+        own = share * (plain * _OPERATION + self.special * _SPECIAL + self.private * _SECTOR)
+        return own + sum(a.cycles for a in self.accesses)
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierCost:
+    """A barrier: who waits for whom.
+
+    Attributes
+    ----------
+    line : int
+    rounds : int
+        How often a threadgroup passed it.
+    waited : float
+        The part of its SIMD-groups' time since the barrier before that they wait here, by operations executed.
+    slowest : int
+        The SIMD-group of a threadgroup that executed most before it.
+    """
+
+    line: int
+    rounds: int
+    waited: float
+    slowest: int
+
+
+@dataclass(frozen=True, slots=True)
+class BufferUse:
+    """An argument's memory.
+
+    Attributes
+    ----------
+    name, space : str
+    nbytes : int
+    distinct : int
+        Bytes of it that were read or written at least once.
+    read, written : int
+        Bytes in sectors of 32 that had to be read, and written, at least once: what memory moves with caches that keep
+        all.
+    asked : int
+        Bytes that all lanes asked for.
+    """
+
+    name: str
+    space: str
+    nbytes: int
+    distinct: int
+    read: int
+    written: int
+    asked: int
+
+    @property
+    def reuse(self) -> float:
+        """How often each byte was asked for."""
+        return self.asked / self.distinct if self.distinct else 0.0

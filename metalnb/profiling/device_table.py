@@ -1,0 +1,152 @@
+"""GPUs: the figures that a profile is held against, each with its source and whether its maker publishes it.
+
+A figure that no maker publishes was measured by others, or follows from one that was: `Figure.public` is False, and
+what is computed from it says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metalnb.errors import ArgumentError
+
+__all__ = ["DEVICES", "DeviceFigures", "Figure", "device_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with its source.
+
+    Attributes
+    ----------
+    value : float
+    source : str
+    public : bool
+        Whether the device's maker publishes it.
+    """
+
+    value: float
+    source: str
+    public: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFigures:
+    """A GPU.
+
+    Attributes
+    ----------
+    name : str
+    processors : Figure
+        GPU cores, in Apple's words; streaming multiprocessors, in NVIDIA's.
+    clock : Figure
+        Hz.
+    lanes : Figure
+        Floating-point operations of 32 bits that a processor begins in a cycle; a fused multiply-add is one.
+    integers, specials : Figure
+        Integer operations, and special functions, likewise.
+    bandwidth : Figure
+        Of memory, B/s.
+    shared : Figure
+        Bytes of threadgroup memory that a processor moves in a cycle.
+    lines : Figure
+        Lines of 128 bytes of device memory that a processor's loads and stores reach in a cycle.
+    threads, registers, memory, groups : Figure
+        Of a processor: threads at once, registers of 32 bits, bytes of threadgroup memory, threadgroups at once.
+    fixed : bool
+        Whether registers and threadgroup memory are set aside for a threadgroup while it runs; not so in Apple's
+        family 9 ("Dynamic Caching").
+    """
+
+    name: str
+    processors: Figure
+    clock: Figure
+    lanes: Figure
+    integers: Figure
+    specials: Figure
+    bandwidth: Figure
+    shared: Figure
+    lines: Figure
+    threads: Figure
+    registers: Figure
+    memory: Figure
+    groups: Figure
+    fixed: bool = True
+
+
+_TURNER = "P. Turner, metal-benchmarks (measured)"
+_APPLE = "Apple, technical specifications"
+_OTHERS = "reported by others, from the peak rates that benchmarks reach"
+_LINES = Figure(1, "assumed: one line's tag a cycle", public=False)
+_FEATURES = "Apple, Metal feature set tables: 32 KB for a threadgroup; that many fit, " + _TURNER
+_GUIDE = "NVIDIA, CUDA C++ Programming Guide, compute capability "
+
+
+def _apple(name: str, processors: int, gigahertz: float, gigabytes: float, *, fixed: bool = True) -> DeviceFigures:
+    """Return one of Apple's: what a GPU core does has been the same since family 7, as far as is known."""
+    measured = _TURNER if fixed else _OTHERS
+    return DeviceFigures(
+        name, Figure(processors, _APPLE), Figure(gigahertz * 1e9, measured, public=False),
+        Figure(128, "Apple, M1 (128 execution units to a core); " + _TURNER),
+        Figure(128, _TURNER, public=False), Figure(32, _TURNER, public=False), Figure(gigabytes * 1e9, _APPLE),
+        Figure(128, "assumed: 32 banks of 4 bytes, as NVIDIA's", public=False), _LINES,
+        Figure(3072, _TURNER, public=False), Figure(208 * 256, _TURNER, public=False),
+        Figure(60 << 10, _FEATURES, public=False), Figure(32, "assumed: no limit is known", public=False), fixed,
+    )  # fmt: skip
+
+
+# By compute capability: floating-point operations begun in a cycle; of a processor, threads, KB of threadgroup memory,
+# threadgroups.
+_CAPABILITIES = {
+    "7.5": (64, 1024, 64, 16), "8.0": (64, 2048, 164, 32), "8.9": (128, 1536, 100, 24), "9.0": (128, 2048, 228, 32),
+}  # fmt: skip
+
+
+def _nvidia(name: str, processors: int, gigahertz: float, gigabytes: float, capability: str) -> DeviceFigures:
+    sheet, guide = f"NVIDIA, {name}, data sheet or white paper", f"{_GUIDE}{capability}"
+    lanes, threads, kilobytes, groups = _CAPABILITIES[capability]
+    return DeviceFigures(
+        f"NVIDIA {name}", Figure(processors, sheet), Figure(gigahertz * 1e9, sheet), Figure(lanes, guide),
+        Figure(64, guide), Figure(16, guide), Figure(gigabytes * 1e9, sheet),
+        Figure(128, f"{guide}: 32 banks of 4 bytes"), _LINES, Figure(threads, guide), Figure(65536, guide),
+        Figure(kilobytes << 10, guide), Figure(groups, guide),
+    )  # fmt: skip
+
+
+DEVICES = {
+    device.name: device
+    for device in (
+        _apple("M1", 8, 1.278, 68.25),
+        _apple("M1 Pro", 16, 1.296, 200),
+        _apple("M1 Max", 32, 1.296, 400),
+        _apple("M1 Ultra", 64, 1.296, 800),
+        _apple("M2", 10, 1.398, 100),
+        _apple("M2 Pro", 19, 1.398, 200),
+        _apple("M2 Max", 38, 1.398, 400),
+        _apple("M2 Ultra", 76, 1.398, 800),
+        _apple("M3", 10, 1.38, 100, fixed=False),
+        _apple("M3 Pro", 18, 1.38, 150, fixed=False),
+        _apple("M3 Max", 40, 1.38, 400, fixed=False),
+        _apple("M4", 10, 1.47, 120, fixed=False),
+        _apple("M4 Pro", 20, 1.58, 273, fixed=False),
+        _apple("M4 Max", 40, 1.58, 546, fixed=False),
+        _nvidia("T4", 40, 1.59, 320, "7.5"),
+        _nvidia("A100 SXM 80 GB", 108, 1.41, 2039, "8.0"),
+        _nvidia("RTX 4090", 128, 2.52, 1008, "8.9"),
+        _nvidia("H100 SXM", 132, 1.83, 3350, "9.0"),
+    )
+}
+
+
+def device_of(name: str) -> DeviceFigures:
+    """Return a device by its name.
+
+    Raises
+    ------
+    ArgumentError
+        With the names that there are.
+    """
+    found = DEVICES.get(name) or DEVICES.get(f"NVIDIA {name}")
+    if found is None:
+        raise ArgumentError(f"profile: no figures for the device {name!r}; there are {', '.join(DEVICES)}.")
+    return found

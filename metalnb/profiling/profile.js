@@ -1,0 +1,46 @@
+// Sorts a profile's lines by a column, and opens an access at a click in the source or on a finding. Without it the page
+// stands in the order of the source, and each access opens by itself.
+function metalnbProfile(name) {
+  document.querySelectorAll(`#${name}:not([data-ready])`).forEach(metalnbProfileCard);
+}
+
+function metalnbProfileCard(root) {
+  const table = root.querySelector("table");
+  root.dataset.ready = "1";
+  const rows = [...table.tBodies]; // one for each line: its figures, and below them its accesses
+  const heads = [...root.querySelectorAll("th")];
+  const value = (row, i) => Number(row.rows[0].cells[i].dataset.v || 0);
+
+  function sort(i) {
+    const inOrder = i === 0 || heads[i].hasAttribute("aria-sort");
+    heads.forEach((head) => head.removeAttribute("aria-sort"));
+    if (!inOrder) heads[i].setAttribute("aria-sort", "descending");
+    root.classList.toggle("mp-sorted", !inOrder);
+    const sorted = inOrder ? rows : [...rows].sort((a, b) => value(b, i) - value(a, i));
+    table.append(...sorted);
+  }
+  heads.forEach((head, i) => head.querySelector("button")?.addEventListener("click", () => sort(i)));
+
+  function open(number) {
+    const one = root.querySelector(`details[data-a="${number}"]`);
+    if (one) one.open = !one.open;
+  }
+  root.querySelectorAll(".mp-at").forEach((at) => {
+    at.addEventListener("click", () => open(at.dataset.a));
+    at.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      event.stopPropagation();
+      open(at.dataset.a);
+    });
+  });
+  root.querySelectorAll(".mp-finding a").forEach((link) => {
+    link.addEventListener("click", () => {
+      const row = rows.find((each) => each.dataset.line === link.dataset.line);
+      if (!row) return;
+      const details = row.querySelector("details");
+      if (details) details.open = true;
+      row.scrollIntoView({ block: "nearest" });
+    });
+  });
+}

@@ -1,0 +1,185 @@
+"""`profile`: a call, run once more in the counted build, its counts put beside the author's lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from metalnb.arrays.stream import synchronize
+from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.engine.native.profiled.counted_run import run_counted
+from metalnb.engine.native.profiled.counts import ATOMIC, READ, SHARED, AccessCount, Counts
+from metalnb.engine.unit import Unit
+from metalnb.errors import ArgumentError, LaunchError
+from metalnb.timing.progress import progress
+
+from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
+from .device_table import device_of
+from .profile_record import DEVICES_SHOWN, Profile
+
+__all__ = ["profile", "profiled"]
+
+_MOST_BANKS = 64
+_VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
+
+
+def profile(
+    kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, device: str = "", **call: Any,
+) -> Profile:  # fmt: skip
+    """Count what a call of a kernel costs, line by line.
+
+    A notebook shows the source with a gutter of heat and the figures beside each line; a click on an access draws its
+    32 lanes and where they fall in memory. Nothing is timed: the counts are those of a GPU's SIMD-groups of 32, and do
+    not depend on this machine.
+
+    Parameters
+    ----------
+    kernel : Kernel or Dispatch
+        For any engine; what runs is the engine ``native``'s counted build.
+    *args, **call
+        As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays given are left as they are.
+    seconds : float, optional
+        After which no further threadgroup is begun. Those that ran are spread evenly, and the counts are scaled.
+    banks : int, optional
+        Of threadgroup memory, of 4 bytes each: 1 to 64.
+    device : str, optional
+        Of what GPU to show the least time that it needs, by a model: ``"M4 Max"``, a name in
+        `metalnb.profiling.device_table.DEVICES`; by default of an M2 and an H100.
+
+    Returns
+    -------
+    Profile
+
+    Raises
+    ------
+    ArgumentError, LaunchError
+        As a call of the kernel; for a number of banks or of seconds that there cannot be, or an unknown device.
+    CompileError
+        Also for a kernel that does not run in vector registers, with the reason.
+
+    Examples
+    --------
+    >>> import metalnb as mnb, numpy as np
+    >>> twice = mnb.compile('''
+    ... kernel void twice(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+    ...     out[i] = 2 * x[4 * i];
+    ... }''').twice
+    >>> found = mnb.profile(twice, np.ones(4096, np.float32), np.zeros(1024, np.float32))
+    >>> found.flops, [(a.name, a.sectors // a.runs) for a in found.accesses]
+    (1024, [('x', 16), ('out', 4)])
+    """
+    _check(seconds, banks)
+    devices = (device_of(device).name,) if device else DEVICES_SHOWN
+    if isinstance(kernel, Dispatch) and not args and not call:
+        dispatch = kernel
+    elif isinstance(kernel, Kernel):
+        dispatch = kernel.prepare(*args, **call)
+    else:
+        message = f"profile: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
+        raise ArgumentError(message)
+    return profiled(dispatch, seconds, banks, devices)
+
+
+def _check(seconds: Any, banks: Any) -> None:
+    if not isinstance(banks, int) or not 1 <= banks <= _MOST_BANKS:
+        raise ArgumentError(f"profile: banks= is a number from 1 to {_MOST_BANKS}; got {banks!r}.")
+    if not isinstance(seconds, (int, float)) or not seconds > 0:
+        raise ArgumentError(f"profile: seconds= is a time, more than 0; got {seconds!r}.")
+
+
+def profiled(
+    dispatch: Dispatch, seconds: float, banks: int = 32, devices: tuple[str, ...] = DEVICES_SHOWN,
+) -> Profile:  # fmt: skip
+    """Count what a bound dispatch costs; as `profile`."""
+    unit = dispatch.kernel.unit
+    name = unit.signature.name
+    if 0 in dispatch.grid:
+        raise LaunchError(f"profile: {name}: grid {dispatch.grid} is empty: nothing would run.")
+    if dispatch.residents and not dispatch.kernel.engine.caps.shared:
+        message = f"profile: {name}: its arrays are in a device's own memory. Pass NumPy's: numpy.asarray(x)."
+        raise ArgumentError(message)
+    if dispatch.residents:
+        synchronize(dispatch.kernel.engine.name)  # what was started before may still be writing
+    with progress(f"{name}: counting") as told:
+        counts = run_counted(unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, seconds, banks, told)
+    return _record(dispatch, counts, banks, devices)
+
+
+def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, ...]) -> Profile:
+    unit = dispatch.kernel.unit
+    scale = Fraction(counts.groups, counts.sampled)
+    given = sum(a for a in dispatch.arguments if isinstance(a, int))
+    accesses = [_access(unit, counts, one, scale) for one in counts.accesses]
+    return Profile(
+        unit.signature.name, unit.cell.edited.original, dispatch.grid, dispatch.threadgroup, counts.groups,
+        counts.sampled, tuple(_lines(counts, accesses, scale)),
+        tuple(BarrierCost(b.line, round(b.rounds * scale), b.waited, b.slowest) for b in counts.barriers if b.rounds),
+        tuple(_buffers(unit, counts, accesses, scale)), counts.registers, counts.threadgroup_bytes + given, banks,
+        devices,
+    )  # fmt: skip
+
+
+def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Iterator[LineCost]:
+    """Yield the lines that do anything, in the order of the source."""
+    numbers = sorted({*counts.lines, *(a.line for a in accesses)})
+    for number in numbers:
+        found = counts.lines.get(number)
+        own = tuple(sorted((a for a in accesses if a.line == number), key=lambda a: (a.column, a.kind)))
+        if found is None or not (found.operations.total or found.branches or own):
+            continue
+        o = found.operations
+        flops, special, integer, other, simd, private = (
+            round(n * scale) for n in (o.flops, o.special, o.integer, o.other, o.simd, o.private)
+        )
+        yield LineCost(
+            number, round(found.runs * scale), found.active / max(1, found.issued), flops, special, integer, other,
+            simd, private, round(found.branches * scale), round(found.divergent * scale), own,
+        )  # fmt: skip
+
+
+def _access(unit: Unit, counts: Counts, one: AccessCount, scale: Fraction) -> AccessCost:
+    name, space, start = _memory(unit, counts, one)
+    kind = "atomic" if one.kind == ATOMIC else "read" if one.kind == READ else "write"
+    travels = space != "constant"  # constants are kept in a cache of their own
+    runs, lanes, sectors, lines, used, passes, least, meeting = (
+        round(n * scale)
+        for n in (one.runs, one.lanes, one.sectors * travels, one.lines * travels, one.used, one.passes, one.least,
+                  one.meeting)
+    )  # fmt: skip
+    sample = tuple(None if at is None else at - start for at in one.sample)
+    return AccessCost(
+        one.line, unit.cell.edited.original_column(one.line, one.column), name, space, kind, one.size, runs, lanes,
+        sectors, lines, used, passes, least, meeting, one.repeated, sample, one.group,
+    )  # fmt: skip
+
+
+def _memory(unit: Unit, counts: Counts, one: AccessCount) -> tuple[str, str, int]:
+    """Return the name of what an access touches, its address space, and where it begins in its region."""
+    if one.region >= 0:
+        param = unit.signature.params[one.region]
+        return param.name, param.space, 0
+    if one.region != SHARED:
+        return "a table of constants", "constant", 0
+    first = next((at for at in one.sample if at is not None), 0)
+    names = _VARIABLE.findall(unit.text) if not unit.headers else []
+    for offset, size, number in counts.variables:
+        if offset <= first < offset + size:
+            return (names[number] if number < len(names) else "threadgroup memory"), "threadgroup", offset
+    params = [p.name for p in unit.signature.params if p.space == "threadgroup"]
+    return (params[0] if len(params) == 1 else "threadgroup memory"), "threadgroup", 0
+
+
+def _buffers(unit: Unit, counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Iterator[BufferUse]:
+    for number, touched in counts.touched.items():
+        param = unit.signature.params[number]
+        own = [a for a in accesses if a.name == param.name and a.space == param.space]
+        if not own:
+            continue
+        whole = -(-touched.nbytes // SECTOR) * SECTOR
+        read, written = (min(whole, round(touched.sectors(bit) * SECTOR * scale)) for bit in (1, 2))
+        distinct = min(touched.nbytes, round(touched.distinct * scale))
+        yield BufferUse(
+            param.name, param.space, touched.nbytes, distinct, read, written, sum(a.asked for a in own),
+        )  # fmt: skip

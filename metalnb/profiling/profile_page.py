@@ -1,0 +1,203 @@
+"""A profile as HTML: the source with heat and figures beside each line, and each access's picture, which opens."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from metalnb.display import nbytes, note
+from metalnb.display.frame import framed
+from metalnb.display.highlight import highlight
+
+from .access_picture import access_picture, access_words
+from .cost_findings import findings
+from .cost_records import LANES, AccessCost, LineCost
+from .profile_record import Profile
+from .profile_text import COLUMNS, cells, count, head_of, totals
+
+__all__ = ["profile_html"]
+
+_ROOM = Path(__file__).parent
+_WORD = re.compile(r"\w+")
+_NAMED = re.compile(r"^line (\d+)")
+_AROUND = 8  # lines before the first that anything is known of, at most
+_BAD = 1.5
+_NO_LINE = "// of no line: what is computed once, before the kernel's first"
+_TITLES = {
+    "cost": "an estimate of the cycles that a processor spends on the line, to sort by",
+    "runs": "how often a SIMD-group executed the line",
+    "lanes": "of 32, how many were active on average",
+    "flops": "floating-point operations of all lanes",
+    "special": "divisions, roots, exponentials, sines of all lanes",
+    "integer": "integer operations of all lanes",
+    "asked": "bytes of device memory that lanes ask for",
+    "travels": "bytes of device memory that travel, in sectors of 32",
+    "conflicts": "passes over the banks of threadgroup memory that would not be needed",
+}
+
+
+@functools.cache
+def _file(name: str) -> str:
+    return (_ROOM / name).read_text(encoding="utf-8")
+
+
+def profile_html(profile: Profile) -> str:
+    """Render a profile for a notebook."""
+    name = f"metalnb-profile-{hashlib.sha256(repr((profile.source, profile.lines)).encode()).hexdigest()[:12]}"
+    head = (
+        f'<div class="metalnb-head"><code><b>{escape(profile.kernel)}</b></code> '
+        f'<span class="metalnb-doc">{escape(head_of(profile))}</span></div>'
+    )
+    said = "".join(f'<div class="mp-finding">{_linked(found.sentence)}</div>' for found in findings(profile))
+    notes = "".join(note(label, escape(value)) for label, value in totals(profile))
+    script = f"<script>{_file('profile.js')}\nmetalnbProfile({json.dumps(name)});</script>"
+    body = f'{head}<div class="mp" id="{name}">{said}<div class="mp-scroll">{_table(profile)}</div></div>'
+    return framed(f'{body}<div class="metalnb-notes">{notes}</div>{script}', _file("profile.css"))
+
+
+def _linked(sentence: str) -> str:
+    found = _NAMED.match(sentence)
+    if found is None:
+        return escape(sentence)
+    return f'<a data-line="{found[1]}">{found[0]}</a>{escape(sentence[found.end() :])}'
+
+
+def _table(profile: Profile) -> str:
+    total = sum(line.cycles for line in profile.lines)
+    by_line = {line.line: line for line in profile.lines}
+    figures = {number: cells(line, total) for number, line in by_line.items()}
+    shown = [i for i in range(len(COLUMNS)) if any(row[i] for row in figures.values())]
+    titles = "".join(
+        f'<th title="{escape(_TITLES[COLUMNS[i]])}"><button type="button">{COLUMNS[i]}</button></th>' for i in shown
+    )
+    top = f'<tr><th title="the order of the source"><button type="button">line</button></th>{titles}'
+    rows = []
+    first = 0
+    source = profile.source.split("\n")
+    span = list(_span(profile, source))
+    texts = dict(zip(span, _dedented([source[n - 1] if n else _NO_LINE for n in span]), strict=True))
+    for number in span:
+        line = by_line.get(number)
+        row = _row(number, line, figures.get(number, ()), shown, total) if line else _idle(number, len(shown))
+        cut = len(source[number - 1]) - len(texts[number]) if number else 0
+        marked = _marked(texts[number], line.accesses if line else (), first, cut)
+        more = "".join(_opened(a, first + i, profile.banks) for i, a in enumerate(line.accesses)) if line else ""
+        heat = f' style="--h:{_heat(line, total)}%"' if line else ' class="mp-idle"'
+        below = f'<tr><td class="mp-more" colspan="{len(shown) + 2}">{more}</td></tr>' if more else ""
+        body = f'<tr>{row}<td class="mp-source"><code>{marked}</code></td></tr>{below}'
+        rows.append(f'<tbody data-line="{number}"{heat}>{body}</tbody>')
+        first += len(line.accesses) if line else 0
+    return f'<table><thead>{top}<th class="mp-source">source</th></tr></thead>{"".join(rows)}</table>'
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    """Take away the space that all lines begin with."""
+    return textwrap.dedent("\n".join(lines)).split("\n")
+
+
+def _span(profile: Profile, source: list[str]) -> Iterator[int]:
+    """Yield the lines to show: those that anything is known of, what lies between, and what leads there."""
+    numbers = [line.line for line in profile.lines]
+    known = [n for n in numbers if 0 < n <= len(source)]
+    if known:
+        first = min(known)
+        while first > max(1, min(known) - _AROUND) and source[first - 2].strip():
+            first -= 1
+        yield from range(first, min(len(source), max(known) + 1) + 1)
+    if 0 in numbers:
+        yield 0
+
+
+def _heat(line: LineCost, total: float) -> str:
+    return f"{min(100, 400 * line.cycles / total if total else 0):.0f}"
+
+
+def _idle(number: int, columns: int) -> str:
+    return f'<td class="mp-number" data-v="{-number}">{number}</td>{"<td></td>" * columns}'
+
+
+def _row(number: int, line: LineCost, figures: tuple[str, ...], shown: list[int], total: float) -> str:
+    """Return a line's number and figures."""
+    values = _values(line)
+    parts = [f'<td class="mp-number" data-v="{-number}">{number or "–"}</td>']
+    for i in shown:
+        text = escape(figures[i])
+        if i == 0:
+            share = 100 * line.cycles / total if total else 0.0
+            text = f'<i style="--w:{share:.1f}%"></i><span>{text}</span>'
+        kind = ' class="mp-cost"' if i == 0 else ""
+        parts.append(f'<td{kind} data-v="{values[i]:.6g}">{text}</td>')
+    return "".join(parts)
+
+
+def _values(line: LineCost) -> tuple[float, ...]:
+    """Return what the columns are sorted by; of lanes, those that are idle."""
+    idle = LANES - line.lanes
+    return (
+        line.cycles, line.runs, idle, line.flops, line.special, line.integer, line.asked, line.travelled,
+        line.conflicts,
+    )  # fmt: skip
+
+
+def _marked(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> str:
+    """Return a line of the source, which `cut` characters were taken from, with its accesses marked."""
+    marked, at = "", 0
+    for i, access in enumerate(accesses):
+        found = _place(text, access, cut)
+        if found is None or found[0] < at:
+            continue
+        start, end = found
+        fine = "" if _is_costly(access) else " mp-fine"
+        marked += highlight(text[at:start])
+        named = escape(text[start:end])
+        marked += f'<span class="mp-at{fine}" role="button" tabindex="0" data-a="{first + i}">{named}</span>'
+        at = end
+    return marked + highlight(text[at:])
+
+
+def _place(text: str, access: AccessCost, cut: int) -> tuple[int, int] | None:
+    """Return where the name of what is accessed stands in a line: at the access's column, or where it stands at all."""
+    places = [m.span() for m in re.finditer(rf"\b{re.escape(access.name)}\b", text)] if _WORD.match(access.name) else []
+    return min(places, key=lambda place: abs(place[0] + cut - access.column + 1), default=None)
+
+
+def _is_costly(access: AccessCost) -> bool:
+    return bool(access.conflicts or access.meeting or access.sectors > _BAD * access.least_sectors)
+
+
+def _opened(access: AccessCost, number: int, banks: int) -> str:
+    words = escape(access_words(access, banks))
+    return (
+        f'<details data-a="{number}"><summary><code>{escape(access.name)}</code> {_figures(access)}</summary>'
+        f'<div class="mp-words">{words}</div>{access_picture(access, banks)}</details>'
+    )
+
+
+def _figures(access: AccessCost) -> str:
+    """Return what an access costs each time, what is bad in bold."""
+    runs = max(1, access.runs)
+    said = [f"{access.kind}, {access.space or 'other'} memory"]
+    if access.passes:
+        worse = access.conflicts > 0
+        text = _each(access.passes / runs, "pass", "es") + (f" for {access.least / runs:.3g}" if worse else "")
+        said.append(f"<b>{text}</b>" if worse else text)
+    elif access.sectors:
+        worse = access.sectors > _BAD * access.least_sectors
+        text = f"{_each(access.sectors / runs, 'sector')} in {_each(access.lines / runs, 'line')}"
+        said.append(f"<b>{text}</b>" if worse else text)
+        said.append(f"{nbytes(access.used // runs)} used")
+    if access.meeting:
+        said.append(f"<b>{access.meeting / runs:.3g} lanes at another's address</b>")
+    return f"{'; '.join(said)}; {count(access.runs)} times"
+
+
+def _each(number: float, word: str, more: str = "s") -> str:
+    """Write a mean with its word: ``1 pass``, ``2.5 passes``."""
+    text = f"{number:.3g}"
+    return f"{text} {word}" if text == "1" else f"{text} {word}{more}"

@@ -1,0 +1,115 @@
+"""The record of a profiled call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metalnb.engine.base import Grid
+from metalnb.rendering import Rendered
+
+from .cost_records import AccessCost, BarrierCost, BufferUse, LineCost
+
+__all__ = ["DEVICES_SHOWN", "Profile"]
+
+DEVICES_SHOWN = ("M2", "NVIDIA H100 SXM")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Profile(Rendered):
+    """What a call of a kernel costs, line by line: counted, not timed. Figures are of the whole dispatch.
+
+    A notebook shows the source with the figures beside each line. `findings` has the advice in words, `time_bounds` of
+    `metalnb.profiling` the times that a device needs at least.
+
+    Attributes
+    ----------
+    kernel : str
+    source : str
+        The cell.
+    grid, threadgroup : tuple of 3 int
+        Threads, x first.
+    groups, sampled : int
+        Threadgroups, and those that were run; where these are fewer, counts are scaled.
+    lines : tuple of LineCost
+    barriers : tuple of BarrierCost
+    buffers : tuple of BufferUse
+        Of what was not run nothing is known: where a sample was run, distinct bytes are an estimate.
+    registers : int
+        Of a thread, of 32 bits: an estimate.
+    threadgroup_bytes : int
+        Threadgroup memory, the call's own and the kernel's.
+    banks : int
+        Of threadgroup memory, 4 bytes wide each.
+    devices : tuple of str
+        The GPUs of whose least times it tells where it is shown.
+    """
+
+    kernel: str
+    source: str
+    grid: Grid
+    threadgroup: Grid
+    groups: int
+    sampled: int
+    lines: tuple[LineCost, ...]
+    barriers: tuple[BarrierCost, ...]
+    buffers: tuple[BufferUse, ...]
+    registers: int
+    threadgroup_bytes: int
+    banks: int = 32
+    devices: tuple[str, ...] = DEVICES_SHOWN
+
+    @property
+    def accesses(self) -> tuple[AccessCost, ...]:
+        """All accesses, in the order of the source."""
+        return tuple(a for line in self.lines for a in line.accesses)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of the dispatch."""
+        return sum(line.flops for line in self.lines)
+
+    @property
+    def special(self) -> int:
+        """Special functions of the dispatch."""
+        return sum(line.special for line in self.lines)
+
+    @property
+    def asked(self) -> int:
+        """Bytes of device memory that lanes ask for."""
+        return sum(line.asked for line in self.lines)
+
+    @property
+    def travelled(self) -> int:
+        """Bytes of device memory that travel, in sectors of 32."""
+        return sum(line.travelled for line in self.lines)
+
+    @property
+    def read(self) -> int:
+        """Bytes that must come from memory, each once."""
+        return sum(b.read for b in self.buffers if b.space == "device")
+
+    @property
+    def written(self) -> int:
+        """Bytes that must go to memory, each once."""
+        return sum(b.written for b in self.buffers if b.space == "device")
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that memory must move at least: each sector once."""
+        return self.read + self.written
+
+    @property
+    def conflicts(self) -> int:
+        """Passes over the banks of threadgroup memory that would not be needed."""
+        return sum(line.conflicts for line in self.lines)
+
+    @property
+    def intensity(self) -> float:
+        """Floating-point operations for each byte that memory must move."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def branch_efficiency(self) -> float:
+        """The part of the branches at which no lanes parted."""
+        branches = sum(line.branches for line in self.lines)
+        return 1 - sum(line.divergent for line in self.lines) / branches if branches else 1.0

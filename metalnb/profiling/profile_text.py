@@ -1,0 +1,108 @@
+"""A profile as text: a head, the findings, and a row for each line with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from metalnb.display import nbytes
+from metalnb.timing.units import percent, threads, times, trimmed
+
+from .cost_findings import findings
+from .cost_records import LineCost
+from .profile_record import Profile
+from .time_bounds import estimate_text, occupancy
+
+__all__ = ["COLUMNS", "cells", "count", "head_of", "profile_text", "totals"]
+
+COLUMNS = ("cost", "runs", "lanes", "flops", "special", "integer", "asked", "travels", "conflicts")
+_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_EXACT = 10_000
+
+
+def profile_text(profile: Profile) -> str:
+    """Render a profile for a terminal."""
+    lines = [f"{profile.kernel}: {head_of(profile)}", *(f"  {label}: {value}" for label, value in totals(profile))]
+    lines += [f"  {found.sentence}" for found in findings(profile)]
+    return "\n".join([*lines, *_table(profile)])
+
+
+def head_of(profile: Profile) -> str:
+    """Say what was counted."""
+    grid, group = threads(trimmed(profile.grid)), threads(trimmed(profile.threadgroup))
+    whole = profile.sampled == profile.groups
+    if profile.groups == 1:
+        ran = "its one threadgroup counted"
+    elif whole:
+        ran = f"all {profile.groups:,} threadgroups counted"
+    else:
+        ran = f"{profile.sampled:,} of {profile.groups:,} threadgroups counted, counts scaled to all"
+    return f"{grid} threads in threadgroups of {group}; {ran}"
+
+
+def totals(profile: Profile) -> Iterator[tuple[str, str]]:
+    """Yield what the whole kernel does, each with its label."""
+    special = f", {count(profile.special)} special functions" if profile.special else ""
+    yield "operations", f"{profile.flops:,} flops{special}; {_intensity(profile)}"
+    if profile.bytes:
+        read, written, asked, travelled = map(nbytes, (profile.read, profile.written, profile.asked, profile.travelled))
+        once = f"{nbytes(profile.bytes)}, each sector once ({read} read, {written} written)"
+        yield "memory", f"{once}; {asked} asked for, {travelled} travel to SIMD-groups"
+    shared = sum(a.passes for a in profile.accesses)
+    if shared:
+        least = sum(a.least for a in profile.accesses)
+        worse = f", {times(shared / least)} as many as without conflicts" if shared > least else ", no conflicts"
+        passes = f"{count(shared)} passes over {profile.banks} banks{worse}"
+        yield "threadgroup memory", f"{nbytes(profile.threadgroup_bytes)} for each threadgroup; {passes}"
+    if any(line.branches for line in profile.lines):
+        yield "branches", f"at {percent(profile.branch_efficiency)} of them all lanes go one way"
+    estimate = f"some {profile.registers} of 32 bits for each thread, an estimate"
+    yield "registers", "; ".join([estimate, *_filled(profile)])
+    for device in profile.devices:
+        yield "time", estimate_text(profile, device)
+
+
+def _filled(profile: Profile) -> Iterator[str]:
+    """Say how full a processor of each device is."""
+    for device in profile.devices:
+        full = occupancy(profile, device)
+        if full is not None:
+            fit = f"{full.groups} threadgroup{'s' * (full.groups != 1)} to a processor of the {device}"
+            doubt = "" if full.public else ", by figures that are not public"
+            yield f"{fit}, {percent(full.share)} of its threads (limited by {full.limit}{doubt})"
+
+
+def _intensity(profile: Profile) -> str:
+    return f"{profile.intensity:.3g} flops for each byte of memory" if profile.bytes else "no memory of the caller's"
+
+
+def count(number: float) -> str:
+    """Write a count short: ``12.3 M``; below 10,000 whole."""
+    if number < _EXACT:
+        return f"{round(number):,}"
+    size, prefix = next(unit for unit in _UNITS if number >= 0.9995 * unit[0])
+    value = number / size
+    return f"{value:.{0 if value >= 99.5 else 1 if value >= 9.95 else 2}f} {prefix}"
+
+
+def cells(line: LineCost, total: float) -> tuple[str, ...]:
+    """Return a line's figures as `COLUMNS` names them; an empty text for none."""
+    lanes = f"{line.lanes:.0f}" if abs(line.lanes - round(line.lanes)) < 0.05 else f"{line.lanes:.1f}"
+    return (
+        percent(line.cycles / total) if total else "", count(line.runs), lanes if line.runs else "",
+        *(count(n) if n else "" for n in (line.flops, line.special, line.integer)),
+        *(nbytes(n) if n else "" for n in (line.asked, line.travelled)),
+        count(line.conflicts) if line.conflicts else "",
+    )  # fmt: skip
+
+
+def _table(profile: Profile) -> Iterator[str]:
+    source = profile.source.split("\n")
+    total = sum(line.cycles for line in profile.lines)
+    rows = [(str(line.line), *cells(line, total)) for line in profile.lines if line.line]
+    used = [i for i in range(len(COLUMNS) + 1) if any(row[i] for row in rows)]
+    head = ("line", *COLUMNS)
+    widths = {i: max(len(head[i]), *(len(row[i]) for row in rows)) for i in used} if rows else {}
+    yield "  " + "  ".join(head[i].rjust(widths[i]) for i in used)
+    for row in rows:
+        text = source[int(row[0]) - 1].strip() if int(row[0]) <= len(source) else ""
+        yield "  " + "  ".join(row[i].rjust(widths[i]) for i in used) + f"  {text}"

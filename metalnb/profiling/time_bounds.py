@@ -1,0 +1,172 @@
+"""What a device needs at least, resource by resource: counts over rates. A model, never a measured time.
+
+Each bound supposes that its resource is busy all the time and that the rest costs nothing; a kernel takes at least as
+long as the greatest. Caches are perfect here: each sector of memory travels once. Latency, launches and the order of
+instructions are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from metalnb.timing.units import seconds
+
+from .cost_records import LANES
+from .device_table import DeviceFigures, device_of
+from .profile_record import Profile
+
+__all__ = ["Occupancy", "ResourceBound", "estimate_text", "occupancy", "time_bounds"]
+
+_PASS = 128  # bytes of all banks
+_SEVERAL = 1.5
+_GRANULE = 8  # registers that a thread's are rounded up to
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceBound:
+    """The least time that one resource needs.
+
+    Attributes
+    ----------
+    resource : {"memory", "loads and stores", "threadgroup memory", "arithmetic", "integers", "special functions"}
+    seconds : float
+    line : int
+        The line that takes most of it; 0 where that cannot be told.
+    why : str
+        What of that line costs, if more than its operations.
+    public : bool
+        Whether all that it is computed from is published by the device's maker.
+    """
+
+    resource: str
+    seconds: float
+    line: int
+    why: str = ""
+    public: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """How full a processor is with a kernel's threadgroups.
+
+    Attributes
+    ----------
+    groups : int
+        Threadgroups that fit.
+    share : float
+        The part of the threads that a processor can hold.
+    limit : {"threads", "registers", "threadgroup memory", "threadgroups"}
+    public : bool
+    """
+
+    groups: int
+    share: float
+    limit: str
+    public: bool
+
+
+def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[ResourceBound, ...]:
+    """Return what each resource of a device needs at least, the longest first.
+
+    Parameters
+    ----------
+    profile : Profile
+    device : str or DeviceFigures
+        ``"M2"``, a name in `DEVICES`.
+    """
+    figures = device_of(device) if isinstance(device, str) else device
+    beats = figures.processors.value * figures.clock.value
+    base = figures.processors.public and figures.clock.public
+    fused = sum(line.flops for line in profile.lines) / 2 + sum(line.other for line in profile.lines)
+    passes = sum(a.passes for a in profile.accesses)
+    lines = sum(a.lines for a in profile.accesses)
+    found = [
+        ResourceBound(
+            "memory", profile.bytes / figures.bandwidth.value, _most(profile, "travelled"),
+            public=figures.bandwidth.public,
+        ),
+        ResourceBound(
+            "loads and stores", lines / (figures.lines.value * beats), *_scattered(profile),
+            base and figures.lines.public,
+        ),
+        ResourceBound(
+            "threadgroup memory", passes * _PASS / (figures.shared.value * beats), *_shared(profile),
+            base and figures.shared.public,
+        ),
+        ResourceBound(
+            "arithmetic", fused / (figures.lanes.value * beats), _most(profile, "flops"), "",
+            base and figures.lanes.public,
+        ),
+        ResourceBound(
+            "integers", sum(line.integer for line in profile.lines) / (figures.integers.value * beats),
+            _most(profile, "integer"), "", base and figures.integers.public,
+        ),
+        ResourceBound(
+            "special functions", profile.special / (figures.specials.value * beats), _most(profile, "special"), "",
+            base and figures.specials.public,
+        ),
+    ]  # fmt: skip
+    return tuple(sorted((b for b in found if b.seconds), key=lambda b: -b.seconds))
+
+
+def estimate_text(profile: Profile, device: str) -> str:
+    """Say it in words: ``on an M2, estimate: memory 41 µs, threadgroup memory 97 µs (8-way conflicts, line 21)``."""
+    bounds = time_bounds(profile, device)
+    if not bounds:
+        return f"on {_an(device)}, estimate: nothing that takes time"
+    said = []
+    for bound in bounds[:3]:
+        told = ", ".join(filter(None, [bound.why, f"line {bound.line}" if bound is bounds[0] and bound.line else ""]))
+        said.append(f"{bound.resource} {seconds(bound.seconds)}{f' ({told})' if told else ''}")
+    doubt = "" if all(b.public for b in bounds[:3]) else "; some of its figures are not public"
+    return f"on {_an(device)}, estimate: at least {', '.join(said)}{doubt}"
+
+
+def occupancy(profile: Profile, device: str | DeviceFigures) -> Occupancy | None:
+    """Return how many of a kernel's threadgroups fit a processor; None where a device sets nothing aside for them."""
+    figures = device_of(device) if isinstance(device, str) else device
+    if not figures.fixed:
+        return None
+    x, y, z = profile.threadgroup
+    threads = ceil(x * y * z / LANES) * LANES
+    each = ceil(profile.registers / _GRANULE) * _GRANULE * threads
+    room = {
+        "threads": figures.threads.value // threads,
+        "registers": figures.registers.value // each,
+        "threadgroup memory": figures.memory.value // max(1, profile.threadgroup_bytes),
+        "threadgroups": figures.groups.value,
+    }
+    limit = min(room, key=lambda name: room[name])
+    groups = int(room[limit])
+    known = (figures.threads, figures.registers, figures.memory, figures.groups)
+    share = min(1.0, groups * threads / figures.threads.value)
+    return Occupancy(groups, share, limit, all(f.public for f in known))
+
+
+def _most(profile: Profile, name: str) -> int:
+    """Return the line with the most of something; 0 if none has any."""
+    line = max(profile.lines, key=lambda one: getattr(one, name), default=None)
+    return line.line if line is not None and getattr(line, name) else 0
+
+
+def _scattered(profile: Profile) -> tuple[int, str]:
+    """Return the line whose accesses touch most lines of memory, and how many they touch each time."""
+    access = max(profile.accesses, key=lambda a: a.lines, default=None)
+    if access is None or not access.lines:
+        return 0, ""
+    lines = access.lines / access.runs
+    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _SEVERAL else ""
+
+
+def _shared(profile: Profile) -> tuple[int, str]:
+    """Return the line with most passes over the banks, and the conflicts there."""
+    access = max(profile.accesses, key=lambda a: a.passes, default=None)
+    if access is None or not access.passes:
+        return 0, ""
+    ways = access.passes / access.least
+    return access.line, f"{ways:.0f}-way conflicts" if ways >= _SEVERAL else ""
+
+
+def _an(device: str) -> str:
+    return f"an {device}" if device[0] in "MNAH" else f"a {device}"

@@ -1,0 +1,469 @@
+"""Counts of small kernels, held against what was worked out by hand: sectors, conflicts, lanes, operations."""
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.profiling.cost_records import AccessCost
+from metalnb.profiling.profile_record import Profile
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+
+
+def kernel(text: str, name: str = "f") -> mnb.Kernel:
+    return mnb.compile(HEAD + text)[name]
+
+
+def access(found: Profile, name: str, kind: str = "read") -> AccessCost:
+    (one,) = [a for a in found.accesses if a.name == name and a.kind == kind]
+    return one
+
+
+# ---- Threadgroup memory: passes over 32 banks of 4 bytes. A tile is written row by row and read column by column.
+
+TILE = """kernel void f(device float* out, uint2 i [[thread_position_in_threadgroup]],
+    uint l [[thread_index_in_threadgroup]]) {{
+    threadgroup float t[{rows}][{wide}];
+    t[{y}][{x}] = l;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[l] = t[{x}][{y}];
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "wide", "threads", "written", "read"),
+    [
+        # 8x8 threads: a SIMD-group is four rows of eight. Rows of 8 words fill the 32 banks; of a column, the words of
+        # x and of x + 4 are 32 apart, in one bank.
+        (8, 8, (8, 8), 1, 2),
+        # Rows of 9 words: 9 y + x reaches 34, so that 32 to 34 lie in the banks of 0 to 2. Padding does not help.
+        (8, 9, (8, 8), 2, 2),
+        # Rows of 32 words: four rows lie in the same eight banks; a column's eight words lie in one.
+        (32, 32, (8, 8), 4, 8),
+        # Rows of 33: bank y + x, which four of the lanes have in common at most.
+        (32, 33, (8, 8), 4, 4),
+        # 32x8 threads: a SIMD-group is one row. Modulo 8 its lanes share eight words; down a column they are 8
+        # apart, and 0 and 32, 8 and 40, ... share a bank.
+        (8, 8, (32, 8), 1, 2),
+        (8, 9, (32, 8), 1, 1),
+        (32, 32, (32, 8), 1, 32),
+        (32, 33, (32, 8), 1, 1),
+    ],
+)
+def test_passes_over_the_banks_of_a_tile(
+    rows: int, wide: int, threads: tuple[int, int], written: int, read: int
+) -> None:
+    x, y = ("i.x % 8", "i.y % 8") if rows == 8 else ("i.x", "i.y")
+    text = TILE.format(rows=rows, wide=wide, x=x, y=y)
+    found = mnb.profile(kernel(text), grid=threads, threadgroup=threads, shapes={"out": threads[::-1]})
+    groups = threads[0] * threads[1] // 32
+    stores, loads = access(found, "t", "write"), access(found, "t")
+    assert (stores.runs, stores.passes, stores.least) == (groups, groups * written, groups)
+    assert (loads.runs, loads.passes, loads.least) == (groups, groups * read, groups)
+    assert found.conflicts == groups * (written + read - 2)
+    assert found.threadgroup_bytes == 4 * rows * wide
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "passes", "least"),
+    [
+        ("float", "l", 1, 1),
+        ("float", "0", 1, 1),  # all lanes read one word
+        ("float", "l / 2", 1, 1),
+        ("float", "l * 2", 2, 2 - 1),
+        ("float", "31 - l", 1, 1),
+        ("uchar", "l", 1, 1),  # four lanes share a word
+        ("uchar", "l * 128", 32, 1),
+        ("float2", "l", 2, 2),  # of 8 bytes half the lanes at a time
+        ("float2", "l * 16", 32, 2),
+        ("float4", "l", 4, 4),  # of 16 bytes a quarter
+    ],
+)  # fmt: skip
+def test_passes_by_the_size_of_an_access(kind: str, index: str, passes: int, least: int) -> None:
+    text = f"""kernel void f(device {kind}* out, uint l [[thread_index_in_threadgroup]]) {{
+        threadgroup {kind} t[{4096 if kind == "uchar" else 512}];
+        t[l] = {kind}(l);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        out[l] = t[{index}];
+    }}"""
+    found = mnb.profile(kernel(text), np.zeros(32 * 4, np.float32).view(_dtype(kind)), grid=32, threadgroup=32)
+    read = access(found, "t")
+    assert (read.passes, read.least) == (passes, least)
+
+
+def _dtype(kind: str) -> type[np.generic]:
+    return np.uint8 if kind == "uchar" else np.float32
+
+
+def test_the_number_of_banks_is_a_parameter() -> None:
+    text = TILE.format(rows=32, wide=32, x="i.x", y="i.y")
+    found = mnb.profile(kernel(text), grid=(32, 1), threadgroup=(32, 1), shapes={"out": (32,)}, banks=16)
+    assert (found.banks, access(found, "t", "write").passes, access(found, "t").passes) == (16, 2, 32)
+
+
+# ---- Device memory: sectors of 32 bytes and lines of 128, for each SIMD-group.
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "sectors", "lines", "used"),
+    [
+        ("float", "i", 4, 1, 128),
+        ("float", "i + 1", 5, 2, 128),  # bytes 4 to 131
+        ("float", "i * 2", 8, 2, 128),
+        ("float", "i * 8", 32, 8, 128),
+        ("float", "i * 32", 32, 32, 128),
+        ("float", "0", 1, 1, 4),
+        ("float", "i / 2", 2, 1, 64),
+        ("float", "31 - i", 4, 1, 128),
+        ("float", "(i * 5) % 32", 4, 1, 128),  # in another order
+        ("float", "i % 2 ? i : i + 1024", 8, 2, 128),
+        ("char", "i", 1, 1, 32),
+        ("char", "i * 4096", 32, 32, 32),
+        ("half", "i", 2, 1, 64),
+        ("float4", "i", 16, 4, 512),
+        ("packed_float3", "i", 12, 3, 384),
+    ],
+)
+def test_sectors_and_lines_of_an_access(kind: str, index: str, sectors: int, lines: int, used: int) -> None:
+    whole = "float3" if kind == "packed_float3" else kind
+    text = f"""kernel void f(device const {kind}* x, device {kind}* out, uint i [[thread_position_in_grid]]) {{
+        {whole} v = x[{index}];
+        out[i] = v;
+    }}"""
+    dtype, wide = {
+        "char": (np.int8, ()), "half": (np.float16, ()), "packed_float3": (np.float32, (3,)),
+        "float4": (np.float32, (4,)),
+    }.get(kind, (np.float32, ()))  # fmt: skip
+    found = mnb.profile(
+        kernel(text), np.zeros((1 << 17, *wide), dtype), np.zeros((32, *wide), dtype), grid=32, threadgroup=32
+    )
+    read = [a for a in found.accesses if a.name == "x"]
+    total = [sum(getattr(a, n) for a in read) for n in ("sectors", "lines", "used")]
+    times = 3 if kind == "packed_float3" else 1  # component by component, each over all sectors
+    assert total == [times * sectors, times * lines, used]
+    assert sum(a.runs for a in read) == times
+
+
+def test_sectors_depend_on_where_a_row_begins() -> None:
+    text = """kernel void f(device const float* x, device float* out, constant uint& n,
+        uint i [[thread_position_in_grid]]) {
+        float s = 0;
+        for (uint k = 0; k < n; ++k) s += x[k * 33 + i];
+        out[i] = s;
+    }"""
+    found = mnb.profile(kernel(text), np.zeros(33 * 16, np.float32), np.zeros(32, np.float32), 16, grid=32)
+    # Rows begin 4 bytes later each: on a sector's border every eighth time.
+    assert (access(found, "x").runs, access(found, "x").sectors) == (16, 2 * 4 + 14 * 5)
+
+
+def test_a_transpose_reads_rows_and_writes_columns() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint2 g [[thread_position_in_grid]]) {
+        out[g.x * 64 + g.y] = x[g.y * 64 + g.x];
+    }"""
+    x = np.zeros((64, 64), np.float32)
+    found = mnb.profile(kernel(text), x, np.zeros_like(x), threadgroup=(32, 8))
+    assert (access(found, "x").runs, access(found, "x").sectors) == (128, 128 * 4)
+    assert (access(found, "out", "write").sectors, access(found, "out", "write").stride) == (128 * 32, 256)
+    assert (found.asked, found.travelled, found.bytes) == (2 * 16384, 16384 + 128 * 32 * 32, 2 * 16384)
+
+
+def test_a_gather_has_the_sectors_that_its_indices_have() -> None:
+    text = """kernel void f(device const float* x, device const uint* at, device float* out,
+        uint i [[thread_position_in_grid]]) {
+        out[i] = x[at[i]];
+    }"""
+    at = np.random.default_rng(1).integers(0, 1 << 14, 1024, np.uint32)
+    found = mnb.profile(kernel(text), np.zeros(1 << 14, np.float32), at, np.zeros(1024, np.float32), threadgroup=256)
+    sectors = sum(len(set(group // 8)) for group in at.reshape(-1, 32))
+    assert access(found, "x").sectors == sectors
+    (x,) = [b for b in found.buffers if b.name == "x"]
+    assert (x.distinct, x.read) == (4 * len(set(at)), 32 * len(set(at // 8)))
+
+
+def test_lanes_that_take_no_part_ask_for_nothing() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+        if (i % 4 == 0) out[i] = x[i] * 2;
+    }"""
+    found = mnb.profile(kernel(text), np.zeros(1024, np.float32), np.zeros(1024, np.float32), threadgroup=128)
+    read = access(found, "x")
+    assert (read.runs, read.lanes, read.sectors, read.used) == (32, 256, 128, 1024)
+    assert read.sample[:5] == (0, None, None, None, 16)
+    assert found.flops == 256
+    assert [(b.name, b.distinct) for b in found.buffers] == [("x", 1024), ("out", 1024)]
+
+
+def test_constants_do_not_travel() -> None:
+    text = """kernel void f(constant float* x, constant float& a, device float* out,
+        uint i [[thread_position_in_grid]]) {
+        out[i] = x[i] * a;
+    }"""
+    found = mnb.profile(kernel(text), np.zeros(64, np.float32), 2.0, grid=64)
+    assert {a.name: (a.space, a.sectors) for a in found.accesses if a.kind == "read"} == {
+        "x": ("constant", 0), "a": ("constant", 0),
+    }  # fmt: skip
+    assert found.bytes == 256  # what is written
+
+
+# ---- Atomics, branches, barriers.
+
+
+@pytest.mark.parametrize(("bins", "meeting", "repeated"), [(1, 31, 32), (32, 0, 1), (8, 24, 4)])
+def test_atomics_that_meet_at_an_address(bins: int, meeting: int, repeated: int) -> None:
+    text = f"""kernel void f(device atomic_uint* h, uint i [[thread_position_in_grid]]) {{
+        atomic_fetch_add_explicit(&h[i % {bins}], 1, memory_order_relaxed);
+    }}"""
+    found = mnb.profile(kernel(text), np.zeros(32, np.uint32), grid=512, threadgroup=64)
+    one = access(found, "h", "atomic")
+    assert (one.runs, one.lanes, one.meeting, one.repeated) == (16, 512, 16 * meeting, repeated)
+
+
+def test_branches_at_which_lanes_part() -> None:
+    text = """kernel void f(device const float* x, device const uint* n, device float* out,
+        uint i [[thread_position_in_grid]]) {
+        float s = 0;
+        if (i / 32 % 2) {
+            for (uint k = 0; k < n[i]; ++k) s += x[k];
+        }
+        out[i] = s;
+    }"""
+    times = np.arange(256, dtype=np.uint32) % 8
+    found = mnb.profile(kernel(text), np.zeros(8, np.float32), times, np.zeros(256, np.float32), threadgroup=64)
+    by_line = {line.line: line for line in found.lines}
+    assert (by_line[6].branches, by_line[6].divergent) == (8, 0)  # a whole SIMD-group goes one way
+    # Of lanes 0 to 7, over and over, one eighth does not enter the loop, and at each end of it another one leaves: the
+    # branch before the first iteration parts, those of iterations 1 to 6 do, the last one's does not.
+    assert (by_line[7].branches, by_line[7].divergent) == (4 * 8, 4 * 7)
+    assert by_line[7].flops == 4 * 4 * sum(range(8))
+
+
+def test_lanes_are_a_mean_over_what_a_line_executes() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+        float s = x[i];
+        if (i % 2)
+            for (int k = 0; k < 64; ++k) s = s * s + 1.0f;
+        out[i] = s;
+    }"""
+    found = mnb.profile(kernel(text), np.zeros(256, np.float32), np.zeros(256, np.float32), threadgroup=64)
+    by_line = {line.line: line for line in found.lines}
+    assert by_line[6].lanes == 16
+    assert by_line[4].lanes == by_line[7].lanes == 32
+    assert by_line[6].flops == 128 * 64 * 2
+
+
+def test_a_threadgroup_that_fills_no_simd_group() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+        out[i] = x[i] + 1;
+    }"""
+    found = mnb.profile(kernel(text), np.zeros(100, np.float32), np.zeros(100, np.float32), threadgroup=20)
+    assert access(found, "x").lanes == 100
+    assert access(found, "x").runs == 5
+    assert found.flops == 100
+
+
+def test_who_waits_at_a_barrier() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
+        threadgroup float t[64];
+        float s = x[l];
+        if (l >= 32)
+            for (int k = 0; k < 1000; ++k) s = s * s + 1.0f;
+        t[l] = s;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        out[l] = t[63 - l];
+    }"""
+    found = mnb.profile(kernel(text), np.zeros(64, np.float32), np.zeros(64, np.float32), grid=64, threadgroup=64)
+    (barrier,) = found.barriers
+    assert (barrier.line, barrier.rounds, barrier.slowest) == (9, 1, 1)
+    assert 0.45 < barrier.waited < 0.5  # of two SIMD-groups one waits nearly all the time
+
+
+def test_who_waits_is_told_for_each_barrier() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
+        threadgroup float t[64];
+        float s = x[l];
+        if (l >= 32)
+            for (int k = 0; k < 1000; ++k) s = s * s + 1.0f;
+        t[l] = s;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (int k = 0; k < 1000; ++k) s = s * s + t[63 - l];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        t[l] = s;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        out[l] = t[63 - l];
+    }"""
+    found = mnb.profile(kernel(text), np.zeros(64, np.float32), np.zeros(64, np.float32), grid=64, threadgroup=64)
+    assert [(b.line, b.waited > 0.1) for b in found.barriers] == [(9, True), (11, False), (13, False)]
+
+
+def test_a_simd_group_none_of_whose_lanes_takes_a_side_does_not_run_it() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
+        if (x[l] > 0)
+            out[l] = 2;
+    }"""
+    x = np.repeat([1, 0, 1, 0], 64).astype(np.float32)
+    found = mnb.profile(kernel(text), x, np.zeros(256, np.float32), grid=256, threadgroup=256)
+    by_line = {line.line: line for line in found.lines}
+    assert (by_line[4].runs, by_line[5].runs, by_line[5].lanes) == (8, 4, 32)
+
+
+def test_registers_grow_with_what_is_alive() -> None:
+    found = []
+    for count in (2, 30):
+        text = f"""kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {{
+            float a[{count}];
+            for (int k = 0; k < {count}; ++k) a[k] = x[i * {count} + k];
+            threadgroup_barrier(mem_flags::mem_device);
+            for (int k = 0; k < {count}; ++k) out[i * {count} + k] = a[{count - 1} - k];
+        }}"""
+        x = np.zeros(32 * count, np.float32)
+        found.append(mnb.profile(kernel(text), x, np.zeros_like(x), grid=32).registers)
+    few, many = found
+    assert 2 + 4 < few < 16
+    assert 28 <= many - few < 36  # 28 values more, and some addresses
+
+
+# ---- Operations.
+
+
+@pytest.mark.parametrize(
+    ("body", "flops", "special"),
+    [
+        ("out[i] = 2 * a + b;", 2, 0),
+        ("out[i] = fma(a, b, a);", 2, 0),
+        ("out[i] = a / b;", 1, 1),
+        ("out[i] = 1 / b;", 0, 1),
+        ("out[i] = sqrt(a);", 0, 1),
+        ("out[i] = exp(a) + sin(b);", 1, 2),
+        ("out[i] = pow(a, b);", 0, 1),
+        ("out[i] = mix(a, b, 0.25f);", 3, 0),
+        ("out[i] = max(a, b);", 0, 0),
+        ("float4 v = float4(a, b, a, b); out[i] = dot(v, v.wzyx);", 7, 0),
+        ("float s = b; for (int k = 0; k < 10; ++k) s = s * a + b; out[i] = s;", 20, 0),
+        ("float3 v = float3(a, b, a), w = v * b; out[i] = w.x + dot(v, v);", 1 + 5 + 1, 0),
+        ("out[i] = as_type<int>(a) * 3 + as_type<int>(b);", 0, 0),
+    ],
+)
+def test_operations(body: str, flops: int, special: int) -> None:
+    text = f"""kernel void f(device const float* x, device const float* y, device float* out,
+        uint i [[thread_position_in_grid]]) {{
+        float a = x[i], b = y[i];
+        {body}
+    }}"""
+    x = np.ones(64, np.float32)
+    found = mnb.profile(mnb.compile(HEAD + text, math="precise").f, x, x.copy(), np.zeros_like(x))
+    assert (found.flops, found.special) == (64 * flops, 64 * special)
+
+
+def test_operations_of_fast_math() -> None:
+    text = """kernel void f(device const float4* p, device float4* o, constant uint& n,
+        uint i [[thread_position_in_grid]]) {
+        float3 a = 0, own = p[i].xyz;
+        for (uint k = 0; k < n; ++k) {
+            float4 other = p[k];
+            float3 d = other.xyz - own;
+            float r = rsqrt(dot(d, d) + 0.01f);
+            a += d * (other.w * r * r * r);
+        }
+        o[i] = float4(a, 0);
+    }"""
+    found = mnb.profile(kernel(text), np.ones((64, 4), np.float32), np.zeros((64, 4), np.float32), 64, grid=64)
+    # A difference 3, its square 5, the softening 1, the weight 3, the sum 6; a root's reciprocal is one function. clang
+    # computes whole vectors of four, of whose components some are not used.
+    assert (found.flops, found.special) == (64 * 64 * 18, 64 * 64)
+
+
+def test_a_product_has_two_operations_for_each_term() -> None:
+    text = """kernel void f(device const float* a, device const float* b, device float* c, constant uint& n,
+        uint2 g [[thread_position_in_grid]], uint2 l [[thread_position_in_threadgroup]]) {
+        threadgroup float ta[16][16], tb[16][16];
+        float s = 0;
+        for (uint k = 0; k < n; k += 16) {
+            ta[l.y][l.x] = a[g.y * n + k + l.x];
+            tb[l.y][l.x] = b[(k + l.y) * n + g.x];
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            for (uint j = 0; j < 16; ++j) s += ta[l.y][j] * tb[j][l.x];
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+        }
+        c[g.y * n + g.x] = s;
+    }"""
+    a, b, c = (np.ones((64, 64), np.float32) for _ in range(3))
+    found = mnb.profile(kernel(text), a, b, c, 64, threadgroup=(16, 16))
+    assert found.flops == 2 * 64**3
+    assert access(found, "a").asked == access(found, "b").asked == 4 * 64**3 // 16
+    assert (access(found, "ta").passes, access(found, "tb").passes) == (64**3 // 32, 64**3 // 32)
+    assert (c == 1).all()  # it ran on a copy
+    assert found.sampled == found.groups == 16
+
+
+# ---- Sampling.
+
+
+def test_of_a_large_dispatch_a_sample_runs() -> None:
+    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+        float s = x[i];
+        for (int k = 0; k < 20000; ++k) s = s * s + 1.0f;
+        out[i] = s;
+    }"""
+    x = np.zeros(1 << 20, np.float32)
+    found = mnb.profile(kernel(text), x, np.zeros_like(x), threadgroup=256, seconds=0.05)
+    assert found.sampled < found.groups == 4096
+    assert found.flops == x.size * 40000
+    assert access(found, "x").sectors == x.size // 8
+
+
+def test_threadgroups_that_wait_for_those_before_them_run_in_order() -> None:
+    text = """kernel void f(device const float* x, device atomic_uint* ready, device float* out,
+        uint i [[thread_position_in_grid]], uint l [[thread_index_in_threadgroup]],
+        uint q [[threadgroup_position_in_grid]]) {
+        if (l == 0 && q > 0)
+            while (atomic_load_explicit(&ready[q - 1], memory_order_relaxed) == 0) {}
+        threadgroup_barrier(mem_flags::mem_device);
+        out[i] = x[i] + 1;
+        threadgroup_barrier(mem_flags::mem_device);
+        if (l == 0) atomic_store_explicit(&ready[q], 1, memory_order_relaxed);
+    }"""
+    x = np.zeros(2048, np.float32)
+    found = mnb.profile(kernel(text), x, np.zeros(32, np.uint32), np.zeros_like(x), grid=2048, threadgroup=64)
+    assert (found.sampled, found.flops) == (32, 2048)
+
+
+def test_an_interrupt_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    from metalnb.engine.native.profiled import counted_run
+
+    text = "kernel void f(device float* out, uint i [[thread_position_in_grid]]) { out[i] = i * 2.0f; }"
+    asked = kernel(text)
+    mnb.profile(asked, grid=1 << 10)
+
+    def interrupt(_part: float) -> None:
+        raise KeyboardInterrupt
+
+    dispatch = asked.prepare(grid=1 << 10)
+    with pytest.raises(KeyboardInterrupt):
+        counted_run.run_counted(
+            dispatch.kernel.unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, 1.0, progress=interrupt
+        )
+    assert mnb.profile(asked, grid=1 << 10).flops == 1 << 10  # nothing is left locked
+
+
+# ---- What is refused.
+
+
+def test_a_kernel_that_does_not_run_in_vector_registers_is_refused_with_the_reason() -> None:
+    text = """kernel void f(device float* out, uint i [[thread_position_in_grid]]) {
+        float own[16384];
+        for (uint k = 0; k < 16384; ++k) own[k] = out[k];
+        out[i] = own[as_type<uint>(out[i]) % 16384];
+    }"""
+    with pytest.raises(mnb.CompileError, match=r"cannot be counted.*its own variables take"):
+        mnb.profile(kernel(text), np.zeros(16384, np.float32))
+
+
+def test_arguments_that_cannot_be() -> None:
+    asked = kernel("kernel void f(device float* out, uint i [[thread_position_in_grid]]) { out[i] = i; }")
+    with pytest.raises(mnb.ArgumentError, match="banks= is a number from 1 to 64; got 0"):
+        mnb.profile(asked, grid=4, banks=0)
+    with pytest.raises(mnb.ArgumentError, match="seconds= is a time"):
+        mnb.profile(asked, grid=4, seconds=-1)
+    with pytest.raises(mnb.ArgumentError, match="takes a kernel"):
+        mnb.profile(np.sum)
+    with pytest.raises(mnb.LaunchError, match="empty"):
+        mnb.profile(asked, np.zeros(0, np.float32), grid=0)
