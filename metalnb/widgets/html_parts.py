@@ -70,7 +70,9 @@ _CSS = (
     ".metalnb-live .metalnb-picture{cursor:grab;touch-action:none;height:auto;flex:none}"
     ".metalnb-live .metalnb-picture:active{cursor:grabbing}"
     ".metalnb-live .metalnb-picture:focus-visible{outline:2px solid currentColor;outline-offset:-2px}"
+    ".metalnb-live .metalnb-crisp{image-rendering:pixelated}"
     ".metalnb img{max-width:100%}"
+    ".metalnb.metalnb .metalnb-film td{border:0;padding:2px 3px;text-align:center!important;min-width:96px}"
 )  # fmt: skip
 
 

@@ -26,8 +26,8 @@ from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.call_text import call_text
 from metalnb.widgets.dashboard import Dashboard
 from metalnb.widgets.dashboard.problem_sizes import Sizes
-from metalnb.widgets.explore.painter import Painter, png
 from metalnb.widgets.live import Live
+from metalnb.widgets.painter import Painter, png
 from metalnb.widgets.scalars import free, knobs, turned
 from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
