@@ -20,6 +20,10 @@ import metalnb as mnb
 import numpy as np
 x, y = np.random.rand(2, 1 << 24).astype(np.float32)
 image = np.random.rand(1024, 1024).astype(np.float32)
+def soft(x):
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+rows = np.random.rand(2048, 512).astype(np.float32)
 start = np.zeros((420, 512), np.float32)
 start[60:120, 80:400] = start[240:360, 120:180] = start[240:360, 300:340] = 1
 """
@@ -43,6 +47,15 @@ kernel void heat(device const float* a, device float* b, constant float& alpha,
     b[i.y * n.x + i.x] = here + alpha * (around - 4 * here);
 }
 
+/// A thread for each row.
+kernel void mine(device const float* x, device float* y, uint row [[thread_position_in_grid]]) {
+    device const float* in = x + row * 512;
+    float top = in[0], sum = 0;
+    for (uint k = 1; k < 512; ++k) top = max(top, in[k]);
+    for (uint k = 0; k < 512; ++k) sum += exp(in[k] - top);
+    for (uint k = 0; k < 512; ++k) y[row * 512 + k] = exp(in[k] - top) / sum;
+}
+
 kernel void julia(device float* image, constant float2& c, constant float& zoom,
                   uint2 at [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
     float2 z = (2.0 * float2(at) - float2(size)) / size.y / zoom;
@@ -56,6 +69,7 @@ SHOWN = {
     "monitor": "watch = mnb.monitor()\nwatch",
     "tune": "tuner = mnb.tune(transpose, image)\ntuner",
     "animate": "moving = mnb.animate(heat, start, alpha=0.2, steps=16)\nmoving",
+    "compare": "%metal_compare mine(rows, grid=2048, shapes={\"y\": rows.shape}) mine@native mnb.softmax(rows, axis=1) soft(rows)",
     "explore": 'mnb.explore(julia, c=(-0.7269, 0.1889), zoom=1.0, grid=(560, 420), ranges={"zoom": (0.5, 8)})',
 }
 DRIVE = """\
@@ -94,7 +108,8 @@ def take(page: Page, i: int, path: Path) -> None:
     """Write the output of a cell."""
     part = page.evaluate(f"""(() => {{
       {CELLS}[{i}].node.scrollIntoView();
-      const box = {CELLS}[{i}].node.querySelector('.jp-OutputArea-output > *');
+      const outputs = [...{CELLS}[{i}].node.querySelectorAll('.jp-OutputArea-output > *')];
+      const box = outputs.find(e => e.getBoundingClientRect().height > 20); // progress leaves an empty one
       const r = box.getBoundingClientRect();
       return {{x: r.x - 6, y: r.y, width: Math.min(r.width, 980) + 12, height: r.height + 4}};
     }})()""")

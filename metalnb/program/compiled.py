@@ -139,6 +139,16 @@ class Program(Mapping[str, Kernel]):
         """
         return from_recipe(self.recipe.specialized(constants)) if constants else self
 
+    def on(self, engine: str) -> Program:
+        """Return the program for another engine: of the same text and options.
+
+        Raises
+        ------
+        EngineUnavailable
+            When there is no such engine, or it cannot run here.
+        """
+        return from_recipe(self.recipe.on(engine))
+
     def dtype(self, struct: str) -> np.dtype[np.void]:
         """Return the NumPy dtype of one of the cell's structs, laid out as the kernel sees it.
 
