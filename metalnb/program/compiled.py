@@ -114,7 +114,11 @@ class Program(Mapping[str, Kernel]):
         return cards_html([k.card for k in self.kernels.values()])
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
-        return bundle([k.card for k in self.kernels.values()])
+        return self.cards()
+
+    def cards(self, *, source: bool = True) -> dict[str, str]:
+        """Return what a notebook shows of the program, by MIME type; ``source`` is False where it stands above that."""
+        return bundle([k.card for k in self.kernels.values()], source=source)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return from_recipe, (self.recipe,)
