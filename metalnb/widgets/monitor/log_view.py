@@ -32,7 +32,7 @@ def monitor_html(monitor: DispatchRecorder, *, live: bool = False) -> str:
     names = ("kernel", "grid", "calls", "median", "bandwidth", "of the limit", "times")
     numbers = {kind: at for at, kind in enumerate(monitor.rows)} if live else {}
     kernels = _table(names, [_kernel(kind, row, kind in monitor.pinned, numbers.get(kind)) for kind, row in rows])
-    more = len(monitor.rows) - len(rows)
+    more = sum(monitor.wanted in kind.kernel for kind in list(monitor.rows)) - len(rows)
     rest = f'<div class="metalnb-soft">… and {more} more rows</div>' if more else ""
     columns = ("latest", "kernel", "grid", "time", "bandwidth", "of the limit")
     latest = _table(columns, [_latest(s) for s in _last(monitor)])
