@@ -45,8 +45,8 @@ def key(page: Page, name: str) -> int:
 
 
 def test_8_by_4_threads_are_drawn_8_by_4(page: Page) -> None:
-    rows = page.evaluate("[...document.querySelectorAll('.mt-simd')].map(r => "
-                         "[r.querySelector('small').textContent, r.querySelectorAll('[data-thread]').length])")  # fmt: skip
+    rows = page.evaluate("""[...document.querySelectorAll('.mt-simd')].map(r =>
+      [r.querySelector('small').textContent, r.querySelectorAll('[data-thread]').length])""")
     assert rows == [["0", 8], ["1", 8], ["2", 8], ["3", 8]]
     across = page.evaluate("""(g => {
       const cells = [...g.querySelectorAll('.mt-cell')].map(c => c.getBoundingClientRect().y);

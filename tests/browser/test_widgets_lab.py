@@ -193,8 +193,8 @@ def test_the_monitor_fills_while_a_cell_runs(notebook: Notebook) -> None:
     assert "saxpy" in text
     assert "256 × 256" in text
     assert notebook.page.evaluate(f"{ALL}[{WATCH}].node.querySelectorAll('.metalnb-spark').length") == 2
-    kernel = f"[...{ALL}[{WATCH}].node.querySelectorAll('code[data-metalnb-at]')].find(e => e.innerText.endsWith('blur'))"
-    notebook.press(kernel)
+    kernels = f"[...{ALL}[{WATCH}].node.querySelectorAll('code[data-metalnb-at]')]"
+    notebook.press(f"{kernels}.find(e => e.innerText.endsWith('blur'))")
     notebook.wait(WATCH, "e.querySelector('code[data-metalnb-at]').innerText === '★ blur'")
     notebook.press(f"{ALL}[{WATCH}].node.querySelector('input[type=text]')")
     notebook.page.call("Input.insertText", text="sax")
