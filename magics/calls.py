@@ -1,4 +1,4 @@
-"""Calls as they stand on a magic's line: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, one beside the other."""
+"""Calls as they stand on a magic's line: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, ``saxpy@cpu``, beside each other."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from ..call.kernel import Kernel
+from ..engine import REGISTRY
 from .session import Session
 
 __all__ = ["Call", "evaluated", "parsed", "split"]
 
-_VERSION = re.compile(r"\b([^\W\d]\w*)@(\d+)\b")  # what is no Python: nothing is multiplied by a number so
-_PLACE = "metalnb_version_{}_of_{}"
-_PLACED = re.compile(r"metalnb_version_(\d+)_of_(\w+)")
+# ``saxpy@1`` is no Python: nothing is multiplied by a number so. A product of matrices has spaces, or an array's name.
+_ENGINE = "|".join(sorted(map(re.escape, REGISTRY), key=len, reverse=True)) + r"(?::\d+)?"
+_VERSION = re.compile(rf"\b([^\W\d]\w*)(?:@(\d+))?(?:@({_ENGINE}))?(?<=\w)(?!\w)")
+_PLACED = re.compile(r"metalnb_version_(\d*)_on_(\w*?)_of_(\w+)")
+_COLON = "__"  # in the place of an engine's
 _COLLECT = "metalnb_collect"
 
 
@@ -43,8 +46,8 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The function's name, without a version."""
-        return re.sub(r"@\d+$", "", self.label)
+        """The function's name, without a version or an engine."""
+        return re.sub(rf"(@\d+)?(@({_ENGINE}))?$", "", self.label)
 
     @property
     def label(self) -> str:
@@ -54,7 +57,7 @@ class Call:
             while text.startswith("(") and text.removeprefix("(").lstrip().startswith(("(", "lambda")):
                 text = text[1:-1].strip()
             return text
-        return _PLACED.sub(r"\2@\1", ast.unparse(self.function))
+        return _PLACED.sub(_written, ast.unparse(self.function))
 
 
 def parsed(magic: str, text: str) -> Call:
@@ -67,16 +70,32 @@ def parsed(magic: str, text: str) -> Call:
     """
     text = text.strip().rstrip("; \t")
     try:
-        body = ast.parse(_VERSION.sub(lambda m: _PLACE.format(m[2], m[1]), text), mode="eval").body
+        body = ast.parse(_VERSION.sub(_placed, text), mode="eval").body
     except SyntaxError as error:
         message = f"{magic}: {text!r} is no call, and no expression: {error.msg}. Write {magic} saxpy(x, y, a=2.0)"
         raise UsageError(message) from error
+    if isinstance(body, ast.Constant) and isinstance(body.value, str):  # an expression in quotes
+        return parsed(magic, body.value)
     if isinstance(body, ast.Call):
         return Call(text, body.func, body)
     if _names_one(body):
         return Call(text, body, None)
     function = body if isinstance(body, ast.Lambda) else _function_of(body)
     return Call(text, function, ast.Call(function, [], []))
+
+
+def _placed(found: re.Match[str]) -> str:
+    """Return a name for a version of a kernel, or a kernel on an engine; any other word as it is."""
+    name, number, engine = found.groups(default="")
+    if not number and not engine:
+        return name
+    return f"metalnb_version_{number}_on_{engine.replace(':', _COLON)}_of_{name}"
+
+
+def _written(found: re.Match[str]) -> str:
+    """Return what was written where there is such a name now."""
+    number, engine, name = found.groups()
+    return name + (f"@{number}" if number else "") + (f"@{engine.replace(_COLON, ':')}" if engine else "")
 
 
 def _names_one(body: ast.expr) -> bool:
@@ -100,11 +119,12 @@ def split(text: str) -> list[str]:
         for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline):
             word = token.string
             named = token.type == tokenize.NAME and not keyword.iskeyword(word)
-            begins = named or word == "lambda" or (word == "(" and text.strip()[token.start[1] - 1].isspace())
+            value = named or token.type in {tokenize.STRING, tokenize.NUMBER}
+            begins = value or word == "lambda" or (word == "(" and text.strip()[token.start[1] - 1].isspace())
             if depth == 0 and token.string and (ended == "," or (ended and begins and (word != "(" or ended == ")"))):
                 starts.append(token.start[1])
             depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
-            ended = word if word in {")", "]", ","} or token.type == tokenize.NUMBER or named else ""
+            ended = word if word in {")", "]", ","} or value else ""
     except (tokenize.TokenError, IndentationError):  # a bracket is not closed: told when it is parsed
         return [text.strip()]
     return [text.strip()[a:b].rstrip(" ,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
@@ -122,7 +142,7 @@ def evaluated(session: Session, call: Call, arguments: ast.Call | None) -> tuple
     """
     shell = session.shell
     versions = {
-        node.id: _version(session, place[2], int(place[1]))
+        node.id: _version(session, place[3], place[1], place[2].replace(_COLON, ":"))
         for node in ast.walk(call.function)
         if isinstance(node, ast.Name) and (place := _PLACED.fullmatch(node.id))
     }
@@ -142,9 +162,16 @@ def _collect(function: Any, /, *args: Any, **named: Any) -> tuple[Any, tuple[Any
     return function, args, named
 
 
-def _version(session: Session, name: str, number: int) -> Kernel:
+def _version(session: Session, name: str, number: str, engine: str) -> Any:
+    """Return a version of a kernel, on the engine that is named; or the product of two arrays of such names."""
     found = session.versions.get(name, [])
-    if not 1 <= number <= len(found):
+    if number and not 1 <= int(number) <= len(found):
         has = f"there are {name}@1 to {name}@{len(found)}" if found else f"no cell has bound a kernel {name!r}"
         raise UsageError(f"{name}@{number}: {has}")
-    return found[number - 1]
+    kernel = found[int(number) - 1] if number else session.shell.user_ns.get(name)
+    if not engine:
+        return kernel
+    if not isinstance(kernel, Kernel):
+        what = f"{name!r} is of type {type(kernel).__name__}" if name in session.shell.user_ns else f"no {name!r}"
+        raise UsageError(f"{name}@{engine}: takes a kernel to an engine; {what}. Write a product as {name} @ {engine}")
+    return kernel.on(engine)

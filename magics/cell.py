@@ -97,6 +97,7 @@ class CellMagics(Magics):
             expected = self._reference(options.check)
             known = {name: [*kernels] for name, kernels in self.session.versions.items()}
             guard(self.session, program, expected, asked=options.check is not None, known=known)
+            self.session.compiled_here = self.shell.execution_count, program
             for note in self.session.bind(program, options.name):
                 print(f"note: {note}")  # noqa: T201  (a value is shown by its card; this is about the notebook)
         if options.save:

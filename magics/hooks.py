@@ -13,11 +13,13 @@ _QUESTIONS = ("pinfo", "pinfo2")  # the magics behind ``name?`` and ``name??``
 
 def install(shell: Any, session: Session) -> None:
     """Complete and explain MSL in a shell, instead of what an earlier call may have installed."""
+    from .card_answers import install_cards
     from .completer import matcher
     from .inspection import inspector, question
 
     remove(shell)
     shell.Completer.custom_matchers.append(matcher(session))
+    install_cards(shell, session)
     for name in _QUESTIONS:
         shell.register_magic_function(question(shell, _usual(shell, name)), "line", name)
     kernel = getattr(shell, "kernel", None)  # none in a terminal
@@ -27,8 +29,10 @@ def install(shell: Any, session: Session) -> None:
 
 def remove(shell: Any) -> None:
     """Leave a shell as IPython made it."""
+    from .card_answers import remove_cards
     from .completer import IDENTIFIER
 
+    remove_cards(shell)
     ours = [m for m in shell.Completer.custom_matchers if getattr(m, "matcher_identifier", "") == IDENTIFIER]
     for matcher in ours:
         shell.Completer.custom_matchers.remove(matcher)

@@ -13,14 +13,17 @@ from ..display.descriptions import bundle
 from ..errors import Diagnostic
 from ..msl.editor.name_description import describe, describe_name
 from ..program.findings import findings
+from .card_answers import latest_call
 from .completer import metal_text
 from .editor_lines import below
 from .session import Session
 
-__all__ = ["FINDINGS", "MISTAKES", "inspector", "question"]
+__all__ = ["CALL", "FINDINGS", "LATEST", "MISTAKES", "inspector", "question"]
 
 FINDINGS = 2  # the detail level by which the JupyterLab extension asks for mistakes; IPython's own are 0 and 1
+LATEST = 3  # and by which it asks for the latest call of a kernel
 MISTAKES = "application/vnd.metalnb.mistakes+json"
+CALL = "application/vnd.metalnb.call"
 
 
 def inspector(session: Session, usual: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,6 +32,8 @@ def inspector(session: Session, usual: Callable[..., Any]) -> Callable[..., Any]
     def do_inspect(code: str, cursor_pos: int, detail_level: int = 0, *args: Any, **options: Any) -> Any:
         if detail_level == FINDINGS:
             return _mistakes(session, code)
+        if detail_level == LATEST:
+            return {"status": "ok", "found": True, "data": {CALL: latest_call(session, code)}, "metadata": {}}
         metal = metal_text(code, cursor_pos)
         if metal is None or metal.offset < 0:
             return usual(code, cursor_pos, detail_level, *args, **options)

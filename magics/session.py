@@ -49,6 +49,8 @@ class Session:
         Which calls are checked before they are made (see `call_checks`).
     recording : ExitStack
         Ends the recording that `%metal capture` began.
+    compiled_here : (int, Program) or None
+        The last cell's number, and its program: what is shown below the cell need not repeat its text.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -59,6 +61,7 @@ class Session:
         self.calls: dict[str, ast.Call] = {}
         self.checking = "asked"
         self.recording = contextlib.ExitStack()
+        self.compiled_here: tuple[int, Program] | None = None
 
     @classmethod
     def of(cls, shell: Any) -> Self:

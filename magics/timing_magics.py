@@ -87,28 +87,31 @@ class TimingMagics(Magics):
         return profile(bound, seconds=options.seconds, banks=options.banks, **shown)
 
     @magic_arguments("%metal_compare")
-    @argument("calls", nargs="?", help="two calls, one after the other")
+    @argument("calls", nargs="?", help="two calls or more, one after the other")
     @line_magic("metal_compare")
     def metal_compare(self, line: str) -> Comparison:
-        """Time two calls in turn, and tell which is faster, or that it cannot be told.
+        """Time calls in turn, and tell which is the fastest, or that it cannot be told.
 
             %metal_compare blur(image) blur_tiled(image)
             %metal_compare saxpy@1 saxpy@2(x, y, a=2.0)
-            %metal_compare saxpy@1 saxpy@2
+            %metal_compare saxpy@cpu saxpy@native saxpy@1@native
+            %metal_compare mine(X) mnb.softmax(X) scipy.special.softmax(x, 1) "torch.softmax(t, 1)"
             %metal_compare a @ b, mnb.matmul(a, b)
 
-        Either may be any expression of Python's, which is evaluated again and again where it is no call; a comma parts
-        them where it cannot be seen where the first one ends. Where one side is no kernel, both are timed by the wall
-        clock. A kernel without arguments is given those of the other, or those of the last such magic with that kernel.
+        saxpy@1 is the first kernel of that name that a cell has bound, and saxpy@cpu the latest on that engine. Any may
+        be an expression of Python's, which is evaluated again and again where it is no call; a comma, or quotes, part
+        them where it cannot be seen where one ends. With one that is no kernel all are timed by the wall clock, and the
+        kernels' times by their device's own clock stand beside that. A kernel without arguments is given those of the
+        others, or those of the last such magic with that kernel.
         """
         calls = [parsed("%metal_compare", text) for text in split(line)]
-        if len(calls) != 2:
-            asked = "takes two calls, like a(x) b(x), or a(x), x + y"
+        if len(calls) < 2:
+            asked = "takes two calls or more, like a(x) b(x), or a(x), x + y"
             raise UsageError(f"%metal_compare: {asked}; got {len(calls)}: {line.strip()!r}")
         shared = next((c.arguments for c in calls if c.arguments is not None), None)
         jobs = [_bound(*self._evaluated("%metal_compare", call, shared)) for call in calls]
-        names = (calls[0].label, calls[1].label)
-        return compare(*jobs, names=names if names[0] != names[1] else None)
+        names = [call.label for call in calls]
+        return compare(jobs, names=names if len(set(names)) == len(names) else None)
 
     def _evaluated(self, magic: str, call: Call, shared: Any = None) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         """Evaluate a call, with the arguments of another where it has none."""

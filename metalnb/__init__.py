@@ -64,6 +64,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
     from .timing.roofline import roofline as roofline
     from .validation.access_report import Validation as Validation
     from .validation.run import validate as validate
+    from .widgets.animate import animate as animate
     from .widgets.dashboard import dashboard as dashboard
     from .widgets.explore import explore as explore
     from .widgets.monitor import monitor as monitor
@@ -97,6 +98,7 @@ _PUBLIC = {
     "stepping.trace_call": ("trace",),
     "validation.access_report": ("Validation",),
     "validation.run": ("validate",),
+    "widgets.animate": ("animate",),
     "widgets.dashboard": ("dashboard",),
     "widgets.explore": ("explore",),
     "widgets.monitor": ("monitor",),

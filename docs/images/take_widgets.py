@@ -20,6 +20,12 @@ import metalnb as mnb
 import numpy as np
 x, y = np.random.rand(2, 1 << 24).astype(np.float32)
 image = np.random.rand(1024, 1024).astype(np.float32)
+def soft(x):
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+rows = np.random.rand(2048, 512).astype(np.float32)
+start = np.zeros((420, 512), np.float32)
+start[60:120, 80:400] = start[240:360, 120:180] = start[240:360, 300:340] = 1
 """
 KERNELS = """\
 %%metal --quiet
@@ -31,6 +37,24 @@ kernel void saxpy(device const float* x, device float* y, constant float& a,
 
 kernel void transpose(device const float* a, device float* b, uint2 at [[thread_position_in_grid]],
                       uint2 size [[threads_per_grid]]) { b[at.x * size.y + at.y] = a[at.y * size.x + at.x]; }
+
+kernel void heat(device const float* a, device float* b, constant float& alpha,
+                 uint2 i [[thread_position_in_grid]], uint2 n [[threads_per_grid]]) {
+    uint up = i.y > 0 ? i.y - 1 : i.y, down = i.y + 1 < n.y ? i.y + 1 : i.y;
+    uint left = i.x > 0 ? i.x - 1 : i.x, right = i.x + 1 < n.x ? i.x + 1 : i.x;
+    float here = a[i.y * n.x + i.x];
+    float around = a[up * n.x + i.x] + a[down * n.x + i.x] + a[i.y * n.x + left] + a[i.y * n.x + right];
+    b[i.y * n.x + i.x] = here + alpha * (around - 4 * here);
+}
+
+/// A thread for each row.
+kernel void mine(device const float* x, device float* y, uint row [[thread_position_in_grid]]) {
+    device const float* in = x + row * 512;
+    float top = in[0], sum = 0;
+    for (uint k = 1; k < 512; ++k) top = max(top, in[k]);
+    for (uint k = 0; k < 512; ++k) sum += exp(in[k] - top);
+    for (uint k = 0; k < 512; ++k) y[row * 512 + k] = exp(in[k] - top) / sum;
+}
 
 kernel void julia(device float* image, constant float2& c, constant float& zoom,
                   uint2 at [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
@@ -44,10 +68,15 @@ SHOWN = {
     "dashboard": "board = mnb.dashboard(saxpy, x, y, a=2.0)\nboard",
     "monitor": "watch = mnb.monitor()\nwatch",
     "tune": "tuner = mnb.tune(transpose, image)\ntuner",
+    "animate": "moving = mnb.animate(heat, start, alpha=0.2, steps=16)\nmoving",
+    "compare": "%metal_compare mine(rows, soft(rows), grid=2048) mine@native mnb.softmax(rows, axis=1) soft(rows)",
     "explore": 'mnb.explore(julia, c=(-0.7269, 0.1889), zoom=1.0, grid=(560, 420), ranges={"zoom": (0.5, 8)})',
 }
 DRIVE = """\
 tuner.wait()  # alone on the machine
+for _ in range(20):
+    moving.step()
+moving.wait()
 for factor in board.widget and board._sizes.factors[2::2]:
     board.controls["grid"].value = factor
     board.wait()
@@ -79,7 +108,8 @@ def take(page: Page, i: int, path: Path) -> None:
     """Write the output of a cell."""
     part = page.evaluate(f"""(() => {{
       {CELLS}[{i}].node.scrollIntoView();
-      const box = {CELLS}[{i}].node.querySelector('.jp-OutputArea-output > *');
+      const outputs = [...{CELLS}[{i}].node.querySelectorAll('.jp-OutputArea-output > *')];
+      const box = outputs.find(e => e.getBoundingClientRect().height > 20); // progress leaves an empty one
       const r = box.getBoundingClientRect();
       return {{x: r.x - 6, y: r.y, width: Math.min(r.width, 980) + 12, height: r.height + 4}};
     }})()""")

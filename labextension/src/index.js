@@ -1,15 +1,16 @@
 // JupyterLab's side of metalnb: %%metal cells, and .metal files, are coloured as Metal Shading Language, and what is
-// wrong in a cell is marked while it is typed.
+// wrong in a cell is marked while it is typed; the buttons of a kernel's card put cells below it.
 import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker } from '@jupyterlab/notebook';
 
+import { acts } from './acts';
 import { followFirstLine } from './cells';
 import { mistakes } from './mistakes';
 import { MIME, msl } from './msl';
 
 export default {
   id: 'metalnb:msl',
-  description: 'Colours %%metal cells as Metal Shading Language, and marks their mistakes.',
+  description: 'Colours %%metal cells as Metal Shading Language, marks their mistakes, and acts on their cards.',
   autoStart: true,
   requires: [IEditorLanguageRegistry, IEditorExtensionRegistry],
   optional: [INotebookTracker],
@@ -28,6 +29,7 @@ export default {
     if (!notebooks) {
       return;
     }
+    acts(notebooks);
     const kernelOf = model => {
       const holds = panel => panel.content.widgets.some(cell => cell.model.sharedModel === model.sharedModel);
       return notebooks.find(holds)?.sessionContext.session?.kernel;

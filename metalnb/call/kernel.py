@@ -227,6 +227,16 @@ class Kernel:
         made: Kernel = self.program.specialize(**constants)[self.signature.name]
         return made
 
+    def on(self, engine: str) -> Kernel:
+        """Return this kernel for another engine, of the same text and options.
+
+        Examples
+        --------
+        >>> mnb.compare(saxpy.on("cpu"), saxpy.on("native"), x, y, a=2.0)   # doctest: +SKIP
+        """
+        made: Kernel = self.program.on(engine)[self.signature.name]
+        return made
+
     @property
     def binary(self) -> Any:
         """The kernel compiled for its engine: the first step of every call, which takes time in the first one only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -10,6 +11,7 @@ from typing import Any
 from metalnb.dtypes import SCALARS
 from metalnb.msl.signature import Param, Reflection, Signature
 
+from .card_buttons import BUTTONS, buttons
 from .frame import framed, note
 from .highlight import highlight
 from .text_table import Table, columns, html_table
@@ -88,7 +90,17 @@ class Card:
     @property
     def call(self) -> str:
         """A call to start from: arrays by their names, a value for each scalar, and what is returned left out."""
-        given = [p for p in self.signature.buffers if p.name not in self.absent]
+        made = ", ".join(p.name for p in self._given if _returned(p))
+        return f"{f'{made} = ' if made else ''}{self.bare_call}"
+
+    @property
+    def _given(self) -> list[Param]:
+        return [p for p in self.signature.buffers if p.name not in self.absent]
+
+    @property
+    def bare_call(self) -> str:
+        """The call alone, without names for what it returns."""
+        given = self._given
         arrays = [p for p in given if not p.reference and not (p.writable and p.use == "write")]
         shown: list[str] = []
         for i, p in enumerate(p for p in given if not _returned(p)):
@@ -99,8 +111,7 @@ class Card:
         shown += [f"grid={grid}" for grid in filter(None, [_grid(self.signature, arrays)])]
         memory = ", ".join(f'"{p.name}": 1024' for p in self.signature.threadgroup)
         shown += [f"threadgroup_memory={{{memory}}}"] if memory else []
-        made = ", ".join(p.name for p in given if _returned(p))
-        return f"{f'{made} = ' if made else ''}{self.signature.name}({', '.join(shown)})"
+        return f"{self.signature.name}({', '.join(shown)})"
 
     def parameters(self) -> list[tuple[str, str, str, str, str]]:
         """Return a row for each parameter: name, MSL type, attribute, access, what Python passes."""
@@ -180,9 +191,9 @@ def _value(param: Param, reflection: Reflection, *, pointers: bool) -> str:
     return "number" if layout.dtype.kind not in "iu" else "whole number"
 
 
-def bundle(cards: Sequence[Card]) -> dict[str, str]:
+def bundle(cards: Sequence[Card], *, source: bool = True) -> dict[str, str]:
     """Return the MIME bundle that IPython shows for a kernel (one card) or a program."""
-    return {"text/plain": cards_text(cards), "text/html": cards_html(cards)}
+    return {"text/plain": cards_text(cards), "text/html": cards_html(cards, source=source)}
 
 
 def cards_text(cards: Sequence[Card]) -> str:
@@ -192,10 +203,18 @@ def cards_text(cards: Sequence[Card]) -> str:
     return "\n\n".join(map(_text, cards))
 
 
-def cards_html(cards: Sequence[Card]) -> str:
-    """Return cards as HTML for a notebook; the source they share comes once, folded, at the end."""
+def cards_html(cards: Sequence[Card], *, source: bool = True) -> str:
+    """Return cards as HTML for a notebook; the source they share comes once, folded, at the end.
+
+    Parameters
+    ----------
+    cards : sequence of Card
+        Of one program.
+    source : bool, optional
+        False where the source stands above them.
+    """
     body = _listed_html(cards) if len(cards) > _FULL else "".join(map(_html, cards))
-    return framed(body + folded(cards[0].source)) if cards else ""
+    return framed(body + (folded(cards[0].source) if source else ""), BUTTONS) if cards else ""
 
 
 def _text(card: Card) -> str:
@@ -218,7 +237,13 @@ def _html(card: Card) -> str:
     notes += [note(label, escape(value)) for label, value in card.facts]
     notes.append(note("call", f'<code class="metalnb-call">{escape(card.call)}</code>'))
     notes.append(note("runs on", escape(card.runs)))
-    return f'<div class="metalnb-head">{name}{summary}</div>{table}<div class="metalnb-notes">{"".join(notes)}</div>'
+    foot = f'<div class="metalnb-notes">{"".join(notes)}</div>{_acts(card)}'
+    return f'<div class="metalnb-head">{name}{summary}</div>{table}{foot}'
+
+
+def _acts(card: Card) -> str:
+    name = card.signature.name
+    return buttons(name, card.bare_call) if name.isidentifier() and not keyword.iskeyword(name) else ""
 
 
 def _listed(cards: Sequence[Card]) -> Table:

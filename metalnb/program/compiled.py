@@ -114,7 +114,11 @@ class Program(Mapping[str, Kernel]):
         return cards_html([k.card for k in self.kernels.values()])
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
-        return bundle([k.card for k in self.kernels.values()])
+        return self.cards()
+
+    def cards(self, *, source: bool = True) -> dict[str, str]:
+        """Return what a notebook shows of the program, by MIME type; ``source`` is False where it stands above that."""
+        return bundle([k.card for k in self.kernels.values()], source=source)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return from_recipe, (self.recipe,)
@@ -138,6 +142,16 @@ class Program(Mapping[str, Kernel]):
             For a constant that the text does not have, or a value that does not fit.
         """
         return from_recipe(self.recipe.specialized(constants)) if constants else self
+
+    def on(self, engine: str) -> Program:
+        """Return the program for another engine: of the same text and options.
+
+        Raises
+        ------
+        EngineUnavailable
+            When there is no such engine, or it cannot run here.
+        """
+        return from_recipe(self.recipe.on(engine))
 
     def dtype(self, struct: str) -> np.dtype[np.void]:
         """Return the NumPy dtype of one of the cell's structs, laid out as the kernel sees it.

@@ -54,6 +54,10 @@ class Recipe:
         values = {**self.constants, **constants}
         return Recipe(self.source, values, self.math, self.headers, self.engine, self.name, self.msl, self.checked)
 
+    def on(self, engine: str) -> Recipe:
+        """Return the recipe for another engine."""
+        return Recipe(self.source, self.constants, self.math, self.headers, engine, self.name, self.msl, self.checked)
+
     def __reduce__(self) -> tuple[Any, ...]:
         rest = self.headers, self.engine, self.name, self.msl, self.checked
         return Recipe, (self.source, self.constants, self.math, *rest)

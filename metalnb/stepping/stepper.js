@@ -15,6 +15,9 @@ function metalnbStepper(name, data) {
     const at = [t % size[0], Math.floor(t / size[0]) % size[1], Math.floor(t / (size[0] * size[1]))];
     return at.slice(0, size[2] > 1 ? 3 : size[1] > 1 ? 2 : 1).join(", ");
   };
+  // A threadgroup of two dimensions is drawn as it lies, a row for each y; else a row is a SIMD-group.
+  const plane = size[1] > 1 && size[0] <= 64;
+  const across = plane ? size[0] : 32;
   const barriers = [...new Set(steps.flatMap(s => s.filter(x => x[2]).map(x => x[1])))].sort((a, b) => a - b);
 
   // Of a thread before tick `at`: the step that it is about to take, by number; the count of its steps when it has ended.
@@ -95,10 +98,10 @@ function metalnbStepper(name, data) {
     // ---- The strip of threads.
     const strip = make("div", "mt-block"), stripTitle = make("div", "mt-title"), grid = make("div", steps.length > 256 ? "mt-strip mt-many" : "mt-strip");
     const cells = [];
-    for (let first = 0; first < steps.length; first += 32) {
+    for (let first = 0; first < steps.length; first += across) {
       const row = make("div", "mt-simd");
-      row.append(make("small", "", first));
-      for (let t = first; t < Math.min(first + 32, steps.length); ++t) {
+      row.append(make("small", "", plane ? position(first).split(", ").slice(1).join(", ") : first));
+      for (let t = first; t < Math.min(first + across, steps.length); ++t) {
         const cell = make("button", "mt-t");
         cell.type = "button";
         cell.tabIndex = -1;
@@ -129,7 +132,8 @@ function metalnbStepper(name, data) {
       const longest = [...m.initial || [], ...m.writes.filter((_, j) => j % 4 === 3)]
         .reduce((most, v) => Math.max(most, v < 0 ? 1 : texts[v].length), 1);
       const fitting = longest > 12 ? Math.max(1, 2 ** Math.floor(Math.log2(112 / longest))) : 16;
-      const columns = m.shape.length > 1 ? m.shape[m.shape.length - 1] : Math.min(total, fitting);
+      const flat = m.shape.length === 1 && plane && total % across === 0 && total > across && fitting > 1;
+      const columns = m.shape.length > 1 ? m.shape[m.shape.length - 1] : flat ? across : Math.min(total, fitting);
       const least = longest > 12 && longest < 112 ? "max-content" : 0;
       if (columns > 20) grid.classList.add("mt-small");
       if (fitting === 1) grid.classList.add("mt-records");
@@ -328,7 +332,8 @@ function metalnbStepper(name, data) {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const act = {
         ArrowRight: event.shiftKey ? nextBarrier : next, ArrowLeft: event.shiftKey ? lastBarrier : back,
-        ArrowDown: () => choose(thread + 1), ArrowUp: () => choose(thread - 1),
+        ArrowDown: () => choose(thread + (plane ? across : 1)), ArrowUp: () => choose(thread - (plane ? across : 1)),
+        ".": () => choose(thread + 1), ",": () => choose(thread - 1),
         Home: () => go(0), End: () => go(data.ticks), PageDown: nextBarrier, PageUp: lastBarrier,
       }[event.key];
       if (!act) return;

@@ -1,25 +1,27 @@
-"""`compare`: which of two kernels is faster, and how sure that is."""
+"""`compare`: which of several kernels and functions is the fastest, and how sure that is."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.call.kernel import Dispatch
+from metalnb.errors import ArgumentError
 from metalnb.rendering import Rendered
 
 from .measure import job_of, name_of
 from .other_processes import OtherProcesses
 from .progress import progress
-from .sampling import PATIENCE, Job, count_for, lasting, restored
+from .sampling import PATIENCE, DispatchJob, Job, count_for, lasting, restored
 
-__all__ = ["Comparison", "compare", "median_interval"]
+__all__ = ["Comparison", "Lead", "compare", "median_interval"]
 
 _CONFIDENCE = 0.95
 # Closer than this counts as equal, however narrow the interval. The placement of code and data in memory alone makes a
@@ -27,40 +29,62 @@ _CONFIDENCE = 0.95
 # anything obviously wrong!", 2009), and that is not a property of the kernel.
 _MARGIN = 0.03
 _LEAST, _MOST = 15, 41  # rounds
-_TOTAL = 0.6  # seconds for all of them, where the kernels are short enough
-_LASTS = 0.1  # seconds that a batch of the slower kernel may take to have as many runs as the other's
+_TOTAL = 0.3  # seconds for all of them times the number of what is compared, where that is short enough
+_LASTS = 0.1  # seconds that a batch of a slower kernel may take to have as many runs as the others'
+
+
+class Lead(NamedTuple):
+    """How many times as fast one is as another: the median of the rounds' ratios, and its confidence interval."""
+
+    ratio: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Rendered):
-    """Two kernels, timed alternately.
+    """Kernels and functions, timed in turn.
 
     Attributes
     ----------
-    names : tuple of 2 str
+    names : tuple of str
     engine, device, clock : str
-    first, second : tuple of float
-        Seconds of one dispatch, one value per round. The two of a round were taken right after each other.
+    seconds : tuple of tuple of float
+        For each name, the time of one dispatch or call, one value per round. Those of a round were taken right after
+        each other.
+    own : tuple of float or None
+        Where `clock` is the wall clock: for each name the time by its device's own clock, a median; None where it has
+        no such clock. It is less, by what launching costs.
     confidence : float
-        Of the interval: the probability that such an interval contains the true ratio.
+        That all intervals contain the true ratios.
     margin : float
-        How far from 1 the whole interval must lie before one kernel is called faster.
+        How far above 1 a whole interval must lie before one is called faster than another.
     others : float
         The part of all processors' time that other programs used meanwhile; 0 when unknown.
     unclocked : str
-        What has no clock of the device's, though the other one has: then both were timed by the wall clock.
+        What has no clock of the device's, though another has one: then all were timed by the wall clock.
     """
 
-    names: tuple[str, str]
+    names: tuple[str, ...]
     engine: str
     device: str
     clock: str
-    first: tuple[float, ...]
-    second: tuple[float, ...]
+    seconds: tuple[tuple[float, ...], ...]
+    own: tuple[float | None, ...] = ()
     confidence: float = _CONFIDENCE
     margin: float = _MARGIN
     others: float = 0.0
     unclocked: str = ""
+
+    @property
+    def first(self) -> tuple[float, ...]:
+        """The times of the first."""
+        return self.seconds[0]
+
+    @property
+    def second(self) -> tuple[float, ...]:
+        """The times of the second."""
+        return self.seconds[1]
 
     @property
     def ratios(self) -> tuple[float, ...]:
@@ -78,18 +102,36 @@ class Comparison(Rendered):
         return median_interval(self.ratios, self.confidence)
 
     @property
-    def winner(self) -> str | None:
-        """The faster one's name; None while the interval overlaps the margin around 1."""
-        place = self.place
-        return None if place is None else self.names[place]
+    def best(self) -> int:
+        """The place of what seems the fastest: of the least time in its round, in the median."""
+        logs = np.log(self.seconds)
+        return int(np.argmin(np.median(logs - logs.mean(0), 1)))
+
+    def lead(self, place: int) -> Lead:
+        """Return how many times as fast the best is as another.
+
+        All of the intervals hold together with `confidence`, so each of several holds with more (Bonferroni).
+        """
+        ratios = (np.array(self.seconds[place]) / self.seconds[self.best]).tolist()
+        sure = 1 - (1 - self.confidence) / max(1, len(self.names) - 1)
+        return Lead(float(np.median(ratios)), *median_interval(ratios, sure))
+
+    @property
+    def tied(self) -> tuple[int, ...]:
+        """The places of what cannot be told from the best, and its own."""
+        least = 1 + self.margin
+        return tuple(i for i in range(len(self.names)) if i == self.best or not self.lead(i).low > least)
 
     @property
     def place(self) -> int | None:
-        """0 when the first is the faster one, 1 for the second, None when neither is."""
-        low, high = self.interval
-        if low > 1 + self.margin:
-            return 0
-        return 1 if high < 1 / (1 + self.margin) else None
+        """The place of the fastest one; None when that cannot be told."""
+        return self.best if len(self.tied) == 1 else None
+
+    @property
+    def winner(self) -> str | None:
+        """The fastest one's name; None while an interval overlaps the margin around 1."""
+        place = self.place
+        return None if place is None else self.names[place]
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values that `json.dumps` accepts."""
@@ -104,27 +146,27 @@ class Comparison(Rendered):
         KeyError, TypeError
             When it is something else.
         """
-        return cls(**{**data, **{name: tuple(data[name]) for name in ("names", "first", "second")}})
+        lists = {name: tuple(data[name]) for name in ("names", "own")}
+        return cls(**{**data, **lists, "seconds": tuple(map(tuple, data["seconds"]))})
 
 
-def compare(
-    a: Kernel | Dispatch | Callable[..., Any], b: Kernel | Dispatch | Callable[..., Any], /,
-    *args: Any, names: tuple[str, str] | None = None, **launch: Any,
-) -> Comparison:  # fmt: skip
-    """Time two kernels alternately and say which is faster, or that no difference can be seen.
+def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **launch: Any) -> Comparison:
+    """Time kernels and functions in turn and say which is the fastest, or that no difference can be seen.
 
-    The kernels alternate batch by batch, and which one goes first changes each round, so that a drift of the machine's
-    speed affects both alike. Only the ratio of a round's two times counts. A winner is named when the 95 % confidence
-    interval of the median ratio lies more than 3 % away from 1. Arrays that a kernel writes are restored before each
-    batch and at the end. Of a kernel and a function both are timed by the wall clock, for a function has no other.
+    They alternate batch by batch, and the order changes each round, so that a drift of the machine's speed affects all
+    alike. Only the ratios of a round's times count. A winner is named when the 95 % confidence intervals of the median
+    ratios lie more than 3 % above 1. Arrays that a kernel writes are restored before each batch and at the end. With a
+    function, which has no other, all are timed by the wall clock; the time of a kernel by its device's clock is given
+    beside it.
 
     Parameters
     ----------
-    a, b : Kernel, Dispatch or callable
+    kernels : Kernel, Dispatch, callable, or sequence or mapping of those
+        ``compare(a, b, x)`` compares two, ``compare([a, b, c], x)`` several, and the keys of a mapping are their names.
         A dispatch from ``prepare`` keeps its own arguments: ``compare(f.prepare(x), g.prepare(x, y))``.
     *args, **launch
-        As for a call; both kernels get the same ones.
-    names : tuple of 2 str, optional
+        As for a call; all get the same ones.
+    names : sequence of str, optional
         Their names in the record; by default the kernels' own.
 
     Returns
@@ -134,53 +176,90 @@ def compare(
     Raises
     ------
     ArgumentError, LaunchError
-        As for the calls.
+        As for the calls; for fewer than two.
     KernelFault
         When one failed.
+
+    Examples
+    --------
+    >>> mnb.compare({"kernel": exp_of.prepare(x), "NumPy": lambda: np.exp(x)})   # doctest: +SKIP
     """
-    shown = names or (name_of(a), name_of(b))
-    jobs = [job_of("compare", kernel, args, launch) for kernel in (a, b)]
+    if isinstance(kernels, Mapping):
+        names = names or list(kernels)
+        compared = list(kernels.values())
+    elif isinstance(kernels, (list, tuple)) and not isinstance(kernels, Dispatch):
+        compared = list(kernels)
+    else:
+        compared, args = [kernels, *args[:1]], args[1:]
+    if len(compared) < 2 or (names and len(names) != len(compared)):
+        raise ArgumentError(f"compare: takes two kernels or more, with a name for each; got {len(compared)}.")
+    jobs = [job_of("compare", kernel, args, launch) for kernel in compared]
+    shown = list(names or map(name_of, compared))
+    clocked: dict[int, Job] = {}
     unclocked = ""
-    if jobs[0].clock != jobs[1].clock:
-        unclocked = shown[jobs[1].clock == "wall"]
-        jobs = [job_of("compare", kernel, args, launch, wall=True) for kernel in (a, b)]
-    engines = [job.engine for job in jobs]
-    if engines[0] is not engines[1]:
-        shown = (f"{shown[0]} on {engines[0].name}", f"{shown[1]} on {engines[1].name}")
-    shown = _distinct(*shown)
+    if len({job.clock for job in jobs}) > 1:
+        unclocked = next(name for name, job in zip(shown, jobs, strict=True) if job.clock == "wall")
+        clocked = {i: job for i, job in enumerate(jobs) if job.clock == "device"}
+        jobs = [job_of("compare", kernel, args, launch, wall=True) for kernel in compared]
     load = OtherProcesses()
-    with restored(jobs[0]), restored(jobs[1]):
-        times = _rounds(jobs)
-    first, second = map(tuple, times)
-    both = " and ".join(dict.fromkeys(engine.name for engine in engines))
-    device = " and ".join(dict.fromkeys(engine.caps.device for engine in engines))
-    return Comparison(shown, both, device, jobs[0].clock, first, second, others=load.share(), unclocked=unclocked)
+    with contextlib.ExitStack() as kept:
+        for job in jobs:
+            kept.enter_context(restored(job))
+        times, own = _rounds(jobs, clocked)
+    both = " and ".join(dict.fromkeys(job.engine.name for job in jobs))
+    device = " and ".join(dict.fromkeys(job.engine.caps.device for job in jobs))
+    seconds = tuple(map(tuple, times))
+    return Comparison(
+        _distinct(shown, jobs), both, device, jobs[0].clock, seconds, own, others=load.share(), unclocked=unclocked
+    )
 
 
-def _distinct(a: str, b: str) -> tuple[str, str]:
-    return (a, b) if a != b else (f"{a} (first)", f"{b} (second)")
+def _distinct(names: Sequence[str], jobs: Sequence[Job]) -> tuple[str, ...]:
+    """Add to names the engines, where there are several, and then numbers where names are the same."""
+    if len({job.engine.name for job in jobs}) > 1:
+        kernels = [isinstance(job, DispatchJob) for job in jobs]
+        pairs = zip(names, jobs, kernels, strict=True)
+        names = [f"{n} on {j.engine.name}" if k and f"@{j.engine.name}" not in n else n for n, j, k in pairs]
+    if len(names) == 2 and names[0] == names[1]:
+        return f"{names[0]} (first)", f"{names[1]} (second)"
+    seen = [list(names[:i]).count(name) + 1 for i, name in enumerate(names)]
+    again = [list(names).count(name) > 1 for name in names]
+    return tuple(f"{name} ({n})" if a else name for name, n, a in zip(names, seen, again, strict=True))
 
 
-def _rounds(jobs: Sequence[Job]) -> list[list[float]]:
-    """Run both in every round, in the order A B, then B A.
+def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[float]], tuple[float | None, ...]]:
+    """Run all in every round, in the order A B C, then C B A, and so from each on.
 
-    Everything that either wrote is restored before each run: one may read what the other writes.
+    Everything that any wrote is restored before each run: one may read what another writes. What has a clock of its
+    own, though all are timed by the wall clock, is run once more by that.
     """
-    times: list[list[float]] = [[], []]
+    times: list[list[float]] = [[] for _ in jobs]
+    own: dict[int, list[float]] = {i: [] for i in clocked}
+    total = _TOTAL * len(jobs)
     with progress("comparing", PATIENCE) as told:
         counts = _counts(jobs, told)
-        start, end = time.perf_counter(), max(_TOTAL, 1e-9)
-        while len(times[0]) < _MOST and (len(times[0]) < _LEAST or time.perf_counter() - start < _TOTAL):
-            told(min(1, max(len(times[0]) / _MOST, min(len(times[0]) / _LEAST, (time.perf_counter() - start) / end))))
-            order = (0, 1) if len(times[0]) % 2 == 0 else (1, 0)
-            for i in order:
+        start, end = time.perf_counter(), max(total, 1e-9)
+        while (done := len(times[0])) < _MOST and (done < _LEAST or time.perf_counter() - start < total):
+            told(min(1, max(done / _MOST, min(done / _LEAST, (time.perf_counter() - start) / end))))
+            for i in _order(done, len(jobs)):
                 times[i].append(jobs[i].run(counts[i]))
                 _restore(jobs)
-    return times
+                if i in clocked:
+                    own[i].append(clocked[i].run(counts[i]))
+                    _restore(jobs)
+    middle = {i: float(np.median(seconds)) for i, seconds in own.items()}
+    return times, tuple(middle.get(i) for i in range(len(jobs))) if middle else ()
+
+
+def _order(turn: int, count: int) -> list[int]:
+    """Return who runs first, second and so on: forward and backward in turn, of several each time from another on."""
+    first = turn // 2 % count if count > 2 else 0
+    order = [(first + n) % count for n in range(count)]
+    return order[:: -1 if turn % 2 else 1]
 
 
 def _counts(jobs: Sequence[Job], told: Callable[[float], None] = lambda _: None) -> list[int]:
-    """Return the runs in a batch of each: as many for one as for the other, unless it is much slower.
+    """Return the runs in a batch of each: as many for one as for another, unless it is much slower.
 
     A kernel that runs more often in a row finds more in the caches: it would seem the faster of two equal ones.
     """

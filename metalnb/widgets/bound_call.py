@@ -114,7 +114,7 @@ def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[st
     if 0 in dispatch.grid:
         raise LaunchError(f"{asks}: {signature.name}: grid {dispatch.grid} is empty: nothing would run.")
     made = {id(a) for a in dispatch.outputs}
-    parts, left_out = [], []
+    parts = []
     for param, value in zip(signature.params, dispatch.arguments, strict=True):
         if param.space == "threadgroup" or kernel.unit.absent(param):
             continue
@@ -124,7 +124,6 @@ def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[st
         else:
             own = id(value) in made and place_of(value) is None
             array = value if own or not param.writable else copied(kernel.engine, value)
-            left_out += [param.name] if id(value) in made else []
         parts.append(BoundArgument(param, array, inner))
     memory, groups = launch.get("threadgroup_memory"), launch.get("groups")
-    return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, tuple(left_out), groups)
+    return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, dispatch.made, groups)

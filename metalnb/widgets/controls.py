@@ -10,7 +10,10 @@ import ipywidgets
 
 from .scalars import Knob
 
-__all__ = ["button", "choice", "control", "copying", "html", "nudge", "player", "saving", "side_by_side"]
+__all__ = [
+    "button", "choice", "control", "copying", "html", "menu", "nudge", "player", "recording", "saving", "side_by_side",
+    "span",
+]  # fmt: skip
 
 _STYLE = {"description_width": "96px"}
 _WIDE = {"width": "auto"}
@@ -90,10 +93,34 @@ def saving(name: str) -> str:
 _BUTTON = 'jupyter-widgets jupyter-button widget-button" style="width:auto"'
 
 
+def recording(name: str) -> str:
+    """Return a button that has what comes next recorded as a file; Python records it, and the page saves it."""
+    return f'<button type="button" class="{_BUTTON} data-metalnb-record="{escape(name)}">save a GIF</button>'
+
+
 def choice(label: str, options: Sequence[tuple[str, Any]], value: Any, changed: Callable[[Any], None]) -> Any:
     """Return a slider over named values."""
     made = ipywidgets.SelectionSlider(
         options=list(options), value=value, description=label, style=_STYLE, layout=_WIDE, continuous_update=True,
+    )  # fmt: skip
+    made.observe(lambda change: changed(change["new"]), names="value")
+    return made
+
+
+def menu(label: str, options: Sequence[tuple[str, Any]], value: Any, changed: Callable[[Any], None]) -> Any:
+    """Return a list of named values to choose from."""
+    made = ipywidgets.Dropdown(options=list(options), value=value, description=label, style=_STYLE, layout=_WIDE)
+    made.observe(lambda change: changed(change["new"]), names="value")
+    return made
+
+
+def span(
+    label: str, low: float, high: float, value: float, changed: Callable[[float], None], step: float = 0
+) -> Any:
+    """Return a slider over the numbers between two, by default in a hundred steps."""
+    made = ipywidgets.FloatSlider(
+        value=value, min=low, max=high, step=step or (high - low) / _COARSE, readout_format=".3g", description=label,
+        style=_STYLE, layout=_WIDE,
     )  # fmt: skip
     made.observe(lambda change: changed(change["new"]), names="value")
     return made

@@ -3,6 +3,7 @@
 const KEYS = { ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowLeft: [-1, 0], ArrowDown: [0, -1] };
 const ZOOM = 1.25; // of a key; a wheel's notch is about as much
 const FLASH = 1200; // milliseconds that a button says what it did
+const LOST = 2000; // milliseconds without a frame, after which the page asks for one
 
 function flash(button, text) {
   const before = button.dataset.label ?? (button.dataset.label = button.textContent);
@@ -26,6 +27,13 @@ async function copy(button, text) {
 function save(root, button) {
   const image = root.querySelector('.metalnb-picture');
   Object.assign(document.createElement('a'), { href: image.src, download: button.dataset.metalnbSave }).click();
+  flash(button, 'saved');
+}
+
+function saveBytes(name, bytes, button) {
+  const href = URL.createObjectURL(new Blob([bytes]));
+  Object.assign(document.createElement('a'), { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000);
   flash(button, 'saved');
 }
 
@@ -80,8 +88,53 @@ function mover(model) {
   };
 }
 
+// What the pointer draws is told once in a frame of the screen.
+function pen(model) {
+  let told = null;
+  const tell = (point, rub) => {
+    if (told && told.rub !== rub) send();
+    if (!told) {
+      told = { did: 'draw', points: [], rub };
+      requestAnimationFrame(send);
+    }
+    told.points.push(point);
+  };
+  const send = () => {
+    if (told) model.send(told);
+    told = null;
+  };
+  return {
+    at: (image, event) => {
+      const { x, y, width, height } = image.getBoundingClientRect();
+      tell([(event.clientX - x) / width, (event.clientY - y) / height], event.altKey);
+    },
+    lift: event => tell(null, event.altKey)
+  };
+}
+
+// Python makes no frame before the page has shown the ones that were sent; what got lost on the way is not waited for.
+function watch(model) {
+  let last = 0;
+  const tell = at => {
+    last = performance.now();
+    model.send({ did: 'shown', at });
+  };
+  const shown = () => requestAnimationFrame(() => tell(model.get('frame')));
+  const waiting = setInterval(() => {
+    const visible = document.visibilityState === 'visible';
+    if (model.get('playing') && visible && performance.now() - last > LOST) tell(null);
+  }, LOST);
+  model.on('change:frame', shown);
+  if (model.get('listens')) tell(null);
+  return () => { clearInterval(waiting); model.off('change:frame', shown); };
+}
+
 function attach(model, root, listen) {
   const view = model.get('window') ? mover(model) : magnifier(model);
+  const stylus = pen(model);
+  const unwatch = watch(model);
+  let drawing = null;
+  let recorder = null;
   const picture = event => event.target.closest?.('.metalnb-picture');
   let held = null;
   let on = false;
@@ -120,11 +173,23 @@ function attach(model, root, listen) {
 
   const click = cell => model.send({ did: 'click', at: Number(cell.dataset.metalnbAt) });
   listen(root, 'click', event => {
-    const part = event.target.closest('[data-metalnb-at], .metalnb-copy, [data-metalnb-save]');
+    const part = event.target.closest('[data-metalnb-at], .metalnb-copy, [data-metalnb-save], [data-metalnb-record]');
     if (part?.dataset.metalnbAt && event.detail === 0) click(part); // of a screen reader
     else if (part?.matches('.metalnb-copy')) copy(part, model.get('call'));
     else if (part?.dataset.metalnbSave) save(root, part);
+    else if (part?.dataset.metalnbRecord && !recorder) {
+      recorder = part;
+      part.dataset.label ??= part.textContent;
+      part.textContent = 'recording …';
+      model.send({ did: 'record' });
+    }
   });
+  const recorded = (content, buffers) => { // for the view whose button was pressed
+    if (!content.save || !recorder) return;
+    saveBytes(content.save, buffers[0], recorder);
+    recorder = null;
+  };
+  model.on('msg:custom', recorded);
   // A map is drawn anew while it fills, and a click within that time has no one target.
   const number = event => event.target.closest?.('[data-metalnb-at]')?.dataset.metalnbAt;
   let pressed;
@@ -147,14 +212,23 @@ function attach(model, root, listen) {
     image.setPointerCapture(event.pointerId);
     image.focus({ preventScroll: true });
     event.preventDefault();
+    if (model.get('draws') && !event.shiftKey) stylus.at(drawing = image, event);
   });
   listen(root, 'pointermove', event => {
     if (!held) return;
+    if (drawing) {
+      for (const part of event.getCoalescedEvents?.() ?? [event]) stylus.at(drawing, part);
+      return;
+    }
     view.pan(picture(event), event.clientX - held[0], event.clientY - held[1]);
     held = [event.clientX, event.clientY];
   });
   for (const end of ['pointerup', 'pointercancel']) {
-    listen(root, end, () => { held = null; here(within()); });
+    listen(root, end, event => {
+      if (drawing) stylus.lift(event);
+      held = drawing = null;
+      here(within());
+    });
   }
   listen(root, 'wheel', event => {
     const image = picture(event);
@@ -178,6 +252,8 @@ function attach(model, root, listen) {
     } else if (image && way) {
       const step = image.getBoundingClientRect().height * (event.shiftKey ? 0.01 : 0.1);
       view.pan(image, -step * way[0], step * way[1]);
+    } else if (image && event.key.length === 1 && model.get('listens').includes(event.key)) {
+      model.send({ did: 'press', key: event.key });
     } else if (image && '+-0'.includes(event.key)) {
       const { width, height } = image.parentElement.getBoundingClientRect();
       if (event.key === '0') view.reset(image);
@@ -193,6 +269,8 @@ function attach(model, root, listen) {
     observer.disconnect();
     model.off('change:alt', described);
     model.off('change:call', described);
+    model.off('msg:custom', recorded);
+    unwatch();
     here(false);
   };
 }

@@ -23,6 +23,14 @@ class Hands(anywidget.AnyWidget):
         The picture in words.
     call : str
         The call with these settings as Python, to be copied.
+    draws : bool
+        Whether dragging on the picture draws into it.
+    listens : str
+        The keys on the picture that Python is told.
+    playing : bool
+        Whether frames follow each other.
+    frame : int
+        The number of the latest; the page says when it has shown it.
     on : bool
         Whether the mouse or the keyboard is on the widget.
 
@@ -31,7 +39,9 @@ class Hands(anywidget.AnyWidget):
     **acts : callable
         What is called when a hand did something, by what it did: ``click`` (``at``: the number of a map's cell),
         ``key`` (``at``: the number of a slider, ``by``: 1 or -1, ``fine``), ``move`` (``dx``, ``dy`` in heights of the
-        picture, ``by`` a factor around ``x``, ``y``), ``reset``, ``off`` (the hand has left).
+        picture, ``by`` a factor around ``x``, ``y``), ``reset``, ``draw`` (``points`` from (0, 0) to (1, 1), None where
+        a line ends; ``rub``), ``press`` (``key``, one that it listens to), ``record``, ``shown`` (``at``: the number of
+        a frame, or None when the page waits for one), ``off`` (the hand has left).
     """
 
     _esm = Path(__file__).with_name("hands.js")
@@ -39,9 +49,16 @@ class Hands(anywidget.AnyWidget):
     alt = traitlets.Unicode("").tag(sync=True)
     call = traitlets.Unicode("").tag(sync=True)
     place = traitlets.Dict().tag(sync=True)
+    draws = traitlets.Bool(False).tag(sync=True)
+    listens = traitlets.Unicode("").tag(sync=True)
+    playing = traitlets.Bool(False).tag(sync=True)
+    frame = traitlets.Int(0).tag(sync=True)
 
-    def __init__(self, *, window: bool = False, alt: str = "", call: str = "", **acts: Callable[..., None]) -> None:
-        super().__init__(window=window, alt=alt, call=call, layout={"display": "none"})
+    def __init__(
+        self, *, window: bool = False, draws: bool = False, listens: str = "", alt: str = "", call: str = "",
+        **acts: Callable[..., Any],
+    ) -> None:  # fmt: skip
+        super().__init__(window=window, draws=draws, listens=listens, alt=alt, call=call, layout={"display": "none"})
         self.on = False
         self._acts = acts
         self.on_msg(self._did)

@@ -64,13 +64,15 @@ _CSS = (
     ".metalnb.metalnb .metalnb-map{width:auto}"
     ".metalnb.metalnb .metalnb-map :is(th,td){border:0}"
     ".metalnb.metalnb .metalnb-map thead th:not(:first-child){text-align:center}"
-    ".metalnb.metalnb td[data-metalnb-at]{cursor:pointer}"
-    ".metalnb.metalnb td[data-metalnb-at]:is(:hover,:focus-visible){outline:2px solid currentColor;outline-offset:-2px}"
+    ".metalnb.metalnb [data-metalnb-at]{cursor:pointer}"
+    ".metalnb.metalnb [data-metalnb-at]:is(:hover,:focus-visible){outline:2px solid currentColor;outline-offset:-2px}"
     ".metalnb.metalnb .metalnb-refused td{white-space:normal;overflow-wrap:anywhere;vertical-align:top}"
     ".metalnb-live .metalnb-picture{cursor:grab;touch-action:none;height:auto;flex:none}"
     ".metalnb-live .metalnb-picture:active{cursor:grabbing}"
     ".metalnb-live .metalnb-picture:focus-visible{outline:2px solid currentColor;outline-offset:-2px}"
+    ".metalnb-live .metalnb-crisp{image-rendering:pixelated}"
     ".metalnb img{max-width:100%}"
+    ".metalnb.metalnb .metalnb-film td{border:0;padding:2px 3px;text-align:center!important;min-width:96px}"
 )  # fmt: skip
 
 
@@ -133,6 +135,7 @@ def _said(timing: Timing) -> str:
 
 
 _FEW = 20  # times that make a histogram
+_DRAWN = 60  # times in a line
 
 
 def distribution(timing: Timing) -> str:
@@ -146,11 +149,14 @@ def distribution(timing: Timing) -> str:
 
 
 def history(timings: Sequence[Timing], labels: Sequence[str]) -> str:
-    """Render the medians of the runs so far as a line."""
+    """Render the medians of the runs so far as a line; of a first run, which has no others beside it, its own times."""
+    if len(timings) == 1:
+        taken = timings[0].seconds[-_DRAWN:]
+        foot = _ends(f"1 run, from {seconds(min(taken))}", f"to {seconds(max(taken))}")
+        return f"<div>{_ends('times of the run, one after the other', '')}{line(taken)}{foot}</div>"
     medians = [t.median for t in timings]
     titles = [f"{label}: {seconds(m)}" for label, m in zip(labels, medians, strict=True)]
-    count = f"{len(timings)} run{'' if len(timings) == 1 else 's'}"
-    foot = _ends(f"{count}, from {seconds(min(medians))}", f"to {seconds(max(medians))}")
+    foot = _ends(f"{len(timings)} runs, from {seconds(min(medians))}", f"to {seconds(max(medians))}")
     axis = "logarithmic" if is_wide(medians) else ""
     return f"<div>{_ends('medians of the runs', axis)}{line(medians, titles)}{foot}</div>"
 

@@ -32,6 +32,7 @@ SOURCES = [
     "%metal_compare saxpy@1 saxpy@2",
     "mnb.roofline(t)",
     "mnb.limits()",
+    "%metal_compare saxpy@1(x, y, a=2.0) saxpy@2 2*x+y np.add(x, y) mnb.add(x, y)",
 ]
 
 
@@ -53,7 +54,7 @@ def test_every_cell_shows_its_record_once(page: Page) -> None:
     # What takes longer than a second says how far it is, in an output that is empty in the end.
     blank = [["".join(o.get("data", {}).get("text/plain", "something")) == "" for o in cell] for cell in outputs]
     outputs = [[o for o, b in zip(*pair, strict=True) if not b] for pair in zip(outputs, blank, strict=True)]
-    assert [len(cell) for cell in outputs] == [0, 0, 1, 0, 1, 1, 1]
+    assert [len(cell) for cell in outputs] == [0, 0, 1, 0, 1, 1, 1, 1]
     assert {cell[0]["output_type"] for cell in outputs if cell} == {"execute_result"}
 
 
@@ -66,6 +67,22 @@ def test_the_bar_is_as_long_as_the_share_says(page: Page) -> None:
     }})()""")
     assert whole > 300
     assert full / whole == pytest.approx(min(1.0, share / 100), abs=0.02)
+
+
+def test_a_comparison_of_several_has_strips_on_one_axis(page: Page) -> None:
+    strips = page.evaluate(f"""[...{CELLS}[7].node.querySelectorAll('.metalnb-strip')].map(s => {{
+      const rule = s.querySelector('.metalnb-middle').getBoundingClientRect();
+      const r = s.getBoundingClientRect();
+      return [r.x, r.width, rule.x - r.x, s.querySelectorAll('circle').length];
+    }})""")
+    assert len(strips) == 5
+    assert len({(x, width) for x, width, *_ in strips}) == 1
+    assert all(dots >= 15 for *_, dots in strips)
+    at = [middle for _, _, middle, _ in strips]
+    assert at[0] == min(at), "the fastest stands first"
+    said = page.evaluate(f"{card(7, '')}.innerText")
+    assert "wall clock" in said
+    assert "since 2*x+y has no other" in said
 
 
 def test_the_roofline_is_drawn(page: Page) -> None:
@@ -84,7 +101,7 @@ def test_all_of_it_is_readable_in_both_themes(page: Page, name: str) -> None:
     worst = page.evaluate(CONTRAST)
     assert len(worst) > 20
     assert worst[0][0] >= 4.5, worst[:5]
-    for label, cell in {"timing": 2, "roofline": 5}.items():
+    for label, cell in {"timing": 2, "roofline": 5, "compare": 7}.items():
         page.evaluate(f"{CELLS}[{cell}].node.scrollIntoView()")
         page.screenshot(SCREENSHOTS / f"{label}-{name}.png")
         assert Path(SCREENSHOTS / f"{label}-{name}.png").stat().st_size > 20_000

@@ -193,6 +193,15 @@ def test_the_monitor_fills_while_a_cell_runs(notebook: Notebook) -> None:
     assert "saxpy" in text
     assert "256 × 256" in text
     assert notebook.page.evaluate(f"{ALL}[{WATCH}].node.querySelectorAll('.metalnb-spark').length") == 2
+    kernels = f"[...{ALL}[{WATCH}].node.querySelectorAll('code[data-metalnb-at]')]"
+    notebook.press(f"{kernels}.find(e => e.innerText.endsWith('blur'))")
+    notebook.wait(WATCH, "e.querySelector('code[data-metalnb-at]').innerText === '★ blur'")
+    notebook.press(f"{ALL}[{WATCH}].node.querySelector('input[type=text]')")
+    notebook.page.call("Input.insertText", text="sax")
+    notebook.wait(WATCH, "e.querySelectorAll('.metalnb-spark').length === 1")
+    for _ in "sax":
+        notebook.page.call("Input.dispatchKeyEvent", type="rawKeyDown", key="Backspace", windowsVirtualKeyCode=8)
+    notebook.wait(WATCH, "e.querySelectorAll('.metalnb-spark').length === 2")
     notebook.click(WATCH, "CSV")
     assert "300 dispatches" in notebook.wait(WATCH, "e.querySelector('a[download]')?.parentElement.innerText")
     notebook.click(WATCH, "Stop")

@@ -19,6 +19,7 @@ from metalnb.timing import compare as module
 from metalnb.timing import sampling
 from metalnb.timing.compare import median_interval
 from metalnb.timing.measure import name_of
+from metalnb.timing.views.strip_plots import StripScale
 
 SOURCE = """
 #include <metal_stdlib>
@@ -44,7 +45,7 @@ def program() -> mnb.Program:
 
 
 def comparison(first: Any, second: Any, names: tuple[str, str] = ("a", "b")) -> mnb.Comparison:
-    return mnb.Comparison(names, "cpu", "a chip", "device", tuple(first), tuple(second))
+    return mnb.Comparison(names, "cpu", "a chip", "device", (tuple(first), tuple(second)))
 
 
 # ---- The statistics --------------------------------------------------------------------------------------------------
@@ -142,6 +143,54 @@ def test_equal_kernels_run_equally_often() -> None:
     assert fast > 100
 
 
+def several(*seconds: Any, **more: Any) -> mnb.Comparison:
+    names = ("a", "b", "c", "d")[: len(seconds)]
+    return mnb.Comparison(names, "cpu", "a chip", "device", tuple(map(tuple, seconds)), **more)
+
+
+def test_the_fastest_of_several_is_called_beyond_all_others(rng: np.random.Generator) -> None:
+    def noisy(seconds: float) -> Any:
+        return seconds * np.exp(rng.normal(0, 0.02, 15))
+
+    found = several(noisy(3e-3), noisy(1e-3), noisy(2e-3))
+    assert (found.best, found.place, found.winner) == (1, 1, "b")
+    assert found.lead(0).ratio == pytest.approx(3, rel=0.05)
+    assert found.lead(0).low < 3.1
+    assert found.tied == (1,)
+    near = several(noisy(3e-3), noisy(1e-3), noisy(1.01e-3))
+    assert near.winner is None
+    assert near.tied == (1, 2)
+
+
+def test_of_several_each_interval_is_wider_so_that_all_hold() -> None:
+    ratios = [float(n) for n in range(1, 16)]
+    assert several([1.0] * 15, ratios).lead(1)[1:] == (4, 12)
+    assert several([1.0] * 15, ratios, ratios, ratios).lead(2)[1:] == (3, 13)
+
+
+def test_of_several_equal_ones_none_is_called_the_fastest(rng: np.random.Generator) -> None:
+    """One of many is the best by chance: all intervals must hold together."""
+    called = 0
+    for _ in range(500):
+        called += several(*(np.exp(rng.normal(0, 0.05, 15)) for _ in range(4))).place is not None
+    assert called <= 5  # 1 %
+
+
+def test_the_best_has_the_least_time_of_its_rounds_and_not_of_all() -> None:
+    """The machine was slow for a while: the median of the other's times is less, though it lost 14 rounds of 15."""
+    first, second = [1.0] * 7 + [10.0] * 8, [2.0] * 7 + [9.0] + [10.5] * 7
+    assert several(first, second).best == 0
+    assert several(second, first).best == 1
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_each_runs_first_as_often_as_another(count: int) -> None:
+    orders = [module._order(turn, count) for turn in range(4 * count)]
+    assert {tuple(sorted(order)) for order in orders} == {tuple(range(count))}
+    for place in (0, -1):
+        assert {[order[place] for order in orders].count(i) for i in range(count)} == {4}
+
+
 # ---- Measuring -------------------------------------------------------------------------------------------------------
 
 
@@ -200,6 +249,32 @@ def test_a_kernel_and_a_function_are_both_timed_by_the_wall_clock(program: mnb.P
     assert mnb.compare(len, max, [1, 2]).unclocked == ""
 
 
+def test_several_are_compared_by_list_and_by_name(program: mnb.Program) -> None:
+    y = np.ones(1 << 12, np.float32)
+    calls = [program.chain.prepare(y, 10), program.chain.prepare(y, 4000), program.chain.prepare(y, 20)]
+    found = mnb.compare(calls)
+    assert found.names == ("chain (1)", "chain (2)", "chain (3)")
+    assert 1 not in found.tied
+    named = mnb.compare({"short": calls[0], "long": calls[1], "none": lambda: None})
+    assert named.names == ("short", "long", "none")
+    assert named.clock == "wall"
+    if program.engine.caps.clock == "device":
+        assert named.unclocked == "none"
+        assert named.own[2] is None
+        assert 0 < named.own[0] < np.median(named.seconds[0]), "launching is not in it"
+        assert "device clock" in repr(named)
+    assert mnb.Comparison.from_json(json.loads(json.dumps(named.to_json()))) == named
+    assert (y == 1).all()
+
+
+@pytest.mark.parametrize("given", [([],), ([len],), ({"a": len},), (len,)])
+def test_fewer_than_two_are_refused(given: Any) -> None:
+    with pytest.raises(mnb.ArgumentError, match="takes two kernels or more"):
+        mnb.compare(*given)
+    with pytest.raises(mnb.ArgumentError, match="with a name for each"):
+        mnb.compare([len, max], [1], names=["a"])
+
+
 def test_kernels_of_two_engines_are_told_apart() -> None:
     able = ["cpu", "native"]
     try:
@@ -245,3 +320,27 @@ def test_the_text_and_the_card_say_the_same() -> None:
         assert phrase in repr(found)
         assert phrase in words
     assert "no difference beyond noise" in repr(comparison([1e-3] * 15, [1e-3] * 15))
+
+
+def test_the_card_of_several_has_a_row_for_each_the_fastest_first() -> None:
+    found = several([3e-3] * 15, [1e-3] * 15, [1.01e-3] * 14 + [9e-3], [2e-3] * 15, own=(None, 9e-4, 8e-4, None))
+    root = ET.fromstring(found._repr_html_())  # noqa: S314  (made here)
+    rows = [[" ".join("".join(cell.itertext()).split()) for cell in row] for row in root.findall(".//tbody/tr")]
+    assert rows == [
+        ["b", "1.00 ms", "900 µs", "", ""], ["c", "1.01 ms", "800 µs", "", "no difference beyond noise"],
+        ["d", "2.00 ms", "–", "", "2.00 × as long (2.00 to 2.00)"],
+        ["a", "3.00 ms", "–", "", "3.00 × as long (3.00 to 3.00)"],
+    ]  # fmt: skip
+    assert [len(svg.findall("circle")) for svg in root.iter("svg")] == [15] * 4
+    assert "b and c: no difference beyond noise; slower: d, a" in repr(found)
+    assert "all intervals hold together with 95 %" in repr(found)
+    assert several([3e-3] * 15, [1e-3] * 15, [2e-3] * 15).winner == "b"
+    said = repr(several([3e-3] * 15, [1e-3] * 15, [2e-3] * 15))
+    assert "b is the fastest: 2.00 × as fast as c (2.00 to 2.00)" in said
+
+
+def test_times_far_apart_have_a_logarithmic_axis() -> None:
+    near, far = StripScale.of([[1.0, 2.0], [3.0]]), StripScale.of([[1.0], [100.0]])
+    assert (near.wide, near.place(2.0)) == (False, pytest.approx(0.5))
+    assert (far.wide, far.place(10.0)) == (True, pytest.approx(0.5))
+    assert far.place(1e6) == 1

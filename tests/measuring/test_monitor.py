@@ -66,9 +66,10 @@ def test_it_sees_what_ran_while_it_was_on(program: mnb.Program) -> None:
         assert r["bandwidth"] == pytest.approx(r["bytes"] / r["seconds"])
         assert r["share"] == pytest.approx(r["bandwidth"] / r["limit"])
         assert r["engine"] == program.saxpy.engine.name
-    assert [name for name in seen.rows if name.startswith("exp ")], "a library operation, named by what it does"
+    assert [kind for kind in seen.rows if kind.kernel.startswith("exp ")], "a library operation, named by what it does"
     assert len(seen) == seen.total == len(seen.export())
-    assert seen.rows["saxpy"].count == 4
+    counts = {kind.grid: row.count for kind, row in seen.rows.items() if kind.kernel == "saxpy"}
+    assert counts == {(1000,): 3, (500,): 1}, "the figures of a row are of the same call"
 
 
 def test_nothing_is_there_when_it_is_off(program: mnb.Program) -> None:
@@ -175,7 +176,7 @@ def test_start_stop_clear_and_keep(program: mnb.Program) -> None:
     seen = mnb.monitor(keep=5)
     for _ in range(8):
         program.saxpy(X, y, 1.0)
-    assert (len(seen), seen.total, seen.rows["saxpy"].count) == (5, 8, 8)
+    assert (len(seen), seen.total, counted(seen, "saxpy")) == (5, 8, 8)
     assert seen.start() is seen
     seen.stop()
     program.saxpy(X, y, 1.0)
@@ -202,7 +203,7 @@ def test_dispatches_of_many_threads_are_all_seen(program: mnb.Program) -> None:
             t.start()
         for t in threads:
             t.join()
-    assert seen.rows["saxpy"].count == 800
+    assert counted(seen, "saxpy") == 800
     started = [s.started for s in seen.seen]
     assert max(started) <= time.time() + 1
     assert min(started) > time.time() - 60
@@ -295,18 +296,61 @@ def _recorded(times: list[float], moved: int, limit: float, cache: int | None) -
     grid = (moved // 8,)
     kinds = [DispatchKind("k", (2,), (1,), 16, limit, cache), DispatchKind("k", grid, (1,), moved, limit, cache)]
     seen = [DispatchRecord(0.0, kinds[0], 1.0), *(DispatchRecord(1.0 + i, kinds[1], t) for i, t in enumerate(times))]
-    monitor.rows = {"k": KernelStats(len(seen), sum(s.seconds for s in seen), deque(seen))}
+    monitor.rows = {
+        kinds[0]: KernelStats(1, 1.0, deque(seen[:1])), kinds[1]: KernelStats(len(times), sum(times), deque(seen[1:])),
+    }  # fmt: skip
     monitor.total = len(seen)
     return monitor
+
+
+def counted(seen: DispatchRecorder, kernel: str) -> int:
+    return sum(row.count for kind, row in seen.rows.items() if kind.kernel == kernel)
+
+
+def shown_kernels(monitor: DispatchRecorder, **how: bool) -> list[str]:
+    return re.findall(r"<code[^>]*>([^<]*)</code>", monitor_html(monitor, **how).partition("latest")[0])
+
+
+def test_rows_are_filtered_by_name_and_pinned(program: mnb.Program) -> None:
+    kinds = [DispatchKind(name, (64,), (32,), 0, None) for name in ("blur", "saxpy", "sum sum_rows", "sum last")]
+    monitor = mnb.monitor().stop()
+    monitor.rows = {
+        kind: KernelStats(1, seconds, deque([DispatchRecord(0.0, kind, seconds)]))
+        for kind, seconds in zip(kinds, (1.0, 2.0, 3.0, 4.0), strict=True)
+    }
+    assert shown_kernels(monitor) == ["blur", "saxpy", "sum sum_rows", "sum last"]
+    _ = monitor.widget
+    monitor._controls.filter.value = "sum"
+    assert shown_kernels(monitor) == ["sum sum_rows", "sum last"]
+    monitor._controls.filter.value = "blurr"
+    assert "no kernel has 'blurr' in its name" in monitor_html(monitor)
+    monitor._controls.filter.value = ""
+    monitor._hands._did(monitor._hands, {"did": "click", "at": 2}, [])
+    assert shown_kernels(monitor) == ["★ sum sum_rows", "blur", "saxpy", "sum last"]
+    assert 'data-metalnb-at="2"' in monitor._controls._view.value
+    assert 'data-metalnb-at="' not in monitor.html(), "a saved notebook has nothing to click on"
+    monitor._hands._did(monitor._hands, {"did": "click", "at": 2}, [])
+    assert shown_kernels(monitor) == ["blur", "saxpy", "sum sum_rows", "sum last"]
+    monitor._hands._did(monitor._hands, {"did": "click", "at": 99}, [])
+
+
+def test_a_pinned_row_is_shown_however_little_time_it_took(program: mnb.Program) -> None:
+    kinds = [DispatchKind(f"k{n}", (64,), (32,), 0, None) for n in range(20)]
+    monitor = mnb.monitor().stop()
+    monitor.rows = {k: KernelStats(1, 1.0 + n, deque([DispatchRecord(0.0, k, 1.0)])) for n, k in enumerate(kinds)}
+    assert "k0" not in shown_kernels(monitor)
+    monitor.pin(kinds[0])
+    assert shown_kernels(monitor)[:2] == ["★ k0", "k9"]
+    assert len(shown_kernels(monitor)) == 12
 
 
 @pytest.mark.parametrize("times", [[1e-3, 1.1e-3, 4e-3], [4e-3, 1e-3, 1.1e-3], [1.1e-3]])
 def test_the_rate_of_a_row_is_that_of_its_median(times: list[float]) -> None:
     monitor = _recorded(times, 1 << 20, 1e9, None)
-    row = repr(monitor).split("\n")[1]
+    row = repr(monitor).split("\n")[2]
     assert f"{statistics.median(times) * 1e3:.2f} ms" in row
     assert f"{(1 << 20) / statistics.median(times) / 1e6:.0f} MB/s" in row
-    cells = re.findall(r"<td.*?</td>", monitor_html(monitor))
+    cells = re.findall(r"<td.*?</td>", monitor_html(monitor))[7:]
     assert f"{statistics.median(times) * 1e3:.2f} ms" in cells[3]
     assert f"{(1 << 20) / statistics.median(times) / 1e6:.0f} MB/s" in cells[4]
     assert cells[1].endswith(">131,072</td>")

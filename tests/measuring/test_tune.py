@@ -410,6 +410,31 @@ def test_the_gain_has_an_interval(program: mnb.Program) -> None:
     assert low <= tuner.gain <= high
 
 
+def test_what_is_far_slower_is_given_up_after_one_run() -> None:
+    """Where threadgroups of other sizes do ten thousand times the work, at a tenth of a second a run."""
+    kernel = mnb.compile("""
+    kernel void uneven(device const float* x, device float* y, uint i [[thread_position_in_grid]],
+                       uint n [[threads_per_threadgroup]]) {
+        float v = x[i];
+        for (uint k = 0; k < (n == 256 ? 40u : 100000u); ++k) v = v * 0.99f + 0.01f;
+        y[i] = v;
+    }""").uneven
+    tuner = mnb.tune(kernel, np.ones(1 << 13, np.float32), check=False, run=False)
+    assert tuner.trials[tuner._order[0]].threadgroup == (256,), "the usual ones first"
+    assert sorted(tuner._order) == list(range(len(tuner.trials)))
+    tuner.run()
+    tried = {t.threadgroup[0]: t for t in tuner.trials}
+    assert not tuner.failures
+    assert not tried.pop(256).once
+    for trial in tried.values():
+        assert trial.once
+        assert len(trial.timing.seconds) == 1
+        assert trial.timing.clock == "wall"
+    assert f"{len(tried)} given up after one run" in tuner.text()
+    assert "given up after one run" in tuner.html()
+    assert tuner.best is tuner.baseline
+
+
 def test_it_stops_between_two_dispatches(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured when it is stopped counts for nothing, and is measured again."""
     from metalnb.widgets.tune import sweep as module

@@ -14,6 +14,7 @@ from pygments.token import Token
 
 import metalnb as mnb
 from metalnb.display import Card, Listing, Source, Table, cards_html, cards_text, nbytes
+from metalnb.display.card_buttons import ACTS
 from metalnb.display.highlight import highlight
 from metalnb.msl.signature import Param, Reflection, Signature, Type
 
@@ -157,6 +158,19 @@ def test_a_card_shows_an_error_of_the_device_compiler_to_the_caller_alone(monkey
     assert "threadgroup memory" not in cards_text([found.card])
     with pytest.raises(mnb.KernelFault):
         _ = found.binary
+
+
+def test_a_card_has_buttons_that_say_nothing_where_they_do_nothing() -> None:
+    """A page that strips styles and buttons shows what is left of them: their words are the style's."""
+    card = kernel().card
+    box = next(e for e in parse(cards_html([card])).iter("div") if e.get("class") == "metalnb-acts")
+    assert "".join(box.itertext()) == ""
+    assert (box.get("data-metalnb-kernel"), box.get("data-metalnb-call")) == (card.signature.name, card.bare_call)
+    assert {b.get("aria-label"): b.get("data-metalnb-cell") for b in box} == {label: cell for label, cell, _ in ACTS}
+    assert ".metalnb .metalnb-acts{display:none}" in cards_html([card])
+    for name in ("operator", "f.g"):  # Python's `operator` is a name, `f.g` is none
+        shown = cards_html([Card(Signature(name, name), Reflection(()), "cpu", "", "fast")])
+        assert ('metalnb-acts" data' in shown) == (name == "operator")
 
 
 def test_a_bare_signature_makes_a_card() -> None:

@@ -17,6 +17,7 @@ from traitlets.config import Config
 
 import metalnb as mnb
 from metalnb.engine import current
+from metalnb.magics.card_answers import latest_call
 from metalnb.magics.session import Session
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -70,6 +71,49 @@ def says(shell: InteractiveShell, cell: str, capsys: Capture) -> str:
     failure(shell, cell)
     captured = capsys.readouterr()
     return ANSI.sub("", captured.out + captured.err)
+
+
+def shown(shell: InteractiveShell, value: object) -> str:
+    data, _ = shell.display_formatter.format(value)
+    return str(data["text/html"])
+
+
+def test_a_card_below_its_cell_does_not_repeat_the_cell(shell: InteractiveShell, run: Run) -> None:
+    cell = f"%%metal\n{TWICE}"
+    html = []
+    shell.display_formatter.active_types = ["text/plain", "text/html"]
+    show = shell.displayhook.compute_format_data
+
+    def seen(result: object) -> tuple[dict[str, str], dict[str, str]]:
+        data = show(result)
+        html.append(data[0]["text/html"])
+        return data
+
+    shell.displayhook.compute_format_data = seen
+    program = shell.run_cell(cell, store_history=True).result
+    shell.run_cell("twice.program", store_history=True)
+    assert ["Metal source" in text for text in html] == [False, True]
+    assert ["metalnb-call" in text for text in html] == [True, True]
+    shell.extension_manager.unload_extension("metalnb")
+    assert "Metal source" in shown(shell, program)
+
+
+@pytest.mark.parametrize(
+    ("cells", "call"),
+    [
+        ([], ""),
+        (["twice(a)", "twice(b, grid=2)"], "twice(b, grid=2)"),
+        (["y = twice(a) + twice(c)", "# twice(d)", "twice(", "other(twice)"], "twice(c)"),
+        (["%metal_time twice(a, grid=3)"], "twice(a, grid=3)"),
+        (["%%metal\nkernel void twice(device float* x) {}"], ""),
+    ],
+)
+def test_the_buttons_ask_for_the_latest_call(shell: InteractiveShell, run: Run, cells: list[str], call: str) -> None:
+    run(f"%%metal --quiet\n{TWICE}")
+    run("import numpy as np; a = np.ones(4, np.float32)")
+    for cell in cells:
+        shell.run_cell(cell, store_history=True)
+    assert latest_call(Session.of(shell), "twice") == call
 
 
 def test_a_cell_binds_its_kernels_and_shows_their_cards(shell: InteractiveShell, run: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -41,7 +42,7 @@ def run(shell: InteractiveShell) -> Run:
         return result.result
 
     run_cell(CELL.format("a"))
-    run_cell("import numpy as np; x = np.zeros(1000, np.float32)")
+    run_cell("import numpy as np, metalnb as mnb; x = np.zeros(1000, np.float32)")
     return run_cell
 
 
@@ -90,6 +91,31 @@ def test_python_functions_are_compared_too(run: Run) -> None:
     assert run("%metal_compare np.sum(x) np.sort(x)").clock == "wall"
 
 
+def test_a_kernel_is_compared_on_several_engines(shell: InteractiveShell, run: Run) -> None:
+    for name in ("cpu", "native"):
+        try:
+            mnb.use(name)
+        except mnb.EngineUnavailable as error:
+            pytest.skip(str(error))
+    mnb.use("cpu")
+    run(CELL.format("a + 1"))
+    found = run("%metal_compare add@cpu(x, 1.0) add@native add@1@native np.sort(x)")
+    assert found.names == ("add@cpu", "add@native", "add@1@native", "np.sort")
+    assert (found.clock, found.unclocked) == ("wall", "add@native")
+    assert [own is None for own in found.own] == [False, True, True, True]
+    assert found.own[0] < np.median(found.seconds[0])
+    assert not shell.user_ns["x"].any()
+    assert run("%metal_compare add@native add@1").names == ("add@native", "add@1 on cpu")
+
+
+def test_as_many_as_there_are_are_compared(run: Run) -> None:
+    found = run("""%metal_compare add(x, 1.0) np.sort(x) "x + x" mnb.add(x, x) 'np.exp(x)'""")
+    assert found.names == ("add", "np.sort", "x + x", "mnb.add", "np.exp")
+    assert len(found.seconds) == 5
+    assert len({len(times) for times in found.seconds}) == 1
+    assert run("%metal_compare add(x, 1.0) add(x, 2.0) add(x, 3.0)").names == ("add (1)", "add (2)", "add (3)")
+
+
 @pytest.mark.parametrize(
     ("line", "names"),
     [
@@ -127,8 +153,9 @@ def test_ops_of_the_library_tell_their_bytes(run: Run) -> None:
         ("%metal_time add", "%metal_time: 'add' has no arguments. Write them once: add(…)"),
         ("%metal_time --flops nope add(x, 1.0)", "--flops nope: NameError: name 'nope' is not defined"),
         ("%metal_time x(1)", "ndarray is not a kernel, and cannot be called"),
-        ("%metal_compare add(x, 1.0)", "%metal_compare: takes two calls, like a(x) b(x), or a(x), x + y; got 1"),
-        ("%metal_compare add(x, 1.0) add(x, 2.0) add(x, 3.0)", "got 3"),
+        ("%metal_compare add(x, 1.0)", "takes two calls or more, like a(x) b(x), or a(x), x + y; got 1"),
+        ("%metal_compare x@cpu y@cpu(x)", "x@cpu: takes a kernel to an engine; 'x' is of type ndarray. Write a"),
+        ("%metal_compare add@7@cpu add(x, 1.0)", "add@7: there are add@1 to add@1"),
         ("%metal_compare add@1 add@2", "has no arguments"),
         ("%%metal_time add(x, 1.0)\npass", "%%metal_time: takes its options on the line"),
     ],
@@ -154,7 +181,10 @@ def test_an_error_of_the_call_is_its_own(shell: InteractiveShell, run: Run) -> N
         ("a(x) lambda: b(x)", ["a(x)", "lambda: b(x)"]),
         ("(lambda: a) (lambda: b)", ["(lambda: a)", "(lambda: b)"]),
         ("x @ y b(x)", ["x @ y", "b(x)"]),
+        ("a(x) 2*x+y 1.5 + x", ["a(x)", "2*x+y", "1.5 + x"]),
         ("f@1 f@2 (x, y)", ["f@1", "f@2 (x, y)"]),
+        ("f@cpu f@2@metal:metalcompute (x, y)", ["f@cpu", "f@2@metal:metalcompute (x, y)"]),
+        ("f(x) 'a b' \"c\" g(x)", ["f(x)", "'a b'", '"c"', "g(x)"]),
         ("a(x if y else z) b(not x)", ["a(x if y else z)", "b(not x)"]),
         ("a((x) ", ["a((x)"]),
     ],

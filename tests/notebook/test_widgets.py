@@ -20,14 +20,14 @@ import pytest
 from PIL import Image
 
 import metalnb as mnb
-from metalnb.widgets import svg_plots
+from metalnb.widgets import html_parts, svg_plots
 from metalnb.widgets.background import Latest
 from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.call_text import call_text
 from metalnb.widgets.dashboard import Dashboard
 from metalnb.widgets.dashboard.problem_sizes import Sizes
-from metalnb.widgets.explore.painter import Painter, png
 from metalnb.widgets.live import Live
+from metalnb.widgets.painter import Painter, png
 from metalnb.widgets.scalars import free, knobs, turned
 from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
@@ -333,10 +333,22 @@ def test_what_cannot_be_shown_is_refused(program: mnb.Program, case: str) -> Non
 
 def shown_things(program: mnb.Program, board: Dashboard) -> Iterator[tuple[Live, list[str]]]:
     timing = board.timings[-1]
-    yield board, ["saxpy", "grid 16,384", "a = 2", "median of", "GB/s", "medians of the runs", timing.clock]
+    yield board, ["saxpy", "grid 16,384", "a = 2", "median of", "GB/s", "1 run, from", timing.clock]
     tuner = mnb.tune(program.saxpy, X, X.copy(), a=1.0, threadgroup=[8, 16, 2048], run=False).run()
     yield tuner, ["saxpy", "3 of 3 configurations tried, 1 refused", "2048 threads; Metal allows 1024", "as it is"]
     yield mnb.explore(program.plane, X.reshape(4, 4), gain=1.5), ["plane", "gain = 1.5"]
+
+
+def test_the_charts_of_a_first_run_show_its_times(program: mnb.Program) -> None:
+    fresh = mnb.dashboard(program.saxpy, X, X.copy(), a=2.0)
+    plots = ET.fromstring(f"<p>{html_parts.history(fresh.timings, fresh.labels)}</p>")  # noqa: S314  (made here)
+    assert len(plots.findall(".//path[@class='metalnb-dot']")) == min(60, len(fresh.timings[0].seconds)) > 1
+    assert "1 run, from" in visible(fresh.html())
+    assert fresh.plots()
+    assert fresh.run()
+    html = visible(fresh.html())
+    assert "medians of the runs" in html
+    assert "2 runs, from" in html
 
 
 def test_each_widget_has_a_picture_of_itself_without_scripts(program: mnb.Program, board: Dashboard) -> None:

@@ -59,7 +59,7 @@ LAYERS = (
     ("library_kernels.samples", "timing", "validation", "stepping", "dask"),
     ("timing.views", "puzzles", "drawing"),
     ("widgets",),
-    ("widgets.dashboard", "widgets.explore", "widgets.monitor", "widgets.tune"),
+    ("widgets.animate", "widgets.dashboard", "widgets.explore", "widgets.monitor", "widgets.tune"),
     ("magics",),
     ("__init__", "doctor"),
     ("__main__",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from metalnb.display import framed, mix, note
@@ -13,7 +14,19 @@ from ..records import Timing
 from ..roofline import Roofline
 from ..units import percent, seconds
 from .charts import roofline_figure, roofline_names, svg
-from .plain_text import against, certainty, figures, limits_rows, limits_warnings, medians, outcome, rows
+from .plain_text import (
+    against,
+    certainty,
+    columns,
+    compared,
+    figures,
+    limits_rows,
+    limits_warnings,
+    outcome,
+    ranked,
+    rows,
+)  # fmt: skip
+from .strip_plots import STRIPS, StripScale
 
 __all__ = ["bar", "comparison_html", "limits_html", "roofline_html", "timing_html"]
 
@@ -28,8 +41,8 @@ _CSS = (
     f".metalnb .metalnb-verdict{{padding:5px 12px;border-top:1px solid {mix(8)};font-weight:600}}"
     ".metalnb .metalnb-warning{border-left:3px solid #d08a2a;padding-left:8px;margin:3px 0}"
     ".metalnb .metalnb-drawing{padding:6px 12px}.metalnb .metalnb-drawing svg{width:100%;height:auto;display:block}"
-    ".metalnb.metalnb td.metalnb-number{text-align:right!important;font-variant-numeric:tabular-nums}"
-)
+    ".metalnb.metalnb :is(td,th).metalnb-number{text-align:right!important;font-variant-numeric:tabular-nums}" + STRIPS
+)  # fmt: skip
 
 
 def timing_html(timing: Timing) -> str:
@@ -99,17 +112,26 @@ _MEANING = {
 
 
 def comparison_html(found: Comparison) -> str:
-    """Render a comparison for a notebook: each time as a bar, that of the slower one full."""
+    """Render a comparison for a notebook: below each other the times of each, a dot for a round."""
     head = f'<div class="metalnb-head"><b>{escape(outcome(found))}</b></div>'
-    slowest = max(sum(found.first), sum(found.second))
-    parts = (sum(found.first) / slowest, sum(found.second) / slowest)
-    body = "".join(
-        f"<tr><td><code>{escape(name)}</code></td>"
-        f'<td class="metalnb-number">{escape(time)}</td><td>{_small_bar(part, 220)}</td></tr>'
-        for (name, time), part in zip(medians(found), parts, strict=True)
-    )
+    numbers = "".join(f'<th class="metalnb-number">{column}</th>' for column in columns(found))
+    scale = StripScale.of(found.seconds)
+    low, high = (seconds(value) for value in scale.ends)
+    ends = f'<span class="metalnb-strip-ends"><span>{low}</span> <span>{high}</span></span>'
+    top = f"<tr><th></th>{numbers}<th>{ends}</th><th></th></tr>"
+    shown = dict(enumerate(compared(found)))
+    body = "".join(_compared_row(scale, found.seconds[i], *shown[i], best=i == found.place) for i in ranked(found))
     notes = note("confidence", escape(certainty(found))) + note("on", escape(f"{found.engine} · {found.device}"))
-    return framed(f'{head}<table><tbody>{body}</tbody></table><div class="metalnb-notes">{notes}</div>', _CSS)
+    table = f"<table><thead>{top}</thead><tbody>{body}</tbody></table>"
+    return framed(f'{head}{table}<div class="metalnb-notes">{notes}</div>', _CSS)
+
+
+def _compared_row(
+    scale: StripScale, taken: Sequence[float], name: str, cells: Sequence[str], said: str, *, best: bool
+) -> str:
+    shown = f"<b>{escape(name)}</b>" if best else escape(name)
+    numbers = "".join(f'<td class="metalnb-number">{escape(cell)}</td>' for cell in cells)
+    return f"<tr><td><code>{shown}</code></td>{numbers}<td>{scale.strip(taken)}</td><td>{escape(said)}</td></tr>"
 
 
 def roofline_html(found: Roofline) -> str:

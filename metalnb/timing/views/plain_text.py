@@ -13,8 +13,8 @@ from ..roofline import Roofline
 from ..units import percent, rate, seconds, threads, times
 
 __all__ = [
-    "against", "certainty", "comparison_text", "figures", "limits_rows", "limits_text", "limits_warnings",
-    "medians", "outcome", "roofline_text", "rows", "timing_text",
+    "against", "certainty", "columns", "compared", "comparison_text", "figures", "limits_rows", "limits_text",
+    "limits_warnings", "outcome", "ranked", "roofline_text", "rows", "timing_text",
 ]  # fmt: skip
 
 _WIDTH = 30
@@ -112,33 +112,70 @@ def roofline_text(found: Roofline) -> str:
 
 def comparison_text(found: Comparison) -> str:
     """Render a comparison for a terminal."""
-    width = max(map(len, found.names))
+    table = [(name, *times, said) for name, times, said in compared(found)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     lines = [outcome(found)]
-    lines += [f"  {name.ljust(width)}  {time}" for name, time in medians(found)]
-    return "\n".join([*lines, f"  {certainty(found)}", f"  on {found.engine} · {found.device}"])
+    for name, *rest in table:
+        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:-1], strict=False))]
+        lines.append("  " + "  ".join([*cells, rest[-1]]).rstrip())
+    clocks = [f"  times: {', then '.join(columns(found))}"] if any(found.own) else []
+    return "\n".join([*lines, *clocks, f"  {certainty(found)}", f"  on {found.engine} · {found.device}"])
 
 
 def outcome(found: Comparison) -> str:
-    """Return which kernel is faster, and by how much, in words."""
-    place = found.place
+    """Return which one is the fastest, and by how much, in words."""
+    names, place = found.names, found.place
     if place is None:
-        return f"{found.names[0]} and {found.names[1]}: no difference beyond noise"
-    low, high = found.interval if place == 0 else (1 / found.interval[1], 1 / found.interval[0])
-    ratio, between = (found.ratio if place == 0 else 1 / found.ratio), f"{times(low)[:-2]} to {times(high)[:-2]}"
-    return f"{found.names[place]} is {times(ratio)} as fast as {found.names[1 - place]} ({between})"
+        tied = [names[i] for i in found.tied]
+        rest = "; slower: " + ", ".join(names[i] for i in ranked(found) if i not in found.tied)
+        said = f"{', '.join(tied[:-1])} and {tied[-1]}: no difference beyond noise"
+        return said + (rest if len(tied) < len(names) else "")
+    second = ranked(found)[1]
+    ratio, low, high = found.lead(second)
+    by = f"{times(ratio)} as fast as {names[second]} ({times(low)[:-2]} to {times(high)[:-2]})"
+    return f"{names[place]} is {by}" if len(names) == 2 else f"{names[place]} is the fastest: {by}"
 
 
-def medians(found: Comparison) -> list[tuple[str, str]]:
-    """Return the median of each."""
-    both = zip(found.names, (found.first, found.second), strict=True)
-    return [(name, seconds(float(np.median(times)))) for name, times in both]
+def ranked(found: Comparison) -> list[int]:
+    """Return the places, the fastest first."""
+    return sorted(range(len(found.names)), key=lambda i: (i != found.best, found.lead(i).ratio))
+
+
+def columns(found: Comparison) -> list[str]:
+    """Return the headings of the columns of times."""
+    device = ["device clock"] if any(found.own) else []
+    return [f"{found.clock} clock", *device]
+
+
+def compared(found: Comparison) -> list[tuple[str, list[str], str]]:
+    """Return a row for each: its name, its times by each clock, and how much slower than the best it is."""
+    made = []
+    for i, name in enumerate(found.names):
+        cells = [seconds(float(np.median(found.seconds[i])))]
+        if any(found.own):
+            own = found.own[i]
+            cells.append("–" if own is None else seconds(own))
+        made.append((name, cells, _slower(found, i)))
+    return made
+
+
+def _slower(found: Comparison, place: int) -> str:
+    if len(found.names) == 2 or place == found.best:
+        return ""
+    if place in found.tied:
+        return "no difference beyond noise"
+    ratio, low, high = found.lead(place)
+    return f"{times(ratio)} as long ({times(low)[:-2]} to {times(high)[:-2]})"
 
 
 def certainty(found: Comparison) -> str:
     """Return what the outcome is based on, in words."""
-    low, high = found.interval
-    near = f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}"
-    said = near if found.place is None else f"the interval holds with {percent(found.confidence)}"
+    said = f"the interval holds with {percent(found.confidence)}"
+    if len(found.names) > 2:
+        said = f"all intervals hold together with {percent(found.confidence)}"
+    elif found.place is None:
+        low, high = found.interval
+        said = f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}"
     busy = f"; other programs used {percent(found.others)} of the processors" if found.others > BUSY else ""
     clock = f"{found.clock} clock" + (f", since {found.unclocked} has no other" if found.unclocked else "")
     return (

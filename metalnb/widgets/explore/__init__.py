@@ -1,6 +1,7 @@
 """`explore`: a kernel and its arguments in; its output as a picture under sliders for the scalars out.
 
-``painter`` turns an array into PNG, ``explorer`` is the widget. Everything runs on copies.
+``explorer`` is the widget; ``painter``, beside this folder, turns an array into PNG. Everything runs on copies: what
+the caller passes is only read.
 """
 
 from .explorer import Explorer, explore

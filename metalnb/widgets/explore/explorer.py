@@ -18,8 +18,8 @@ from ..background import Latest
 from ..bound_call import BoundCall, bound_call
 from ..call_text import call_text
 from ..live import Live
+from ..painter import Painter
 from ..scalars import Knob, free, ranged, turned
-from .painter import Painter
 
 __all__ = ["Explorer", "explore"]
 

@@ -71,7 +71,7 @@ class DispatchRecord(NamedTuple):
 
 @dataclass(slots=True)
 class KernelStats:
-    """The totals of one kernel, and its latest dispatches."""
+    """The totals of the dispatches of one kind, and the latest of them."""
 
     count: int = 0
     seconds: float = 0.0
@@ -79,6 +79,5 @@ class KernelStats:
 
     @property
     def typical(self) -> DispatchRecord:
-        """The latest dispatch, with the median time of those that are like it: of the same grid, on as many bytes."""
-        last = self.tail[-1]
-        return last._replace(seconds=median(each.seconds for each in list(self.tail) if each.kind == last.kind))
+        """The latest dispatch, with the median time of them all."""
+        return self.tail[-1]._replace(seconds=median(each.seconds for each in list(self.tail)))

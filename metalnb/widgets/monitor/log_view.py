@@ -1,4 +1,4 @@
-"""What a monitor shows: a row per kernel with a small plot of its times, and the latest dispatches."""
+"""What a monitor shows: a row for each kind of dispatch with a small plot of its times, and the latest dispatches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metalnb.timing.units import percent, rate, seconds, threads
 from .. import html_parts
 from ..png_plots import plots_png
 from ..svg_plots import bar, spark
-from .dispatch_log import DispatchRecord, KernelStats
+from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
 from .recorder import DispatchRecorder
 
 __all__ = ["monitor_html", "monitor_plots", "monitor_text"]
@@ -21,17 +21,19 @@ _LATEST = 6
 _DRAWN = 3  # kernels in the picture
 
 
-def monitor_html(monitor: DispatchRecorder) -> str:
-    """Render the recorded dispatches as HTML."""
+def monitor_html(monitor: DispatchRecorder, *, live: bool = False) -> str:
+    """Render the recorded dispatches as HTML; on a live page a click on a kernel pins its row."""
     rows = _shown(monitor)
     state = "on" if monitor.on else "stopped"
     head = f'<b>dispatches</b> <span class="metalnb-doc">{_summary(monitor)} · {state}</span>'
     if not rows:
-        return html_parts.card(head, '<div class="metalnb-soft">nothing yet: run a kernel</div>')
+        why = f"no kernel has {escape(monitor.wanted)!r} in its name" if monitor.rows else "nothing yet: run a kernel"
+        return html_parts.card(head, f'<div class="metalnb-soft">{why}</div>')
     names = ("kernel", "grid", "calls", "median", "bandwidth", "of the limit", "times")
-    kernels = _table(names, [_kernel(name, row) for name, row in rows])
-    more = len(monitor.rows) - len(rows)
-    rest = f'<div class="metalnb-soft">… and {more} more kernels</div>' if more else ""
+    numbers = {kind: at for at, kind in enumerate(monitor.rows)} if live else {}
+    kernels = _table(names, [_kernel(kind, row, kind in monitor.pinned, numbers.get(kind)) for kind, row in rows])
+    more = sum(monitor.wanted in kind.kernel for kind in list(monitor.rows)) - len(rows)
+    rest = f'<div class="metalnb-soft">… and {more} more rows</div>' if more else ""
     columns = ("latest", "kernel", "grid", "time", "bandwidth", "of the limit")
     latest = _table(columns, [_latest(s) for s in _last(monitor)])
     return html_parts.card(head, f'{kernels}{rest}<div class="metalnb-part">{latest}</div>')
@@ -40,18 +42,20 @@ def monitor_html(monitor: DispatchRecorder) -> str:
 def monitor_text(monitor: DispatchRecorder) -> str:
     """Render the recorded dispatches for a terminal."""
     lines = [f"monitor ({'on' if monitor.on else 'stopped'}): {_summary(monitor)}"]
-    for name, row in _shown(monitor):
+    for kind, row in _shown(monitor):
         usual = row.typical
         speed = f"  {_rate(usual):>9}  {_share(usual):>6}" if usual.bandwidth else ""
         times = html_parts.sparkline([s.seconds for s in row.tail])
-        lines.append(f"  {name:<20} {row.count:>7,} × {seconds(usual.seconds):>8}{speed}  {times}")
+        named = f"{kind.kernel:<20} {threads(kind.grid):>12}"
+        lines.append(f"  {named} {row.count:>7,} × {seconds(usual.seconds):>8}{speed}  {times}")
     return "\n".join(lines)
 
 
 def monitor_plots(monitor: DispatchRecorder) -> bytes:
     """Draw the times of the kernels that took the most time; nothing before one ran."""
     rows = [item for item in _shown(monitor) if len(item[1].tail) > 1][:_DRAWN]
-    return plots_png([(name, [s.seconds for s in list(row.tail)], "line") for name, row in rows]) if rows else b""
+    drawn = [(kind.kernel, [s.seconds for s in list(row.tail)], "line") for kind, row in rows]
+    return plots_png(drawn) if drawn else b""
 
 
 def _summary(monitor: DispatchRecorder) -> str:
@@ -62,24 +66,27 @@ def _summary(monitor: DispatchRecorder) -> str:
     return f"{dispatches}, {seconds(spent)} in kernels" if monitor.total else dispatches
 
 
-def _shown(monitor: DispatchRecorder) -> list[tuple[str, KernelStats]]:
-    """Return the kernels to show: those that took the most time, in the order in which they first ran."""
-    rows = list(monitor.rows.items())
-    most = sorted(rows, key=lambda item: item[1].seconds, reverse=True)[:_KERNELS]
-    names = {name for name, _ in most}
-    return [item for item in rows if item[0] in names]
+def _shown(monitor: DispatchRecorder) -> list[tuple[DispatchKind, KernelStats]]:
+    """Return the rows to show: the pinned ones, then those that took the most time, in the order in which they ran."""
+    rows = {kind: row for kind, row in list(monitor.rows.items()) if monitor.wanted in kind.kernel}
+    pinned = [kind for kind in monitor.pinned if kind in rows]
+    most = sorted(rows, key=lambda kind: (kind in pinned, rows[kind].seconds), reverse=True)[:_KERNELS]
+    return [(kind, rows[kind]) for kind in (*pinned, *(k for k in rows if k in most and k not in pinned))]
 
 
 def _last(monitor: DispatchRecorder) -> list[DispatchRecord]:
-    recent = [seen for row in list(monitor.rows.values()) for seen in list(row.tail)[-_LATEST:]]
+    rows = [row for kind, row in list(monitor.rows.items()) if monitor.wanted in kind.kernel]
+    recent = [seen for row in rows for seen in list(row.tail)[-_LATEST:]]
     return sorted(recent, key=lambda s: s.started, reverse=True)[:_LATEST]
 
 
-def _kernel(name: str, row: KernelStats) -> list[str]:
+def _kernel(kind: DispatchKind, row: KernelStats, pinned: bool, number: int | None) -> list[str]:
     usual = row.typical
+    name = f"{'★ ' if pinned else ''}{escape(kind.kernel)}"
+    acts = "" if number is None else f' data-metalnb-at="{number}" role="button" tabindex="0" title="pin this row"'
     share = "" if usual.share is None else _meter(usual.share, usual.beyond)
     return [
-        f"<code>{escape(name)}</code>", threads(usual.kind.grid), f"{row.count:,}", seconds(usual.seconds),
+        f"<code{acts}>{name}</code>", threads(kind.grid), f"{row.count:,}", seconds(usual.seconds),
         _rate(usual), share, spark([s.seconds for s in list(row.tail)]),
     ]  # fmt: skip
 

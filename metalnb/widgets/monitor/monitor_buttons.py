@@ -41,20 +41,31 @@ class MonitorButtons:
         self.export = controls.button("CSV", "download", self._exported, tip="save what was recorded as a file")
         self._link = controls.html()
         self._view = controls.html()
-        self.hands = Hands(off=left)
-        row = [self.toggle, self.clear, self.export, self._link, self.hands]
-        bar = ipywidgets.HBox(row, layout={"align_items": "center"})
+        self.filter = ipywidgets.Text(placeholder="filter by name", layout={"width": "160px"})
+        self.filter.observe(lambda change: self._filtered(change["new"]), names="value")
+        self.hands = Hands(click=self._clicked, off=left)
+        row = [self.toggle, self.clear, self.export, self.filter, self._link, self.hands]
+        bar = ipywidgets.HBox(row, layout={"align_items": "center", "flex_flow": "row wrap"})
         self.box: Any = ipywidgets.VBox([bar, self._view], layout={"max_width": "980px", "grid_gap": "4px"})
         self.box.add_class("metalnb-live")
         self.draw()
 
     def draw(self) -> None:
         """Show the monitor's current state."""
-        self._view.value = monitor_html(self._monitor)
+        self._view.value = monitor_html(self._monitor, live=True)
         on = self._monitor.on
         label, icon = ("Stop", "stop") if on else ("Start", "play")
         if self.toggle.description != label:
             self.toggle.description, self.toggle.icon = label, icon
+
+    def _filtered(self, text: str) -> None:
+        self._monitor.wanted = text.strip()
+        self.draw()
+
+    def _clicked(self, at: int) -> None:
+        kinds = list(self._monitor.rows)
+        if at < len(kinds):  # and was not cleared meanwhile
+            self._monitor.pin(kinds[at])
 
     def _toggled(self) -> None:
         if self._monitor.on:

@@ -36,8 +36,12 @@ class DispatchRecorder:
 
     Attributes
     ----------
-    rows : dict of str to KernelStats
-        By kernel, in the order in which they first ran.
+    rows : dict of DispatchKind to KernelStats
+        By kernel and sizes, in the order in which they first ran: the figures of one are of the same call.
+    wanted : str
+        What a kernel's name must hold for its rows to be shown.
+    pinned : list of DispatchKind
+        Rows that are shown first, however little time they took.
     total : int
         Dispatches recorded.
     failed : int
@@ -59,6 +63,8 @@ class DispatchRecorder:
         self._end: Any = None
         self._stopped = threading.Event()
         self._epoch = time.time() - time.perf_counter()
+        self.wanted = ""
+        self.pinned: list[DispatchKind] = []
         self.clear()
 
     # --- on and off ------------------------------------------------------------------------------------------------
@@ -102,11 +108,19 @@ class DispatchRecorder:
             self._noted.clear()
             self._running.clear()
             self._seen.clear()
-            self.rows: dict[str, KernelStats] = {}
+            self.rows: dict[DispatchKind, KernelStats] = {}
             self.total = self.failed = 0
             self.lost = False
         self._changed()
         return self
+
+    def pin(self, kind: DispatchKind) -> None:
+        """Show a row first from now on, or no longer."""
+        if kind in self.pinned:
+            self.pinned.remove(kind)
+        else:
+            self.pinned.append(kind)
+        self._changed()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -175,7 +189,7 @@ class DispatchRecorder:
         key = (id(binary), grid, threadgroup, *sizes)
         kind = self._kinds.get(key) or self._kinds.setdefault(key, self._kind(binary, grid, threadgroup, sizes))
         seen = DispatchRecord(self._epoch + started, kind, seconds)
-        row = self.rows.get(kind.kernel) or self.rows.setdefault(kind.kernel, KernelStats())
+        row = self.rows.get(kind) or self.rows.setdefault(kind, KernelStats())
         row.count += 1
         row.seconds += seconds
         row.tail.append(seen)

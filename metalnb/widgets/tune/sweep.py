@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -33,15 +34,20 @@ _ROUNDS = 2
 _SECONDS = 0.08  # of a measurement
 _DUEL, _TURN = 1.5, 0.02  # seconds of all turns between the best and the kernel as it is, and of one
 _LEAST, _TURNS = 6, 15  # turns; six are the least that have an interval
+_HOPELESS, _LONG = 10, 0.02  # times the best, and seconds, from which one run is enough
+_USUAL = 256  # threads in a threadgroup: those of about as many are tried first
 
 
 class Sweep:
     """Tries configurations one after another, and keeps what each one took.
 
+    They are tried in their order, or with ``usual_first`` those of about 256 threads before the others: what is far
+    slower is then known by one run.
+
     Attributes
     ----------
     trials : list of Trial
-        All configurations, in the order of the sweep.
+        All configurations.
     done : int
         How many have been tried.
     baseline : Trial
@@ -54,13 +60,16 @@ class Sweep:
 
     def __init__(
         self, call: BoundCall, trials: list[Trial], *, check: bool, reference: Any = None,
-        rebound: Callable[[Trial], BoundCall] | None = None,
+        rebound: Callable[[Trial], BoundCall] | None = None, usual_first: bool = False,
     ) -> None:  # fmt: skip
         self.call = call
         self._rebound = rebound
         self._reference = _by_name(reference, call)
         self.ratios: tuple[float, ...] = ()
         self.trials = trials
+        self._order = list(range(len(trials)))
+        if usual_first:
+            self._order.sort(key=lambda i: _unusual(trials[i].threadgroup))
         self.done = 0
         self.check = check
         self.baseline = Trial(trimmed(call.dispatch().threadgroup))
@@ -130,11 +139,12 @@ class Sweep:
                 guarded = GuardedArguments(self.call)
                 expected = self._measure_baseline(guarded)
                 while self.done < len(self.trials) and not self._stopping.is_set():
-                    trial = self.trials[self.done]
+                    place = self._order[self.done]
+                    trial = self.trials[place]
                     if not trial.error:  # refused before anything ran
                         known = self.changes_nothing(trial)
                         tried = self._as_it_is(trial) if known else self._tried(trial, guarded, expected)
-                        self.trials[self.done] = tried
+                        self.trials[place] = tried
                     self.done += 1
                     self._changed()
                 if self.done == len(self.trials):
@@ -163,7 +173,10 @@ class Sweep:
         try:
             guarded = self._guarded(trial, guarded)
             self._go_on(guarded.reset)
-            self._go_on(self._dispatch(trial, guarded).run)
+            dispatch = self._dispatch(trial, guarded)
+            start = time.perf_counter()
+            self._go_on(dispatch.run)
+            took = time.perf_counter() - start
             beyond = self._go_on(guarded.overrun)
             if beyond:
                 return replace(trial, error=f"writes past the end of '{beyond}'")
@@ -173,12 +186,21 @@ class Sweep:
                 other = guarded.differing(expected, shaped=shaped, between=lambda: self._go_on(bool))
             if other:
                 return replace(trial, error=f"writes different results to '{other}' (check=False accepts them)")
+            if hopeless := self._hopeless(trial, took):
+                return replace(trial, timing=hopeless, once=True)
             self._go_on(guarded.reset)
             return replace(trial, timing=self._quick(trial, guarded))
         except Stopped:
             raise
         except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep continues)
             return replace(trial, error=failure(error))
+
+    def _hopeless(self, trial: Trial, took: float) -> Timing | None:
+        """Return the timing of one run that is enough, because it took so much longer than the best; else None."""
+        best = self.best
+        if best is None or best.timing is None or took < max(_HOPELESS * best.timing.median, _LONG):
+            return None
+        return replace(best.timing, seconds=(took,), batch=1, clock="wall", threadgroup=trial.threadgroup)
 
     def _go_on(self, step: Callable[[], T]) -> T:
         """Take a step of a configuration, unless the sweep is to stop: it begins again with that configuration."""
@@ -209,8 +231,9 @@ class Sweep:
 
     def _settle(self, guarded: GuardedArguments) -> None:
         """Measure the best ones again, alternating with the baseline: one lucky measurement does not make the best."""
-        ranked = sorted((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds)[:_FINALISTS]
-        ranked = [t for t in ranked if _seconds(t) < _NEAR * _seconds(ranked[0])]
+        other = [t for t in self.trials if t.timing and not t.once and not self.changes_nothing(t)]
+        least = min(map(_seconds, [*other, *([self.baseline] if self.baseline.timing else [])]), default=0.0)
+        ranked = sorted((t for t in other if _seconds(t) < _NEAR * least), key=_seconds)[:_FINALISTS]
         again: dict[int, list[float]] = {}
         places = [self.trials.index(t) for t in ranked]
         for _ in range(_ROUNDS):
@@ -326,6 +349,11 @@ def _by_name(reference: Any, call: BoundCall) -> Mapping[str, Any]:
         kernel = call.kernel.signature.name
         raise ArgumentError(f"tune: {kernel}: reference has a result for each of the arrays it writes: {written}.")
     return given
+
+
+def _unusual(threadgroup: tuple[int, ...]) -> float:
+    """Return how far a threadgroup is from the usual number of threads, in powers of two."""
+    return abs(math.log2(max(1, math.prod(threadgroup)) / _USUAL))
 
 
 def _seconds(trial: Trial) -> float:

@@ -63,7 +63,9 @@ def sweep_text(sweep: Sweep) -> str:
 
 def _state(sweep: Sweep) -> str:
     tried = f"{sweep.done} of {len(sweep.trials)} configurations tried"
+    once = sum(trial.once for trial in sweep.trials)
     failed = f", {len(sweep.failures)} refused" if sweep.failures else ""
+    failed += f", {once} given up after one run" if once else ""
     groups, grid = sweep.call.groups, f"grid {threads(trimmed(sweep.call.grid))}"
     if groups is not None:
         grid = f"{threads(_extents(groups))} threadgroup{'' if groups == 1 else 's'}"
@@ -154,6 +156,8 @@ def _described(sweep: Sweep, trial: Trial) -> str:
     if sweep.baseline.seconds and trial.seconds:
         noise = ", which is within noise" if _faster(sweep, trial) else ""
         parts.append(f"{times(sweep.baseline.seconds / trial.seconds)} as fast as the kernel as it is{noise}")
+    if trial.once:
+        parts.append("given up after one run")
     return ", ".join(parts)
 
 

@@ -35,6 +35,8 @@ class Trial:
         None when it has not run, or failed.
     error : str
         Why it was refused, or failed.
+    once : bool
+        Whether it was given up after one run, which took many times as long as the best: its time is that run's.
     launch : mapping of str to value
         What of the launch depends on the constants: ``grid``, ``shapes``, ``threadgroup_memory``.
     """
@@ -43,6 +45,7 @@ class Trial:
     constants: Mapping[str, Any] = field(default_factory=dict)
     timing: Timing | None = None
     error: str = ""
+    once: bool = False
     launch: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -34,7 +34,8 @@ def tune(
     Every threadgroup is tried with every combination of constants, on copies of the arrays and in the background. A
     configuration that is refused is a row with its reason, and the sweep goes on. So is one that writes past the end
     of an array, or that writes other results than the kernel as it is, because a kernel may rely on its threadgroup.
-    The best three are measured again, alternating with the kernel as it is.
+    One whose first run takes ten times as long as the best is not measured any further; by default those of about 256
+    threads go first. The best three are measured again, alternating with the kernel as it is.
 
     Parameters
     ----------
@@ -93,7 +94,10 @@ def tune(
         own = {**fixed, **trial.launch, "threadgroup": trial.threadgroup}
         return bound_call("tune", kernel.specialize(**trial.constants), args, own)
 
-    tuner = Tuner(call, found, check=check, reference=reference, rebound=rebound if changing else None)
+    tuner = Tuner(
+        call, found, check=check, reference=reference, rebound=rebound if changing else None,
+        usual_first=threadgroup is None,
+    )  # fmt: skip
     return tuner.start() if run else tuner
 
 
@@ -110,9 +114,11 @@ class Tuner(Sweep, Live):
 
     def __init__(
         self, call: BoundCall, trials: list[Trial], *, check: bool, reference: Any = None,
-        rebound: Callable[[Trial], BoundCall] | None = None,
+        rebound: Callable[[Trial], BoundCall] | None = None, usual_first: bool = False,
     ) -> None:  # fmt: skip
-        Sweep.__init__(self, call, trials, check=check, reference=reference, rebound=rebound)
+        Sweep.__init__(
+            self, call, trials, check=check, reference=reference, rebound=rebound, usual_first=usual_first,
+        )  # fmt: skip
         Live.__init__(self)
 
     def text(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from metalnb.errors import ArgumentError
 
-__all__ = ["Painter", "png"]
+__all__ = ["Painter", "palette", "png"]
 
 _FASTEST = 1  # of zlib's levels: a frame is looked at once
 
@@ -30,6 +30,8 @@ class Painter:
         The name of one of matplotlib's colour maps.
     limits : tuple of float or None
         The values at the ends of the colour map; None for each picture's own smallest and largest number.
+    kept : bool, optional
+        Whether limits that are not given only ever widen, so that the colours of one picture are those of the next.
     origin : {"upper", "lower"}
         The position of row 0.
 
@@ -38,50 +40,72 @@ class Painter:
     ArgumentError
     """
 
-    def __init__(self, asks: str, shape: tuple[int, ...], colours: str, limits: Any, origin: str) -> None:
+    def __init__(
+        self, asks: str, shape: tuple[int, ...], colours: str, limits: Any, origin: str, *, kept: bool = False
+    ) -> None:
         if not (len(shape) == 2 or (len(shape) == 3 and shape[2] in {3, 4})) or 0 in shape:
             rule = "a picture is an array of shape (H, W), (H, W, 3) or (H, W, 4)"
             raise ArgumentError(f"{asks}: {rule}; got shape {shape}. Pass a grid or shapes= of two dimensions.")
         if origin not in {"upper", "lower"}:
             raise ArgumentError(f"{asks}: origin is 'upper' or 'lower'; got {origin!r}.")
         self.flip = origin == "lower"
-        self._limits = _checked_limits(asks, limits)
-        self._palette = _palette(asks, colours) if len(shape) == 2 else None
+        self.limits = self._given = _checked_limits(asks, limits)
+        self._kept = kept
+        self.size = shape[:2]
+        self.colours = colours
+        self.palette = palette(asks, colours) if len(shape) == 2 else None
+
+    def forget(self) -> None:
+        """Forget the limits of the pictures so far."""
+        self.limits = self._given
 
     def paint(self, array: Any) -> bytes:
         """Return the array as PNG."""
+        return png(self.pixels(array), self.palette)
+
+    def pixels(self, array: Any) -> Any:
+        """Return the array as uint8: entries of the palette, of shape (H, W), or colours, of shape (H, W, 3 or 4)."""
         if self.flip:
             array = array[::-1]
-        if self._palette is not None:
-            return png(self._scaled(array), self._palette)
+        if self.palette is not None:
+            return self._scaled(array)
         if array.dtype != np.uint8:
             array = (np.clip(np.nan_to_num(array.astype(np.float32, copy=False)), 0, 1) * 255 + 0.5).astype(np.uint8)
-        return png(array)
+        return array
 
     def _scaled(self, array: Any) -> Any:
         """Map numbers to the 256 entries of the palette; NaN becomes the first."""
         values = array.astype(np.float32, copy=False)
-        low, high = self._limits or _extent(values)
+        low, high = self._extent(values)
         scale = 255.0 / (high - low) if high > low else 0.0
         places = np.clip((values - np.float32(low)) * np.float32(scale), 0, 255)
         return np.nan_to_num(places + np.float32(0.5), copy=False).astype(np.uint8)
 
+    def _extent(self, values: Any) -> tuple[float, float]:
+        if self._given:
+            return self._given
+        low, high = _extent(values)
+        if self._kept:
+            before = self.limits or (low, high)
+            low, high = self.limits = min(low, before[0]), max(high, before[1])
+        return low, high
 
-def png(pixels: Any, palette: Any = None) -> bytes:
+
+def png(pixels: Any, colours: Any = None) -> bytes:
     """Return a picture as PNG, compressed quickly rather than well.
 
     Parameters
     ----------
     pixels : numpy.ndarray
-        uint8: colours of shape (H, W, 3), or (H, W, 4) with alpha; entries of the palette of shape (H, W).
-    palette : numpy.ndarray, optional
+        uint8: colours of shape (H, W, 3), or (H, W, 4) with alpha; entries of a palette of shape (H, W).
+    colours : numpy.ndarray, optional
         uint8, shape (256, 3): red, green, blue.
     """
     from PIL import Image
 
-    image = Image.fromarray(pixels)
-    if palette is not None:
-        image.putpalette(palette.tobytes())
+    image = Image.fromarray(np.ascontiguousarray(pixels))
+    if colours is not None:
+        image.putpalette(colours.tobytes())
     file = io.BytesIO()
     image.save(file, "PNG", compress_level=_FASTEST)
     return file.getvalue()
@@ -107,7 +131,8 @@ def _checked_limits(asks: str, limits: Any) -> tuple[float, float] | None:
     return low, high
 
 
-def _palette(asks: str, colours: str) -> Any:
+def palette(asks: str, colours: str) -> Any:
+    """Return the 256 entries of a colour map, shape (256, 3)."""
     from matplotlib import colormaps
 
     if colours not in colormaps:

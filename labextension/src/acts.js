@@ -1,0 +1,56 @@
+// The buttons of a kernel's card: each puts a cell below the card's, and runs it. The call in it is the notebook's latest
+// of that kernel, which Python is asked for as Shift-Tab asks it; else the one on the card.
+import { NotebookActions } from '@jupyterlab/notebook';
+
+const HERE = 'metalnb-here'; // the class by which a page shows the buttons
+const LEVEL = 3; // LATEST in magics/inspection.py
+const CALL = 'application/vnd.metalnb.call';
+const PATIENCE = 1000; // ms that a busy kernel is waited for
+const FLASH = 1200; // ms that a button says what it did
+
+export function acts(notebooks) {
+  document.body.classList.add(HERE);
+  document.addEventListener('click', event => {
+    const button = event.target.closest?.('.metalnb-acts button');
+    const panel = button && notebooks.find(each => each.content.node.contains(button));
+    if (panel) act(panel, button);
+  });
+}
+
+async function act(panel, button) {
+  const { metalnbKernel: name, metalnbCall: shown } = button.parentElement.dataset;
+  const call = (await latest(panel.sessionContext.session?.kernel, name)) || shown;
+  const cell = button.dataset.metalnbCell;
+  if (!cell) {
+    await navigator.clipboard.writeText(call);
+    flash(button, 'copied');
+    return;
+  }
+  const given = call.replace(/\(\s*\)$/, '').replace('(', ', ').replace(/\)$/, '');
+  insert(panel, button, cell.replace('{call}', call).replace('{given}', given));
+}
+
+async function latest(kernel, name) {
+  if (!kernel) return '';
+  const answer = kernel.requestInspect({ code: name, cursor_pos: 0, detail_level: LEVEL });
+  const late = new Promise(done => setTimeout(done, PATIENCE));
+  const reply = await Promise.race([answer, late]).catch(() => null);
+  return reply?.content.data?.[CALL] ?? '';
+}
+
+function insert(panel, button, source) {
+  const notebook = panel.content;
+  const index = notebook.widgets.findIndex(cell => cell.node.contains(button)) + 1;
+  if (notebook.widgets[index]?.model.sharedModel.getSource() !== source) { // a second click runs the same cell
+    notebook.model.sharedModel.insertCell(index, { cell_type: 'code', source, metadata: { trusted: true } });
+  }
+  notebook.deselectAll();
+  notebook.activeCellIndex = index;
+  void NotebookActions.run(notebook, panel.sessionContext);
+}
+
+function flash(button, text) {
+  const before = (button.dataset.label ??= button.getAttribute('aria-label'));
+  button.setAttribute('aria-label', text);
+  setTimeout(() => button.setAttribute('aria-label', before), FLASH);
+}

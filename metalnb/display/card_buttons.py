@@ -1,0 +1,51 @@
+"""The buttons at a card's foot: what can be done with a kernel next, each as the cell that does it.
+
+The page's side is the JupyterLab extension, which puts the cell below and runs it. Where there is no such extension
+the buttons are not shown, and a page that strips styles shows nothing of them either: their words are the style's.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from .frame import mix
+
+__all__ = ["ACTS", "BUTTONS", "buttons"]
+
+# What a button says, the cell that it puts below, and what it does. ``{call}`` is the kernel's call, ``{given}`` the
+# same as the arguments of a function that takes a kernel.
+ACTS = (
+    ("Time", "%metal_time {call}", "take the call's time"),
+    ("Step", "import metalnb as mnb\nmnb.trace({given})", "step through a threadgroup, statement by statement"),
+    ("Check", "import metalnb as mnb\nmnb.validate({given})", "run it watched: accesses, races, values"),
+    ("Tune", "import metalnb as mnb\nmnb.tune({given})", "try threadgroups"),
+    ("Copy call", "", "copy the call"),
+)
+
+BUTTONS = (
+    ".metalnb .metalnb-acts{display:none}"
+    ".metalnb-here .metalnb .metalnb-acts{display:flex;flex-wrap:wrap;gap:6px;padding:2px 12px 9px}"
+    f".metalnb .metalnb-acts button{{font:inherit;color:inherit;background:{mix(6)};border:1px solid {mix(22)};"
+    "border-radius:4px;padding:1px 10px;cursor:pointer}"
+    f".metalnb .metalnb-acts button:is(:hover,:focus-visible){{background:{mix(16)}}}"
+    ".metalnb .metalnb-acts button::before{content:attr(aria-label)}"
+)
+
+
+def buttons(name: str, call: str) -> str:
+    """Return a kernel's buttons as HTML.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's, as Python has it.
+    call : str
+        A call to start from, where the notebook has none yet.
+    """
+    made = "".join(
+        f'<button type="button" aria-label="{escape(label)}" title="{escape(tip)}" '
+        f'data-metalnb-cell="{escape(cell).replace(chr(10), "&#10;")}"></button>'
+        for label, cell, tip in ACTS
+    )
+    told = f'data-metalnb-kernel="{escape(name)}" data-metalnb-call="{escape(call)}"'
+    return f'<div class="metalnb-acts" {told}>{made}</div>'

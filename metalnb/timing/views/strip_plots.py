@@ -1,0 +1,68 @@
+"""Strip plots: the times of several kernels on one axis, a dot for each, as SVG in the page's colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from metalnb.display import mix
+
+__all__ = ["STRIPS", "StripScale"]
+
+_WIDTH, _HEIGHT, _INSET = 240, 18, 4
+_WIDE = 5  # times as far from each other: the axis is logarithmic
+
+STRIPS = (
+    f".metalnb .metalnb-strip{{display:block;width:{_WIDTH}px;height:{_HEIGHT}px}}"
+    ".metalnb .metalnb-strip circle{fill:var(--jp-brand-color1,#3b82c4);fill-opacity:.6}"
+    ".metalnb .metalnb-strip .metalnb-middle{stroke:currentColor;stroke-width:1.5}"
+    f".metalnb .metalnb-strip .metalnb-axis{{stroke:{mix(18)}}}"
+    f".metalnb .metalnb-strip-ends{{display:flex;justify-content:space-between;width:{_WIDTH}px}}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StripScale:
+    """The axis that several strips share.
+
+    Attributes
+    ----------
+    ends : tuple of 2 float
+        The times at its ends.
+    wide : bool
+        Whether it is logarithmic.
+    """
+
+    ends: tuple[float, float]
+    wide: bool
+
+    @classmethod
+    def of(cls, series: Sequence[Sequence[float]]) -> Self:
+        """Return the axis for some series of positive times: from the least to the 95th percentile of each."""
+        low = min(map(min, series))
+        high = max(float(np.quantile(values, 0.95)) for values in series)
+        return cls((low, max(high, low * 1.01)), high > _WIDE * low)
+
+    def place(self, value: float) -> float:
+        """Return where a time lies, from 0 to 1; what is beyond the end lies at it."""
+        low, high = self.ends
+        if self.wide:
+            value, low, high = (math.log(n) for n in (value, low, high))
+        return min(1.0, max(0.0, (value - low) / (high - low)))
+
+    def strip(self, values: Sequence[float]) -> str:
+        """Draw a series: a dot for each time, each a little higher or lower than the one before it; and the median."""
+        room, middle = _WIDTH - 2 * _INSET, _HEIGHT / 2
+        dots = "".join(
+            f'<circle cx="{_INSET + room * self.place(v):.1f}" cy="{middle + 3.5 * (n % 3 - 1):.1f}" r="2.5"/>'
+            for n, v in enumerate(values)
+        )
+        x = _INSET + room * self.place(float(np.median(values)))
+        rule = f'<path class="metalnb-middle" d="M{x:.1f} 1V{_HEIGHT - 1}"/>'
+        axis = f'<path class="metalnb-axis" d="M0 {middle}H{_WIDTH}"/>'
+        label = 'role="img" aria-label="times of the rounds"'
+        return f'<svg class="metalnb-strip" viewBox="0 0 {_WIDTH} {_HEIGHT}" {label}>{axis}{dots}{rule}</svg>'

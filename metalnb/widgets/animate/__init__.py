@@ -1,0 +1,12 @@
+"""`animate`: a kernel that takes a state on, step by step, in; the state as a picture that moves out.
+
+``animate_call`` checks a call and returns the widget, an `Animation`, with ``player`` for its page. ``simulation`` has
+the state, which is a copy of the caller's, and its steps; ``frames`` makes pictures of it; ``frame_clock`` is the
+thread that asks for them; ``brush`` draws into an array; ``film`` writes frames as GIF, as MP4, and as a strip for
+pages where nothing moves.
+"""
+
+from .animate_call import animate
+from .animation import Animation
+
+__all__ = ["Animation", "animate"]

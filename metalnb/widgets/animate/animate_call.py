@@ -1,0 +1,155 @@
+"""`animate`: the checks of a call, and the widget made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from metalnb.errors import ArgumentError
+
+from ..bound_call import BoundCall, bound_call
+from ..painter import Painter
+from ..scalars import free, ranged
+from .animation import Animation
+from .brush import Brush
+from .frames import Frames
+from .simulation import Simulation, swapped
+
+__all__ = ["animate"]
+
+_MOST_RATE = 60  # of a screen
+
+
+def animate(  # noqa: PLR0913  (what can be said of a simulation and its picture)
+    kernel: Any,
+    /,
+    *args: Any,
+    swap: Any = None,
+    steps: int = 1,
+    rate: float = 30,
+    picture: str | Callable[[SimpleNamespace], Any] | None = None,
+    draw: str | bool | None = None,
+    brush: Any = None,
+    ranges: Mapping[str, Any] | None = None,
+    colours: str = "magma",
+    limits: tuple[float, float] | None = None,
+    origin: str = "upper",
+    play: bool = False,
+    **launch: Any,
+) -> Animation:
+    """Run a kernel again and again on its own results, and show the state as a picture that moves.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One step of a simulation.
+    *args, **launch
+        As for a call of the kernel: the state at the start. The arrays that are passed never change.
+    swap : (str, str) or sequence of such pairs, optional
+        The array that a step reads and the one that it writes, which change places after each step. By default the
+        output that the call leaves out, and the one array of its shape that the kernel only reads. A kernel that
+        updates its arrays in place needs none: ``swap=()``.
+    steps : int, optional
+        Steps of a frame.
+    rate : float, optional
+        Frames per second, at most 60. A simulation that cannot keep up shows fewer.
+    picture : str or callable, optional
+        The name of the array to show; by default the one that the swap reads, else the first that the kernel writes. As
+        for `explore`, its shape is (H, W), (H, W, 3) or (H, W, 4). A function makes the picture of several arrays, or
+        of particles: it takes an object with the arrays by name, and returns an array of such a shape.
+    draw : str or False, optional
+        The name of the array that the pointer draws into, of shape (H, W) or (H, W, C); by default the one that is
+        shown. False for none.
+    brush : float or sequence of C floats, optional
+        What is drawn; by default the greatest number of the array at the start.
+    ranges : mapping of str to (low, high) or None, optional
+        The range of a scalar's slider, by the scalar's name; None for no slider.
+    colours : str, optional
+        The name of one of matplotlib's colour maps.
+    limits : (float, float), optional
+        The values at the ends of the colour map; by default the smallest and the greatest number so far.
+    origin : {"upper", "lower"}, optional
+        The position of row 0.
+    play : bool, optional
+        Whether it begins at once.
+
+    Returns
+    -------
+    Animation
+
+    Raises
+    ------
+    ArgumentError, LaunchError
+        As for the call, before anything runs; for arrays that cannot change places, or cannot be shown or drawn into.
+    KernelFault
+        When the first step failed.
+
+    Examples
+    --------
+    >>> mnb.animate(heat, start, alpha=0.2, steps=16)   # doctest: +SKIP
+    >>> mnb.animate(life, board, swap=("now", "next"), rate=10, colours="gray")   # doctest: +SKIP
+    >>> mnb.animate(gray_scott, u, v, swap=[("u", "u2"), ("v", "v2")], picture="v", steps=20)   # doctest: +SKIP
+    >>> mnb.animate(bodies, p, v, swap=("p", "p2"), picture=lambda s: np.histogram2d(
+    ...     s.p[:, 1], s.p[:, 0], bins=256, range=[(-1, 1), (-1, 1)])[0])   # doctest: +SKIP
+    """
+    call = bound_call("animate", kernel, args, launch)
+    asks = f"animate: {call.kernel.signature.name}"
+    if steps != int(steps) or steps < 1:
+        raise ArgumentError(f"{asks}: steps is a whole number of at least 1; got {steps!r}.")
+    if not 0 < rate <= _MOST_RATE:
+        raise ArgumentError(f"{asks}: rate is in frames per second, above 0 and at most {_MOST_RATE}; got {rate!r}.")
+    pairs = swapped(asks, call, swap)
+    shown = picture if callable(picture) else _shown(asks, call, pairs, picture)
+    drawn = _drawn(asks, call, draw, shown)
+    knobs = ranged("animate", free(call), ranges)
+    simulation = Simulation(call, pairs, None if drawn is None else _arrays(call)[drawn])
+    first = _look(simulation, shown)
+    painter = Painter(asks, np.shape(first), colours, limits, origin, kept=True)
+    made = None if drawn is None else Brush(drawn, simulation.array(drawn), brush)
+    apart = max(1, round(rate))  # a second
+    frames = Frames(simulation, lambda: _look(simulation, shown), painter, made, int(steps), apart)
+    found = Animation(frames, knobs, rate)
+    if play:
+        found.play()
+    return found
+
+
+def _arrays(call: BoundCall) -> dict[str, int]:
+    return {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
+
+
+def _look(simulation: Simulation, shown: str | Callable[[SimpleNamespace], Any]) -> Any:
+    return simulation.array(shown) if isinstance(shown, str) else np.asarray(shown(simulation.arrays()))
+
+
+def _shown(asks: str, call: BoundCall, pairs: list[tuple[int, int]], wanted: str | None) -> str:
+    """Find the array to show."""
+    names = list(_arrays(call))
+    if wanted is not None:
+        if wanted not in names:
+            raise ArgumentError(f"{asks}: picture={wanted!r} is not an array; the kernel has: {', '.join(names)}.")
+        return wanted
+    if pairs:
+        return call.parts[pairs[0][0]].param.name
+    written = [p.param.name for p in call.parts if p.is_array and p.param.writable]
+    if not written:
+        raise ArgumentError(f"{asks}: writes no array, so nothing moves.")
+    return written[0]
+
+
+def _drawn(asks: str, call: BoundCall, wanted: str | bool | None, shown: Any) -> str | None:
+    """Find the array to draw into."""
+    if wanted is False or (wanted is None and not isinstance(shown, str)):
+        return None
+    arrays = _arrays(call)
+    name = shown if wanted is None or wanted is True else wanted
+    if name not in arrays:
+        raise ArgumentError(f"{asks}: draw={wanted!r} is not an array; the kernel has: {', '.join(arrays)}.")
+    value = call.parts[arrays[name]].value
+    if value.ndim not in {2, 3} or not value.size or value.dtype.names:
+        rule = "the pointer draws into an array of shape (H, W) or (H, W, C)"
+        raise ArgumentError(f"{asks}: draw={name!r}: {rule}; got shape {value.shape}. Pass draw=False for none.")
+    return str(name)

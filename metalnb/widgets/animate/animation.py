@@ -1,0 +1,234 @@
+"""The widget of `animate`: a picture that moves, and what a hand does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metalnb.errors import ArgumentError
+from metalnb.timing.units import threads, trimmed
+
+from .. import html_parts
+from ..background import Latest
+from ..call_text import call_text
+from ..live import Live
+from ..scalars import Knob, turned
+from .film import enlarged, gif, mp4, strip_html
+from .frame_clock import FrameClock
+from .frames import Frames
+
+__all__ = ["Animation"]
+
+_KINDS = (".gif", ".mp4")
+_RECORDED = 3  # seconds of a GIF that the button saves
+_PATIENCE = 2.0  # seconds for the frame that is being made
+
+
+class Animation(Live):
+    """A simulation as a picture that moves.
+
+    Attributes
+    ----------
+    error : str
+        Why the last frame could not be made; empty when it could.
+    """
+
+    def __init__(self, frames: Frames, knobs: list[Knob], rate: float) -> None:
+        super().__init__()
+        self.error = ""
+        self._frames = frames
+        self._knobs = knobs
+        self._clock = FrameClock(self._frame, rate)
+        self._recorder: Latest[str] = Latest(self._record)
+        self._player: Any = None
+
+    @property
+    def png(self) -> bytes:
+        """The latest picture."""
+        return self._frames.png
+
+    @property
+    def frames(self) -> int:
+        """Frames since the start, or the last `reset`."""
+        return self._frames.count
+
+    @property
+    def steps(self) -> int:
+        """Steps of the kernel since the start."""
+        return self._frames.simulation.steps
+
+    @property
+    def playing(self) -> bool:
+        """Whether it plays; it rests meanwhile where the page that has shown it shows it no more."""
+        return self._clock.playing
+
+    @property
+    def rate(self) -> float:
+        """Frames per second, measured over the latest."""
+        return self._clock.measured
+
+    @property
+    def seconds_a_step(self) -> float:
+        """Seconds of a step of the kernel, launched and waited for: the median of the latest frames."""
+        return self._frames.spent()[0]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The positions of the sliders."""
+        return {k.label: self._frames.settings.get(k, k.value) for k in self._knobs}
+
+    def play(self) -> None:
+        """Go on, until `pause`."""
+        self._clock.play()
+        self._show()
+
+    def pause(self) -> None:
+        """Stop after the frame that is being made."""
+        self._clock.pause()
+        self._clock.wait(_PATIENCE)
+        self._show()
+
+    def step(self) -> None:
+        """Make one frame more."""
+        self._clock.step()
+
+    def reset(self) -> None:
+        """Go back to the start; the sliders stay where they are."""
+        self._frames.reset()
+        self._clock.again()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until all frames that were asked for are made; False when it takes longer than ``timeout`` seconds."""
+        return self._clock.wait(timeout)
+
+    def array(self, name: str) -> np.ndarray[Any, Any]:
+        """Return a copy of one of the arrays as it is now; of two that change places, by the name that is read."""
+        return self._frames.array(name)
+
+    def draw(self, *points: tuple[float, float], rub: bool = False) -> None:
+        """Draw a line into the array that the pointer draws into, before the next frame.
+
+        Parameters
+        ----------
+        *points : (x, y)
+            From (0, 0), the picture's upper left corner, to (1, 1).
+        rub : bool, optional
+            Whether to draw the array's smallest number at the start, and not the brush's.
+        """
+        self._draw((*points, None), rub=rub)
+
+    def save(self, path: str | Path, frames: int = 90, *, rate: float | None = None) -> Path:
+        """Write the frames from now on as a GIF or, with ffmpeg, as an MP4; the animation stays where it is.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends with .gif or .mp4.
+        frames : int, optional
+        rate : float, optional
+            Frames per second; by default those that were asked for.
+
+        Raises
+        ------
+        ArgumentError
+            For another kind of file, or without ffmpeg.
+        """
+        path, kind = Path(path), Path(path).suffix.lower()
+        asks = f"animate: {self._name}"
+        if kind not in _KINDS or frames < 1:
+            raise ArgumentError(f"{asks}: saves at least one frame, as .gif or .mp4; got {frames} as {path.name!r}.")
+        made, colours = enlarged(self._frames.coming(frames)), self._frames.painter.palette
+        if kind == ".gif":
+            path.write_bytes(gif(made, colours, rate or self._clock.rate))
+        else:
+            mp4(asks, made, colours, rate or self._clock.rate, str(path))
+        return path
+
+    # --- what the clock and the page ask for -------------------------------------------------------------------------
+
+    @property
+    def _name(self) -> str:
+        return self._frames.simulation.call.kernel.signature.name
+
+    def _frame(self, onward: bool) -> None:
+        """Make a frame, in the clock's thread."""
+        try:
+            self._frames.make(onward=onward)
+            self.error = ""
+        except Exception as error:  # noqa: BLE001  (shown in place of a result; the buttons stay alive)
+            self.error = f"{type(error).__name__}: {error}"
+            self._clock.pause()
+        self._show()
+
+    def _show(self) -> None:
+        if self._player is not None:
+            self._player.show(self.error)
+            if not self.playing:
+                self._hands.alt, self._hands.call = self._alt(), self._python()
+                self._settled()
+
+    def _draw(self, points: Sequence[tuple[float, float] | None], *, rub: bool = False) -> None:
+        self._frames.stroke(points, rub=rub)
+        self._clock.again()
+
+    def _turn(self, knob: Knob, value: Any) -> None:
+        self._frames.settings = {**self._frames.settings, knob: value}
+
+    def _recolour(self, name: str) -> None:
+        self._frames.recolour(name)
+        self._clock.again()
+
+    def _record(self, name: str) -> None:
+        count = max(2, round(_RECORDED * self._clock.rate))
+        try:
+            made = gif(enlarged(self._frames.coming(count)), self._frames.painter.palette, self._clock.rate)
+        except Exception as error:  # noqa: BLE001  (likewise)
+            self.error = f"{type(error).__name__}: {error}"
+            self._show()
+        else:
+            self._hands.send({"save": name}, [made])
+
+    def _replaced(self) -> None:
+        self._clock.pause()
+
+    # --- showing -----------------------------------------------------------------------------------------------------
+
+    def _alt(self) -> str:
+        return f"{self._name}, step {self.steps:,}: {self._caption()}".rstrip(": ")
+
+    def _python(self) -> str:
+        call = self._frames.simulation.call
+        return call_text(call, turned(call.parts, self._frames.settings, [p.value for p in call.parts]))
+
+    def _caption(self) -> str:
+        return ", ".join(f"{k} = {v:.4g}" if isinstance(v, float) else f"{k} = {v}" for k, v in self.settings.items())
+
+    def text(self) -> str:
+        """Return a description of the picture."""
+        grid = threads(trimmed(self._frames.simulation.call.grid))
+        line = f"animate {self._name}: grid {grid}, step {self.steps:,}, {self._frames.steps} a frame"
+        said = "; ".join(filter(None, [line, self._caption()]))
+        return f"{said}\n{self.error}" if self.error else said
+
+    def html(self) -> str:
+        """Return pictures of the simulation from its start to now."""
+        head = f"<code><b>{escape(self._name)}</b></code> <span>{escape(self._caption())}</span>"
+        failed = html_parts.error(self.error) if self.error else ""
+        return html_parts.card(head, strip_html(self._frames.strip) + failed)
+
+    def _make(self) -> Any:
+        from .player import Player
+
+        self._player = Player(
+            self._frames, self._clock, self._knobs,
+            turn=self._turn, recolour=self._recolour, draw=self._draw, off=self._left, reset=self.reset,
+            toggle=lambda: self.pause() if self.playing else self.play(), record=self._recorder.ask,
+            name=self._name,
+        )  # fmt: skip
+        self._hands = self._player.hands
+        self._hands.alt, self._hands.call = self._alt(), self._python()
+        return self._player.box

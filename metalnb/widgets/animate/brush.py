@@ -1,0 +1,82 @@
+"""Drawing into an array: lines of a round brush."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Brush"]
+
+Point = tuple[float, float]
+
+_ROUNDED = 1e-9
+
+
+class Brush:
+    """A round brush that draws into one of a simulation's arrays.
+
+    Parameters
+    ----------
+    name : str
+        The array's.
+    array : numpy.ndarray
+        As it is at the start, of shape (H, W) or (H, W, C).
+    value : float or sequence of C floats, optional
+        What it draws; by default the greatest number of the array, or 1 in one whose numbers are equal.
+
+    Attributes
+    ----------
+    value, other : number or sequence
+        What is drawn, and what rubs it out: the smallest number of the array, or its first pixel.
+    radius : float
+        In elements.
+    low, high : float
+        The numbers at the start.
+    """
+
+    def __init__(self, name: str, array: np.ndarray[Any, Any], value: Any = None) -> None:
+        self.name = name
+        low, high = float(np.nanmin(array)), float(np.nanmax(array))
+        self.low, self.high = low, high if high > low else low + 1
+        self.value = self.high if value is None else value
+        self.other = low if array.ndim == 2 else array[0, 0].tolist()
+        self.one = array.ndim == 2 and np.ndim(self.value) == 0
+        if self.one:
+            self.low, self.high = min(self.low, self.value), max(self.high, self.value)
+        self.radius = max(1.0, round(min(array.shape[:2]) / 40))
+        self._last: Point | None = None
+
+    def draw(self, array: np.ndarray[Any, Any], points: Sequence[Point | None], *, rub: bool = False) -> None:
+        """Draw along points (x, y), parts of the array's width and height; None lifts the brush."""
+        value = np.asarray(self.other if rub else self.value)
+        if array.dtype.kind in "iub":
+            value = np.clip(np.rint(value), *_ends(array.dtype))
+        size = np.array(array.shape[1::-1])
+        for point in points:
+            if point is None:
+                self._last = None
+                continue
+            here = np.asarray(point, float) * size - 0.5
+            before = here if self._last is None else np.asarray(self._last, float) * size - 0.5
+            _line(array, before, here, self.radius, value.astype(array.dtype))
+            self._last = point
+
+
+def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
+def _line(array: Any, start: Any, end: Any, radius: float, value: Any) -> None:
+    """Set the elements within a radius of a line."""
+    least = np.floor(np.minimum(start, end) - radius).astype(int).clip(0)
+    most = np.ceil(np.maximum(start, end) + radius).astype(int).clip(-1) + 1
+    rows, columns = slice(least[1], most[1]), slice(least[0], most[0])
+    part = array[rows, columns]
+    y, x = np.ogrid[least[1] : least[1] + part.shape[0], least[0] : least[0] + part.shape[1]]
+    along = end - start
+    length = float(along @ along) or 1.0
+    near = np.clip(((x - start[0]) * along[0] + (y - start[1]) * along[1]) / length, 0, 1)
+    away = (x - start[0] - near * along[0]) ** 2 + (y - start[1] - near * along[1]) ** 2
+    part[away <= radius * radius + _ROUNDED] = value

@@ -1,0 +1,136 @@
+"""Frames as a file that plays, and as a strip for pages where nothing moves."""
+
+from __future__ import annotations
+
+import base64
+import io
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from html import escape
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from metalnb.errors import ArgumentError
+
+__all__ = ["Filmstrip", "enlarged", "gif", "mp4", "strip_html"]
+
+_LEAST = 256  # pixels that a smaller frame is enlarged to, by a whole factor
+_PICTURES = 6  # of a strip
+_THUMB = 180  # pixels of one's longer side, at most
+
+
+class Filmstrip:
+    """Small pictures of a simulation from its start to now: when there are too many, every second one goes.
+
+    Parameters
+    ----------
+    apart : int
+        Frames between two pictures, at first.
+    """
+
+    def __init__(self, apart: int = 1) -> None:
+        self.apart = apart
+        self.pictures: list[tuple[int, bytes]] = []
+
+    def add(self, frame: int, steps: int, png: Any) -> None:
+        """Take a frame in, if it is due; ``png`` makes its picture."""
+        if frame % self.apart:
+            return
+        self.pictures.append((steps, png()))
+        if len(self.pictures) > _PICTURES:
+            self.pictures = self.pictures[::2]
+            self.apart *= 2
+
+
+def thinned(array: Any) -> Any:
+    """Return every n-th row and column of an array, so many that it is a small picture."""
+    by = -(-max(array.shape[:2]) // _THUMB)
+    return array[::by, ::by]
+
+
+def strip_html(pictures: Iterable[tuple[int, bytes]]) -> str:
+    """Render small pictures side by side: as a table, for a page that strips every style."""
+    shown = list(pictures)
+    images = "".join(
+        f'<td><img alt="step {steps:,}" src="data:image/png;base64,{base64.b64encode(png).decode()}"/></td>'
+        for steps, png in shown
+    )
+    said = "".join(f"<td>{escape(f'step {steps:,}')}</td>" for steps, _ in shown)
+    table = f"<table><tbody><tr>{images}</tr><tr>{said}</tr></tbody></table>"
+    return f'<div class="metalnb-scroll metalnb-film">{table}</div>'
+
+
+def enlarged(frames: Iterable[Any]) -> Iterator[Any]:
+    """Enlarge small frames by a whole factor, so that their elements stay squares."""
+    for frame in frames:
+        by = max(1, _LEAST // max(frame.shape[:2]))
+        yield frame.repeat(by, 0).repeat(by, 1) if by > 1 else frame
+
+
+def gif(frames: Iterable[Any], palette: Any, rate: float) -> bytes:
+    """Return frames as a GIF that repeats.
+
+    Parameters
+    ----------
+    frames : iterable of numpy.ndarray
+        uint8: entries of the palette, of shape (H, W), or colours, of shape (H, W, 3 or 4).
+    palette : numpy.ndarray or None
+    rate : float
+        Frames per second; a GIF counts in hundredths of a second, and browsers show none for less than two.
+    """
+    from PIL import Image
+
+    def images() -> Iterator[Any]:
+        for frame in frames:
+            image = Image.fromarray(np.ascontiguousarray(frame[..., :3] if frame.ndim == 3 else frame))
+            if palette is not None:
+                image.putpalette(palette.tobytes())
+            yield image
+
+    made = images()
+    file = io.BytesIO()
+    duration = max(2, round(100 / rate)) * 10
+    next(made).save(file, "GIF", save_all=True, append_images=made, duration=duration, loop=0, optimize=False)
+    return file.getvalue()
+
+
+def mp4(asks: str, frames: Iterable[Any], palette: Any, rate: float, path: str) -> None:
+    """Write frames as an MP4, by ffmpeg.
+
+    Raises
+    ------
+    ArgumentError
+        Without ffmpeg, or when it failed.
+    """
+    program = shutil.which("ffmpeg")
+    if program is None:
+        raise ArgumentError(f"{asks}: an MP4 needs the program ffmpeg, which is not installed. Save a .gif instead.")
+    colours = (palette[frame] if palette is not None else frame[..., :3] for frame in frames)
+    first = next(iter(colours))
+    height, width = first.shape[:2]
+    command = [
+        program, "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}",
+        "-r", f"{rate:g}", "-i", "-", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p",
+        "-movflags", "+faststart", path,
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        said = _fed(running, (np.ascontiguousarray(f).tobytes() for f in chain([first], colours)))
+    if running.returncode:
+        raise ArgumentError(f"{asks}: ffmpeg could not write {path}: {said.strip()}")
+
+
+def _fed(running: subprocess.Popen[bytes], frames: Iterable[bytes]) -> str:
+    """Write frames to a process; return what it says, however early it ends."""
+    assert running.stdin is not None  # noqa: S101  (it was asked for)
+    assert running.stderr is not None  # noqa: S101
+    try:
+        for frame in frames:
+            running.stdin.write(frame)
+    except BrokenPipeError:
+        pass
+    finally:
+        running.stdin.close()
+    return running.stderr.read().decode(errors="replace")

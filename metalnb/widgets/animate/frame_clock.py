@@ -1,0 +1,127 @@
+"""The thread that asks for the frames of an animation: at a rate, and no faster than the page shows them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from ..background import spawn
+
+__all__ = ["FrameClock"]
+
+_AHEAD = 2  # frames on their way to the page: one is drawn while the next is made
+_RECENT = 31  # frames that the rate is measured over
+
+
+class FrameClock:
+    """Asks for frames while an animation plays.
+
+    The thread lives while there is something to do. Once a page has said that it shows a frame, no frame is made before
+    the page has shown all but one of the earlier ones: nothing queues up on the way, and where nobody looks the
+    animation rests.
+
+    Parameters
+    ----------
+    work : callable
+        Called with True for a frame that goes on, with False to show again what is there; must not raise.
+    rate : float
+        Frames per second.
+    """
+
+    def __init__(self, work: Callable[[bool], None], rate: float) -> None:
+        self.rate = rate
+        self.playing = False
+        self._work = work
+        self._single = 0
+        self._again = False
+        self._watched = False
+        self._sent = self._seen = 0
+        self._due = 0.0
+        self._made: deque[float] = deque(maxlen=_RECENT)
+        self._thread: threading.Thread | None = None
+        self._changed = threading.Condition()
+
+    @property
+    def measured(self) -> float:
+        """Frames per second, from the latest ones; 0 before there are two."""
+        made = list(self._made)
+        return (len(made) - 1) / (made[-1] - made[0]) if len(made) > 1 else 0.0
+
+    def play(self) -> None:
+        """Ask for frames until `pause`."""
+        with self._changed:
+            self._made.clear()
+            self.playing = True
+            self._start()
+
+    def pause(self) -> None:
+        """Ask for no more frames; one that is being made is finished."""
+        with self._changed:
+            self.playing, self._single, self._again = False, 0, False
+            self._changed.notify_all()
+
+    def step(self) -> None:
+        """Ask for one frame."""
+        with self._changed:
+            self._single += 1
+            self._start()
+
+    def again(self) -> None:
+        """Ask for what is there, with the next frame or now."""
+        with self._changed:
+            self._again = True
+            self._start()
+
+    def sent(self) -> int:
+        """Note that a frame is on its way to the page; return its number."""
+        with self._changed:
+            self._sent += 1
+            return self._sent
+
+    def shown(self, number: int | None) -> None:
+        """Note that the page has shown a frame, or (None) that it waits for one, whatever was on its way."""
+        with self._changed:
+            self._watched = True
+            self._seen = self._sent if number is None else max(number, self._seen)
+            self._changed.notify_all()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is left to do; False when it takes longer than ``timeout`` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._thread is None, timeout)
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = spawn(self._run, self.pause)
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        while (onward := self._next()) is not None:
+            self._work(onward)
+
+    def _next(self) -> bool | None:
+        """Wait for what is to be done: a frame that goes on (True), the same again (False), or nothing (None)."""
+        with self._changed:
+            while True:
+                if self._single:
+                    self._single -= 1
+                    return True
+                if self._again and not self.playing:
+                    self._again = False
+                    return False
+                if not self.playing:
+                    self._thread = None
+                    self._changed.notify_all()
+                    return None
+                now = time.monotonic()
+                if self._watched and self._sent - self._seen >= _AHEAD:
+                    self._changed.wait()
+                elif self._due > now:
+                    self._changed.wait(self._due - now)
+                else:
+                    self._due = max(self._due, now - 1 / self.rate) + 1 / self.rate
+                    self._again = False
+                    self._made.append(now)
+                    return True

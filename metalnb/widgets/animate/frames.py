@@ -1,0 +1,172 @@
+"""The frames of a simulation: its state, drawn into and taken on, and the picture that is made of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..painter import Painter, palette, png
+from ..scalars import Knob
+from .brush import Brush
+from .film import Filmstrip, thinned
+from .simulation import Simulation
+
+__all__ = ["Frames"]
+
+_RECENT = 30  # frames that the times are computed from
+_PICTURES, _LIMIT = 6, 2.0  # of the strip before anything was played, and seconds that it may take
+_POINTS = 4096  # of strokes that wait to be drawn
+
+
+class Frames:
+    """A simulation, and the picture of its state; to be used by several threads.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    look : callable
+        Returns the array to paint.
+    painter : Painter
+    brush : Brush or None
+    steps : int
+        Steps of a frame.
+    apart : int
+        Frames between two pictures of the strip, where the kernel is fast enough.
+
+    Attributes
+    ----------
+    png : bytes
+        The latest picture.
+    count : int
+        Frames since the start, or the last `reset`.
+    steps : int
+        Of a frame.
+    settings : dict of Knob to number
+        Scalars from the next step on.
+    finite : bool
+        Whether all numbers of the latest picture are.
+    """
+
+    def __init__(
+        self, simulation: Simulation, look: Callable[[], Any], painter: Painter, brush: Brush | None, steps: int,
+        apart: int,
+    ) -> None:  # fmt: skip
+        self.simulation = simulation
+        self.painter = painter
+        self.brush = brush
+        self.steps = steps
+        self.settings: dict[Knob, Any] = {}
+        self.count = 0
+        self.finite = True
+        self._look = look
+        self._strokes: deque[tuple[Any, bool]] = deque(maxlen=_POINTS)
+        self._spent: deque[tuple[float, float, int]] = deque(maxlen=_RECENT)
+        self._busy = threading.RLock()
+        self._first = self._ahead(apart)
+        self._strip = Filmstrip(self._first.apart)
+        self.png = self._painted()
+
+    @property
+    def strip(self) -> list[tuple[int, bytes]]:
+        """Small pictures, each with its step: from the start to now, or of what would come before it was played."""
+        return self._strip.pictures if len(self._strip.pictures) > 1 else self._first.pictures
+
+    def spent(self) -> tuple[float, float]:
+        """Return the seconds of a step and of a picture, medians of the latest frames; 0 before the first."""
+        spent = list(self._spent)
+        if not spent:
+            return 0.0, 0.0
+        return float(np.median([k / n for k, _, n in spent])), float(np.median([p for _, p, _ in spent]))
+
+    def make(self, *, onward: bool) -> None:
+        """Make a frame: draw what was drawn, take the state on, and paint it.
+
+        Raises
+        ------
+        KernelFault
+        """
+        with self._busy:
+            self._draw()
+            start = perf_counter()
+            if onward:
+                self.simulation.set(self.settings)
+                self.simulation.run(self.steps)
+            ran = perf_counter()
+            self.png = self._painted()
+            if onward:
+                self.count += 1
+                self._spent.append((ran - start, perf_counter() - ran, self.steps))
+                self._strip.add(self.count, self.simulation.steps, self._thumb)
+
+    def reset(self) -> None:
+        """Go back to the start; the scalars stay as they are."""
+        with self._busy:
+            self._strokes.clear()
+            self.simulation.reset()
+            self.painter.forget()
+            self._strip, self.count = Filmstrip(self._first.apart), 0
+
+    def recolour(self, name: str) -> None:
+        """Use another colour map from the next picture on."""
+        self.painter.palette = palette("animate", name)
+
+    def stroke(self, points: Sequence[tuple[float, float] | None], *, rub: bool) -> None:
+        """Draw along points, parts of the picture's width and height, before the next frame; None lifts the brush."""
+        self._strokes.extend((point, rub) for point in points)
+
+    def array(self, name: str) -> np.ndarray[Any, Any]:
+        """Return a copy of an array."""
+        with self._busy:
+            return self.simulation.array(name).copy()
+
+    def coming(self, count: int) -> Iterator[Any]:
+        """Yield the pixels of the state and of the frames to come, and go back; nobody else makes frames meanwhile."""
+        with self._busy:
+            before = self.simulation.taken()
+            try:
+                for n in range(count):
+                    if n:
+                        self.simulation.run(self.steps)
+                    yield self.painter.pixels(self._look()).copy()
+            finally:
+                self.simulation.restore(before)
+
+    def _draw(self) -> None:
+        if self.brush is None or not self._strokes:
+            return
+        with self.simulation.opened(self.brush.name) as array:
+            for point, rub in [self._strokes.popleft() for _ in range(len(self._strokes))]:
+                flipped = (point[0], 1 - point[1]) if point and self.painter.flip else point
+                self.brush.draw(array, [flipped], rub=rub)
+
+    def _painted(self) -> bytes:
+        array = self._look()
+        made = self.painter.paint(array)
+        self.finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
+        return made
+
+    def _thumb(self) -> bytes:
+        return png(thinned(self.painter.pixels(self._look())), self.painter.palette)
+
+    def _ahead(self, apart: int) -> Filmstrip:
+        """Make the strip of the first frames, and go back."""
+        simulation = self.simulation
+        before = simulation.taken()
+        for _ in range(2):  # the first one compiles what is not compiled yet
+            start = perf_counter()
+            simulation.run(self.steps)
+            lasted = perf_counter() - start
+            simulation.restore(before)
+        strip = Filmstrip(max(1, min(apart, int(_LIMIT / _PICTURES / max(lasted, 1e-6)))))
+        for n in range(_PICTURES):
+            if n:
+                simulation.run(strip.apart * self.steps)
+            strip.add(0, simulation.steps, self._thumb)
+        simulation.restore(before)
+        self.painter.forget()
+        return strip

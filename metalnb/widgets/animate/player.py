@@ -1,0 +1,163 @@
+"""The page of an animation: its picture, and the controls beside it."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import ipywidgets
+
+from metalnb.timing.units import seconds
+
+from .. import controls, html_parts
+from ..hands import Hands
+from ..scalars import Knob
+from .frame_clock import FrameClock
+from .frames import Frames
+
+__all__ = ["Player"]
+
+_WIDTH = 512  # pixels that a smaller picture is enlarged to
+_CRISP = 256  # pixels of the longer side, below which an element is a square
+_OFTEN = 0.25  # seconds between two texts of figures
+_COLOURS = ("magma", "viridis", "inferno", "turbo", "gray", "RdBu_r", "twilight")
+_RATES = (1, 2, 5, 10, 15, 20, 24, 30, 60)
+_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_SMALL = '<span style="opacity:.75;font-size:12px">'
+_HINT = "space plays, . steps, r resets · the wheel magnifies"
+_DRAWING = "drag draws, Alt rubs out, Shift moves · "
+
+
+class Player:
+    """An animation's widget.
+
+    Attributes
+    ----------
+    box : ipywidgets.HBox
+    hands : Hands
+    controls : dict of str to widget
+        The sliders of the scalars.
+
+    Parameters
+    ----------
+    frames : Frames
+    clock : FrameClock
+    knobs : list of Knob
+    name : str
+        Of the kernel, for files.
+    turn, recolour, draw, off, reset, toggle, record : callable
+        What is called when a hand has moved a slider, chosen colours, drawn, or left; for the buttons.
+    """
+
+    def __init__(
+        self, frames: Frames, clock: FrameClock, knobs: list[Knob], *, name: str, turn: Callable[[Knob, Any], None],
+        recolour: Callable[[str], None], draw: Callable[..., None], **acts: Callable[..., Any],
+    ) -> None:  # fmt: skip
+        self._frames = frames
+        self._clock = clock
+        self._acts = acts
+        self._due = 0.0
+        self.controls = {k.label: controls.control(k, functools.partial(turn, k)) for k in knobs}
+        self.hands = Hands(
+            draws=frames.brush is not None, listens=" .r", off=acts["off"], press=self._pressed, draw=draw,
+            shown=lambda at=None: clock.shown(at), record=lambda: acts["record"](f"{name}.gif"),
+            key=functools.partial(controls.nudge, self.controls),
+        )  # fmt: skip
+        self.toggle = controls.button("Play", "play", acts["toggle"], primary=True)
+        buttons = [
+            self.toggle,
+            controls.button("Step", "step-forward", clock.step, tip="make one frame more"),
+            controls.button("Reset", "undo", acts["reset"], tip="go back to the start"),
+        ]
+        saving = f"{controls.saving(f'{name}.png')} {controls.recording(f'{name}.gif')}"
+        left = [
+            ipywidgets.HBox(buttons, layout={"flex_flow": "row wrap"}), *self.controls.values(), *self._pace(),
+            self._palette(recolour), *self._brush(), controls.html(f"{controls.copying()} {saving}"), self.hands,
+        ]  # fmt: skip
+        self.box: Any = controls.side_by_side(left, self._view())
+        self.show("")
+
+    def show(self, error: str) -> None:
+        """Show the latest picture, and from time to time the figures below it."""
+        playing = self._clock.playing
+        label, icon = ("Pause", "pause") if playing else ("Play", "play")
+        if self.toggle.description != label:
+            self.toggle.description, self.toggle.icon = label, icon
+            self.hands.playing = playing
+        if self._image.value != self._frames.png:
+            self._image.value = self._frames.png
+            self.hands.frame = self._clock.sent()
+        now = time.monotonic()
+        if now >= self._due or not playing:
+            self._due = now + _OFTEN
+            self._note.value = html_parts.styles() + (html_parts.error(error) if error else self._figures())
+
+    def _figures(self) -> str:
+        frames = self._frames
+        step, picture = frames.spent()
+        said = [f"step {frames.simulation.steps:,}"]
+        if self._clock.playing and self._clock.measured:
+            said.append(f"<b>{self._clock.measured:.1f} frames per second</b>")
+        if step:
+            said.append(f"kernel {seconds(step)} a step, {seconds(step * frames.steps)} a frame")
+            said.append(f"picture {seconds(picture)}")
+        text = " · ".join(said)
+        if not frames.finite:
+            text += "<br>Some of the numbers are not finite any more. Reset, and take smaller steps."
+        return f"{_SMALL}{text}</span>"
+
+    # --- parts -------------------------------------------------------------------------------------------------------
+
+    def _view(self) -> Any:
+        height, width = self._frames.painter.size
+        wide = max(width, round(_WIDTH * min(1, width / height)))
+        self._image = ipywidgets.Image(value=b"", format="png", layout={"width": "100%", "margin": "0"})
+        self._image.add_class("metalnb-picture")
+        if max(height, width) <= _CRISP:
+            self._image.add_class("metalnb-crisp")
+        layout = {"width": f"{wide}px", "max_width": "100%", "align_self": "flex-start", "overflow": "hidden"}
+        self._note = controls.html()
+        hint = controls.html(f"{_SMALL}{_DRAWING if self._frames.brush else ''}{_HINT}</span>")
+        return ipywidgets.VBox([ipywidgets.Box([self._image], layout=layout), self._note, hint])
+
+    def _pace(self) -> list[Any]:
+        def rate(value: float) -> None:
+            self._clock.rate = value
+
+        def steps(value: int) -> None:
+            self._frames.steps = value
+
+        rates = sorted({*_RATES, self._clock.rate})
+        counts = sorted({*_STEPS, self._frames.steps})
+        return [
+            controls.choice("frames/s", [(f"{r:g}", r) for r in rates], self._clock.rate, rate),
+            controls.choice("steps/frame", [(f"{n:,}", n) for n in counts], self._frames.steps, steps),
+        ]
+
+    def _palette(self, recolour: Callable[[str], None]) -> Any:
+        painter = self._frames.painter
+        if painter.palette is None:
+            return controls.html(display="none")
+        names = dict.fromkeys((painter.colours, *_COLOURS))
+        return controls.menu("colours", [(escape(name), name) for name in names], painter.colours, recolour)
+
+    def _brush(self) -> list[Any]:
+        brush = self._frames.brush
+        if brush is None:
+            return []
+
+        def set_to(name: str, value: Any) -> None:
+            setattr(brush, name, value)
+
+        widest = max(8, round(2 * max(self._frames.painter.size) / 10))
+        made = [controls.span("brush", 1, widest, brush.radius, functools.partial(set_to, "radius"), step=1)]
+        if brush.one:
+            made.append(controls.span("draws", brush.low, brush.high, brush.value, functools.partial(set_to, "value")))
+        return made
+
+    def _pressed(self, key: str) -> None:
+        acts = {" ": self._acts["toggle"], ".": self._clock.step, "r": self._acts["reset"]}
+        acts[key]()

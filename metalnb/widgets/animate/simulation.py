@@ -1,0 +1,179 @@
+"""The state of a simulation: arrays of the engine's own, a step of the kernel on them, and a way back to the start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from metalnb.call.kernel import Dispatch
+from metalnb.engine.staging import copied, place_of
+from metalnb.errors import ArgumentError
+
+from ..bound_call import BoundArgument, BoundCall
+from ..scalars import Knob, turned
+
+__all__ = ["Simulation", "swapped"]
+
+_TAKES_ON = {"update", ""}  # uses of an array that a step may take on in place
+
+
+class Simulation:
+    """A call that is repeated on its own results.
+
+    Each step runs the kernel once, and then the two arrays of each pair change places: what was written is read next.
+
+    Parameters
+    ----------
+    call : BoundCall
+    pairs : sequence of (int, int)
+        The places in the call of the array that is read and of the one that is written.
+    drawn : int, optional
+        The place of an array that somebody draws into.
+
+    Attributes
+    ----------
+    steps : int
+        Steps since the start.
+    """
+
+    def __init__(self, call: BoundCall, pairs: Sequence[tuple[int, int]], drawn: int | None = None) -> None:
+        self.call = call
+        self.steps = 0
+        self._engine = call.kernel.engine
+        self._places = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
+        own = {i for i in self._places.values() if call.parts[i].param.writable}
+        own |= {i for pair in pairs for i in pair} | ({drawn} if drawn is not None else set())
+        self._start = {i: copied(self._engine, call.parts[i].value) for i in sorted(own)}
+        self._order = list(range(len(call.parts)))
+        for read, written in pairs:
+            self._order[read], self._order[written] = written, read
+        self._values = [p.value for p in call.parts]
+        for i, array in self._start.items():
+            memory = self._engine.alloc(max(array.nbytes, 1))
+            self._values[i] = np.frombuffer(memory, np.uint8)[: array.nbytes].view(array.dtype).reshape(array.shape)
+            self._put(self._values[i], array)
+        self.settings: Mapping[Knob, Any] = {}
+        self._dispatches = self._bound()
+
+    def set(self, settings: Mapping[Knob, Any]) -> None:
+        """Use other values of the scalars from the next step on."""
+        if settings != self.settings:
+            self.settings = dict(settings)
+            self._dispatches = self._bound()
+
+    def run(self, count: int) -> None:
+        """Take ``count`` steps, and wait for them.
+
+        Raises
+        ------
+        KernelFault
+        """
+        tickets = [self._dispatches[(self.steps + n) % 2].launch() for n in range(count)]
+        for ticket in reversed(tickets):  # they finish in launch order: only the wait for the last one blocks
+            if ticket is not None:
+                ticket.wait()
+        self.steps += count
+
+    def reset(self) -> None:
+        """Go back to the start; the scalars stay as they are."""
+        self.restore((0, self._start))
+
+    def taken(self) -> tuple[int, Mapping[int, Any]]:
+        """Return the state, for `restore`."""
+        return self.steps, {i: copied(self._engine, self._values[i]) for i in self._start}
+
+    def restore(self, state: tuple[int, Mapping[int, Any]]) -> None:
+        """Go back to a state."""
+        self.steps, kept = state
+        for i, array in kept.items():
+            self._put(self._values[i], array)
+
+    def array(self, name: str) -> np.ndarray[Any, Any]:
+        """Return an array as it is after the last step; it is shared with the state where the device's memory is."""
+        value = self._values[self._now(name)]
+        return value if place_of(value) is None else copied(self._engine, value)
+
+    def arrays(self) -> SimpleNamespace:
+        """Return all arrays, by the names of their parameters."""
+        return SimpleNamespace(**{name: self.array(name) for name in self._places})
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[np.ndarray[Any, Any]]:
+        """Yield an array to be changed."""
+        array = self.array(name)
+        yield array
+        self._put(self._values[self._now(name)], array)
+
+    def _now(self, name: str) -> int:
+        place = self._places[name]
+        return self._order[place] if self.steps % 2 else place
+
+    def _bound(self) -> tuple[Dispatch, Dispatch]:
+        """Bind the call twice: as it is, and with the arrays of each pair in each other's place."""
+        values = turned(self.call.parts, self.settings, self._values)
+        return self.call.dispatch(values), self.call.dispatch([values[i] for i in self._order])
+
+    def _put(self, value: Any, array: np.ndarray[Any, Any]) -> None:
+        place = place_of(value)
+        if place is not None:
+            self._engine.copy_in(place.memory, place.offset, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        elif value is not array:
+            np.copyto(value, array)
+
+
+def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
+    """Return the places of the arrays that change places after each step.
+
+    Parameters
+    ----------
+    asks : str
+        For messages.
+    call : BoundCall
+    swap : pair of str, sequence of such pairs, or None
+        None takes the output that the call left out, and the one array like it that the kernel only reads.
+
+    Raises
+    ------
+    ArgumentError
+        Also when nothing would change after the first step.
+    """
+    places = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
+    if swap is None:
+        return _found(asks, call, places)
+    pairs = [swap] if len(swap) == 2 and all(isinstance(name, str) for name in swap) else list(swap)
+    names = [name for pair in pairs for name in (pair if isinstance(pair, (tuple, list)) else (pair,))]
+    if any(len(pair) != 2 or isinstance(pair, str) for pair in pairs) or not set(names) <= places.keys():
+        rule = f'swap is ("read", "written"), or several such pairs, of {", ".join(places)}'
+        raise ArgumentError(f"{asks}: {rule}; got {swap!r}.")
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"{asks}: swap={swap!r} names an array twice: it can have one partner.")
+    for a, b in pairs:
+        one, other = call.parts[places[a]], call.parts[places[b]]
+        if not _alike(one, other):
+            said = " and ".join(f"{p.param.name} {p.value.dtype} {p.value.shape}" for p in (one, other))
+            raise ArgumentError(f"{asks}: arrays that change places have one dtype and shape; got {said}.")
+        if not other.param.writable:
+            raise ArgumentError(f"{asks}: swap=({a!r}, {b!r}): the kernel does not write {b!r}. Name that one first.")
+    return [(places[a], places[b]) for a, b in pairs]
+
+
+def _alike(one: BoundArgument, other: BoundArgument) -> bool:
+    return bool(one.value.dtype == other.value.dtype) and one.value.shape == other.value.shape
+
+
+def _found(asks: str, call: BoundCall, places: Mapping[str, int]) -> list[tuple[int, int]]:
+    pairs = []
+    for name in call.left_out:
+        written = call.parts[places[name]]
+        read = [i for i in places.values() if not call.parts[i].param.writable and _alike(call.parts[i], written)]
+        pairs += [(read[0], places[name])] if len(read) == 1 else []
+    if len(pairs) == 1:
+        return pairs
+    if not any(call.parts[i].param.writable and call.parts[i].param.use in _TAKES_ON for i in places.values()):
+        rule = "reads no array that it writes, so it makes the same step again and again"
+        raise ArgumentError(f'{asks}: {rule}. Say which arrays change places: swap=("read", "written").')
+    return []

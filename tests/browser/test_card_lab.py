@@ -1,0 +1,116 @@
+"""A kernel's card as the place to act from: its buttons, clicked in JupyterLab, in both themes.
+
+The screenshots are left in ``build/screenshots``.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import CELLS as ALL
+from lab import THEMES, new_notebook, opened
+from test_widgets_lab import Notebook
+
+ROOT = Path(__file__).resolve().parents[2]
+SCREENSHOTS = ROOT / "build" / "screenshots"
+SECONDS = 400  # for everything here that waits
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+METAL = """\
+%%metal
+#include <metal_stdlib>
+using namespace metal;
+
+/// y = a x + y
+kernel void saxpy(device const float* x, device float* y, constant float& a,
+                  uint i [[thread_position_in_grid]]) {
+    y[i] = a * x[i] + y[i];
+}"""
+CELLS = [
+    "%load_ext metalnb\nimport numpy as np\nx, other = np.ones((2, 4096), np.float32)",
+    METAL,
+    "saxpy(x, other, a=3.0)",
+    "saxpy",
+]
+SETUP, KERNEL, CALLED, SHOWN = range(len(CELLS))
+BUTTON = "[...{}.node.querySelectorAll('.metalnb-acts button')].find(b => b.ariaLabel === '{}')"
+
+
+@pytest.fixture(scope="module")
+def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+    with opened(new_notebook(*CELLS), browser, tmp_path_factory.mktemp("card"), SECONDS, height=1100) as page:
+        notebook = Notebook(page)
+        for i in range(len(CELLS)):
+            notebook.run(i)
+        yield notebook
+
+
+def clicked(notebook: Notebook, label: str, i: int = KERNEL) -> str:
+    """Click on a button of a card; return the text of the cell that is below it then, once it has run."""
+    notebook.press(BUTTON.format(f"{ALL}[{i}]", label))
+    below = f"{ALL}[{i + 1}].model"
+    notebook.page.wait(f"{below}.sharedModel.getSource() !== {CELLS[i + 1]!r} && {below}.executionCount")
+    notebook.page.wait(f"{below}.executionState === 'idle'")
+    return str(notebook.page.evaluate(f"{below}.sharedModel.getSource()"))
+
+
+def test_the_source_is_not_repeated_below_its_own_cell(notebook: Notebook) -> None:
+    assert "Metal source" not in notebook.text(KERNEL)
+    assert "Metal source, 8 lines" in notebook.text(SHOWN)
+
+
+def test_the_folded_source_opens_and_is_highlighted(notebook: Notebook) -> None:
+    opened = notebook.page.evaluate(f"""(() => {{
+      const details = {ALL}[{SHOWN}].node.querySelector('.metalnb details');
+      if (details.open) return [];
+      details.querySelector('summary').click();
+      const shown = [...details.querySelectorAll('.k')].filter(e => e.checkVisibility()).map(e => e.textContent);
+      details.open = false;
+      return shown;
+    }})()""")
+    assert "kernel" in opened
+    assert "device" in opened
+
+
+@pytest.mark.parametrize("width", [1400, 800])
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_buttons_are_there_in_both_themes(notebook: Notebook, theme: str, width: int) -> None:
+    page = notebook.page
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=1100, deviceScaleFactor=1, mobile=False)
+    page.dress(theme)
+    page.screenshot(SCREENSHOTS / f"card-buttons-{theme}-{width}.png")
+    sizes = page.evaluate(f"""[...{ALL}[{KERNEL}].node.querySelectorAll('.metalnb-acts button')].map(b =>
+      [b.ariaLabel, b.getBoundingClientRect().width > 30])""")
+    assert [label for label, _ in sizes] == ["Time", "Step", "Check", "Tune", "Copy call"]
+    assert all(seen for _, seen in sizes)
+
+
+def test_copy_call_copies_the_latest_call(notebook: Notebook) -> None:
+    page = notebook.page
+    page.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    notebook.press(BUTTON.format(f"{ALL}[{KERNEL}]", "Copy call"))
+    page.wait(f"{BUTTON.format(f'{ALL}[{KERNEL}]', 'copied')} !== undefined")
+    assert page.evaluate("navigator.clipboard.readText()") == "saxpy(x, other, a=3.0)"
+
+
+@pytest.mark.parametrize(
+    ("label", "cell", "said"),
+    [
+        ("Time", "%metal_time saxpy(x, other, a=3.0)", "clock"),
+        ("Check", "import metalnb as mnb\nmnb.validate(saxpy, x, other, a=3.0)", "saxpy"),
+        ("Tune", "import metalnb as mnb\nmnb.tune(saxpy, x, other, a=3.0)", "configurations"),
+        ("Step", "import metalnb as mnb\nmnb.trace(saxpy, x, other, a=3.0)", "y[i] = a * x[i] + y[i]"),
+    ],
+)
+def test_a_button_puts_its_cell_below_and_runs_it(notebook: Notebook, label: str, cell: str, said: str) -> None:
+    count = notebook.page.evaluate(f"{ALL}.length")
+    assert clicked(notebook, label) == cell
+    assert notebook.page.evaluate(f"{ALL}.length") == count + 1
+    notebook.wait(KERNEL + 1, f"e.innerText.includes({said!r})")
+    first = notebook.page.evaluate(f"{ALL}[{KERNEL + 1}].model.executionCount")
+    notebook.press(BUTTON.format(f"{ALL}[{KERNEL}]", label))
+    notebook.page.wait(f"{ALL}[{KERNEL + 1}].model.executionCount > {first}")
+    assert notebook.page.evaluate(f"{ALL}.length") == count + 1, "a second click runs the same cell"
+    notebook.page.evaluate(f"{ALL}[{KERNEL + 1}].model.sharedModel.setSource('')")
+    notebook.page.evaluate("jupyterapp.commands.execute('notebook:delete-cell')")
