@@ -16,15 +16,15 @@ from .shape_analysis.lifetimes import alive_across_barriers
 from .shape_analysis.reducible_flow import ControlFlow
 from .shape_analysis.shape_solver import LaneShapes
 from .simd_forms import SimdForm, positions
+from .vector_code.arithmetic.quotients import quotient_of
+from .vector_code.arithmetic.vector_operations import operate
 from .vector_code.atomics import atomic
 from .vector_code.coroutines import begun, ended
 from .vector_code.function_body import FunctionBody, LaneValue
-from .vector_code.quotients import quotient_of
 from .vector_code.regions import Regions, Watch
 from .vector_code.text_emitter import Emitter
 from .vector_code.vector_calls import call
 from .vector_code.vector_memory import load, store
-from .vector_code.vector_operations import operate
 from .vector_code.vector_target import VectorTarget
 
 __all__ = ["ENTRY", "Vectorised", "asks_for_simdgroup", "variables_of", "vectorise", "waits"]

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from ...llvm.instructions import IRInstruction
 from ..shape_analysis.interleaving import DROPPED
 from ..shape_analysis.lane_shapes import UNIFORM, VARYING, LaneShape
+from .checked_lanes import in_range
 from .edges import Edge, FlowVariables
 from .function_body import FunctionBody, KeptValue
-from .range_tests import in_range
 from .vector_target import pin
 
 __all__ = ["Regions", "Watch"]

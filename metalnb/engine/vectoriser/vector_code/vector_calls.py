@@ -8,11 +8,11 @@ from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import type_of
 from ..not_vectorised import NotVectorised
 from ..shape_analysis.interleaving import DROPPED, zeroed
+from .checked_lanes import holds_for_all, record_fault
 from .collectives import collective
 from .coroutines import suspend
 from .function_body import FunctionBody
 from .lane_loop import by_lane
-from .range_tests import holds_for_all
 from .text_emitter import mangled
 from .vector_memory import clear
 
@@ -30,7 +30,6 @@ _OVERFLOW = re.compile(r"llvm\.([su](?:add|sub|mul)\.with\.overflow)\.")
 _THREE_WAY = re.compile(r"llvm\.([su]cmp)\.")
 _SATURATING = re.compile(r"llvm\.(fpto[su]i\.sat)\.")
 _BIT = type_of("i1")
-_WORD = 32
 _LINE = 64  # bytes of a cache line
 
 
@@ -65,27 +64,11 @@ def _own(body: FunctionBody, made: IRInstruction) -> None:
     elif name == "metalnb_barrier":
         suspend(emitter)
     elif name == "metalnb_fault":
-        _fault(body, made)
+        record_fault(body, made)
     elif name == "metalnb_every":
         body.define_scalar(made, holds_for_all(body, made.operands[0].text))
     elif name != "metalnb_simd_barrier":  # lanes go on together
         collective(body, made)
-
-
-def _fault(body: FunctionBody, made: IRInstruction) -> None:
-    """Record the fault of the first active lane (runtime/lanes.c). No other code here touches that memory."""
-    watch, check, offset = made.operands
-    emitter, bits = body.emitter, f"i{body.width}"
-    lane = emitter.call(f"llvm.cttz.{bits}", bits, (bits, emitter.bits(body.mask)), ("i1", "true"))
-    where = emitter.op(f"extractelement {emitter.lanes('i64')} {body.vector(offset.text, offset.type)}, {bits} {lane}")
-    if body.width != _WORD:
-        lane = emitter.op(f"{'zext' if body.width < _WORD else 'trunc'} {bits} {lane} to i32")
-    index = emitter.op(f"add i32 %index, {lane}")
-    callee = emitter.declare(
-        "metalnb_faulted", "hidden void", "ptr", "ptr", "i32", "i64", "i32", attributes="#4",
-    )  # fmt: skip
-    thread = f"i32 {check.text}, i64 {where}, i32 {index}"
-    emitter.do(f"call void {callee}(ptr {body.scalar(watch.text)}, ptr %region, {thread})")
 
 
 def _intrinsic(body: FunctionBody, made: IRInstruction) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...llvm.instructions import IRInstruction
+from ....llvm.instructions import IRInstruction
+from ..function_body import FunctionBody
+from ..text_emitter import Emitter
+from ..vector_target import VectorTarget
 from .estimates import reciprocal_above, reciprocal_root
-from .function_body import FunctionBody
-from .text_emitter import Emitter
-from .vector_target import VectorTarget
 
 __all__ = ["INTEGER_DIVISIONS", "divided", "divided_by_roots", "quotient_of"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...llvm.instruction_syntax import BINARY, CASTS
-from ...llvm.instructions import IRInstruction
-from ...llvm.llvm_types import IRType, MemoryLayout
-from ..not_vectorised import NotVectorised
-from ..shape_analysis.lane_shapes import is_aligned
-from .addresses import address
-from .function_body import FunctionBody
+from ....llvm.instruction_syntax import BINARY, CASTS
+from ....llvm.instructions import IRInstruction
+from ....llvm.llvm_types import IRType, MemoryLayout
+from ...not_vectorised import NotVectorised
+from ...shape_analysis.lane_shapes import is_aligned
+from ..addresses import address
+from ..function_body import FunctionBody
 from .quotients import INTEGER_DIVISIONS, divided, divided_by_roots
 
 __all__ = ["OPERATIONS", "operate"]

@@ -6,8 +6,8 @@ are not used: they have 11 bits, take a denormal for 0, and differ from maker to
 
 from __future__ import annotations
 
-from .text_emitter import Emitter
-from .vector_target import VectorTarget, by_register
+from ..text_emitter import Emitter
+from ..vector_target import VectorTarget, by_register
 
 __all__ = ["reciprocal_above", "reciprocal_root"]
 

@@ -1,4 +1,8 @@
-"""Checks of evenly spaced lanes: a scalar test of the first and the last index, and a comparison only if it fails."""
+"""Checks of accesses (engine/robust) in vector code, and what records a fault.
+
+Where lanes are evenly spaced a check is a scalar test of the first and the last index; they are compared only if it
+fails.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import type_of
 from .function_body import FunctionBody
 
-__all__ = ["holds_for_all", "in_range"]
+__all__ = ["holds_for_all", "in_range", "record_fault"]
 
 _CHECK = "!metalnb.check"
 _BIT = type_of("i1")
+_WORD = 32
 
 
 def in_range(body: FunctionBody, branch: IRInstruction, holds: str) -> tuple[str, str] | None:
@@ -78,3 +83,19 @@ def _ends_fit(body: FunctionBody, condition: str) -> str:
     fits = op(f"and i1 {op(f'icmp ult {kind} {first}, {most}')}, {op(f'icmp ult {kind} {last}, {most}')}")
     guard = body.guard(index.text)
     return op(f"and i1 {fits}, {guard}") if guard else fits
+
+
+def record_fault(body: FunctionBody, made: IRInstruction) -> None:
+    """Record the fault of the first active lane (runtime/lanes.c). No other code here touches that memory."""
+    watch, check, offset = made.operands
+    emitter, bits = body.emitter, f"i{body.width}"
+    lane = emitter.call(f"llvm.cttz.{bits}", bits, (bits, emitter.bits(body.mask)), ("i1", "true"))
+    where = emitter.op(f"extractelement {emitter.lanes('i64')} {body.vector(offset.text, offset.type)}, {bits} {lane}")
+    if body.width != _WORD:
+        lane = emitter.op(f"{'zext' if body.width < _WORD else 'trunc'} {bits} {lane} to i32")
+    index = emitter.op(f"add i32 %index, {lane}")
+    callee = emitter.declare(
+        "metalnb_faulted", "hidden void", "ptr", "ptr", "i32", "i64", "i32", attributes="#4",
+    )  # fmt: skip
+    thread = f"i32 {check.text}, i64 {where}, i32 {index}"
+    emitter.do(f"call void {callee}(ptr {body.scalar(watch.text)}, ptr %region, {thread})")
