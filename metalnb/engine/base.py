@@ -67,6 +67,8 @@ class Caps:
         Whether a struct may hold pointers (MSL 2.13, argument buffers): the engine then is an `Addressing` one.
     prints : bool
         Whether what a kernel logs (MSL 6.17) is shown.
+    matrices : frozenset of str
+        The element types, Metal's words, whose SIMD-group matrices hardware of its own multiplies.
     """
 
     device: str
@@ -86,6 +88,7 @@ class Caps:
     ahead: bool = False
     pointers: bool = False
     prints: bool = False
+    matrices: frozenset[str] = frozenset()
 
 
 class Binary(Protocol):

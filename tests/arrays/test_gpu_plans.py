@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,36 +11,11 @@ from oracle import laid
 from test_matmul import check, numbers
 
 import metalnb as mnb
-from metalnb.library_kernels.launching import arg_reduction_launch, reduction_launch, scan_launch
 from metalnb.library_kernels.planning.cuts import device_of
 from metalnb.library_kernels.planning.product_plan import Strided, plan_product
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
 FEW, MANY = 1, 132  # processors: one for which any tile is enough, and an H100's
-
-
-@pytest.fixture(params=["cpu", "native"])
-def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Return what makes an engine pass for a GPU of some processors."""
-    if not mnb.engines()[request.param].available:
-        pytest.skip(f"needs the engine {request.param!r}")
-    engine = mnb.use(request.param)
-    device: Any = engine.connect() if hasattr(engine, "connect") else engine
-
-    def forget() -> None:
-        for room, names in ((reduction_launch, ("_stages", "build")), (arg_reduction_launch, ("_steps", "_program")),
-                            (scan_launch, ("_steps", "_program"))):  # fmt: skip
-            for name in names:
-                getattr(room, name).cache_clear()
-
-    def passes(processors: int) -> str:
-        forget()
-        monkeypatch.setattr(device, "caps", dataclasses.replace(device.caps, processors=processors, serial=False))
-        return str(request.param)
-
-    yield passes
-    forget()
-    mnb.use(None)
 
 
 def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
