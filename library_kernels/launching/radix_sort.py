@@ -105,7 +105,11 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
         held = LANES // n
         dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
                  grid=LANES * -(-rows // held), threadgroup=LANES)  # fmt: skip
-    elif n <= _ALONE or (rows >= _many(device) and n <= _LONG):
+    elif device.tile_places and n <= sort_tile(x.itemsize):
+        given = copied(bits) if bits.offset else bits
+        launch = _tile_rows(x.dtype, rows, n, x.device, descending=descending, indexed=indexed)
+        launch.start(given, out.keys, *(out.indices or (None,)))
+    elif not device.tile_places and (n <= _ALONE or (rows >= _MANY and n <= _LONG)):
         spare = _Buffers(bits, indexed)
         dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, spare.keys, out.keys, n, *spare.indices, *out.indices,
                  grid=lanes * rows, threadgroup=lanes)  # fmt: skip
@@ -185,11 +189,6 @@ def _selection(
     return Launch(kernels[name].binary, grid, (threads, 1, 1), (settings,)).kept(named(engine))
 
 
-def _many(device: Device) -> int:
-    """Return how many rows keep a device busy with a SIMD-group each."""
-    return device.simd_groups // 4 if device.tile_places else _MANY
-
-
 def _by_passes(sort: Callable[..., Any], bits: Array, out: _Buffers, rows: int, n: int) -> None:
     """Sort long rows: for each digit of 8 bits a few dispatches over all tiles of all rows."""
     passes = bits.dtype.itemsize
@@ -212,6 +211,18 @@ def _tile_pass(  # noqa: PLR0913  (as radix_pass)
     starts = scanned(counts, 1, _COUNTS, _UINT, initial=True)
     carried = (*indices, *to_indices) or (None, None)  # parameters that are not there
     steps.scatter.start(keys, to, starts, steps.settings, *carried)
+
+
+@functools.lru_cache(_PLANS)
+def _tile_rows(
+    dtype: np.dtype[Any], rows: int, n: int, engine: str, *, descending: bool, indexed: bool
+) -> Launch:
+    """Compile what sorts rows in threadgroup memory."""
+    chosen = named(engine)
+    kernels = program("sort_tiles.metal", chosen, KIND=order_of(dtype), DESCENDING=descending, INDEXED=indexed)
+    each = next(keys for keys in (1, 4, 8, 16) if keys * DIGITS >= n)
+    name = f"tile_rows_{width(dtype)}_{each}"
+    return Launch(kernels[name].binary, (rows * DIGITS, 1, 1), (DIGITS, 1, 1), (np.array([n], np.uint32),)).kept(chosen)
 
 
 class _TileSteps(NamedTuple):

@@ -88,6 +88,24 @@ def test_rows_that_are_better_sorted(gpu: Any, selections: list[Any], rng: np.ra
     assert selections == []
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+def test_rows_are_sorted_in_threadgroup_memory(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+    """Rows of as many keys as registers hold, and fewer; equal ones keep their order."""
+    if gpu(MANY) == "cpu" and dtype != "float32":
+        pytest.skip("its device would compile for minutes")
+    assert radix_sort.device_of(mnb.zeros(1).engine.caps).tile_places
+    for shape in ((3, 33), (2, 256), (2, 257), (1025,), (2, 2, 1500), (2, 2048), (4096,), (3, 4000)):
+        x = drawn(rng, shape, dtype)
+        for descending in (False, True):
+            order = mnb.argsort.row.reference(x, descending=descending)
+            for layout in ("plain", "reversed"):
+                assert np.array_equal(mnb.argsort(laid(x, layout), descending=descending).read(), order)
+                got = mnb.sort(laid(x, layout), descending=descending).read()
+                assert np.array_equal(got, np.take_along_axis(x, order, -1), equal_nan="float" in dtype)
+    part = mnb.asarray(np.append(x[0, :5], x[0]))[5:]
+    assert np.array_equal(mnb.argsort(part).read(), mnb.argsort.row.reference(x[0]))
+
+
 @pytest.mark.parametrize("engine", ["cpu", "native"])
 def test_a_cpu_selects_a_few_of_many(selections: list[Any], engine: str, rng: np.random.Generator) -> None:
     if not mnb.engines()[engine].available:

@@ -44,7 +44,10 @@ FULL = ("matrix_tiles", "attend_tiles", "attend_matrices")
 MOST_SHARED = 32768  # Metal's threadgroup memory
 # Kernels that spill, and the bytes that they may: with 64 registers, so that four threadgroups take turns, a sort of
 # 2^28 takes 9.0 ms, with 80 and nothing spilled 10.6 ms (H200).
-SPILLS = {"tile_scatter_8": 80, "tile_scatter_16": 180, "tile_scatter_32": 108, "tile_scatter_64": 8}
+SPILLS = {
+    "tile_scatter_8": 80, "tile_scatter_16": 180, "tile_scatter_32": 108, "tile_scatter_64": 8, "tile_rows_8_8": 28,
+    "tile_rows_8_16": 120, "tile_rows_16_16": 184, "tile_rows_32_8": 8, "tile_rows_32_16": 136, "tile_rows_64_8": 12,
+}  # fmt: skip
 
 
 class Use(NamedTuple):
