@@ -6,6 +6,10 @@
 // PeerJ CS 7 (2021).
 #include <metalnb/tile_loads.h>
 
+#ifndef B_WINDOWS  // whether B is made of windows: see tile_loads.h
+#define B_WINDOWS 0
+#endif
+
 constant constexpr uint DEPTH = 32;  // of a strip
 
 /// Brings strips of H lines, DEPTH deep, into threadgroup memory. Elements are moved as 16 bits.
@@ -61,6 +65,33 @@ template <Way WAY, uint H, uint THREADS> struct Strips {
     }
 };
 
+/// The same of columns that windows make: two elements of 16 bits to a word.
+template <uint H, uint THREADS> struct Columns : WindowStrips<ushort, H, THREADS, DEPTH> {
+    using Base = WindowStrips<ushort, H, THREADS, DEPTH>;
+    static constexpr constant bool ACROSS = true;
+    static constexpr constant uint PITCH = H + 8, SIZE = PITCH * DEPTH, EACH = Base::N / 8;
+
+    static uint place(uint line, uint k) { return k * PITCH + line; }
+
+    static void read(thread uint4 (&held)[EACH], thread Seen<ushort>& seen, constant Window& w) {
+        ushort found[Base::N];
+        Base::read(found, seen, w);
+        UNROLL for (uint e = 0; e < Base::N; e += 2) held[e / 8][e / 2 % 4] = found[e] | uint(found[e + 1]) << 16;
+    }
+    static void write(thread const uint4 (&held)[EACH], threadgroup ushort* strip, uint t) {
+        UNROLL for (uint e = 0; e < Base::N; ++e)
+            strip[place(t % H, t / H + e * Base::STEP)] = ushort(held[e / 8][e / 2 % 4] >> 16 * (e % 2));
+    }
+};
+
+#if B_WINDOWS
+#define READ_B(left) B::read(next_b, y, w)
+#define WRITE_B(strip, left) B::write(next_b, strip, t)
+#else
+#define READ_B(left) B::read(next_b, y, left, t)
+#define WRITE_B(strip, left) B::write(next_b, strip, y, left, b_along, t)
+#endif
+
 // METALNB_MATRIX_BLOCKS: two matrices of sums are multiplied by one instruction, and each has registers of its own. Where the
 // lanes compute them one by one, the loops below would only become long.
 #ifdef METALNB_MATRIX_BLOCKS
@@ -102,11 +133,18 @@ kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
                          device memory_of<C>* c      [[buffer(2)]],
                          device const long*   starts [[buffer(3)]],  // where each product's A and B begin
                          constant Product&    p      [[buffer(4)]],  // `b_panel` leads from one column of B to the next
+#if B_WINDOWS
+                         constant Window&     w      [[buffer(5)]],
+#endif
                          uint3 group [[threadgroup_position_in_grid]],
                          uint  t     [[thread_index_in_threadgroup]]) {
     constexpr uint ROWS = 8 * HIGH * DOWN, COLUMNS = 8 * WIDE * ACROSS, THREADS = 32 * DOWN * ACROSS;
     using A = Strips<A_WAY, ROWS, THREADS>;
+#if B_WINDOWS
+    using B = Columns<COLUMNS, THREADS>;
+#else
     using B = Strips<B_WAY, COLUMNS, THREADS>;
+#endif
     constexpr uint SIZE = A::SIZE + B::SIZE, STORED = DOWN * ACROSS * 8 * 8 * WIDE * 2;
     threadgroup uint4 room[(SIZE > STORED ? SIZE : STORED) / 8];
     threadgroup ushort* const strips = reinterpret_cast<threadgroup ushort*>(room);
@@ -115,8 +153,12 @@ kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
     const bool a_along = abs(p.a_k) <= abs(p.a_row), b_along = abs(p.b_k) <= abs(p.b_panel);
     auto x = A::lines(a + starts[2 * part.batch] + first.x * p.a_row + part.first * p.a_k, p.a_row, p.a_k,
                       p.M - first.x, a_along, t);
+#if B_WINDOWS
+    auto y = B::lines(b + starts[2 * part.batch + 1], first.y, p.N - first.y, part.first / DEPTH, w, t);
+#else
     auto y = B::lines(b + starts[2 * part.batch + 1] + first.y * p.b_panel + part.first * p.b_k, p.b_panel, p.b_k,
                       p.N - first.y, b_along, t);
+#endif
     const uint simd = t / 32, lane = t % 32;
     const uint row = simd % DOWN * 8 * HIGH, column = simd / DOWN * 8 * WIDE;
 
@@ -125,16 +167,16 @@ kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r)
         EACH_MATRIX for (uint s = 0; s < WIDE; ++s) sum[r][s] = make_filled_simdgroup_matrix<float, 8, 8>(0);
     A::read(next_a, x, part.K, t);
-    B::read(next_b, y, part.K, t);
+    READ_B(part.K);
     const uint steps = (part.K + DEPTH - 1) / DEPTH;
     for (uint step = 0; step < steps; ++step) {
         const uint left = part.K - step * DEPTH;
         A::write(next_a, strips, x, left, a_along, t);
-        B::write(next_b, strips + A::SIZE, y, left, b_along, t);
+        WRITE_B(strips + A::SIZE, left);
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (step + 1 < steps) {
             A::read(next_a, x, left - DEPTH, t);
-            B::read(next_b, y, left - DEPTH, t);
+            READ_B(left - DEPTH);
         }
         UNROLL for (uint k = 0; k < DEPTH; k += 16)
             multiply_strips<A, B>(sum, reinterpret_cast<threadgroup const T*>(room + A::place(row, k) / 8),
