@@ -95,9 +95,11 @@ def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
             for name in names:
                 getattr(room, name).cache_clear()
 
-    def passes(processors: int, matrices: Iterable[str] = ()) -> str:
+    def passes(processors: int, matrices: Iterable[str] = (), *, copies: bool = False) -> str:
         forget()
-        caps = dataclasses.replace(device.caps, processors=processors, serial=False, matrices=frozenset(matrices))
+        caps = dataclasses.replace(
+            device.caps, processors=processors, serial=False, matrices=frozenset(matrices), copies=copies
+        )
         monkeypatch.setattr(device, "caps", caps)
         return str(request.param)
 

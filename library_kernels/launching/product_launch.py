@@ -40,6 +40,7 @@ _FLOAT = np.dtype(np.float32)
 _WIDENED = 1 << 24  # multiplications that pay for the conversion
 _OFTEN = 512  # columns of B from which on a large A is worth making contiguous first
 _PLANS = 1024
+_FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # files with kernels of tiles, by their names
 _LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time beside its products
 
 
@@ -174,7 +175,7 @@ def run(made: CompiledProduct, a: Array, b: Array, out: Array) -> None:
 
 def _program(step: ProductStep, engine: Engine) -> Program:
     if step.ways:
-        file = "matrix_tiles.metal" if "matrix" in step.kernel else "tiles.metal"
+        file = f"{next(form for form in _FORMS if form in step.kernel)}.metal"
         windows = {"B_WINDOWS": "1"} if step.ways[1] == "WINDOWS" else {}
         return with_macros(file, engine.name, A_WAY=step.ways[0], B_WAY=step.ways[1], **windows)
     return program("dots.metal" if "dot" in step.kernel else "matmul.metal", engine)

@@ -66,6 +66,8 @@ class Device(NamedTuple):
         The same from which on a kernel writes past the caches, if its work is arithmetic alone: ``streamed.h``.
     matrices : frozenset of str
         The element types whose SIMD-group matrices hardware of its own multiplies: as `Caps.matrices`.
+    copies : bool
+        Whether copies into threadgroup memory go on by themselves: as `Caps.copies`.
     places, sum_places : int
         Of a stretch of a row that a SIMD-group reads at once, 1 or 4, and the same of a sum, which waits for memory
         alone: several keep more of it busy where a processor fetches too little by itself of what is read in order.
@@ -87,6 +89,7 @@ class Device(NamedTuple):
     far: int = NEVER
     streams: int = NEVER
     matrices: frozenset[str] = frozenset()
+    copies: bool = False
     places: int = 4
     sum_places: int = 4
 
@@ -116,7 +119,7 @@ def device_of(caps: Caps) -> Device:
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
     made = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
-    return made._replace(places=1, sum_places=1, matrices=caps.matrices)
+    return made._replace(places=1, sum_places=1, matrices=caps.matrices, copies=caps.copies)
 
 
 class Cut(NamedTuple):

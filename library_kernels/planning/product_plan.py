@@ -54,6 +54,7 @@ class Tile(NamedTuple):
 
 TILES = (Tile("", 128, 128, 256, 0.5), Tile("small_", 64, 128, 128, 0))
 MATRIX_TILES = (Tile("large_", 128, 256, 256, 1), Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))
+PIPES = (Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))  # of matrices, strips on their way at once
 TILE_TERMS = 256  # that are worth a part of K of their own
 FEW_LINES = 16  # rows or columns that are not worth a tile
 STRIPS = {2: 32, 4: 8}  # how deep a strip of a tile is, by the bytes of an element
@@ -313,18 +314,28 @@ class _Planner:
         """Add the kernel whose threadgroups make a tile each; of windows, B is where the images begin."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices, places = self.kind in _WIDENED, self.device.tile_places
-        for tile in TILES if not matrices else MATRIX_TILES if window is None else MATRIX_TILES[-1:]:
+        several = 8 if matrices else 4
+        ways = (_way(a, several), _way(b.transposed, several) if window is None else "WINDOWS")
+        form, sizes = self._tiles(ways)
+        for tile in sizes:
             tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
             if tiles >= tile.filled * places:
                 break
         splits = max(1, min(places // tiles, k // TILE_TERMS))
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.column)
-        several = 8 if matrices else 4
-        ways = (_way(a, several), _way(b.transposed, several) if window is None else "WINDOWS")
         grid = (tiles // batch * tile.threads, 1, shape[0] * batch)
         more = () if window is None else (window,)
-        return self._multiply(f"{tile.name}{'matrix_' * matrices}tiles", a, b, shape, grid, tile.threads, ways, more)
+        return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, ways, more)
+
+    def _tiles(self, ways: tuple[str, str]) -> tuple[str, tuple[Tile, ...]]:
+        """Return the kernels that read factors so, and the sizes of their tiles."""
+        if self.kind not in _WIDENED:
+            return "tiles", TILES
+        if "WINDOWS" in ways:
+            return "matrix_tiles", MATRIX_TILES[-1:]
+        piped = self.device.copies and "ANY" not in ways
+        return ("matrix_pipes", PIPES) if piped else ("matrix_tiles", MATRIX_TILES)
 
     def _multiply(
         self, name: str, a: Matrices, b: Matrices, cut: tuple[int, int, int, int], grid: Grid, threads: int,

@@ -69,6 +69,8 @@ class Caps:
         Whether what a kernel logs (MSL 6.17) is shown.
     matrices : frozenset of str
         The element types, Metal's words, whose SIMD-group matrices hardware of its own multiplies.
+    copies : bool
+        Whether copies from device to threadgroup memory go on by themselves while threads compute.
     """
 
     device: str
@@ -89,6 +91,7 @@ class Caps:
     pointers: bool = False
     prints: bool = False
     matrices: frozenset[str] = frozenset()
+    copies: bool = False
 
 
 class Binary(Protocol):

@@ -55,6 +55,23 @@ def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) 
         check(mnb.matmul(x, y), a, b)
 
 
+@pytest.mark.parametrize(("dtype", "processors"), [("float16", FEW), ("float16", MANY), ("bfloat16", FEW)])
+def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
+    """Of factors that are read by eights: strips that are whole, cut off, and fewer than there is room for."""
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    if gpu(processors, copies=True) == "cpu":
+        pytest.skip("its device would compile for minutes")
+    layouts = ("plain", "transposed") if (dtype, processors) == ("float16", FEW) else ("plain",)
+    for m, n, k in ((24, 32, 8), (64, 128, 16), (72, 136, 40), (136, 128, 72), (200, 264, 600)):
+        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+        for one, other in itertools.product(layouts, repeat=2):
+            assert "pipes" in kernels(laid(a, one), laid(b, other), dtype)[0]
+            check(mnb.matmul(laid(a, one), laid(b, other)), a, b)
+    a, b = numbers(rng, (3, 40, 80), dtype), numbers(rng, (3, 80, 24), dtype)
+    check(mnb.matmul(laid(a), laid(b)), a, b)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int32", "bfloat16", "int64"])
 def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     if dtype == "bfloat16":

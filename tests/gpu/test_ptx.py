@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CAPABILITIES = (75, 90, 120)
 MOST_REGISTERS = 160  # of a thread; the suite's winograd, which holds a tile in them, takes 138
 ALL_REGISTERS = 255  # of a kernel that keeps 64 x 64 sums of a SIMD-group in them, or attention's
-FULL = ("matrix_tiles", "attend_tiles", "attend_matrices")
+FULL = ("matrix_tiles", "matrix_pipes", "attend_tiles", "attend_matrices")
 MOST_SHARED = 32768  # Metal's threadgroup memory
 # Kernels that spill, and the bytes that they may: with 64 registers, so that four threadgroups take turns, a sort of
 # 2^28 takes 9.0 ms, with 80 and nothing spilled 10.6 ms (H200).
@@ -238,6 +238,22 @@ def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: An
         assert loop.count("ldmatrix") == 64  # of A 8 x 2 matrices, of B 2 x 8, twice
         assert loop.count("ldmatrix.sync.aligned.m8n8.x1.trans") == 32  # all of B, which lies across K
         assert "ld.shared" not in loop
+
+
+@pytest.mark.parametrize("way", ["WIDE_ALONG", "WIDE_ACROSS"])
+def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, way: str) -> None:
+    """Of a strip 8 x 8 pairs of matrices, each operand read by one access; what is copied is in no register."""
+    program = with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
+    unit = program["matrix_pipes_half"].unit
+    text = ptx(unit, 90)
+    assert text.count("mma.sync.aligned.m16n8k16") == text.count("ldmatrix") == 32
+    assert "shfl" not in text
+    assert "st.shared" not in text[: text.rindex("mma.sync")]
+    assert text.count("cp.async.wait_group") == 1
+    use = assembled(unit, 90)
+    assert use.registers * 128 <= 32768, use
+    assert use.spilled == 0, use
+    assert use.shared <= MOST_SHARED, use
 
 
 @pytest.mark.parametrize(("kind", "width", "keys", "high"), [("half", 64, 64, 4), ("bfloat", 128, 48, 2)])
