@@ -26,6 +26,7 @@ from ..planning.elementwise_plan import broadcast
 __all__ = ["rope", "scaled_dot_product_attention"]
 
 _FLOAT = np.dtype(np.float32)
+_FILES = ("attention.metal", "attention_matrices.metal", "attention_tiles.metal", "attention_parts.metal")
 _ISNAN = next(row for row in unary.ROWS if row.name == "isnan")
 
 
@@ -65,7 +66,7 @@ def _row(**row: Any) -> Callable[[Callable[..., Any]], Op]:
     return lambda function: _Attention(function, OpRow("linear", **row))
 
 
-@_row(reference=_reference, dtypes=FLOATS, kernels=("attention.metal",), size=_size,
+@_row(reference=_reference, dtypes=FLOATS, kernels=_FILES, size=_size,
       tolerance={"float32": 16.0, "float16": 0.6, "bfloat16": 0.55},
       cite="T. Dao et al., 2022; PyTorch, ``scaled_dot_product_attention``")  # fmt: skip
 def scaled_dot_product_attention(
@@ -93,7 +94,8 @@ def scaled_dot_product_attention(
     -------
     Array (…, L, V)
         Of the dtype that they promote to; scores and sums are float32, and never in memory together while E + V is at
-        most 256: beyond, it is two products and a softmax. A query that sees no key gives zeros.
+        most 256, on a GPU each of them: beyond, it is two products and a softmax. Where hardware multiplies matrices of
+        the dtype, weights are rounded to it. A query that sees no key gives zeros.
 
     Raises
     ------
