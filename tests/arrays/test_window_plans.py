@@ -91,3 +91,30 @@ def test_convolutions_that_tiles_do_not_suit(gpu: Any, products: list[str], rng:
     for channels, outputs, size in ((7, 20, 3), (8, 15, 3), (8, 20, 1)):
         check(numbers(rng, (2, channels, 9, 9), "float32"), numbers(rng, (outputs, channels, size, size), "float32"))
     assert products == []
+
+
+POOLINGS: list[tuple[Any, dict[str, Any]]] = [
+    (2, {}), (3, {"stride": 2, "padding": 1}), ((1, 8), {"stride": (3, 1), "ceil_mode": True}), (9, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_pooling(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+    """A window's loads at once, and windows that are too large for that; views begin anywhere."""
+    gpu(MANY)
+    x = numbers(rng, (3, 2, 13, 17), dtype)
+    x[0, 0, 5, 6], x[1, 1, 0, 0] = np.nan, np.inf
+    whole = mnb.asarray(np.append(x[:1], x, 0))
+    for size, options in POOLINGS:
+        for op in (mnb.max_pool2d, mnb.avg_pool2d):
+            with np.errstate(invalid="ignore"):
+                want = op.row.reference(x.astype(np.float64), size, **options)
+            for given in (laid(x), laid(x, "reversed"), whole[1:]):
+                np.testing.assert_allclose(op(given, size, **options).read(), want, rtol=1e-3, atol=1e-3)
+    want = mnb.max_pool2d.row.reference(x[:, :, :, :16].astype(np.float64), 3, dilation=2)
+    assert np.array_equal(mnb.max_pool2d(laid(x[:, :, :, :16]), 3, dilation=2).read(), want, equal_nan=True)
+    want = mnb.max_pool1d.row.reference(x[0].astype(np.float64), 3)
+    assert np.array_equal(mnb.max_pool1d(laid(x[0]), 3).read(), want, equal_nan=True)
+    counted = mnb.avg_pool2d(laid(x[2:]), 3, padding=1, count_include_pad=False).read()
+    wanted = mnb.avg_pool2d.row.reference(x[2:].astype(np.float64), 3, padding=1, count_include_pad=False)
+    np.testing.assert_allclose(counted, wanted, rtol=1e-3, atol=1e-3)
