@@ -19,6 +19,7 @@ _RECORD = struct.Struct("<5Q8If4x")
 _MEMORY = 32768  # threadgroup memory for a tile of keys and one of values
 _TILES = (64, 48, 32, 16)  # keys of a tile
 _FEW, _LONG = 8, 256  # queries that share keys, and keys, from which on parts of the keys repay a second kernel
+_BUSY = 16  # SIMD-groups that keep a few cores busy
 _PART, _SIDES = 64, 8  # keys that are worth a part; numbers of a key that a lane takes
 _SMALL = 64  # keys from which on rounded weights are as good as exact ones, and a tile is worth filling
 _WIDE_ENOUGH = 64  # numbers of a row up to which there are registers for 32 queries of a SIMD-group
@@ -90,8 +91,10 @@ class AttentionStep(NamedTuple):
 def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     """Plan attention; nothing where no kernel takes rows of this width, and products have to be put together."""
     matrices = s.kind.removesuffix("16") in device.matrices
-    own_kernels = (device.waits or matrices) and max(s.own, s.wide) <= _MOST
-    if own_kernels and s.share * s.queries <= _FEW and s.keys >= _LONG:
+    fits = max(s.own, s.wide) <= _MOST
+    own_kernels = (device.waits or matrices) and fits
+    by_parts = own_kernels or (fits and s.kind == "float" and not device.lines)  # lanes that a CPU has as vectors
+    if by_parts and s.share * s.queries <= _FEW and s.keys >= _LONG:
         return _parts(s, device)
     if own_kernels and matrices and s.keys >= _SMALL and (keys := _tile(s)):
         return (_matrices(s, keys),)
@@ -141,7 +144,8 @@ def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
         side *= 2
     rows = next(n for n in (1, 2, 4) if n >= min(s.share * s.queries, 4))
     groups = s.heads // s.share * -(-s.share * s.queries // rows)
-    parts = max(1, min(device.simd_groups // groups, s.keys // _PART))
+    places = device.simd_groups if device.waits else _BUSY
+    parts = max(1, min(places // groups, s.keys // _PART))
     stretch = -(-s.keys // parts)
     parts = -(-s.keys // stretch)
     packed = _packed(s, parts, stretch)

@@ -118,6 +118,19 @@ def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rn
     assert set(planned) == {"attend_part", "attend_together"}
 
 
+def test_a_cpu_decodes_by_parts_where_lanes_are_vectors(planned: list[str], rng: np.random.Generator) -> None:
+    if not mnb.engines()["native"].available:
+        pytest.skip("needs the engine 'native'")
+    mnb.use("native")
+    try:
+        for heads, shared, queries, keys, own, wide in FEW:
+            one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))
+            check(tuple(numbers(rng, shape, "float32") for shape in (one, *more)), enable_gqa=True, is_causal=True)
+    finally:
+        mnb.use(None)
+    assert set(planned) == {"attend_part", "attend_together"}
+
+
 def test_what_is_not_a_number_stays_with_its_query(gpu: Any) -> None:
     gpu(MANY, CORES)
     for dtype, keys, queries in (("float16", 80, 40), ("float32", 80, 40), ("float32", 300, 2)):
